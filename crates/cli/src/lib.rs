@@ -25,14 +25,14 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::{bench, diagnose, explain, profile, streams, tcp, undo, whereabouts};
 
-/// Exit status: it could not be done.
+/// Exit status: the verb failed.
 const EXIT_FAILED: u8 = 1;
-/// Exit status: the command line makes no sense.
+/// Exit status: the command line is invalid.
 const EXIT_USAGE: u8 = 2;
 /// Exit status: a condition of `--fail-if` held.
 const EXIT_THRESHOLD: u8 = 99;
 
-/// The command line makes no sense.
+/// An invalid command line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
@@ -49,30 +49,30 @@ pub fn main() -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return fail(&error),
     };
-    let ended = match run(&cli, &words, &interrupt) {
+    let status = match run(&cli, &words, &interrupt) {
         Ok(status) => ExitCode::from(status),
         Err(error) => fail(&error),
     };
-    interrupt.status().map_or(ended, ExitCode::from)
+    interrupt.status().map_or(status, ExitCode::from)
 }
 
-/// The version, whether BPF is built in, and what this build and the kernel at hand lack for counting and sampling.
-fn version(told: &clap::Error) -> ExitCode {
+/// Prints the version, whether BPF is built in, and what this build and kernel lack for counting and sampling.
+fn version(message: &clap::Error) -> ExitCode {
     let lacking = chokepoint_profile::lacking().into_iter().map(|sentence| sentence + "\n").collect::<String>();
     let built = if cfg!(feature = "bpf") { "built with BPF (cargo feature `bpf`)\n" } else { "" };
-    match output::print(&format!("{told}{built}{lacking}")) {
+    match output::print(&format!("{message}{built}{lacking}")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
 }
 
-/// Tells what went wrong; the exit status says whether the command line was at fault.
+/// Prints an error; the exit status says whether the command line was invalid.
 fn fail(error: &anyhow::Error) -> ExitCode {
     output::note(&format!("chokepoint: {error:#}"));
     ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
 }
 
-/// Runs the verb; gives the exit status.
+/// Runs the verb and gives the exit status.
 fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let is_done = match &cli.verb {
         Verb::Bench(args) => return bench::run(args, words, interrupt),

@@ -1,4 +1,4 @@
-//! What verbs do on the way to a report: plans, measurements, recordings, changes, and what runs in the background meanwhile.
+//! The steps from a command line to a report: plans, measurements, recordings, changes and background tasks.
 
 pub(crate) mod background_task;
 pub(crate) mod bisect;

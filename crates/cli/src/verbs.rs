@@ -1,4 +1,4 @@
-//! The verbs of the command line, a module each.
+//! The verbs of the command line, a module for each.
 
 pub(crate) mod bench;
 pub(crate) mod diagnose;

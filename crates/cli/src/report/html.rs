@@ -1,4 +1,4 @@
-//! The report of a diagnosis as one HTML page that needs nothing else: no script, no other file, no network. It draws and never judges.
+//! The report of a diagnosis as a self-contained HTML page: no script, no other file, no network. This module draws and never judges.
 
 mod chain;
 mod chart;
@@ -17,16 +17,16 @@ use chokepoint_model::report::{Diagnosis, LoadReport, Remedy, Role, Verdict};
 use crate::report::view::path::{Flow, Mark};
 use crate::report::view::readings::Gap;
 use crate::report::view::{self, Ink, Phrases, Span};
-use chain::Chain;
-use chart::Chart;
+use chain::ChainDrawing;
+use chart::RoundsChart;
 use pipe::Pipe;
 
 /// The style sheet, the same in every report.
 const STYLE: &str = include_str!("../../templates/report.css");
-/// SHA-256 of [`STYLE`] in base64: the page's policy allows this style and nothing else (CSP level 3, "hash-source"). A test recomputes it.
+/// SHA-256 of [`STYLE`] in base64. The page's policy allows only this style (CSP level 3, "hash-source"). A test recomputes it.
 const STYLE_SHA256: &str = "Xh0S0DNvCdwQp5aaCoHJrYihek/wEx1t03OhnbCPvCA=";
 
-/// The page. What it prints goes through [`escape::Visible`], but for the style sheet and the JSON, which are made safe by themselves.
+/// The page. All text goes through [`escape::Visible`], except the style sheet and the JSON, which are safe by themselves.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct HtmlPage<'a> {
@@ -38,32 +38,32 @@ struct HtmlPage<'a> {
     verdict: VerdictView,
     result: Option<(String, VerdictView)>,
     tiles: Vec<Tile>,
-    facts: Vec<view::load::Line>,
-    /// What the drawing of the path means.
+    facts: Vec<view::load::LoadLine>,
+    /// The legend of the path.
     legend: String,
     inlet: Pipe,
-    tiers: Vec<Tier<'a>>,
+    tiers: Vec<HtmlTier<'a>>,
     outlet: Pipe,
     goodput: Option<Span>,
     /// Where requests stood.
     ledger: Option<view::ledger::LedgerView>,
-    /// What brings about what, where there is more than one finding.
-    chain: Option<Chain>,
-    findings: Option<Part<'a>>,
-    /// What could be faster though nothing is choked.
-    improvements: Option<Part<'a>>,
-    /// What each tier gives by itself: the explanation, and the tiers.
-    bisect: Option<(&'a str, Vec<view::bisect::Row<'a>>)>,
+    /// The chains from cause to symptom, where there is more than one finding.
+    chain: Option<ChainDrawing>,
+    findings: Option<FindingsPart<'a>>,
+    /// What could be faster although nothing is choked.
+    improvements: Option<FindingsPart<'a>>,
+    /// The measurements of each tier alone: the explanation, and the tiers.
+    bisect: Option<(&'a str, Vec<view::bisect::PartRow<'a>>)>,
     /// Where the CPU time went.
     profile: Vec<String>,
     wire: Vec<String>,
-    rounds: Vec<view::rounds::Row<'a>>,
-    charts: Vec<Chart>,
+    rounds: Vec<view::rounds::RoundRow<'a>>,
+    charts: Vec<RoundsChart>,
     gaps: Vec<Gap<'a>>,
     json: String,
 }
 
-/// Words of the catalogue for the template.
+/// Functions for the template.
 #[derive(Clone, Copy)]
 struct Say<'a>(Phrases<'a>);
 
@@ -109,22 +109,22 @@ struct VerdictView {
     summary: String,
 }
 
-/// A figure to be seen at once.
+/// A key figure.
 struct Tile {
     label: String,
     value: String,
     class: &'static str,
 }
 
-/// A tier of the path: heading, and its stations.
-struct Tier<'a> {
+/// A tier of the path: heading and stations.
+struct HtmlTier<'a> {
     name: &'a str,
     facts: String,
     pipe: Pipe,
-    rows: Vec<Station>,
+    rows: Vec<HtmlStation>,
 }
 
-struct Station {
+struct HtmlStation {
     label: String,
     chokes: bool,
     badge: Option<Span>,
@@ -136,19 +136,19 @@ struct Station {
 }
 
 /// Findings under one heading.
-struct Part<'a> {
+struct FindingsPart<'a> {
     id: &'static str,
     heading: &'static str,
-    findings: Vec<Finding<'a>>,
+    findings: Vec<HtmlFinding<'a>>,
     /// True where there are commands to copy.
     copies: bool,
-    /// What is to be said of them all, in pieces that are text and commands by turns.
+    /// A note on all of them, in pieces that alternate between text and command.
     note: Vec<String>,
 }
 
-impl<'a> Part<'a> {
-    /// Nothing where there is no finding.
-    fn of(id: &'static str, heading: &'static str, findings: Vec<Finding<'a>>, note: &str) -> Option<Self> {
+impl<'a> FindingsPart<'a> {
+    /// Nothing without findings.
+    fn of(id: &'static str, heading: &'static str, findings: Vec<HtmlFinding<'a>>, note: &str) -> Option<Self> {
         let copies = findings.iter().flat_map(|finding| &finding.remedies).any(|fix| !fix.commands.is_empty());
         // The catalogue writes commands between backticks.
         let note = note.split('`').filter(|_| !note.is_empty()).map(str::to_owned).collect();
@@ -156,19 +156,19 @@ impl<'a> Part<'a> {
     }
 }
 
-struct Finding<'a> {
+struct HtmlFinding<'a> {
     report: &'a chokepoint_model::report::Finding,
     number: Option<usize>,
     class: &'static str,
     standing: String,
     title: Option<String>,
-    remedies: Vec<Fix<'a>>,
+    remedies: Vec<HtmlFix<'a>>,
 }
 
-struct Fix<'a> {
+struct HtmlFix<'a> {
     title: String,
     report: &'a Remedy,
-    /// Label, and the lines to be copied.
+    /// Label, and the lines to copy.
     commands: Vec<(String, Vec<String>)>,
     terms: Vec<(String, String)>,
 }
@@ -176,7 +176,7 @@ struct Fix<'a> {
 /// The page of a diagnosis, ending in a newline; the same bytes for the same diagnosis.
 pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String> {
     let phrases = Phrases(words);
-    let verdict = outcome(diagnosis.verdict, &diagnosis.summary, phrases);
+    let verdict = verdict_view(diagnosis.verdict, &diagnosis.summary, phrases);
     let result = view::rounds::result(diagnosis, phrases).zip(diagnosis.result());
     let title = Message::new("html-title").with("verdict", verdict.word.as_str()).with("url", diagnosis.target.url.as_str());
     let tiers = tiers(diagnosis, phrases);
@@ -188,7 +188,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         style_hash: STYLE_SHA256,
         title: phrases.say(&title),
         verdict,
-        result: result.map(|([done, _], last)| (done.text, outcome(last.verdict, &last.summary, phrases))),
+        result: result.map(|([done, _], last)| (done.text, verdict_view(last.verdict, &last.summary, phrases))),
         tiles: tiles(diagnosis, phrases),
         facts: view::load::lines(diagnosis, phrases),
         legend: phrases.word(if is_choked { "html-legend" } else { "html-legend-open" }),
@@ -208,11 +208,11 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         gaps: view::readings::gaps(diagnosis),
         json: escape::embedded(&serde_json::to_string(diagnosis).context("the report is no JSON")?),
     };
-    // A template ends without its last line break.
+    // A rendered template lacks the last line break.
     Ok(page.render().context("the report is no HTML")? + "\n")
 }
 
-fn outcome(verdict: Verdict, summary: &str, phrases: Phrases<'_>) -> VerdictView {
+fn verdict_view(verdict: Verdict, summary: &str, phrases: Phrases<'_>) -> VerdictView {
     let class = match verdict {
         Verdict::Choked => "bad",
         Verdict::Healthy => "good",
@@ -235,7 +235,7 @@ fn class(ink: Ink) -> &'static str {
     }
 }
 
-/// Goodput, p99, failures and requests; after a fix, from the first measurement to the one with all that stays.
+/// Goodput, p99, failures and requests; after a fix, of the first measurement and of the one with all kept changes.
 fn tiles(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Tile> {
     let Some(first) = &diagnosis.load else { return Vec::new() };
     let last = diagnosis.result().map(|round| &round.load);
@@ -255,8 +255,8 @@ fn tiles(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Tile> {
     ]
 }
 
-fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Tier<'a>> {
-    let station = |row: &view::path::Row<'_>| Station {
+fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<HtmlTier<'a>> {
+    let station = |row: &view::path::StationRow<'_>| HtmlStation {
         label: row.label.clone(),
         chokes: row.mark == Mark::Choke,
         badge: row.badge.clone(),
@@ -266,7 +266,7 @@ fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Tier<'a>> {
         pipe: Pipe::station(row),
     };
     let tiers = view::path::tiers(diagnosis, phrases).into_iter();
-    let tier = |tier: view::path::Tier<'a>| Tier {
+    let tier = |tier: view::path::TierView<'a>| HtmlTier {
         name: tier.name,
         facts: tier.facts.join(", "),
         pipe: Pipe::joint(tier.flow),
@@ -275,7 +275,7 @@ fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Tier<'a>> {
     tiers.map(tier).collect()
 }
 
-fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<Part<'a>> {
+fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<FindingsPart<'a>> {
     let of = |(place, report): (usize, &'a chokepoint_model::report::Finding)| {
         let class = if report.role == Role::Cause { "bad" } else { "warn" };
         finding(diagnosis, report, Some(place + 1), class, view::findings::standing(diagnosis, report, phrases), phrases)
@@ -283,13 +283,13 @@ fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<Part<'
     let offer = view::findings::offers_fix(diagnosis).then(|| phrases.word("report-offer-fix"));
     let harm = diagnosis.harm.as_ref().map(|harm| harm.text.clone());
     let note = harm.into_iter().chain(offer).collect::<Vec<_>>().join(" ");
-    Part::of("findings", "report-findings", diagnosis.findings.iter().enumerate().map(of).collect(), &note)
+    FindingsPart::of("findings", "report-findings", diagnosis.findings.iter().enumerate().map(of).collect(), &note)
 }
 
-fn improvements<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<Part<'a>> {
+fn improvements<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<FindingsPart<'a>> {
     let of = |report| finding(diagnosis, report, None, "plain", view::findings::standing_of_improvement(report, phrases), phrases);
     let note = phrases.word("report-improvements-note");
-    Part::of("improvements", "report-improvements", diagnosis.improvements.iter().map(of).collect(), &note)
+    FindingsPart::of("improvements", "report-improvements", diagnosis.improvements.iter().map(of).collect(), &note)
 }
 
 fn finding<'a>(
@@ -299,17 +299,17 @@ fn finding<'a>(
     class: &'static str,
     standing: String,
     phrases: Phrases<'_>,
-) -> Finding<'a> {
+) -> HtmlFinding<'a> {
     let fix = |count: usize, choice: usize, remedy: &'a Remedy| {
         let text = |lines: &[String]| lines.iter().map(|line| view::printable(line).into_owned()).collect();
-        Fix {
+        HtmlFix {
             title: view::findings::fix_title(choice, count, phrases),
             report: remedy,
             commands: view::findings::commands(remedy).map(|(id, lines)| (phrases.word(id), text(lines))).collect(),
             terms: view::findings::terms(remedy, phrases).into_iter().map(|(id, text)| (phrases.word(id), text)).collect(),
         }
     };
-    Finding {
+    HtmlFinding {
         report,
         number,
         class,

@@ -10,7 +10,7 @@ mod tests;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::{Diagnosis, Finding, Remedy};
 
-use crate::report::view::path::{Mark, Row, tiers};
+use crate::report::view::path::{Mark, StationRow, tiers};
 use crate::report::view::{self, Ink, Phrases};
 pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
@@ -64,7 +64,7 @@ impl MarkdownPage<'_> {
         }
     }
 
-    fn station(&self, row: &Row<'_>) -> [String; 3] {
+    fn station(&self, row: &StationRow<'_>) -> [String; 3] {
         let usage = row.share.map(|share| self.phrases.percent(share)).unwrap_or_default();
         let notes = spans(&row.notes, ", ");
         let badge = row.badge.as_ref().map(|badge| prose(&badge.text));

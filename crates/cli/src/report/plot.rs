@@ -1,4 +1,4 @@
-//! Plots as SVG, and pages that hold some of them and need nothing else: no script, no other file, no network.
+//! Plots as SVG, and self-contained pages of plots: no script, no other file, no network.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use askama::filters::Escaper;
 
 use crate::report::html::escape::Visible;
 
-/// Size of a drawing, and of the margins around its plane, in its own units.
+/// Size of a drawing and of its margins, in its own units.
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 76.0;
@@ -15,10 +15,10 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 44.0;
 /// Half the width of a cross.
 const CROSS: f64 = 4.0;
-/// Lines of the grid, about.
+/// Approximate number of grid lines.
 const TICKS: f64 = 6.0;
 
-/// Colours that differ for people who tell few apart (Okabe and Ito), the same on light and dark pages.
+/// Colours that colour-blind people can distinguish (Okabe and Ito), the same on light and dark pages.
 const STYLE: &str = "svg{background:#fff;font:12px system-ui,\"DejaVu Sans\",sans-serif}text{fill:#16202c}.faint{fill:#55606e}.grid{stroke:#e3e8ee}.axis{stroke:#8a96a4}\
 .c0{stroke:#0072b2;fill:#0072b2}.c1{stroke:#d55e00;fill:#d55e00}.c2{stroke:#009e73;fill:#009e73}.c3{stroke:#cc79a7;fill:#cc79a7}.c4{stroke:#8a6d00;fill:#8a6d00}\
 .c5{stroke:#56b4e9;fill:#56b4e9}.line{fill:none;stroke-width:1.6}.mark{stroke-width:2}.area{stroke:none;fill-opacity:.75}";
@@ -28,7 +28,7 @@ const STYLE: &str = "svg{background:#fff;font:12px system-ui,\"DejaVu Sans\",san
 pub(crate) enum Shape {
     /// The value holds until the next point.
     Steps,
-    /// From each point `(x, y)` up to the next one, which belongs to it: points come in pairs.
+    /// A line from the first point of each pair to the second.
     Bars,
     /// A cross at each point.
     Crosses,
@@ -50,19 +50,20 @@ pub(crate) struct Series {
 #[derive(Debug, Clone)]
 pub(crate) struct Plot {
     pub(crate) title: String,
-    /// What x and y are, with their units.
+    /// Titles of the axes, with units.
     pub(crate) x: String,
     pub(crate) y: String,
     pub(crate) series: Vec<Series>,
-    /// Names of rows at y 0, 1, 2, ... from above, where y has no numbers.
+    /// Names of the rows at y 0, 1, 2, ..., top first; empty for a numeric y axis.
     pub(crate) rows: Vec<String>,
 }
 
-/// Where values are in the drawing.
+/// Maps values to positions in the drawing.
 struct Plane {
     x: (f64, f64),
     y: (f64, f64),
     height: f64,
+    /// True where y grows downward.
     down: bool,
 }
 
@@ -99,7 +100,7 @@ fn step(span: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough).unwrap_or(rough)
 }
 
-/// A number as short as an axis needs it.
+/// A number, as short as the axis allows.
 fn label(value: f64, step: f64) -> String {
     let (unit, name) = match value.abs().max(step) {
         size if size >= 1e9 => (1e9, "G"),
@@ -199,7 +200,7 @@ fn write_series(out: &mut String, series: &Series, plane: &Plane) {
     match series.shape {
         Shape::Bars => {
             for pair in points.chunks_exact(2) {
-                // What takes no time is drawn as a short mark.
+                // A pair at one point is drawn as a short mark.
                 let (from, to) = (pair[0], pair[1]);
                 let x = if (to.0 - from.0).abs() < 0.5 && (to.1 - from.1).abs() < 0.5 { from.0 + 1.0 } else { to.0 };
                 let _ = write!(out, "M{:.1} {:.1}L{x:.1} {:.1}", from.0, from.1, to.1);
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn points_stand_in_the_plane_and_text_is_no_markup() {
+    fn points_are_in_the_plane_and_text_is_escaped() {
         let text = svg(&plot(vec![(0.0, 0.0), (2.0, 50_000.0)], Shape::Steps));
         let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
         assert!(text.contains(&format!("M{left:.1} {bottom:.1}H{right:.1}V{TOP:.1}")), "{text}");
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_one_point_and_what_is_no_number_can_be_drawn() {
+    fn no_points_one_point_and_non_finite_numbers_can_be_drawn() {
         for points in [vec![], vec![(1.0, 1.0)], vec![(f64::NAN, 1.0), (f64::INFINITY, 2.0)], vec![(0.0, 1e300), (1.0, 0.0)]] {
             for shape in [Shape::Steps, Shape::Bars, Shape::Crosses] {
                 let text = svg(&plot(points.clone(), shape));
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stand_from_above_and_what_takes_no_time_is_seen() {
+    fn rows_go_downward_and_an_empty_interval_is_visible() {
         let bars =
             Series { name: "x".to_owned(), color: 0, shape: Shape::Bars, points: vec![(0.0, 0.0), (0.0, 0.0), (5.0, 1.0), (10.0, 1.0)] };
         let plot = Plot { series: vec![bars], rows: vec!["0".to_owned(), "1".to_owned()], ..plot(vec![], Shape::Bars) };
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_needs_nothing_else() {
+    fn a_page_is_self_contained() {
         let text = page("a", &["<p>".to_owned()], &[plot(vec![(0.0, 1.0)], Shape::Steps)]);
         assert!(text.contains("&lt;p&gt;") && text.contains("default-src 'none'") && !text.contains("<script") && !text.contains("src="));
     }

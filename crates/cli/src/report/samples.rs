@@ -1,4 +1,4 @@
-//! Hand-made diagnoses for the tests: one of each verdict, one with rounds, one with everything awkward.
+//! Diagnoses for tests: one of each verdict, one with rounds, one with everything that is hard to print.
 
 mod profiled;
 pub(crate) mod whereabouts;
@@ -10,7 +10,7 @@ use chokepoint_model::load::{Errors, Percentiles};
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
-/// All of them by name.
+/// All samples by name.
 pub(crate) fn all() -> [(&'static str, Diagnosis); 10] {
     [
         ("choked", choked()),
@@ -26,7 +26,7 @@ pub(crate) fn all() -> [(&'static str, Diagnosis); 10] {
     ]
 }
 
-/// A conntrack table of 200 entries before nginx and php-fpm.
+/// A conntrack table of 200 entries in front of nginx and php-fpm.
 pub(crate) fn choked() -> Diagnosis {
     let mut sample = blank(Verdict::Choked, "Choked: the connection tracking table of web is full (200 entries).");
     sample.load = Some(collapsed());
@@ -97,7 +97,7 @@ pub(crate) fn fixed() -> Diagnosis {
     sample
 }
 
-/// Several changes, each left out again at the end: one did nothing beside the others.
+/// Several changes, each left out again at the end: one had no effect beside the others.
 pub(crate) fn chain() -> Diagnosis {
     let mut sample = choked();
     let predicted = |rate: f64, low: f64, high: f64| Prediction::Goodput { goodput_rps: rate, low, high, next_station: "cpu".into() };
@@ -134,7 +134,7 @@ pub(crate) fn chain() -> Diagnosis {
         remedy: remedy.into(),
         prediction,
         prediction_held,
-        // Each is held against the state with all changes so far.
+        // Each is compared with the state with all changes so far.
         before_rps: Some([12.3, 212.0, 1012.0, 1012.0, 1012.0, 1012.0, 1012.0][place.min(6)]),
         measured_rps: rate,
         kept,
@@ -147,7 +147,7 @@ pub(crate) fn chain() -> Diagnosis {
     sample
 }
 
-/// Nothing holds it back but the cores.
+/// Limited by nothing but the cores.
 pub(crate) fn healthy() -> Diagnosis {
     let mut sample = blank(Verdict::Healthy, "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.4 % busy.");
     sample.limited_by = Some(LimitedBy::Cpu);
@@ -191,7 +191,7 @@ pub(crate) fn healthy() -> Diagnosis {
     sample
 }
 
-/// The generator was the limit.
+/// Limited by the load generator.
 pub(crate) fn client_limited() -> Diagnosis {
     let mut sample = blank(Verdict::ClientLimited, "No verdict about the server's rate: the load generator was the limit.");
     sample.load = Some(served(74_211.0, 742_110));
@@ -232,7 +232,7 @@ pub(crate) fn client_limited() -> Diagnosis {
     sample
 }
 
-/// Nothing could be read for want of privileges.
+/// Nothing could be read without privileges.
 pub(crate) fn unknown() -> Diagnosis {
     let mut sample = blank(Verdict::Unknown, "Cannot tell: the sockets of this host could not be read.");
     sample.mode = Mode::Passive;
@@ -253,7 +253,7 @@ pub(crate) fn unknown() -> Diagnosis {
     sample
 }
 
-/// Two causes, a symptom, long names, IPv6, and text from outside that tries to steer the terminal.
+/// Two causes, a symptom, long names, IPv6, and text from outside with control characters.
 pub(crate) fn awkward() -> Diagnosis {
     let mut sample = choked();
     let listener = "[2001:db8:1234:5678:9abc:def0:1234:5678]:8080".to_owned();
@@ -293,7 +293,7 @@ pub(crate) fn awkward() -> Diagnosis {
     sample
 }
 
-/// A chain over two tiers that branches, a second cause, and a symptom of busy cores that is also one of the first chain.
+/// A chain over two tiers that branches, a second cause, and a symptom of both busy cores and the first chain.
 pub(crate) fn coupled() -> Diagnosis {
     let mut sample = blank(Verdict::Choked, "Choked: the workers of php-fpm wait for 192.0.2.7:3306.");
     sample.load = Some(collapsed());
@@ -396,7 +396,7 @@ fn conntrack() -> Finding {
     }
 }
 
-/// A whole with its parts: one explains it, one could not be loaded.
+/// `--bisect`: one part explains the whole, one could not be loaded.
 pub(crate) fn bisected() -> Diagnosis {
     let mut sample = blank(Verdict::Choked, "Choked: all 5 workers of php-fpm are taken, and they do not compute but wait.");
     sample.load = Some(served(241.0, 2_410));
@@ -544,14 +544,14 @@ fn station(tier: &str, id: &str, at: At) -> Station {
     }
 }
 
-/// How a sample's station is set.
-trait Set {
+/// Builds the stations of samples.
+trait StationBuilder {
     fn of(self, used: f64, limit: f64, unit: &str) -> Self;
     fn refusing(self, per_s: f64) -> Self;
     fn unknown(self, why: &str) -> Self;
 }
 
-impl Set for Station {
+impl StationBuilder for Station {
     fn of(self, used: f64, limit: f64, unit: &str) -> Self {
         Self { used: Some(used), limit: Some(limit), utilization: Some(used / limit), unit: unit.into(), refused_per_s: Some(0.0), ..self }
     }

@@ -1,6 +1,6 @@
-//! What a diagnosis says, in words and figures and in its order, before anything is drawn: the text, HTML and Markdown reports share it.
+//! The contents of a report in words and figures, before anything is drawn. The text, HTML and Markdown reports share it.
 //!
-//! It words what the model found and computes no verdict.
+//! It puts the findings of the model into words and computes no verdict.
 
 pub(crate) mod bench;
 pub(crate) mod bisect;
@@ -20,7 +20,7 @@ use chokepoint_model::report::Verdict;
 pub(crate) use chokepoint_foreign::{printable, steers};
 pub(crate) use phrases::Phrases;
 
-/// What a piece of text looks like where there is colour.
+/// The look of a piece of text where there is colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
     Plain,
@@ -40,7 +40,7 @@ pub(crate) struct Span {
     pub(crate) text: String,
 }
 
-/// Text in an ink.
+/// Makes a span.
 pub(crate) fn span(ink: Ink, text: impl Into<String>) -> Span {
     Span { ink, text: text.into() }
 }

@@ -11,6 +11,7 @@ mod lab;
 mod misses;
 mod port_search;
 mod profile;
+mod recording_bounds;
 mod replay;
 mod report_files;
 mod security;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::harness::{Chokepoint, OK, Server, open_terminal, signal, wait_until};
+use crate::harness::{Chokepoint, OK, Server, becomes_true, open_terminal, signal};
 
 /// Enters the alternate screen; shows the cursor again and leaves that screen.
 const ENTER: &str = "\x1b[?1049h";
@@ -54,7 +54,8 @@ impl OnTerminal {
 
     /// Waits until a text was written this many times.
     fn wait_for(&self, text: &str, times: usize) {
-        wait_until(&format!("{text:?} was not written {times} times"), || self.text().matches(text).count() >= times);
+        let is_written = becomes_true(|| self.text().matches(text).count() >= times);
+        assert!(is_written, "{text:?} was not written {times} times: {:?}", self.text());
     }
 
     fn send(&self, signal: Signal) {

@@ -2,66 +2,65 @@
 
 use chokepoint_model::report::Diagnosis;
 
-use crate::report::view::chain::{Line, lines, words};
+use crate::report::view::chain::{ChainLine, lines, links_in_words};
 use crate::report::view::{Phrases, steers};
 
 /// Width of the drawing, in its own units.
 const WIDTH: usize = 480;
-/// Height of a box, and from one to the next.
+/// Height of a box, and distance from one box to the next.
 const BOX_HEIGHT: usize = 40;
 const PITCH: usize = 52;
-/// How much farther right each level begins.
+/// Indentation of each level.
 const STEP: usize = 30;
-/// Units that a character takes, and those that the number and the box's margins take.
+/// Width of a character, and of the number with the margins of the box.
 const CHARACTER: usize = 7;
 const MARGINS: usize = 44;
 
 /// The drawing.
-pub(super) struct Chain {
-    /// Height.
+pub(super) struct ChainDrawing {
     pub(super) height: usize,
-    /// Its boxes from above.
-    pub(super) boxes: Vec<Node>,
-    /// All of it in words.
+    /// The boxes, top first.
+    pub(super) boxes: Vec<ChainBox>,
+    /// The links in words.
     pub(super) words: String,
-    /// The causes with the reason for their turn, where there are several.
+    /// Causes, with the reason for their place in the order of fixes.
     pub(super) turns: Vec<(String, String)>,
 }
 
-/// A box with the arrow that leads to it.
-pub(super) struct Node {
+/// A box and the arrow to it.
+pub(super) struct ChainBox {
     pub(super) x: usize,
     pub(super) y: usize,
     pub(super) width: usize,
     /// CSS class: cause, symptom or station.
     pub(super) class: &'static str,
-    /// The finding's number in the report.
+    /// Number of the finding in the report.
     pub(super) number: String,
     pub(super) id: String,
     pub(super) note: String,
-    /// The arrow, SVG path data: the way, and its point.
+    /// SVG path data of the arrow: line and head.
     pub(super) arrow: Option<[String; 2]>,
 }
 
-/// The drawing; nothing where there is but one finding.
-pub(super) fn chain(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<Chain> {
+/// The drawing; nothing for a single finding without a cause.
+pub(super) fn chain(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<ChainDrawing> {
     let lines = lines(diagnosis, phrases);
-    let boxes: Vec<Node> = lines.iter().enumerate().map(|(place, line)| node(&lines, place, line)).collect();
+    let boxes: Vec<ChainBox> = lines.iter().enumerate().map(|(place, line)| chain_box(&lines, place, line)).collect();
     let turns = lines.iter().filter_map(|line| Some((line.id.clone(), line.why.clone()?))).collect();
     let height = boxes.len() * PITCH - boxes.len().min(1) * (PITCH - BOX_HEIGHT) + 2;
-    (!boxes.is_empty()).then(|| Chain { height, boxes, words: words(diagnosis, phrases), turns })
+    (!boxes.is_empty()).then(|| ChainDrawing { height, boxes, words: links_in_words(diagnosis, phrases), turns })
 }
 
-fn node(lines: &[Line], place: usize, line: &Line) -> Node {
+fn chain_box(lines: &[ChainLine], place: usize, line: &ChainLine) -> ChainBox {
     let (x, y) = (1 + line.level * STEP, 1 + place * PITCH);
     let room = (WIDTH - x).saturating_sub(MARGINS) / CHARACTER;
-    // From below the parent's number straight down, then right into the box.
+    // Down from below the number of the parent, then right to the box.
     let arrow = line.parent.map(|parent| {
         let (from_x, from_y) = (1 + lines[parent].level * STEP + STEP / 2, 1 + parent * PITCH + BOX_HEIGHT);
         let middle = y + BOX_HEIGHT / 2;
         [format!("M{from_x} {from_y}V{middle}H{}", x - 5), format!("M{} {}l6 5-6 5z", x - 6, middle - 5)]
     });
-    Node {
+    ChainBox {
         x,
         y,
         width: WIDTH - x - 1,
@@ -77,7 +76,7 @@ fn node(lines: &[Line], place: usize, line: &Line) -> Node {
     }
 }
 
-/// The text as far as there is room for it.
+/// The text, cut to `room` characters.
 fn cut(text: &str, room: usize) -> String {
     let text: String = text.chars().filter(|character| !steers(*character)).collect();
     match text.char_indices().nth(room) {

@@ -1,54 +1,52 @@
-//! The rounds of `--fix` as bars: goodput with what had been predicted, and the p99 of response time.
+//! The rounds of `--fix` as bars: goodput with its prediction, and p99 of the response time.
 
 use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, RoundKind};
 
-use crate::report::view::rounds::{Row, rows};
+use crate::report::view::rounds::{RoundRow, rows};
 use crate::report::view::{Phrases, steers};
 
-/// Length of the longest bar, units of the drawing (which is 400 wide).
+/// Length of the longest bar, in units of the drawing (400 wide).
 const BAR_MAX: f64 = 300.0;
 /// Height of a bar with its label.
 const BAR_HEIGHT: usize = 48;
-/// Characters of a label that have room.
+/// The longest label, characters.
 const LABEL_CHARS_MAX: usize = 52;
 
 /// One chart.
-pub(super) struct Chart {
+pub(super) struct RoundsChart {
     /// Id, unique in the page.
     pub(super) id: &'static str,
     /// What it shows.
     pub(super) title: String,
     /// Height, units of the drawing.
     pub(super) height: usize,
-    /// Its bars from above.
+    /// The bars, top first.
     pub(super) bars: Vec<Bar>,
-    /// What the marks mean, where there are any.
+    /// The meaning of the marks of predictions.
     pub(super) note: Option<String>,
-    /// All of it in words.
+    /// The bars in words.
     pub(super) words: String,
 }
 
 /// One measurement.
 pub(super) struct Bar {
-    /// Top of its place.
+    /// Top.
     pub(super) y: usize,
-    /// Label.
     pub(super) label: String,
     /// CSS class: as found, kept, taken back, or a trial without one change.
     pub(super) class: &'static str,
-    /// Length.
     pub(super) length: String,
-    /// The figure in words.
+    /// The figure with its unit.
     pub(super) value: String,
     /// The predicted interval: low, value, high.
     pub(super) predicted: Option<[String; 3]>,
 }
 
-/// The charts; none where nothing was tried or nothing was measured before.
-pub(super) fn charts(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Chart> {
+/// The charts; none where nothing was tried or the first measurement is missing.
+pub(super) fn charts(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<RoundsChart> {
     let rows = rows(diagnosis, phrases);
     let (Some(first), false) = (&diagnosis.load, rows.is_empty()) else { return Vec::new() };
-    let predicted = |row: &Row<'_>| match row.round.map(|round| &round.prediction) {
+    let predicted = |row: &RoundRow<'_>| match row.round.map(|round| &round.prediction) {
         Some(Prediction::Goodput { goodput_rps, low, high, .. }) => Some([*low, *goodput_rps, *high].map(finite)),
         _ => None,
     };
@@ -61,19 +59,19 @@ pub(super) fn charts(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Chart> 
     ]
 }
 
-fn load<'a>(row: &Row<'a>, first: &'a LoadReport) -> &'a LoadReport {
+fn load<'a>(row: &RoundRow<'a>, first: &'a LoadReport) -> &'a LoadReport {
     row.round.map_or(first, |round| &round.load)
 }
 
-/// A length can be drawn only of a number that is one.
+/// A finite number that is not negative: no other can be drawn.
 fn finite(number: f64) -> f64 {
     if number.is_finite() { number.max(0.0) } else { 0.0 }
 }
 
-/// A figure, the same in words, and what had been predicted.
+/// A figure, the same with its unit, and its prediction.
 type Figure<'a> = (f64, &'a str, Option<[f64; 3]>);
 
-fn chart(id: &'static str, title: String, rows: &[Row<'_>], figures: Vec<Figure<'_>>, note: Option<String>) -> Chart {
+fn chart(id: &'static str, title: String, rows: &[RoundRow<'_>], figures: Vec<Figure<'_>>, note: Option<String>) -> RoundsChart {
     let longest = figures.iter().map(|(figure, _, predicted)| predicted.map_or(*figure, |[_, _, high]| high.max(*figure)));
     let longest = longest.fold(0.0, f64::max);
     let length = |figure: f64| format!("{:.1}", if longest > 0.0 { (figure / longest).min(1.0) * BAR_MAX } else { 0.0 });
@@ -96,11 +94,11 @@ fn chart(id: &'static str, title: String, rows: &[Row<'_>], figures: Vec<Figure<
         })
         .collect();
     let words = bars.iter().map(|bar| format!("{}: {}", bar.label, bar.value)).collect::<Vec<_>>().join("; ");
-    Chart { id, title, height: bars.len() * BAR_HEIGHT, bars, note, words }
+    RoundsChart { id, title, height: bars.len() * BAR_HEIGHT, bars, note, words }
 }
 
-/// Number, change and fate, cut where there is no more room.
-fn label(row: &Row<'_>) -> String {
+/// Number, change and fate, cut to the longest label.
+fn label(row: &RoundRow<'_>) -> String {
     let fate = row.fate.as_ref().map(|fate| format!(" ({})", fate.text)).unwrap_or_default();
     let text: String = format!("{} {}", row.n, row.changed).chars().filter(|character| !steers(*character)).collect();
     let room = LABEL_CHARS_MAX.saturating_sub(fate.chars().count());

@@ -1,4 +1,4 @@
-//! What comes from outside (names, addresses, log lines) as harmless text of an HTML page, and as JSON inside one.
+//! Text from outside (names, addresses, log lines) as safe text of an HTML page, and as JSON inside one.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,7 @@ use chokepoint_foreign::printable_json;
 
 use crate::report::view::steers;
 
-/// The escaper of the templates: markup becomes text, and characters that steer or turn the writing are made visible.
+/// The escaper of the templates: markup becomes text, and control and bidirectional characters are replaced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visible;
 
@@ -25,8 +25,8 @@ impl askama::filters::Escaper for Visible {
     }
 }
 
-/// JSON that may stand in a `<script type="application/json">` (HTML, "Restrictions for contents of script elements"): the same document,
-/// with every character that could end the element, begin a comment or steer the writing as a `\u` escape. Outside of its strings, JSON has none.
+/// JSON for a `<script type="application/json">` (HTML, "Restrictions for contents of script elements"): the same document, with a `\u` escape for every
+/// character that could end the element, begin a comment or control the text. JSON has such characters only in strings.
 pub(super) fn embedded(json: &str) -> String {
     printable_json(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
@@ -44,14 +44,14 @@ mod tests {
     }
 
     #[test]
-    fn markup_and_steering_characters_become_text() {
+    fn markup_and_control_characters_become_text() {
         assert_eq!(escaped("<script>alert(\"1\" & '2')</script>"), "&lt;script&gt;alert(&quot;1&quot; &amp; &#39;2&#39;)&lt;/script&gt;");
         assert_eq!(escaped("a\u{202e}b\u{1b}[2Jc\0d\u{2066}e\u{61c}f"), "a\u{fffd}b\u{fffd}[2Jc\u{fffd}d\u{fffd}e\u{fffd}f");
         assert_eq!(escaped("one\r\ntwo\tµ → 连接 10\u{a0}s"), "one  two µ → 连接 10\u{a0}s");
     }
 
     #[test]
-    fn embedded_json_is_the_same_document_and_ends_no_element() {
+    fn embedded_json_is_the_same_document_and_cannot_end_its_element() {
         let value = serde_json::json!({ "</script><!--": ["\u{202e}<script>&amp;\u{2028}\u{0}\u{7f}", 1.5, null, "höher \u{1f600}"] });
         let text = embedded(&value.to_string());
         assert!(!text.contains(['<', '>', '&']) && !text.contains(steers), "{text}");

@@ -1,25 +1,25 @@
-//! The pipe that is drawn beside the path, one piece a row: its walls close in as a station's use nears its limit.
+//! The pipe beside the path, a piece for each row: its walls close in as utilization rises.
 
 use chokepoint_model::report::StationState;
 
-use crate::report::view::path::{Flow, Mark, Row};
+use crate::report::view::path::{Flow, Mark, StationRow};
 
-/// Where the pipe's axis is, units of the drawing (130 wide; 100 high, stretched to its row).
+/// The axis of the pipe, units of the drawing (130 wide; 100 high, stretched to its row).
 const AXIS: f64 = 52.0;
 /// Half of the pipe's width with its walls.
 const OUTER: f64 = 40.0;
-/// Half of the opening where nothing is used.
+/// Half of the opening at no use.
 const OPEN: f64 = 34.0;
-/// Half of the opening where all is used: still to be seen.
+/// Half of the opening at full use: still visible.
 const SHUT: f64 = 2.5;
-/// Refusals a second above which one drop, two, three are drawn.
+/// One, two or three drops are drawn above these refusals a second.
 const DROPS: [f64; 3] = [0.0, 10.0, 1_000.0];
 /// Places of the drops, units of their drawing (130 by 60).
 const DROP_PLACES: [(f64, f64); 3] = [(113.0, 42.0), (121.0, 34.0), (106.0, 33.0)];
 
 /// One piece of the pipe.
 pub(super) struct Pipe {
-    /// CSS class: which water runs in it.
+    /// CSS class of the flow.
     pub(super) flow: &'static str,
     /// CSS class of the walls.
     pub(super) wall: &'static str,
@@ -27,19 +27,19 @@ pub(super) struct Pipe {
     pub(super) walls: [String; 2],
     /// True at the choke point.
     pub(super) chokes: bool,
-    /// True where tiers join.
+    /// True where a tier begins.
     pub(super) joint: bool,
-    /// True where an arrow shows which way it flows.
+    /// True where an arrow shows the direction.
     pub(super) arrow: bool,
-    /// Places of the drops that are spilled.
+    /// Places of the drops, which stand for refusals.
     pub(super) drops: Vec<(f64, f64)>,
 }
 
 impl Pipe {
     /// The piece at a station.
-    pub(super) fn station(row: &Row<'_>) -> Self {
+    pub(super) fn station(row: &StationRow<'_>) -> Self {
         let chokes = row.mark == Mark::Choke;
-        // The choke point is one whatever its use: churn, for instance, fills nothing.
+        // The choke point is drawn closed whatever its utilization: connection churn, for example, fills nothing.
         let share = if chokes { 1.0 } else { row.share.unwrap_or(0.0).clamp(0.0, 1.0) };
         let refused = row.station.refused_per_s.filter(|refused| refused.is_finite()).unwrap_or(0.0);
         let count = DROPS.iter().filter(|least| refused > **least).count();
@@ -47,7 +47,7 @@ impl Pipe {
             _ if chokes => "choke",
             StationState::Refusing => "full",
             _ if row.share.is_none() => "unread",
-            // A station at its limit that turns nobody away is what remains when all is well.
+            // A station at its limit without refusals is normal for a healthy server.
             StationState::Near | StationState::Saturated => "near",
             StationState::Ok | StationState::Unknown => "room",
         };
@@ -70,7 +70,7 @@ impl Pipe {
     }
 }
 
-/// The walls at a use between 0 and 1: straight at both ends, so that pieces join, and nearest to each other in the middle.
+/// The walls at a utilization between 0 and 1: straight at both ends, so that pieces join, and closest in the middle.
 fn walls(share: f64) -> [String; 2] {
     let gap = (OPEN * (1.0 - share)).max(SHUT);
     [-1.0, 1.0].map(|side| {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn walls_close_in_with_use_and_pieces_join() {
+    fn walls_close_in_with_utilization_and_pieces_join() {
         let middle = |share: f64| -> f64 {
             let [left, _] = walls(share);
             left.split(' ').nth(3).and_then(|text| text.parse().ok()).expect("the curve's control point")

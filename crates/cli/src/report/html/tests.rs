@@ -1,4 +1,4 @@
-//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), its form, and what it does with text from outside.
+//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), its structure, and its escaping.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,9 +22,9 @@ fn stored(name: &str) -> PathBuf {
 }
 
 #[test]
-fn pages_are_as_stored() {
+fn pages_equal_the_stored_ones() {
     for (name, diagnosis) in all() {
-        // The style sheet is the same in all and reviewed where it is written.
+        // The style sheet is the same in all pages and has its own review.
         let text = page(&diagnosis).replace(STYLE, "");
         let path = stored(&format!("{name}.html"));
         if std::env::var_os("CHOKEPOINT_BLESS").is_some() {
@@ -50,8 +50,8 @@ fn the_same_diagnosis_gives_the_same_bytes() {
     }
 }
 
-/// The element names of a page with their attributes, in order; panics where a tag is not closed. Only what this page may hold is understood:
-/// every `<` must begin a tag, a declaration or nothing.
+/// The elements of a page with their attributes, in order. Panics where a tag is not closed. It understands only what this page may have: every `<`
+/// begins a tag or a declaration.
 fn tags(page: &str) -> Vec<(&str, &str)> {
     let mut tags = Vec::new();
     let mut rest = page;
@@ -69,7 +69,7 @@ fn tags(page: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn every_element_is_closed_in_its_place_and_every_id_is_one() {
+fn elements_are_nested_and_ids_are_unique() {
     for (name, diagnosis) in all() {
         let text = page(&diagnosis);
         let (mut open, mut ids, mut references) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ fn every_element_is_closed_in_its_place_and_every_id_is_one() {
 }
 
 #[test]
-fn the_page_asks_for_nothing_and_runs_nothing() {
+fn the_page_loads_nothing_and_runs_no_script() {
     for (name, diagnosis) in all() {
         let text = page(&diagnosis);
         assert!(text.starts_with("<!doctype html>\n") && text.ends_with("</html>\n"), "{name}: in quirks mode it looks different");
@@ -112,9 +112,9 @@ fn the_page_asks_for_nothing_and_runs_nothing() {
     assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));
 }
 
-/// The policy allows this style sheet alone; a wrong sum would leave the page without any.
+/// The policy allows only this style sheet: with a wrong hash the page would have none.
 #[test]
-fn the_policy_names_the_style_sheet() {
+fn the_policy_has_the_hash_of_the_style_sheet() {
     let view = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(view.path(), STYLE).expect("it can be written");
     let Ok(ran) = Command::new("sha256sum").arg(view.path()).output() else {
@@ -140,7 +140,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// A diagnosis in which every text is hostile.
+/// A diagnosis with this text appended to every string.
 fn hostile(text: &str) -> Diagnosis {
     fn replace(value: &mut serde_json::Value, path: &str, text: &str) {
         match value {
@@ -150,7 +150,7 @@ fn hostile(text: &str) -> Diagnosis {
             _ => {}
         }
     }
-    /// Fields that hold one of a few words or an address, and so nothing from outside.
+    /// Fields with one of a few words or an address: they hold no text from outside.
     const KEPT: &[&str] = &[
         "/verdict",
         "/limited_by",
@@ -177,7 +177,7 @@ fn hostile(text: &str) -> Diagnosis {
 }
 
 #[test]
-fn nothing_from_outside_becomes_markup_or_steers() {
+fn text_from_outside_becomes_no_markup_and_no_control_character() {
     let calm = tags(&page(&hostile("calm"))).len();
     for text in [
         "<script>alert(1)</script>",
@@ -192,14 +192,14 @@ fn nothing_from_outside_becomes_markup_or_steers() {
     ] {
         let found = page(&hostile(text));
         assert!(!found.contains(|character: char| character != '\n' && steers(character)), "{text:?}");
-        // The same elements, whatever the text: none was made or swallowed by it.
+        // The elements do not depend on the text.
         assert_eq!(tags(&found).len(), calm, "{text:?}");
         assert!(!found.contains("<img") && !found.contains("<script>") && !found.contains("<!--"), "{text:?}");
     }
 }
 
 #[test]
-fn the_report_for_programs_is_the_whole_report() {
+fn the_embedded_json_is_the_whole_report() {
     for diagnosis in all().into_iter().map(|(_, diagnosis)| diagnosis).chain([hostile("</script>\u{202e}<!--")]) {
         let text = page(&diagnosis);
         let (_, json) = text.split_once("id=\"diagnosis\">").expect("it is there");
@@ -221,7 +221,7 @@ fn commands_can_be_copied_as_they_are() {
 }
 
 #[test]
-fn the_choke_point_is_drawn_in_shape_colour_and_word_and_only_there() {
+fn the_choke_point_is_marked_by_shape_colour_and_word() {
     let text = page(&samples::choked());
     for mark in ["class=\"squeeze\"", "wall choke", "CHOKE POINT"] {
         assert!(text.contains(mark), "{mark}");
@@ -232,7 +232,7 @@ fn the_choke_point_is_drawn_in_shape_colour_and_word_and_only_there() {
 }
 
 #[test]
-fn numbers_that_are_none_are_borne() {
+fn any_number_can_be_drawn() {
     let mut diagnosis = samples::fixed();
     for (place, station) in diagnosis.path.iter_mut().enumerate() {
         let value = Some([f64::NAN, f64::INFINITY, -1.0, f64::MAX][place % 4]);

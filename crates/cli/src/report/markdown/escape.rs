@@ -1,9 +1,8 @@
-//! What comes from outside (names, addresses, log lines) as harmless text, code spans and fenced code of Markdown (GitHub Flavored Markdown
-//! Spec 0.29).
+//! Text from outside (names, addresses, log lines) as safe text, code spans and fenced code of Markdown (GitHub Flavored Markdown Spec 0.29).
 
 use crate::report::view::{printable, steers};
 
-/// Text on one line in which nothing is markup: for paragraphs, list items and cells of tables.
+/// Text on one line without markup: for paragraphs, list items and cells of tables.
 pub(super) fn prose(text: &str) -> String {
     let characters: Vec<char> = one_line(text).chars().collect();
     let is_word = |place: Option<usize>| place.and_then(|place| characters.get(place)).is_some_and(|character| character.is_alphanumeric());
@@ -12,7 +11,7 @@ pub(super) fn prose(text: &str) -> String {
         let opens_block = place == 0 && matches!(character, '-' | '+' | '=' | '#') || ends_a_list_number(&characters, place);
         let is_markup = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '|' | '~' | '$' => true,
-            // Between letters an underline is none: nf_conntrack_max stays as it is.
+            // An underscore between letters is no markup: nf_conntrack_max is not escaped.
             '_' => !is_word(place.checked_sub(1)) || !is_word(Some(place + 1)),
             _ => opens_block,
         };
@@ -24,13 +23,13 @@ pub(super) fn prose(text: &str) -> String {
     out
 }
 
-/// True for the "." or ")" behind digits that begin the text and before a space: "1. " would begin a list.
+/// True for the "." or ")" of "1. " or "1) " at the beginning of the text, which would begin a list.
 fn ends_a_list_number(characters: &[char], place: usize) -> bool {
     let ends_word = characters.get(place + 1).is_none_or(|next| next.is_whitespace());
     matches!(characters[place], '.' | ')') && ends_word && place > 0 && characters[..place].iter().all(char::is_ascii_digit)
 }
 
-/// Text whose white space is one space each, but for no-break spaces.
+/// Text with runs of white space replaced by one space; no-break spaces are kept.
 fn one_line(text: &str) -> String {
     let words = text.split(|character: char| character.is_whitespace() && character != '\u{a0}');
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
@@ -41,14 +40,14 @@ fn backticks(text: &str) -> usize {
     text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// A code span; nothing for no text.
+/// A code span; empty for an empty text.
 pub(super) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
     let text = printable(text);
     let fence = "`".repeat(backticks(&text) + 1);
-    // A backtick at an end would join the fence, and one space at both ends is taken away.
+    // A backtick at an end would join the fence. Markdown strips one space at both ends.
     let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }
@@ -58,7 +57,7 @@ pub(super) fn cell_code(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 
-/// A fenced block of lines that can be copied as they stand; a line break within one is spelled out.
+/// A fenced block of lines to copy; a line break within a line is escaped.
 pub(super) fn fence(lines: &[String], language: &str) -> String {
     let lines: Vec<String> = lines.iter().map(|line| printable(line).into_owned()).collect();
     let longest = lines.iter().map(|line| backticks(line)).max().unwrap_or(0);
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn code_spans_end_where_they_should() {
+    fn code_spans_contain_their_whole_text() {
         for (text, span) in [
             ("plain", "`plain`"),
             ("a`b", "``a`b``"),

@@ -1,7 +1,7 @@
 //! The Markdown page that a report is written on: blocks, lists, headings and rows of tables.
 
 use super::escape::{code, prose};
-use crate::report::view::load::Line;
+use crate::report::view::load::LoadLine;
 use crate::report::view::{Ink, Phrases, Span};
 
 /// A report that is being written.
@@ -48,7 +48,7 @@ impl MarkdownPage<'_> {
     }
 
     /// A labelled line of facts as an item of a list; the URL of the target is code.
-    pub(super) fn fact(&self, line: &Line) -> String {
+    pub(super) fn fact(&self, line: &LoadLine) -> String {
         let label = prose(&self.phrases.word(line.label));
         match line.notes.split_first() {
             Some((url, rest)) if line.label == "report-label-target" => format!("{label}: {} {}", code(&url.text), spans(rest, " ")),

@@ -1,4 +1,4 @@
-//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), its form, and what it does with text from outside.
+//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), its structure, and its escaping.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn page(diagnosis: &Diagnosis) -> String {
 }
 
 #[test]
-fn pages_are_as_stored() {
+fn pages_equal_the_stored_ones() {
     for (name, diagnosis) in all() {
         let text = page(&diagnosis);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/markdown/{name}.md"));
@@ -35,7 +35,7 @@ fn every_message_is_in_the_catalogue() {
 }
 
 #[test]
-fn blocks_are_apart_and_no_line_ends_in_space() {
+fn blocks_are_separated_and_no_line_ends_in_a_space() {
     for (name, diagnosis) in all() {
         let text = page(&diagnosis);
         assert!(!text.contains("\n\n\n") && !text.starts_with('\n') && text.ends_with('\n') && !text.ends_with("\n\n"), "{name}:\n{text}");
@@ -43,7 +43,7 @@ fn blocks_are_apart_and_no_line_ends_in_space() {
     }
 }
 
-/// Rows of a table have as many cells as its head, whatever is in them.
+/// Every row of a table has as many cells as its head.
 fn check_tables(name: &str, text: &str) {
     let mut columns = 0;
     for line in text.lines() {
@@ -77,7 +77,7 @@ fn tables_keep_their_columns_and_fences_are_closed() {
 }
 
 #[test]
-fn commands_are_fenced_as_they_are() {
+fn commands_are_fenced_verbatim() {
     let diagnosis = samples::awkward();
     let text = page(&diagnosis);
     for remedy in diagnosis.findings.iter().flat_map(|finding| &finding.remedies) {

@@ -1,10 +1,10 @@
-//! A hand-made diagnosis with a profile: one core is the limit, and two tiers share it.
+//! A diagnosis with a profile: one core is the limit, and two tiers share it.
 
 use chokepoint_model::report::*;
 
 use super::healthy;
 
-/// nginx and php-fpm on one core that is full, an allocator that takes 9.1 % of it.
+/// nginx and php-fpm on one saturated core; the allocator takes 9.1 % of it.
 pub(crate) fn profiled() -> Diagnosis {
     let mut sample = healthy();
     let bound = |what: &str, title: &str, share: f64, text: &str| ProfileBound {

@@ -1,4 +1,4 @@
-//! Accounts for tests: a pool that holds everything back, and a host where nothing listens.
+//! Reports of `where` for tests: a pool that limits everything, and a host where nothing listens.
 
 use chokepoint_model::report::{
     At, LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted, SourceReport,
@@ -13,7 +13,7 @@ fn tier(name: &str) -> TierReport {
     TierReport { name: name.to_owned(), listeners: Vec::new(), pids: Vec::new(), netns: "host".to_owned(), upstreams: Vec::new() }
 }
 
-/// Nothing listens.
+/// Nothing listens at the target.
 pub(crate) fn nobody() -> Whereabouts {
     let url = "http://10.0.0.2/".to_owned();
     Whereabouts {
@@ -27,7 +27,7 @@ pub(crate) fn nobody() -> Whereabouts {
     }
 }
 
-/// 100 requests under way, 90 of them in one queue.
+/// 100 requests in flight, 90 of them in one queue.
 pub(crate) fn busy() -> Whereabouts {
     use LedgerPlaceKind::*;
     let places = vec![

@@ -1,4 +1,4 @@
-//! The report of a load by itself, for the terminal.
+//! The report of `bench` as text.
 
 use chokepoint_load::Judged;
 use chokepoint_model::bench::Bench;
@@ -13,7 +13,7 @@ use crate::report::view::bench::{LABELS, condition, facts, times, times_heading}
 use crate::report::view::{Ink, span};
 use crate::terminal::output::{Painted, Style};
 
-/// Columns before what stands below a heading.
+/// The indentation below a heading.
 const MARGIN: &str = "  ";
 /// Columns of the widest bar of the distribution.
 const BAR_COLUMNS: usize = 40;
@@ -23,20 +23,20 @@ pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words:
     let mut page = TextPage::new(style, words);
     let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();
     page.flow(&[], &[], &[span(if is_good { Ink::GoodStrong } else { Ink::WarnStrong }, &bench.summary)]);
-    ends(&mut page, bench, judged);
+    write_ends(&mut page, bench, judged);
     let phrases = page.phrases();
     write_lines(&mut page, &LABELS, facts(phrases, bench).into_iter());
     if bench.load.requests > 0 {
-        table(&mut page, bench);
-        distribution(&mut page, bench);
+        write_table(&mut page, bench);
+        write_distribution(&mut page, bench);
     }
-    list(&mut page, "bench-warnings", bench.warnings.iter().map(|warning| warning.text.as_str()), Ink::Plain);
-    list(&mut page, "bench-samples", bench.error_samples.iter().map(String::as_str), Ink::Plain);
+    write_list(&mut page, "bench-warnings", bench.warnings.iter().map(|warning| warning.text.as_str()), Ink::Plain);
+    write_list(&mut page, "bench-samples", bench.error_samples.iter().map(String::as_str), Ink::Plain);
     page.finish()
 }
 
-/// Why it ended early, and what it was not to come to.
-fn ends(page: &mut TextPage<'_>, bench: &Bench, judged: &[Judged]) {
+/// Writes why the load ended early, and which conditions failed.
+fn write_ends(page: &mut TextPage<'_>, bench: &Bench, judged: &[Judged]) {
     let phrases = page.phrases();
     if let Some(guard) = &bench.stopped_by {
         page.flow(&[], &[], &[span(Ink::BadStrong, phrases.say(&Message::new("bench-stopped").with("guard", guard.as_str())))]);
@@ -45,11 +45,11 @@ fn ends(page: &mut TextPage<'_>, bench: &Bench, judged: &[Judged]) {
         page.flow(&[], &[], &[span(Ink::WarnStrong, phrases.word("bench-interrupted"))]);
     }
     let failed: Vec<String> = judged.iter().filter(|judged| judged.failed).map(|judged| condition(phrases, judged)).collect();
-    list(page, "bench-failed", failed.iter().map(String::as_str), Ink::BadStrong);
+    write_list(page, "bench-failed", failed.iter().map(String::as_str), Ink::BadStrong);
 }
 
-/// The percentiles of each time as a table.
-fn table(page: &mut TextPage<'_>, bench: &Bench) {
+/// Writes the percentiles of each time as a table.
+fn write_table(page: &mut TextPage<'_>, bench: &Bench) {
     page.heading(times_heading(bench));
     let rows = times(page.phrases(), bench);
     let widths: Vec<usize> = (0..8).map(|column| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0)).collect();
@@ -61,8 +61,8 @@ fn table(page: &mut TextPage<'_>, bench: &Bench) {
     }
 }
 
-/// How many latencies lie where, as bars.
-fn distribution(page: &mut TextPage<'_>, bench: &Bench) {
+/// Writes the distribution of latencies as bars.
+fn write_distribution(page: &mut TextPage<'_>, bench: &Bench) {
     let phrases = page.phrases();
     let most = bench.distribution.iter().map(|bucket| bucket.count).max().unwrap_or(0).max(1);
     let all = bench.load.requests.max(1) as f64;
@@ -73,7 +73,7 @@ fn distribution(page: &mut TextPage<'_>, bench: &Bench) {
     let count_columns = rows.iter().map(|(_, count, _)| columns(count)).max().unwrap_or(0);
     let bar_columns = BAR_COLUMNS.min(page.width().saturating_sub(MARGIN.len() + 2 + bound_columns + 2 + count_columns + 9));
     for (bound, count, requests) in rows {
-        // What is there is seen, however little it is.
+        // Any count above zero has a bar of at least one column.
         let full = (requests as f64 / most as f64 * bar_columns as f64).round() as usize;
         let full = if requests > 0 { full.max(1) } else { 0 };
         let sign = page.glyph("≤", "<=");
@@ -87,8 +87,8 @@ fn distribution(page: &mut TextPage<'_>, bench: &Bench) {
     }
 }
 
-/// A heading and a point for each text; nothing where there is none.
-fn list<'t>(page: &mut TextPage<'_>, heading: &'static str, texts: impl Iterator<Item = &'t str>, ink: Ink) {
+/// Writes a heading and an item for each text, if there is any.
+fn write_list<'t>(page: &mut TextPage<'_>, heading: &'static str, texts: impl Iterator<Item = &'t str>, ink: Ink) {
     let mut texts = texts.peekable();
     if texts.peek().is_none() {
         return;

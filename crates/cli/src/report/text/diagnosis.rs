@@ -20,8 +20,8 @@ use crate::terminal::output::{Painted, Style};
 
 /// The report of a diagnosis, ending in a newline.
 ///
-/// Text wraps at the width; commands, paths and other single words are never broken and may stand out. Control characters that came from
-/// outside (names, addresses, answers) are made visible, so that nothing in a report can steer the terminal.
+/// Text wraps at the width. Commands, paths and other single words are never broken and may exceed it. Control characters from outside (names, addresses,
+/// answers) are escaped, so that nothing in a report can control the terminal.
 pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
     page.flow(&[], &[], &[span(ink(diagnosis.verdict), &diagnosis.summary)]);

@@ -7,10 +7,10 @@ use super::page::TextPage;
 use crate::report::view::{Ink, span};
 use crate::terminal::output::{Painted, Style};
 
-/// Columns before a section's text.
+/// The indentation of the text of a section.
 const INDENT: &str = "  ";
 
-/// A page as text, ending in a newline.
+/// The page as text, ending in a newline.
 pub(crate) fn page_text(explanation: &ExplainPage, style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
     page.flow(&[], &[], &[span(Ink::Strong, &explanation.title), span(Ink::Faint, format!("({})", explanation.id))]);

@@ -1,4 +1,4 @@
-//! The page that the report is written on: inks, wrapped paragraphs, lines as they are, and the plain-ASCII form of both.
+//! The page that a report is written on: inks, wrapped paragraphs, verbatim lines, and plain ASCII.
 
 use chokepoint_model::catalogue::Catalogue;
 
@@ -10,11 +10,11 @@ use crate::terminal::output::{Painted, Style};
 const WIDTH_MIN: usize = 40;
 /// The widest page, columns: no terminal is wider.
 const WIDTH_MAX: usize = 1000;
-/// Longer lines of prose lose the reader's eye, columns.
+/// The widest line of prose, columns: longer ones are hard to read.
 const PROSE_WIDTH_MAX: usize = 116;
 
-/// Select Graphic Rendition parameters (ECMA-48) of an ink.
-fn parameters(ink: Ink) -> &'static str {
+/// Parameters of Select Graphic Rendition (ECMA-48) for an ink.
+fn sgr_parameters(ink: Ink) -> &'static str {
     match ink {
         Ink::Plain => "",
         Ink::Strong => "1",
@@ -27,12 +27,12 @@ fn parameters(ink: Ink) -> &'static str {
     }
 }
 
-/// Columns that spans take side by side.
+/// The width of spans side by side, columns.
 pub(crate) fn columns_of(spans: &[Span]) -> usize {
     spans.iter().map(|span| columns(&span.text)).sum()
 }
 
-/// The report under way.
+/// A report that is being written.
 pub(crate) struct TextPage<'a> {
     style: &'a Style,
     words: &'a Catalogue,
@@ -44,12 +44,12 @@ impl<'a> TextPage<'a> {
         Self { style, words, out: Painted::default() }
     }
 
-    /// Columns of the page.
+    /// The width of the page, columns.
     pub(crate) fn width(&self) -> usize {
         self.style.width.clamp(WIDTH_MIN, WIDTH_MAX)
     }
 
-    /// The first where characters beyond ASCII are wanted, else the second.
+    /// `unicode` where the style allows more than ASCII, else `ascii`.
     pub(crate) fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.style.unicode { unicode } else { ascii }
     }
@@ -69,7 +69,7 @@ impl<'a> TextPage<'a> {
         self.out.end_line();
     }
 
-    /// The title of a part of the report, with an empty line before it.
+    /// The heading of a section, with an empty line before it.
     pub(crate) fn heading(&mut self, id: &'static str) {
         self.blank();
         let text = self.word(id);
@@ -78,24 +78,24 @@ impl<'a> TextPage<'a> {
 
     /// A line that is not wrapped.
     pub(crate) fn line(&mut self, spans: &[Span]) {
-        let tidied: Vec<Span> = spans.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
-        self.paint(&tidied);
+        let spans: Vec<Span> = spans.iter().map(|part| span(part.ink, self.printable(&part.text))).collect();
+        self.paint(&spans);
     }
 
-    /// A line whose last part is to be copied as it stands: a command, or a line of a file. Only control characters are made visible.
+    /// A line that ends in text to be copied: a command, or a line of a file. Only control characters are escaped.
     pub(crate) fn verbatim(&mut self, before: &[Span], text: &str) {
-        let mut spans: Vec<Span> = before.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
+        let mut spans: Vec<Span> = before.iter().map(|part| span(part.ink, self.printable(&part.text))).collect();
         spans.push(span(Ink::Plain, text));
         self.paint(&spans);
     }
 
-    /// Words wrapped at the page's width; `first` stands before the first line, `rest` before each further one.
+    /// Words wrapped at the page's width. `first` is the prefix of the first line, `rest` of the others.
     pub(crate) fn flow(&mut self, first: &[Span], rest: &[Span], text: &[Span]) {
         let mut words: Vec<(Ink, Piece)> = Vec::new();
         for part in text {
             let begin = words.len();
             words.extend(pieces(&part.text).into_iter().map(|piece| (part.ink, piece)));
-            // A new span begins like a new word.
+            // A new span begins a new word.
             if let Some((_, piece)) = words.get_mut(begin) {
                 piece.spaced = true;
             }
@@ -103,13 +103,13 @@ impl<'a> TextPage<'a> {
         self.fill(first, rest, words);
     }
 
-    /// A point of a list, indented by so many columns and wrapped below its first word.
+    /// An item of a list, indented by this many columns and wrapped below its first word.
     pub(crate) fn point(&mut self, indent: usize, text: &[Span]) {
         let first = format!("{}{} ", " ".repeat(indent), self.glyph("•", "-"));
         self.flow(&[span(Ink::Plain, first)], &[span(Ink::Plain, " ".repeat(indent + 2))], text);
     }
 
-    /// Notes separated by commas; a line ends between two notes where it can, within one only where it must.
+    /// Notes separated by commas. A line breaks between two notes where possible, within a note only where it is longer than a line.
     pub(crate) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
         let room = self.prose_width().saturating_sub(columns_of(rest));
         let mut words: Vec<(Ink, Piece)> = Vec::new();
@@ -119,7 +119,7 @@ impl<'a> TextPage<'a> {
             if columns(&text) <= room {
                 words.push((note.ink, Piece { text, spaced: true }));
             } else {
-                // The first piece stands after the note before it.
+                // The first piece follows the previous note with a space.
                 let spaced = |(at, piece): (usize, Piece)| (note.ink, Piece { spaced: piece.spaced || at == 0, ..piece });
                 words.extend(pieces(&text).into_iter().enumerate().map(spaced));
             }
@@ -132,7 +132,7 @@ impl<'a> TextPage<'a> {
     }
 
     fn fill(&mut self, first: &[Span], rest: &[Span], words: Vec<(Ink, Piece)>) {
-        // A prefix that is itself wide (a row of the path) moves the limit for prose along.
+        // A wide prefix (a row of the path) raises the limit for prose.
         let indent = columns_of(rest);
         let width = self.width().min(PROSE_WIDTH_MAX.max(indent + PROSE_WIDTH_MAX / 2));
         let mut line = first.to_vec();
@@ -158,15 +158,15 @@ impl<'a> TextPage<'a> {
         self.line(&line);
     }
 
-    /// The text as it may be printed: no control characters, no-break spaces plain, and ASCII alone where that is wanted.
-    fn tidied(&self, text: &str) -> String {
+    /// The text without control characters, with plain spaces, and in ASCII where the style asks for it.
+    fn printable(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for character in text.chars() {
             match character {
                 '\u{a0}' => out.push(' '),
                 character if steers(character) => out.push(if self.style.unicode { '\u{fffd}' } else { '?' }),
                 character if character.is_ascii() || self.style.unicode => out.push(character),
-                character => out.push_str(plain(character)),
+                character => out.push_str(ascii(character)),
             }
         }
         out
@@ -177,7 +177,7 @@ impl<'a> TextPage<'a> {
         for (place, part) in spans[..blank_tail].iter().enumerate() {
             let text = if place + 1 == blank_tail { part.text.trim_end() } else { &part.text };
             let is_inked = self.style.color && part.ink != Ink::Plain;
-            self.out.push(is_inked.then(|| parameters(part.ink)), text);
+            self.out.push(is_inked.then(|| sgr_parameters(part.ink)), text);
         }
         self.out.end_line();
     }
@@ -188,8 +188,8 @@ impl<'a> TextPage<'a> {
     }
 }
 
-/// The nearest ASCII for a character that is not.
-fn plain(character: char) -> &'static str {
+/// The nearest ASCII for another character.
+fn ascii(character: char) -> &'static str {
     match character {
         'µ' | 'μ' => "u",
         '×' => "x",

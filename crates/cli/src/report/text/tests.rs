@@ -1,4 +1,4 @@
-//! The report as it is printed, against stored pages (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), and the document against its schema.
+//! The printed report against stored pages (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), and the JSON report against its schema.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn compare(name: &str, text: &str) {
 }
 
 #[test]
-fn pages_are_as_stored() {
+fn pages_equal_the_stored_ones() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
         for width in [60, 100] {
@@ -42,7 +42,7 @@ fn pages_are_as_stored() {
 }
 
 #[test]
-fn every_explanation_fits_its_page() {
+fn every_explanation_fits_the_width_of_its_page() {
     let words = Catalogue::english();
     for id in chokepoint_model::explain::ids() {
         let explanation = chokepoint_model::explain::page(id, &words).expect("every id has a page");
@@ -61,9 +61,9 @@ fn every_message_is_in_the_catalogue() {
     }
 }
 
-/// Lines wider than the page hold a command, or a single word that no line could hold.
+/// A line wider than the page holds a command, or a word longer than a line.
 #[test]
-fn lines_fit_the_page_unless_a_word_does_not() {
+fn lines_fit_the_page_unless_a_single_word_is_longer() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
         let remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
@@ -94,7 +94,7 @@ fn commands_are_never_broken() {
 }
 
 #[test]
-fn numbers_that_are_none_and_any_width_are_borne() {
+fn any_number_and_any_width_can_be_printed() {
     let words = Catalogue::english();
     let mut diagnosis = samples::awkward();
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, f64::MAX, f64::MIN_POSITIVE];
@@ -111,18 +111,18 @@ fn numbers_that_are_none_and_any_width_are_borne() {
 }
 
 #[test]
-fn nothing_from_outside_steers_the_terminal() {
+fn control_characters_from_outside_are_escaped() {
     let words = Catalogue::english();
     for unicode in [true, false] {
         let text = render(&samples::awkward(), &Style { width: 80, color: false, unicode }, &words);
-        let steering = |character: char| character != '\n' && character.is_control() || character == '\u{202e}';
-        assert!(!text.contains(steering), "{text:?}");
+        let is_control = |character: char| character != '\n' && character.is_control() || character == '\u{202e}';
+        assert!(!text.contains(is_control), "{text:?}");
         assert!(unicode || text.is_ascii(), "{text}");
     }
 }
 
 #[test]
-fn colour_changes_no_character() {
+fn colour_changes_no_printed_character() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
         let colored = render(&diagnosis, &Style { width: 100, color: true, unicode: true }, &words);
@@ -138,7 +138,7 @@ fn colour_changes_no_character() {
 }
 
 #[test]
-fn no_line_ends_in_space_and_no_two_are_empty() {
+fn no_line_ends_in_a_space_and_empty_lines_are_single() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
         let text = render(&diagnosis, &plain(100), &words);
@@ -153,7 +153,7 @@ fn schema() -> serde_json::Value {
 }
 
 #[test]
-fn the_document_is_what_its_schema_says() {
+fn the_json_report_fits_its_schema() {
     let validator = jsonschema::draft202012::new(&schema()).expect("the schema is a schema");
     for (name, diagnosis) in samples::all() {
         let document = serde_json::to_value(&diagnosis).expect("a diagnosis is JSON");
@@ -162,9 +162,9 @@ fn the_document_is_what_its_schema_says() {
     }
 }
 
-/// The schema must notice a field that is missing, misspelled or of the wrong kind, or it says nothing.
+/// The schema must reject a missing field, a field of the wrong type and an unknown field.
 #[test]
-fn the_schema_refuses_other_documents() {
+fn the_schema_rejects_other_documents() {
     let validator = jsonschema::draft202012::new(&schema()).expect("the schema is a schema");
     let good = serde_json::to_value(samples::awkward()).expect("a diagnosis is JSON");
     for (pointer, key) in [("", "verdict"), ("/load", "goodput_rps"), ("/path/0", "state"), ("/findings/0/remedies/0", "undo")] {
@@ -174,17 +174,17 @@ fn the_schema_refuses_other_documents() {
         assert!(!validator.is_valid(&bad), "{pointer}/{key} is missing");
         let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
         object.insert(key.to_owned(), serde_json::json!([]));
-        assert!(!validator.is_valid(&bad), "{pointer}/{key} is of the wrong kind");
+        assert!(!validator.is_valid(&bad), "{pointer}/{key} has the wrong type");
         let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
         object.insert(key.to_owned(), value);
         object.insert("more".to_owned(), serde_json::json!(1));
-        assert!(!validator.is_valid(&bad), "{pointer}/more is not known");
+        assert!(!validator.is_valid(&bad), "{pointer}/more is unknown");
     }
 }
 
-/// What a server refused is told first; the limit of the run is the client's all the same.
+/// The refusals of the server come first, but the limit of the run is the client.
 #[test]
-fn the_limit_of_a_run_is_the_clients_whatever_the_server_refused() {
+fn the_client_is_the_limit_of_the_run_whatever_the_server_refused() {
     let mut sample = samples::client_limited();
     let queue = sample.path[1].clone();
     let full =
@@ -195,9 +195,9 @@ fn the_limit_of_a_run_is_the_clients_whatever_the_server_refused() {
     assert!(line("THE LIMIT OF THIS RUN").contains("load-generator") && line("see 1").contains("accept-queue"), "{text}");
 }
 
-/// A finding about a server that is waited for has a place of its own, and is drawn at its station.
+/// A finding about an upstream has an address of its own and is drawn at its station.
 #[test]
-fn workers_that_wait_for_another_server_are_the_choke_point_of_their_pool() {
+fn blocked_workers_are_drawn_as_the_choke_point_of_their_pool() {
     let mut sample = samples::coupled();
     let mut pool = sample.path[1].clone();
     (pool.station, pool.at) = ("worker-pool".into(), sample.findings[2].at.clone());

@@ -6,17 +6,17 @@ use chokepoint_model::report::{LedgerClient, Whereabouts};
 
 use super::diagnosis::ledger::write_ledger;
 use super::page::TextPage;
-use crate::report::view::ledger::{MEAN_TOLD_MIN, of, tenths};
+use crate::report::view::ledger::{MEAN_MIN, of, tenths};
 use crate::report::view::readings::gaps_of;
 use crate::report::view::{Ink, Phrases, span};
 use crate::terminal::output::{Painted, Style};
 
-/// Clients that are told.
-const CLIENTS_TOLD_MAX: usize = 5;
+/// Clients that are listed.
+const CLIENTS_MAX: usize = 5;
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
 
-/// The block, with an empty line behind it.
+/// The block, followed by an empty line.
 pub(crate) fn whereabouts_text(report: &Whereabouts, style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
     let phrases = page.phrases();
@@ -25,9 +25,9 @@ pub(crate) fn whereabouts_text(report: &Whereabouts, style: &Style, words: &Cata
     page.flow(&[], &[], &[span(Ink::Strong, phrases.say(&title.with("seconds", seconds)))]);
     if let Some(ledger) = &report.ledger {
         write_ledger(&mut page, &of(ledger, phrases));
-        let busy: Vec<&LedgerClient> = report.clients.iter().filter(|client| client.mean >= MEAN_TOLD_MIN).collect();
+        let busy: Vec<&LedgerClient> = report.clients.iter().filter(|client| client.mean >= MEAN_MIN).collect();
         if !busy.is_empty() {
-            let notes: Vec<_> = busy.iter().take(CLIENTS_TOLD_MAX).map(|one| span(Ink::Plain, client(one))).collect();
+            let notes: Vec<_> = busy.iter().take(CLIENTS_MAX).map(|one| span(Ink::Plain, client(one))).collect();
             let first = [span(Ink::Plain, format!("  {}: ", phrases.word("where-clients")))];
             page.notes(&first, &[span(Ink::Plain, "    ")], &notes);
         }
@@ -43,7 +43,7 @@ fn client(client: &LedgerClient) -> String {
     format!("{} {}", client.address, tenths(client.mean))
 }
 
-/// What could not be read, a sentence for each reason.
+/// The missing readings, a sentence for each reason.
 pub(crate) fn lacking(report: &Whereabouts, phrases: Phrases<'_>) -> Vec<String> {
     let gaps = gaps_of(&report.lacking);
     let sentence = |gap: &crate::report::view::readings::Gap<'_>| {
@@ -54,7 +54,7 @@ pub(crate) fn lacking(report: &Whereabouts, phrases: Phrases<'_>) -> Vec<String>
     gaps.iter().map(sentence).collect()
 }
 
-/// "14:03:07", of seconds since 1970.
+/// The time of day of seconds since 1970: "14:03:07".
 fn time_of_day(seconds: f64) -> String {
     let second = seconds.max(0.0) as u64 % DAY_S;
     format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
@@ -66,7 +66,7 @@ mod tests {
     use crate::report::samples::whereabouts as samples;
 
     #[test]
-    fn the_block_tells_when_where_who_and_what_was_not_read() {
+    fn the_block_has_time_places_clients_and_missing_readings() {
         let words = Catalogue::english();
         let style = Style { width: 100, color: false, unicode: true };
         let text = whereabouts_text(&samples::busy(), &style, &words).to_string();
@@ -84,13 +84,13 @@ mod tests {
         for part in expected {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
-        assert!(text.ends_with("\n\n"), "blocks are told apart: {text:?}");
+        assert!(text.ends_with("\n\n"), "blocks are separated by an empty line: {text:?}");
         let text = whereabouts_text(&samples::nobody(), &style, &words).to_string();
         assert!(text.contains("Nothing on this host listens at 10.0.0.2:80") && !text.contains("under way"), "{text}");
     }
 
     #[test]
-    fn the_time_is_that_of_the_day() {
+    fn the_title_has_the_time_of_day() {
         assert_eq!([time_of_day(0.0), time_of_day(86_399.9), time_of_day(1_700_000_000.0)], ["00:00:00", "23:59:59", "22:13:20"]);
     }
 }

@@ -1,11 +1,11 @@
-//! Breaking text into the pieces between which a line may end, measured in columns of a terminal.
+//! Splits text into pieces between which a line may break, and measures text in columns of a terminal.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Characters that may not begin a line in Chinese and Japanese.
-const CLINGING: &str = "，。、；：？！）」』】》”’…";
+const NOT_AT_LINE_START: &str = "，。、；：？！）」』】》”’…";
 
-/// Units that stay with the number before them.
+/// Units that stay on the line of the number before them.
 const UNITS: &[&str] = &["%", "s", "ms", "µs", "req/s", "requests/s", "kbit/s", "Mbit/s", "Gbit/s", "KiB", "MiB", "GiB"];
 
 /// A piece of text that stays on one line.
@@ -13,16 +13,16 @@ const UNITS: &[&str] = &["%", "s", "ms", "µs", "req/s", "requests/s", "kbit/s",
 pub(super) struct Piece {
     /// The text, without space around it.
     pub(super) text: String,
-    /// True where a space stands before it when it does not begin a line.
+    /// True where a space separates it from the piece before it on the same line.
     pub(super) spaced: bool,
 }
 
-/// Columns that a text takes.
+/// The width of a text, columns.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The pieces of a text: words, and single wide characters where the writing has no spaces. A no-break space holds words together.
+/// The pieces of a text: words, and single wide characters of scripts without spaces. A no-break space joins words.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut spaced = false;
@@ -34,19 +34,19 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             continue;
         }
         let wide = character.width() == Some(2);
-        let clings = CLINGING.contains(character);
+        let joins = NOT_AT_LINE_START.contains(character);
         match pieces.last_mut() {
-            Some(piece) if !spaced && (clings || open && !wide) => piece.text.push(character),
+            Some(piece) if !spaced && (joins || open && !wide) => piece.text.push(character),
             _ => pieces.push(Piece { text: character.to_string(), spaced }),
         }
         spaced = false;
         open = !wide;
     }
-    with_units(pieces)
+    join_units(pieces)
 }
 
-/// Puts units beside their numbers: "10 s" is not torn apart.
-fn with_units(pieces: Vec<Piece>) -> Vec<Piece> {
+/// Joins units to their numbers: a line does not break within "10 s".
+fn join_units(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let is_unit = UNITS.contains(&piece.text.trim_end_matches(['.', ',', ';', ':', ')']));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn words_break_at_spaces_and_not_at_no_break_spaces() {
+    fn lines_break_at_spaces_and_not_at_no_break_spaces() {
         assert_eq!(texts("  one  two\nthree "), ["one", "two", "three"]);
         assert_eq!(texts("12\u{a0}% busy"), ["12\u{a0}%", "busy"]);
         assert_eq!(texts("99.4 % busy for 10 s. A s % b"), ["99.4\u{a0}%", "busy", "for", "10\u{a0}s.", "A", "s", "%", "b"]);
@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn chinese_breaks_between_characters_but_not_before_its_marks() {
+    fn chinese_breaks_between_characters_but_not_before_punctuation() {
         assert_eq!(texts("连接表full，满"), ["连", "接", "表", "full，", "满"]);
         assert_eq!(columns("连接表"), 6);
     }
 
     #[test]
-    fn a_space_is_kept_only_where_one_was() {
+    fn pieces_are_separated_only_where_the_text_has_a_space() {
         let all = pieces("a 连接");
         assert_eq!(all.iter().map(|piece| piece.spaced).collect::<Vec<_>>(), [false, true, false]);
     }

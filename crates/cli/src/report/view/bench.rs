@@ -1,11 +1,11 @@
-//! What a load by itself came to, in words and figures: the text and the Markdown report share it.
+//! The result of `bench` in words and figures. The text and the Markdown report share it.
 
 use chokepoint_load::{Judged, Unit};
 use chokepoint_model::bench::{Bench, RampStage, TcpSample};
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::message::Message;
 
-use super::load::{Line, answers, ended, failures};
+use super::load::{LoadLine, answers, ended, failures};
 use super::{Ink, Phrases, Span, span};
 
 /// Labels of the facts, in their order.
@@ -19,7 +19,7 @@ pub(crate) const LABELS: [&str; 7] = [
     "bench-label-tcp",
 ];
 
-/// A condition of `--fail-if` and what was measured, in its own unit.
+/// A condition of `--fail-if` and the measured value, in its unit.
 pub(crate) fn condition(phrases: Phrases<'_>, judged: &Judged) -> String {
     let message = |id| Message::new(id).with("condition", judged.condition.as_str());
     phrases.say(&match judged.unit {
@@ -29,8 +29,8 @@ pub(crate) fn condition(phrases: Phrases<'_>, judged: &Judged) -> String {
     })
 }
 
-/// What was offered and what became of it: the lines that there is something to say in.
-pub(crate) fn facts(phrases: Phrases<'_>, bench: &Bench) -> Vec<Line> {
+/// The offered load and its result: the lines that have content.
+pub(crate) fn facts(phrases: Phrases<'_>, bench: &Bench) -> Vec<LoadLine> {
     let load = &bench.load;
     let target = vec![span(Ink::Plain, &bench.target.url), span(Ink::Faint, format!("({})", bench.target.address))];
     let mut done = ended(phrases, load);
@@ -53,10 +53,10 @@ pub(crate) fn facts(phrases: Phrases<'_>, bench: &Bench) -> Vec<Line> {
         bench.tcp.as_ref().map(|sample| tcp(phrases, sample)).unwrap_or_default(),
     ];
     let lines = LABELS.into_iter().zip(notes).filter(|(_, notes)| !notes.is_empty());
-    lines.map(|(label, notes)| Line { label, notes }).collect()
+    lines.map(|(label, notes)| LoadLine { label, notes }).collect()
 }
 
-/// What the kernel knew of some of the connections.
+/// Figures of the kernel for a sample of connections.
 fn tcp(phrases: Phrases<'_>, sample: &TcpSample) -> Vec<Span> {
     let time = |us: u64| phrases.duration_us(us as f64);
     let mut all = Vec::new();
@@ -127,9 +127,9 @@ pub(crate) fn times_heading(bench: &Bench) -> &'static str {
     if bench.offered.rate_per_s.is_some() { "bench-times-open" } else { "bench-times" }
 }
 
-/// The percentiles of each time, below a row of their names.
+/// The percentiles of each time, after a row of their names.
 pub(crate) fn times(phrases: Phrases<'_>, bench: &Bench) -> Vec<[String; 8]> {
-    let told = [
+    let times = [
         ("bench-time-total", Some(bench.load.latency_us)),
         ("bench-time-corrected", bench.corrected_latency_us.filter(|_| bench.warnings.iter().any(|warning| warning.id == "omitted"))),
         ("bench-time-good", Some(bench.good_latency_us).filter(|good| *good != bench.load.latency_us)),
@@ -138,7 +138,7 @@ pub(crate) fn times(phrases: Phrases<'_>, bench: &Bench) -> Vec<[String; 8]> {
         ("bench-time-tls", Some(bench.tls_us)),
     ];
     let mut rows = vec![["", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"].map(str::to_owned)];
-    for (id, percentiles) in told {
+    for (id, percentiles) in times {
         let Some(Percentiles { p50, p75, p90, p95, p99, p999, max }) = percentiles.filter(|percentiles| percentiles.max > 0) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What each tier gives by itself.
+//! The measurements of each tier alone.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, PartKind, PartReport};
@@ -6,29 +6,29 @@ use chokepoint_model::report::{Diagnosis, PartKind, PartReport};
 use super::rounds::failed_share;
 use super::{Ink, Phrases, Span, ink, span};
 
-/// One tier by itself.
-pub(crate) struct Row<'a> {
+/// One tier alone.
+pub(crate) struct PartRow<'a> {
     pub(crate) tier: &'a str,
-    /// How it was asked: for something of its own, or directly; or that it was not.
+    /// How it was loaded: with a file of its own, or directly; or that it was not.
     pub(crate) how: String,
     /// Empty where it was not loaded.
     pub(crate) url: &'a str,
-    /// Goodput, time, failures, CPU time; none where it was not loaded.
+    /// Goodput, p99, failed share and CPU time; empty where it was not loaded.
     pub(crate) notes: Vec<Span>,
-    /// The verdict about it, or why it was not loaded.
+    /// Its verdict, or why it was not loaded.
     pub(crate) summary: Span,
     /// True where it explains the whole.
     pub(crate) explains: bool,
 }
 
-/// The explanation and a row for each tier; nothing where no tier was to be loaded by itself.
-pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<(&'a str, Vec<Row<'a>>)> {
+/// The explanation and a row for each tier; nothing without `--bisect`.
+pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<(&'a str, Vec<PartRow<'a>>)> {
     let bisect = diagnosis.bisect.as_ref()?;
     Some((&bisect.summary, bisect.parts.iter().map(|part| row(part, phrases)).collect()))
 }
 
-fn row<'a>(part: &'a PartReport, phrases: Phrases<'_>) -> Row<'a> {
-    Row {
+fn row<'a>(part: &'a PartReport, phrases: Phrases<'_>) -> PartRow<'a> {
+    PartRow {
         tier: &part.tier,
         how: phrases.word(match (part.kind, &part.load) {
             (_, None) => "report-part-left",

@@ -1,4 +1,4 @@
-//! The chains from cause to symptom, line by line: what stands by itself first, each followed by what it brings about.
+//! The chains from cause to symptom, line by line: first what has no cause, each followed by its symptoms.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{At, Cause, Diagnosis, Finding, Role};
@@ -6,33 +6,32 @@ use chokepoint_model::report::{At, Cause, Diagnosis, Finding, Role};
 use super::path::label;
 use super::{Ink, Phrases};
 
-/// Levels of a chain that are drawn apart; what lies deeper is drawn at the last of them.
+/// The deepest level that is drawn; deeper nodes are drawn at it.
 const LEVELS_MAX: usize = 6;
 
-/// One line of the drawing.
-pub(crate) struct Line {
-    /// What it is about.
+/// One node of the drawing.
+pub(crate) struct ChainLine {
+    /// The finding or station.
     node: Cause,
-    /// How far it is from the root, at most [`LEVELS_MAX`].
+    /// Distance from the root, at most [`LEVELS_MAX`].
     pub(crate) level: usize,
-    /// For each level down to its own, whether more follows there below this line.
+    /// For each level down to its own: whether more nodes follow on it below this line.
     pub(crate) rails: Vec<bool>,
-    /// The line that it hangs from, by its place.
+    /// Index of the parent line.
     pub(crate) parent: Option<usize>,
-    /// Its number in the report; a station has none.
+    /// Number of the finding in the report; nothing for a station.
     pub(crate) number: Option<usize>,
     /// Id of the finding or the station.
     pub(crate) id: String,
-    /// Where it is, and what else there is to say in a word.
+    /// Where it is, and a remark.
     pub(crate) note: String,
-    /// Its ink.
     pub(crate) ink: Ink,
-    /// Why it has its turn among the causes.
+    /// Why a cause comes at this place in the order of fixes.
     pub(crate) why: Option<String>,
 }
 
-/// The lines; none where there is one finding that nothing brings about.
-pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Line> {
+/// The lines; none for a single finding without a cause.
+pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<ChainLine> {
     if diagnosis.findings.len() < 2 && diagnosis.couplings.is_empty() {
         return Vec::new();
     }
@@ -45,7 +44,7 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Line> {
         }
     }
     roots.into_iter().for_each(|root| drawing.draw(root, None, &[]));
-    // Links in a ring have no root; a report that was made elsewhere may hold one.
+    // A cycle of links has no root. A report made elsewhere may have one.
     for at in 0..diagnosis.findings.len() {
         if !drawing.is_drawn(Cause::Finding(at)) {
             drawing.draw(Cause::Finding(at), None, &[]);
@@ -54,23 +53,23 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Line> {
     drawing.lines
 }
 
-/// All links in words, for those who cannot see the drawing.
-pub(crate) fn words(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> String {
+/// All links in words, for screen readers.
+pub(crate) fn links_in_words(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> String {
     let name = |cause: Cause| match cause {
         Cause::Finding(at) => diagnosis.findings.get(at).map(|finding| format!("{} ({})", finding.id, finding.tier)),
         Cause::Station(at) => diagnosis.path.get(at).map(|station| format!("{} ({})", station.station, station.tier)),
     };
-    let told = diagnosis.couplings.iter().filter_map(|link| {
+    let links = diagnosis.couplings.iter().filter_map(|link| {
         let (cause, symptom) = (name(link.cause)?, name(Cause::Finding(link.symptom))?);
         Some(phrases.say(&Message::new("report-chain-words").with("cause", cause).with("symptom", symptom)))
     });
-    told.collect::<Vec<_>>().join("; ")
+    links.collect::<Vec<_>>().join("; ")
 }
 
 struct Drawing<'a> {
     diagnosis: &'a Diagnosis,
     phrases: Phrases<'a>,
-    lines: Vec<Line>,
+    lines: Vec<ChainLine>,
 }
 
 impl Drawing<'_> {
@@ -78,7 +77,7 @@ impl Drawing<'_> {
         self.lines.iter().any(|line| line.node == node)
     }
 
-    /// Draws a node below its parent, and below it what it brings about, unless that was drawn before.
+    /// Draws a node below its parent, and its symptoms below it unless they were drawn before.
     fn draw(&mut self, node: Cause, parent: Option<usize>, rails: &[bool]) {
         let again = self.is_drawn(node);
         let Some(mut line) = self.line(node) else { return };
@@ -100,9 +99,9 @@ impl Drawing<'_> {
         }
     }
 
-    fn line(&self, node: Cause) -> Option<Line> {
+    fn line(&self, node: Cause) -> Option<ChainLine> {
         let place = |tier: &str, at: &At| {
-            // An edge begins with its tier, and has its far end's address for a listener.
+            // The name of an edge begins with its tier; its listener is the address of the far end.
             let place = match (&at.edge, &at.listener) {
                 (Some(edge), _) if edge.starts_with(tier) => edge.clone(),
                 (Some(named), _) | (None, Some(named)) => format!("{tier} {named}"),
@@ -110,7 +109,7 @@ impl Drawing<'_> {
             };
             self.phrases.say(&Message::new("report-chain-place").with("place", place))
         };
-        let blank = |id: &str, note: String| Line {
+        let blank = |id: &str, note: String| ChainLine {
             node,
             level: 0,
             rails: Vec::new(),
@@ -126,7 +125,7 @@ impl Drawing<'_> {
                 let Finding { id, tier, at: spot, role, .. } = self.diagnosis.findings.get(at)?;
                 let turn = self.diagnosis.order.iter().find(|turn| turn.finding == at);
                 let (ink, why) = (if *role == Role::Cause { Ink::BadStrong } else { Ink::WarnStrong }, turn.map(|turn| turn.why.clone()));
-                Some(Line { number: Some(at + 1), ink, why, ..blank(id, place(tier, spot)) })
+                Some(ChainLine { number: Some(at + 1), ink, why, ..blank(id, place(tier, spot)) })
             }
             Cause::Station(at) => {
                 let station = self.diagnosis.path.get(at)?;

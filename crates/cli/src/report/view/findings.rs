@@ -1,4 +1,4 @@
-//! The findings in words: their role, and what each remedy promises and costs.
+//! The findings in words: their role, and the terms of each remedy.
 
 use chokepoint_model::change::Activation;
 use chokepoint_model::message::Message;
@@ -23,7 +23,7 @@ pub(crate) fn standing(diagnosis: &Diagnosis, finding: &Finding, phrases: Phrase
     format!("{role}, {}", confidence(finding, phrases))
 }
 
-/// "no fault, high confidence": of something that could be faster.
+/// "no fault, high confidence", for an improvement.
 pub(crate) fn standing_of_improvement(finding: &Finding, phrases: Phrases<'_>) -> String {
     phrases.say(&Message::new("report-improvement").with("confidence", confidence(finding, phrases)))
 }
@@ -36,12 +36,12 @@ fn confidence(finding: &Finding, phrases: Phrases<'_>) -> String {
     })
 }
 
-/// The title as a sentence; nothing where the verdict's sentence has told it, as it usually has for the first finding.
+/// The title as a sentence; nothing where the summary already contains it, as it usually does for the first finding.
 pub(crate) fn title(diagnosis: &Diagnosis, finding: &Finding) -> Option<String> {
     (!diagnosis.summary.contains(finding.title.trim_end_matches('.'))).then(|| sentence(&finding.title))
 }
 
-/// A title as a sentence: a capital at the beginning, a full stop at the end.
+/// A title with a capital at the beginning and a full stop at the end.
 fn sentence(title: &str) -> String {
     let mut characters = title.chars();
     let Some(first) = characters.next() else { return String::new() };
@@ -64,7 +64,7 @@ pub(crate) fn commands(remedy: &Remedy) -> impl Iterator<Item = (&'static str, &
     all.into_iter().filter(|(_, lines)| !lines.is_empty())
 }
 
-/// What there is to know before a remedy is applied: the label's id and the text of each line.
+/// What to know before a remedy is applied: label id and text.
 pub(crate) fn terms(remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     let effect = phrases.word(match remedy.activation {
         Activation::Live => "report-live",
@@ -98,7 +98,7 @@ fn prediction(prediction: &Prediction, phrases: Phrases<'_>) -> String {
     }
 }
 
-/// True where `--fix` would change something and has not been asked for.
+/// True where `--fix` was not given and would change something.
 pub(crate) fn offers_fix(diagnosis: &Diagnosis) -> bool {
     let mut remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
     diagnosis.rounds.is_empty() && remedies.any(|remedy| !remedy.change.is_empty())

@@ -1,38 +1,38 @@
-//! Where requests stood: a row for each place that matters, and rows for all others and for what does not balance, so that the numbers add up.
+//! Where requests stood: a row for each large place, a row for all others and a row for what is unaccounted, so that the numbers add up.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport};
 
 use super::{Ink, Phrases};
 
-/// Places that are told whatever their share is, the largest ones.
-const PLACES_TOLD_MIN: usize = 8;
-/// The least share of a place that is told beyond those.
-const SHARE_TOLD_MIN: f64 = 0.01;
-/// The least number that is told: less shows as zero.
-pub(crate) const MEAN_TOLD_MIN: f64 = 0.05;
+/// The largest places are listed whatever their share; this is their number.
+const PLACES_MIN: usize = 8;
+/// Any other place is listed from this share on.
+const SHARE_MIN: f64 = 0.01;
+/// Smaller numbers are shown as zero.
+pub(crate) const MEAN_MIN: f64 = 0.05;
 
 /// One bar.
-pub(crate) struct Row {
+pub(crate) struct PlaceRow {
     pub(crate) label: String,
     pub(crate) mean: f64,
     pub(crate) share: f64,
     pub(crate) ink: Ink,
 }
 
-/// The sentence, the bars and what was lost.
+/// The sentence, the bars and the losses.
 pub(crate) struct LedgerView {
     pub(crate) head: String,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<PlaceRow>,
     pub(crate) losses: Vec<String>,
 }
 
-/// Nothing where requests were not sampled.
+/// The ledger of a diagnosis; nothing where requests were not sampled.
 pub(crate) fn view(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<LedgerView> {
     diagnosis.ledger.as_ref().map(|ledger| of(ledger, phrases))
 }
 
-/// The same of the account alone.
+/// The view of a ledger.
 pub(crate) fn of(ledger: &LedgerReport, phrases: Phrases<'_>) -> LedgerView {
     LedgerView {
         head: head(ledger, phrases),
@@ -53,26 +53,26 @@ fn head(ledger: &LedgerReport, phrases: Phrases<'_>) -> String {
 
 /// A number with one decimal.
 pub(crate) fn tenths(number: f64) -> String {
-    format!("{:.1}", if number.abs() < MEAN_TOLD_MIN { 0.0 } else { number })
+    format!("{:.1}", if number.abs() < MEAN_MIN { 0.0 } else { number })
 }
 
-fn rows(ledger: &LedgerReport, phrases: Phrases<'_>) -> Vec<Row> {
+fn rows(ledger: &LedgerReport, phrases: Phrases<'_>) -> Vec<PlaceRow> {
     let mut sizes: Vec<f64> = ledger.places.iter().map(|place| place.mean).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
-    let least = sizes.get(PLACES_TOLD_MIN - 1).copied().unwrap_or(0.0);
+    let least = sizes.get(PLACES_MIN - 1).copied().unwrap_or(0.0);
     let largest = sizes.first().copied().unwrap_or(0.0);
-    let is_told = |place: &&LedgerPlace| place.mean >= MEAN_TOLD_MIN && (place.mean >= least || place.share >= SHARE_TOLD_MIN);
-    let (told, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_told);
-    let row = |place: &LedgerPlace| Row {
+    let is_listed = |place: &&LedgerPlace| place.mean >= MEAN_MIN && (place.mean >= least || place.share >= SHARE_MIN);
+    let (listed, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_listed);
+    let row = |place: &LedgerPlace| PlaceRow {
         label: label(place, phrases),
         mean: place.mean,
         share: place.share,
         ink: if place.mean >= largest { Ink::Strong } else { Ink::Plain },
     };
-    let mut rows: Vec<Row> = told.into_iter().map(row).collect();
-    let faint = |id, mean, share| Row { label: phrases.word(id), mean, share, ink: Ink::Faint };
+    let mut rows: Vec<PlaceRow> = listed.into_iter().map(row).collect();
+    let faint = |id, mean, share| PlaceRow { label: phrases.word(id), mean, share, ink: Ink::Faint };
     let sum = |of: fn(&LedgerPlace) -> f64| others.iter().map(|place| of(place)).sum::<f64>();
-    if sum(|place| place.mean) >= MEAN_TOLD_MIN {
+    if sum(|place| place.mean) >= MEAN_MIN {
         rows.push(faint("report-ledger-others", sum(|place| place.mean), sum(|place| place.share)));
     }
     rows.push(faint("report-ledger-unaccounted", ledger.unaccounted.mean, ledger.unaccounted.share));
@@ -99,7 +99,7 @@ pub(crate) fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
     phrases.say(&Message::new(id).with("tier", place.tier.as_str()))
 }
 
-/// What was lost in one way.
+/// A kind of loss as a sentence.
 pub(crate) fn loss(lost: &LedgerLoss, phrases: Phrases<'_>) -> String {
     let kind = phrases.word(match lost.kind {
         LedgerLossKind::Refused => "report-ledger-lost-refused",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_add_up_and_the_largest_stands_out() {
+    fn the_numbers_add_up_and_the_largest_place_is_emphasized() {
         let words = Catalogue::english();
         let view = view(&sample(), Phrases(&words)).unwrap();
         assert!((view.rows.iter().map(|row| row.mean).sum::<f64>() - 100.0).abs() < 1e-9);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_report_shows_it_where_there_is_one() {
+    fn every_report_shows_the_ledger_where_there_is_one() {
         let words = Catalogue::english();
         let style = Style { width: 100, color: false, unicode: false };
         let pages = |diagnosis: &Diagnosis| {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_is_what_its_schema_says() {
+    fn the_json_report_with_a_ledger_fits_its_schema() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/diagnosis-1.json");
         let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let validator = jsonschema::draft202012::new(&schema).unwrap();

@@ -1,4 +1,4 @@
-//! What was asked for and what became of it: target, load, latency, answers, failures.
+//! The load and its result: target, load, latency, answers, failures.
 
 use chokepoint_model::load::Errors;
 use chokepoint_model::message::Message;
@@ -10,36 +10,35 @@ use super::{Ink, Phrases, Span, span};
 pub(crate) const LABELS: [&str; 5] =
     ["report-label-target", "report-label-load", "report-label-latency", "report-label-answers", "report-label-unanswered"];
 
-/// Share of the clients' time from which it is told that it was lost.
-const LOST_TOLD_MIN: f64 = 0.01;
+/// The lost share of the clients' time is reported from this value on.
+const LOST_MIN: f64 = 0.01;
 
-/// One line of facts.
-pub(crate) struct Line {
-    /// The word before it: one of [`LABELS`] in the report of a diagnosis.
+/// A labelled line.
+pub(crate) struct LoadLine {
+    /// Id of the label: one of [`LABELS`] in the report of a diagnosis.
     pub(crate) label: &'static str,
-    /// What it says.
     pub(crate) notes: Vec<Span>,
 }
 
-/// The lines that there is something to say in.
-pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Line> {
-    let mut lines = vec![Line { label: "report-label-target", notes: target(diagnosis, phrases) }];
+/// The lines that have content.
+pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<LoadLine> {
+    let mut lines = vec![LoadLine { label: "report-label-target", notes: target(diagnosis, phrases) }];
     match &diagnosis.load {
-        None => lines.push(Line { label: "report-label-load", notes: vec![span(Ink::Plain, phrases.word("report-no-load"))] }),
+        None => lines.push(LoadLine { label: "report-label-load", notes: vec![span(Ink::Plain, phrases.word("report-no-load"))] }),
         Some(load) => {
-            lines.push(Line { label: "report-label-load", notes: ended(phrases, load) });
+            lines.push(LoadLine { label: "report-label-load", notes: ended(phrases, load) });
             let measured = [
                 ("report-label-latency", latency(phrases, load)),
                 ("report-label-answers", answers(phrases, load)),
                 ("report-label-unanswered", failures(phrases, &load.errors)),
             ];
-            lines.extend(measured.into_iter().filter(|(_, notes)| !notes.is_empty()).map(|(label, notes)| Line { label, notes }));
+            lines.extend(measured.into_iter().filter(|(_, notes)| !notes.is_empty()).map(|(label, notes)| LoadLine { label, notes }));
         }
     }
     lines
 }
 
-/// The URL, and the listener that answers for it in parentheses.
+/// The URL, and its listener in parentheses.
 fn target(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Span> {
     let target = &diagnosis.target;
     let mut notes = vec![span(Ink::Plain, &target.url)];
@@ -61,13 +60,13 @@ fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     let mut notes: Vec<Span> = named.iter().map(|(name, us)| span(Ink::Plain, phrases.say(&message(name, *us)))).collect();
     let longest = Message::new("report-longest").with("duration", phrases.duration_us(latency.max as f64));
     notes.push(span(Ink::Plain, phrases.say(&longest)));
-    if let Some(lost) = load.lost_share.filter(|lost| *lost >= LOST_TOLD_MIN) {
+    if let Some(lost) = load.lost_share.filter(|lost| *lost >= LOST_MIN) {
         notes.push(span(Ink::Bad, phrases.say(&Message::new("report-lost").with("share", phrases.percent(lost)))));
     }
     notes
 }
 
-/// How many requests ended in which time, at which rate, and how many of them well.
+/// Requests completed, throughput and goodput.
 pub(crate) fn ended(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     vec![offered(phrases, load), throughput(phrases, load), goodput(phrases, load)]
 }
@@ -81,7 +80,7 @@ fn throughput(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     span(Ink::Plain, phrases.say(&Message::new("report-throughput").with("rate", load.throughput_rps)))
 }
 
-/// Goodput and its share of what ended.
+/// Goodput and its share of the throughput.
 pub(crate) fn goodput(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     let share = if load.throughput_rps > 0.0 { load.goodput_rps / load.throughput_rps } else { 0.0 };
     let ink = if share >= 0.99 { Ink::Strong } else { Ink::BadStrong };
@@ -89,19 +88,19 @@ pub(crate) fn goodput(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     span(ink, phrases.say(&message))
 }
 
-/// The answers by their status.
+/// The answers by status.
 pub(crate) fn answers(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     let there = load.status.iter().filter(|(_, count)| **count > 0);
     there.map(|(status, count)| answer(phrases, status, *count)).collect()
 }
 
-/// So many answers with a status.
+/// The number of answers with a status.
 pub(crate) fn answer(phrases: Phrases<'_>, status: &str, count: u64) -> Span {
     let ink = if status.starts_with('5') { Ink::Bad } else { Ink::Plain };
     span(ink, phrases.say(&Message::new("report-status").with("status", status).with("count", count)))
 }
 
-/// What went wrong, the most frequent first.
+/// The failures by kind, the most frequent first.
 pub(crate) fn failures(phrases: Phrases<'_>, errors: &Errors) -> Vec<Span> {
     let mut all = [
         ("report-error-connect-refused", errors.connect_refused),

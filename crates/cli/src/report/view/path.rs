@@ -1,12 +1,12 @@
-//! The request's path: its tiers and stations in order, what to say about each, and which of them is the choke point.
+//! The request's path: its tiers and stations in order, what to say about each, and which one is the choke point.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Finding, Role, Station, StationState, TierReport, Verdict};
 
 use super::{Ink, Phrases, Span, span};
 
-/// Processes that are told by their ids; more are only counted.
-const PIDS_TOLD_MAX: usize = 4;
+/// Up to this many processes are listed by their ids; more are only counted.
+const PIDS_MAX: usize = 4;
 
 /// What the findings say about a station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,62 +21,59 @@ pub(crate) enum Mark {
     Symptom(usize, Option<usize>),
 }
 
-/// Where the row lies: before the choke point the pipe is full, behind it only a trickle runs.
+/// Where a row is: before, at or behind the choke point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// Before the choke point, or on a path without one.
     Before,
-    /// The choke point.
+    /// At the choke point.
     Choked,
-    /// Behind it.
+    /// Behind the choke point.
     Behind,
 }
 
 /// One tier of the path.
-pub(crate) struct Tier<'a> {
-    /// Its name.
+pub(crate) struct TierView<'a> {
     pub(crate) name: &'a str,
-    /// Its namespace and processes, as far as they are worth telling.
+    /// Its namespace and processes, where they are of interest.
     pub(crate) facts: Vec<String>,
-    /// Where its heading lies.
+    /// Where its heading is.
     pub(crate) flow: Flow,
-    /// Its stations.
-    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) rows: Vec<StationRow<'a>>,
 }
 
 /// One station of the path.
-pub(crate) struct Row<'a> {
-    /// The station.
+pub(crate) struct StationRow<'a> {
     pub(crate) station: &'a Station,
-    /// Its id and where it is.
+    /// Id and place.
     pub(crate) label: String,
     /// What the findings say about it.
     pub(crate) mark: Mark,
-    /// The words for that; nothing where they say nothing.
+    /// The words for the mark.
     pub(crate) badge: Option<Span>,
-    /// Where it lies.
+    /// Where it is.
     pub(crate) flow: Flow,
-    /// Use / limit, where both are known and finite.
+    /// Utilization, where it is known and finite.
     pub(crate) share: Option<f64>,
-    /// The ink of its use.
+    /// Ink of the utilization.
     pub(crate) ink: Ink,
-    /// What is worth saying beside its use. Zeros are not.
+    /// Figures other than utilization that are not zero.
     pub(crate) notes: Vec<Span>,
 }
 
 /// The tiers in the order in which a request first meets them, each with its stations.
-pub(crate) fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Tier<'a>> {
-    let show_netns = tells_namespaces_apart(diagnosis);
+pub(crate) fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<TierView<'a>> {
+    let show_netns = has_several_namespaces(diagnosis);
     let mut flow = Flow::Before;
     let mut tiers = Vec::new();
     for name in names(diagnosis) {
-        let mut tier = Tier { name, facts: facts(diagnosis, name, show_netns, phrases), flow, rows: Vec::new() };
+        let mut tier = TierView { name, facts: facts(diagnosis, name, show_netns, phrases), flow, rows: Vec::new() };
         for station in diagnosis.path.iter().filter(|station| station.tier == name) {
             let mark = mark(diagnosis, station);
             if mark == Mark::Choke {
                 flow = Flow::Choked;
             }
-            tier.rows.push(Row {
+            tier.rows.push(StationRow {
                 station,
                 label: label(phrases, station),
                 mark,
@@ -110,8 +107,8 @@ fn names(diagnosis: &Diagnosis) -> Vec<&str> {
     tiers
 }
 
-/// False where all is in one namespace: its name would only be noise.
-fn tells_namespaces_apart(diagnosis: &Diagnosis) -> bool {
+/// True where the path spans several network namespaces, so that their names are of interest.
+fn has_several_namespaces(diagnosis: &Diagnosis) -> bool {
     let stations = diagnosis.path.iter().filter_map(|station| station.at.netns.as_deref());
     let mut names: Vec<&str> = stations.chain(diagnosis.target.tiers.iter().map(|tier| tier.netns.as_str())).collect();
     names.sort_unstable();
@@ -120,17 +117,17 @@ fn tells_namespaces_apart(diagnosis: &Diagnosis) -> bool {
 }
 
 fn facts(diagnosis: &Diagnosis, tier: &str, show_netns: bool, phrases: Phrases<'_>) -> Vec<String> {
-    let told = diagnosis.target.tiers.iter().find(|report| report.name == tier);
+    let tier_report = diagnosis.target.tiers.iter().find(|report| report.name == tier);
     let mut facts: Vec<String> = Vec::new();
-    let netns = told.map(|report| report.netns.as_str()).or_else(|| shared_netns(diagnosis, tier));
+    let netns = tier_report.map(|report| report.netns.as_str()).or_else(|| shared_netns(diagnosis, tier));
     if let Some(netns) = netns.filter(|netns| show_netns && *netns != tier) {
         facts.push(phrases.say(&Message::new("report-in-netns").with("netns", netns)));
     }
-    facts.extend(told.and_then(|report| processes(phrases, report)));
+    facts.extend(tier_report.and_then(|report| processes(phrases, report)));
     facts
 }
 
-/// The namespace of a tier's stations where they agree.
+/// The namespace of the stations of a tier, where all have the same.
 fn shared_netns<'a>(diagnosis: &'a Diagnosis, tier: &str) -> Option<&'a str> {
     let mut names = diagnosis.path.iter().filter(|station| station.tier == tier).map(|station| station.at.netns.as_deref());
     let first = names.next()??;
@@ -141,14 +138,14 @@ fn processes(phrases: Phrases<'_>, tier: &TierReport) -> Option<String> {
     if tier.pids.is_empty() {
         return None;
     }
-    if tier.pids.len() > PIDS_TOLD_MAX {
+    if tier.pids.len() > PIDS_MAX {
         return Some(phrases.say(&Message::new("report-processes").with("count", tier.pids.len() as f64)));
     }
     let pids = tier.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     Some(phrases.say(&Message::new("report-pids").with("count", tier.pids.len() as f64).with("pids", pids)))
 }
 
-/// A station's id and where it is, as far as its tier does not tell it.
+/// Id and place of a station.
 pub(super) fn label(phrases: Phrases<'_>, station: &Station) -> String {
     let at = &station.at;
     let place = at.listener.clone().or_else(|| at.edge.clone());
@@ -167,14 +164,14 @@ fn cores(phrases: Phrases<'_>, cpu: &str) -> String {
 }
 
 fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
-    let at_all = |finding: &Finding, station: &Station| finding.station == station.station && finding.tier == station.tier;
-    let very = |finding: &Finding, station: &Station| at_all(finding, station) && finding.at == station.at;
-    // A finding about whom a station waits for has a place of its own: it is its station's all the same.
-    let apart = |finding: &Finding| diagnosis.path.iter().all(|other| !very(finding, other));
-    let of = |finding: &Finding| very(finding, station) || (at_all(finding, station) && apart(finding));
+    let same_kind = |finding: &Finding, station: &Station| finding.station == station.station && finding.tier == station.tier;
+    let same = |finding: &Finding, station: &Station| same_kind(finding, station) && finding.at == station.at;
+    // A finding about an upstream has another place than its station. It still belongs to the station.
+    let elsewhere = |finding: &Finding| diagnosis.path.iter().all(|other| !same(finding, other));
+    let of = |finding: &Finding| same(finding, station) || (same_kind(finding, station) && elsewhere(finding));
     let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
     let finding = &diagnosis.findings[place];
-    // Where the client is the limit of the run, the server's own causes are told beside that.
+    // Where the client limits the run, causes at the server are not its choke point.
     let limits = |finding: &Finding| diagnosis.verdict != Verdict::ClientLimited || finding.tier == "client";
     let choke = diagnosis.findings.iter().position(|finding| finding.role == Role::Cause && limits(finding));
     match finding.role {
@@ -199,12 +196,12 @@ fn badge(phrases: Phrases<'_>, diagnosis: &Diagnosis, mark: Mark) -> Option<Span
     })
 }
 
-/// What is worth saying beside the bar. Zeros are not.
+/// Figures other than utilization that are not zero.
 fn notes(phrases: Phrases<'_>, diagnosis: &Diagnosis, station: &Station, mark: Mark) -> Vec<Span> {
     let mut notes = Vec::new();
-    // A state without a finding explains itself; its sentence holds the numbers. The verdict may have said it already.
-    let told = diagnosis.summary.contains(station.why.trim_end_matches('.'));
-    let explains = mark == Mark::None && station.state != StationState::Ok && !told;
+    // A state without a finding has a sentence of its own with the figures. The summary may already contain it.
+    let is_in_summary = diagnosis.summary.contains(station.why.trim_end_matches('.'));
+    let explains = mark == Mark::None && station.state != StationState::Ok && !is_in_summary;
     if explains {
         let ink = if station.state == StationState::Unknown { Ink::Faint } else { Ink::Warn };
         notes.push(span(ink, station.why.trim_end_matches('.')));

@@ -1,9 +1,9 @@
-//! Phrases of the report's language, and numbers with their units as a person reads them.
+//! Phrases of the report's language, and numbers with units.
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 
-/// Says things in the language of a catalogue. What it gives holds no-break spaces between numbers and their units.
+/// Phrases of a catalogue. They have no-break spaces between numbers and units.
 #[derive(Clone, Copy)]
 pub(crate) struct Phrases<'a>(pub(crate) &'a Catalogue);
 
@@ -23,7 +23,7 @@ impl Phrases<'_> {
         self.say(&Message::new("report-number").with("n", number))
     }
 
-    /// A share between 0 and 1 as percent: never rounded up to 100 nor down to 0.
+    /// A share between 0 and 1 in percent. It is never rounded up to 100 or down to 0.
     pub(crate) fn percent(&self, share: f64) -> String {
         let percent = share * 100.0;
         if percent > 0.0 && percent < 1.0 {
@@ -33,7 +33,7 @@ impl Phrases<'_> {
         self.say(&Message::new("report-percent").with("n", whole))
     }
 
-    /// A duration in microseconds, in the unit that suits it.
+    /// A duration given in microseconds, in us, ms or s.
     pub(crate) fn duration_us(&self, us: f64) -> String {
         let (id, n) = match us {
             us if us < 1e3 => ("report-us", us),
@@ -43,7 +43,7 @@ impl Phrases<'_> {
         self.say(&Message::new(id).with("n", n))
     }
 
-    /// A station's unit as the noun for so many; empty where [`Phrases::amount`] has told it.
+    /// The unit of a station as a noun for this count; empty where [`Phrases::amount`] includes it.
     pub(crate) fn unit(&self, count: f64, unit: &str) -> String {
         let id = match unit {
             "bits/s" => return String::new(),
@@ -57,7 +57,7 @@ impl Phrases<'_> {
         self.say(&Message::new(id).with("n", count))
     }
 
-    /// An amount in a station's own unit; without the unit where that is a plain noun: see [`Phrases::unit`].
+    /// An amount in the unit of a station. The unit is included only where it is no plain noun: see [`Phrases::unit`].
     pub(crate) fn amount(&self, amount: f64, unit: &str) -> String {
         if unit != "bits/s" {
             return self.number(amount);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_never_rounded_to_all_or_nothing() {
+    fn shares_are_never_rounded_to_0_or_100_percent() {
         let words = Catalogue::english();
         for (share, text) in [(0.0, "0\u{a0}%"), (0.0004, "<1\u{a0}%"), (0.9996, "99\u{a0}%"), (1.0, "100\u{a0}%"), (1.101, "110\u{a0}%")] {
             assert_eq!(Phrases(&words).percent(share), text, "{share}");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn units_suit_the_size() {
+    fn units_follow_the_size() {
         let words = Catalogue::english();
         let phrases = Phrases(&words);
         assert_eq!(phrases.duration_us(850.0), "850\u{a0}µs");

@@ -1,16 +1,16 @@
-//! What could not be read, grouped by the reason.
+//! The readings that are missing, grouped by reason.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, SourceReport, SourceStatus};
 
 use super::Phrases;
 
-/// Sources told by name for one reason; more are only counted.
-const SOURCES_TOLD_MAX: usize = 6;
+/// Up to this many sources of a reason are named; more are only counted.
+const SOURCES_MAX: usize = 6;
 
-/// Sources that gave nothing for the same reason.
+/// Sources without a reading for the same reason.
 pub(crate) struct Gap<'a> {
-    /// True where it is there but could not be understood.
+    /// True where the source exists but could not be parsed.
     pub(crate) failed: bool,
     /// The privilege that would give it.
     pub(crate) needs: Option<&'a str>,
@@ -20,10 +20,10 @@ pub(crate) struct Gap<'a> {
 }
 
 impl Gap<'_> {
-    /// The sources by name; beyond a number they are only counted.
+    /// The names of the sources; beyond a number they are only counted.
     pub(crate) fn names(&self, phrases: Phrases<'_>) -> String {
-        let names = self.sources.iter().take(SOURCES_TOLD_MAX).copied().collect::<Vec<_>>().join(", ");
-        match self.sources.len().checked_sub(SOURCES_TOLD_MAX).filter(|more| *more > 0) {
+        let names = self.sources.iter().take(SOURCES_MAX).copied().collect::<Vec<_>>().join(", ");
+        match self.sources.len().checked_sub(SOURCES_MAX).filter(|more| *more > 0) {
             Some(more) => format!("{names}, {}", phrases.say(&Message::new("report-unread-more").with("count", more as f64))),
             None => names,
         }
@@ -35,12 +35,12 @@ impl Gap<'_> {
     }
 }
 
-/// Failures first, then what a privilege would give, then what this host does not have.
+/// The gaps of a diagnosis: failures first, then what a privilege would give, then what this host does not have.
 pub(crate) fn gaps(diagnosis: &Diagnosis) -> Vec<Gap<'_>> {
     gaps_of(&diagnosis.readings)
 }
 
-/// The same of these readings.
+/// The gaps of these readings, in the same order.
 pub(crate) fn gaps_of(readings: &[SourceReport]) -> Vec<Gap<'_>> {
     let mut gaps: Vec<Gap<'_>> = Vec::new();
     for reading in readings.iter().filter(|reading| reading.status != SourceStatus::Ok) {

@@ -1,11 +1,11 @@
-//! The rounds of `--fix` in words: whether a change stayed and why, what had been predicted, what the whole came to.
+//! The rounds of `--fix` in words: whether and why a change was kept, the prediction, and the final result.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, Round, RoundKind};
 
 use super::{Ink, Phrases, Span, ink, span};
 
-/// The verdict with all changes that were kept: what was done, and the sentence. Nothing where none was kept.
+/// The kept changes and the verdict with them; nothing where none was kept.
 pub(crate) fn result(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<[Span; 2]> {
     let last = diagnosis.result()?;
     let kept = diagnosis.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
@@ -23,14 +23,14 @@ pub(crate) fn change(round: &Round, phrases: Phrases<'_>) -> String {
     }
 }
 
-/// Requests that were not answered as expected, as a share of those that ended.
+/// The share of completed requests that were not answered as expected.
 pub(crate) fn failed_share(load: &LoadReport) -> f64 {
     let failed = load.failed_share().unwrap_or(0.0);
-    // Rates are quotients of whole numbers: less than a millionth is their rounding.
+    // Rates are quotients of whole numbers: less than a millionth is a rounding error.
     if failed < 1e-6 { 0.0 } else { failed }
 }
 
-/// What became of the change: "kept", "taken back"; after a trial without it "put back", "left out". Nothing where no single change was meant.
+/// The fate of a change: "kept" or "taken back"; after a trial without it "put back" or "left out". Nothing for a round without a single change.
 pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
     let (ink, id) = match (round.kind, round.kept) {
         (RoundKind::Confirm, _) => return None,
@@ -43,39 +43,39 @@ pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
     Some(span(ink, phrases.word(id)))
 }
 
-/// One measurement as a row of a table; empty where there is nothing to say.
-pub(crate) struct Row<'a> {
-    /// The round, nothing for the measurement before any change.
+/// One measurement as a row of a table; unknown cells are empty.
+pub(crate) struct RoundRow<'a> {
+    /// The round; nothing for the measurement before any change.
     pub(crate) round: Option<&'a Round>,
     /// Its number; 0 is the measurement before any change.
     pub(crate) n: String,
-    /// The finding that was acted on.
+    /// The finding that the remedy is for.
     pub(crate) found: String,
-    /// The remedy, or that nothing was changed yet.
+    /// The remedy; for the first measurement, that nothing was changed yet.
     pub(crate) changed: String,
-    /// What had been predicted and whether it came true, or why nothing had been.
+    /// The prediction and whether it held, or why there was none.
     pub(crate) predicted: String,
-    /// Goodput of the measurement that it is held against.
+    /// Goodput of the measurement that it is compared with.
     pub(crate) before: String,
     /// Goodput measured after it.
     pub(crate) after: String,
-    /// p99 of response time after it.
+    /// p99 of the response time after it.
     pub(crate) p99: String,
-    /// Share of requests that were not answered as expected.
+    /// Share of requests not answered as expected.
     pub(crate) failed: String,
-    /// What became of the change.
+    /// The fate of the change.
     pub(crate) fate: Option<Span>,
-    /// Why.
+    /// Why the change was kept or not.
     pub(crate) why: String,
 }
 
 /// The first measurement and the rounds; nothing where nothing was tried.
-pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Row<'a>> {
+pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<RoundRow<'a>> {
     if diagnosis.rounds.is_empty() {
         return Vec::new();
     }
-    let first = Row { n: "0".to_owned(), changed: phrases.word("report-as-found"), ..measured(diagnosis.load.as_ref(), phrases) };
-    let row = |round: &'a Round| Row {
+    let first = RoundRow { n: "0".to_owned(), changed: phrases.word("report-as-found"), ..measured(diagnosis.load.as_ref(), phrases) };
+    let row = |round: &'a Round| RoundRow {
         round: Some(round),
         n: round.n.to_string(),
         found: round.finding.clone(),
@@ -89,9 +89,9 @@ pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Ro
     std::iter::once(first).chain(diagnosis.rounds.iter().map(row)).collect()
 }
 
-fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> Row<'a> {
+fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> RoundRow<'a> {
     let figure = |figure: &dyn Fn(&LoadReport) -> String| load.map(figure).unwrap_or_default();
-    Row {
+    RoundRow {
         round: None,
         n: String::new(),
         found: String::new(),
@@ -110,10 +110,10 @@ fn per_second(rate: f64, phrases: Phrases<'_>) -> String {
     phrases.say(&Message::new("html-per-second").with("rate", rate))
 }
 
-/// What had been predicted and whether it came true, or why nothing had been.
+/// The prediction and whether it held, or why there was none.
 pub(crate) fn predicted(round: &Round, phrases: Phrases<'_>) -> String {
     match &round.prediction {
-        // Only a change has something to predict.
+        // Only a change has a prediction.
         Prediction::Refused { .. } if round.kind != RoundKind::Apply => String::new(),
         Prediction::Refused { refused, .. } => phrases.say(&Message::new("html-not-predicted").with("why", refused.as_str())),
         Prediction::Goodput { goodput_rps, low, high, .. } => {

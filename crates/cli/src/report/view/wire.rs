@@ -1,4 +1,4 @@
-//! What packets showed beside the verdict, in few lines: each edge, and what was seen with the streams that show it.
+//! What the captured packets show, in a few lines: each edge, and its evidence with the streams that show it.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, WireEdgeReport, WireEvidence};
@@ -8,7 +8,7 @@ use super::Phrases;
 /// The lines; none where no packets were captured.
 pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<String> {
     let Some(wire) = &diagnosis.wire else { return Vec::new() };
-    let of_edge = |edge| std::iter::once(head(edge, phrases)).chain(edge.evidence.iter().map(|evidence| seen(evidence, phrases)));
+    let of_edge = |edge| std::iter::once(head(edge, phrases)).chain(edge.evidence.iter().map(|evidence| evidence_text(evidence, phrases)));
     wire.edges.iter().flat_map(of_edge).chain([wire.quality.clone()]).collect()
 }
 
@@ -18,7 +18,7 @@ fn head(edge: &WireEdgeReport, phrases: Phrases<'_>) -> String {
     phrases.say(&Message::new("report-wire-edge").with("client", client).with("server", server).with("summary", edge.summary.as_str()))
 }
 
-fn seen(evidence: &WireEvidence, phrases: Phrases<'_>) -> String {
+fn evidence_text(evidence: &WireEvidence, phrases: Phrases<'_>) -> String {
     if evidence.streams.is_empty() {
         return evidence.text.clone();
     }

@@ -12,7 +12,7 @@ use ratatui_core::text::{Line, Span as Piece};
 use super::choice::{Choice, PlaceOrder};
 use super::rows::rows;
 use crate::report::text::{columns, lacking};
-use crate::report::view::ledger::{MEAN_TOLD_MIN, Row, loss, tenths};
+use crate::report::view::ledger::{MEAN_MIN, PlaceRow, loss, tenths};
 use crate::report::view::{Ink, Phrases, printable};
 
 /// Columns of a number, and of a share with the space before it.
@@ -173,7 +173,7 @@ impl WherePage<'_> {
         let phrases = self.phrases;
         let message = |id| Message::new(id).with("number", tenths(ledger.under_way));
         let head = match ledger.rate_rps.zip(ledger.response_time_ms) {
-            _ if ledger.under_way < MEAN_TOLD_MIN => Message::new("where-none"),
+            _ if ledger.under_way < MEAN_MIN => Message::new("where-none"),
             Some((rate, ms)) => {
                 message("where-head-rate").with("rate", phrases.number(rate)).with("duration", phrases.duration_us(ms * 1e3))
             }
@@ -212,7 +212,7 @@ impl WherePage<'_> {
         }
     }
 
-    fn bar(&mut self, row: &Row, wide: usize) {
+    fn bar(&mut self, row: &PlaceRow, wide: usize) {
         let label = self.cut(&row.label, wide);
         let percent = self.phrases.percent(row.share.abs()).replace('\u{a0}', " ");
         let percent = if row.share < 0.0 { format!("-{percent}") } else { percent };
@@ -260,20 +260,20 @@ impl WherePage<'_> {
 
     fn clients(&mut self, report: &Whereabouts) {
         let phrases = self.phrases;
-        let busy: Vec<_> = report.clients.iter().filter(|client| client.mean >= MEAN_TOLD_MIN).collect();
+        let busy: Vec<_> = report.clients.iter().filter(|client| client.mean >= MEAN_MIN).collect();
         if busy.is_empty() {
             self.line(&phrases.word("where-clients-none"), faint());
             return;
         }
         self.line(&phrases.word("where-clients"), faint());
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<PlaceRow> = Vec::new();
         for client in busy.iter().take(CLIENTS_MAX) {
-            rows.push(Row { label: client.address.to_string(), mean: client.mean, share: client.share, ink: Ink::Plain });
+            rows.push(PlaceRow { label: client.address.to_string(), mean: client.mean, share: client.share, ink: Ink::Plain });
         }
         if busy.len() > CLIENTS_MAX {
             let rest = &busy[CLIENTS_MAX..];
             let (mean, share) = rest.iter().fold((0.0, 0.0), |sum, client| (sum.0 + client.mean, sum.1 + client.share));
-            rows.push(Row { label: phrases.word("where-clients-others"), mean, share, ink: Ink::Faint });
+            rows.push(PlaceRow { label: phrases.word("where-clients-others"), mean, share, ink: Ink::Faint });
         }
         let most = self.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
         let wide = rows.iter().map(|row| columns(&row.label)).max().unwrap_or(0).min(most);

@@ -3,23 +3,23 @@
 use chokepoint_model::report::{LedgerPlace, LedgerReport};
 
 use super::choice::{Choice, PlaceOrder};
-use crate::report::view::ledger::{MEAN_TOLD_MIN, Row, label};
+use crate::report::view::ledger::{MEAN_MIN, PlaceRow, label};
 use crate::report::view::{Ink, Phrases};
 
 /// At most `room` rows, but at least one place and the rows for all others.
-pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases: Phrases<'_>) -> Vec<Row> {
+pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases: Phrases<'_>) -> Vec<PlaceRow> {
     // A chosen tier without requests has no row of its own; the other tiers are summed up.
     let is_chosen = |place: &&LedgerPlace| choice.tier.as_ref().is_none_or(|tier| *tier == place.tier);
     let (chosen, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_chosen);
     let all =
         if choice.order == PlaceOrder::Tier { by_tier(&chosen, phrases) } else { chosen.iter().map(|place| row(place, phrases)).collect() };
-    let mut largest: Vec<usize> = (0..all.len()).filter(|place| all[*place].mean >= MEAN_TOLD_MIN).collect();
+    let mut largest: Vec<usize> = (0..all.len()).filter(|place| all[*place].mean >= MEAN_MIN).collect();
     // The sort is stable: of equal places the first on the path are shown.
     largest.sort_by(|a, b| all[*b].mean.total_cmp(&all[*a].mean));
     largest.truncate(room.saturating_sub(rest_rows(choice)).max(1));
     let most = largest.first().map_or(0.0, |place| all[*place].mean);
     let (shown, small): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(place, _)| largest.contains(place));
-    let mut shown: Vec<Row> = shown.into_iter().map(|(_, row)| row).collect();
+    let mut shown: Vec<PlaceRow> = shown.into_iter().map(|(_, row)| row).collect();
     if choice.order != PlaceOrder::Path {
         // The sort is stable: equal places keep the order of the path.
         shown.sort_by(|a, b| b.mean.total_cmp(&a.mean));
@@ -29,13 +29,13 @@ pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases:
     }
     let rest = |id, parts: &mut dyn Iterator<Item = (f64, f64)>| {
         let (mean, share) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-        Row { label: phrases.word(id), mean, share, ink: Ink::Faint }
+        PlaceRow { label: phrases.word(id), mean, share, ink: Ink::Faint }
     };
     let rests = [
         rest("report-ledger-others", &mut small.iter().map(|(_, row)| (row.mean, row.share))),
         rest("where-tier-others", &mut others.iter().map(|place| (place.mean, place.share))),
     ];
-    shown.extend(rests.into_iter().filter(|row| row.mean >= MEAN_TOLD_MIN));
+    shown.extend(rests.into_iter().filter(|row| row.mean >= MEAN_MIN));
     shown.push(rest("report-ledger-unaccounted", &mut std::iter::once((ledger.unaccounted.mean, ledger.unaccounted.share))));
     shown
 }
@@ -45,18 +45,18 @@ fn rest_rows(choice: &Choice) -> usize {
     2 + usize::from(choice.tier.is_some())
 }
 
-fn row(place: &LedgerPlace, phrases: Phrases<'_>) -> Row {
-    Row { label: label(place, phrases), mean: place.mean, share: place.share, ink: Ink::Plain }
+fn row(place: &LedgerPlace, phrases: Phrases<'_>) -> PlaceRow {
+    PlaceRow { label: label(place, phrases), mean: place.mean, share: place.share, ink: Ink::Plain }
 }
 
 /// One row for each tier, in the order of the path.
-fn by_tier(places: &[&LedgerPlace], phrases: Phrases<'_>) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+fn by_tier(places: &[&LedgerPlace], phrases: Phrases<'_>) -> Vec<PlaceRow> {
+    let mut rows: Vec<PlaceRow> = Vec::new();
     for place in places {
         let label = if place.tier == "client" { phrases.word("where-tier-client") } else { place.tier.clone() };
         match rows.iter_mut().find(|row| row.label == label) {
             Some(row) => (row.mean, row.share) = (row.mean + place.mean, row.share + place.share),
-            None => rows.push(Row { label, mean: place.mean, share: place.share, ink: Ink::Plain }),
+            None => rows.push(PlaceRow { label, mean: place.mean, share: place.share, ink: Ink::Plain }),
         }
     }
     rows

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
-use crate::harness::{Chokepoint, Server, has_programs, is_root, open_terminal, ran, signal, wait_until};
+use crate::harness::{Chokepoint, Server, becomes_true, has_programs, is_root, open_terminal, ran, signal, wait_until};
 
 const SCENARIO: &str = "accept-queue-short";
 
@@ -105,8 +105,8 @@ impl Terminal {
     }
 
     fn wait_for(&mut self, text: &str) {
-        wait_until(&format!("{text} was not written"), || !self.read() || self.text.contains(text));
-        assert!(self.text.contains(text), "{text} was not written: {}", self.text);
+        let is_written = becomes_true(|| !self.read() || self.text.contains(text)) && self.text.contains(text);
+        assert!(is_written, "{text} was not written: {}", self.text);
     }
 
     fn press(&mut self, keys: &str) {

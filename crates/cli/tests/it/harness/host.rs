@@ -14,13 +14,21 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
 /// Time between two looks at what is waited for.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Waits until a condition holds, and fails with `failure` where it never does.
-pub(crate) fn wait_until(failure: &str, mut condition: impl FnMut() -> bool) {
+/// Waits until a condition holds; false where it does not within [`WAIT_MAX`].
+pub(crate) fn becomes_true(mut condition: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !condition() {
-        assert!(begin.elapsed() < WAIT_MAX, "{failure}");
+        if begin.elapsed() > WAIT_MAX {
+            return false;
+        }
         std::thread::sleep(POLL);
     }
+    true
+}
+
+/// Waits until a condition holds, and fails with `failure` where it does not.
+pub(crate) fn wait_until(failure: &str, condition: impl FnMut() -> bool) {
+    assert!(becomes_true(condition), "{failure}");
 }
 
 /// True for root; else prints that the test is skipped.

@@ -1,4 +1,4 @@
-//! Pseudo-terminals.
+//! Pseudo-terminals for programs under test.
 
 use std::fs::File;
 

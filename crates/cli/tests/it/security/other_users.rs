@@ -6,12 +6,11 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
-use crate::harness::{Chokepoint, NOBODY, Ran, Running, WAIT_MAX, free_address, is_root, ran, signal, wait_until};
+use crate::harness::{Chokepoint, NOBODY, Ran, Running, becomes_true, free_address, is_root, ran, signal, wait_until};
 
 /// The name of the program. Printed as it is, it would hide what follows on a terminal.
 const NAME: &str = "\x1b[8mhid\u{9b}2J";
@@ -97,18 +96,12 @@ fn run_bounded(chokepoint: &Chokepoint, args: &[&str]) -> Ran {
     let (out, errors) = (chokepoint.file("out"), chokepoint.file("errors"));
     let file = |path: &Path| std::fs::File::create(path).unwrap();
     let mut child = chokepoint.command(args).stdout(file(&out)).stderr(file(&errors)).spawn().unwrap();
-    let begin = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if begin.elapsed() > WAIT_MAX {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("it does not end: {args:?}");
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    };
+    if !becomes_true(|| child.try_wait().unwrap().is_some()) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("it does not end: {args:?}");
+    }
+    let status = child.wait().unwrap();
     let text = |path: &Path| std::fs::read(path).unwrap();
     ran(std::process::Output { status, stdout: text(&out), stderr: text(&errors) })
 }

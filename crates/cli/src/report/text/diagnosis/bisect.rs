@@ -1,4 +1,4 @@
-//! What each tier gives by itself, below the explanation of the whole.
+//! The measurements of each tier alone, below the explanation of the whole.
 
 use chokepoint_model::report::Diagnosis;
 
@@ -6,7 +6,7 @@ use crate::report::text::page::TextPage;
 use crate::report::view::bisect::rows;
 use crate::report::view::{Ink, Span, span};
 
-/// Writes the parts; nothing without `--bisect`.
+/// Writes the parts of `--bisect`.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let Some((summary, rows)) = rows(diagnosis, page.phrases()) else { return };
     let indent = |columns: usize| [span(Ink::Plain, " ".repeat(columns))];
@@ -21,14 +21,14 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
             page.flow(&indent(4), &indent(6), &[span(Ink::Faint, row.url)]);
         }
         if !row.notes.is_empty() {
-            page.flow(&indent(4), &indent(6), &listed(row.notes));
+            page.flow(&indent(4), &indent(6), &with_commas(row.notes));
         }
         page.flow(&indent(4), &indent(4), &[row.summary]);
     }
 }
 
-/// Notes with commas between them.
-fn listed(notes: Vec<Span>) -> Vec<Span> {
+/// Notes with a comma after each but the last.
+fn with_commas(notes: Vec<Span>) -> Vec<Span> {
     let last = notes.len().saturating_sub(1);
     notes
         .into_iter()

@@ -3,13 +3,13 @@
 use chokepoint_model::report::Diagnosis;
 
 use crate::report::text::page::TextPage;
-use crate::report::view::chain::{Line, lines};
+use crate::report::view::chain::{ChainLine, lines};
 use crate::report::view::{Ink, Span, span};
 
-/// Columns before the text of a finding, as in the list of the findings.
+/// Columns before the text of a finding, as in the list of findings.
 const INDENT_COLUMNS: usize = 4;
 
-/// Draws the chains; nothing where there is but one finding.
+/// Draws the chains, where there is more than one finding.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     if lines.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     }
 }
 
-fn write_line(page: &mut TextPage<'_>, line: &Line, has_below: bool) {
+fn write_line(page: &mut TextPage<'_>, line: &ChainLine, has_below: bool) {
     let margin = " ".repeat(INDENT_COLUMNS);
     let number = line.number.map(|number| format!("{number} ")).unwrap_or_default();
     let (arrow, first) = match line.rails.split_last() {
@@ -32,7 +32,7 @@ fn write_line(page: &mut TextPage<'_>, line: &Line, has_below: bool) {
             (format!("{margin}{}{arrow}", rails(page, above)), number)
         }
     };
-    // What follows of the line stands below its own text, with the rails that lead on to the next one.
+    // Wrapped lines start below the text, with the rails that lead to the next node.
     let below = if has_below { page.glyph("│  ", "|  ") } else { "   " };
     let rest = match line.level {
         0 => [span(Ink::Faint, if has_below { format!("{margin}{below}") } else { margin })],
@@ -45,7 +45,7 @@ fn write_line(page: &mut TextPage<'_>, line: &Line, has_below: bool) {
     }
 }
 
-/// The rails of the levels above: a line where more follows there.
+/// The rails of the levels above: a vertical line where more nodes follow on that level.
 fn rails(page: &TextPage<'_>, levels: &[bool]) -> String {
     levels.iter().map(|follows| if *follows { page.glyph("│  ", "|  ") } else { "   " }).collect()
 }

@@ -1,4 +1,4 @@
-//! The findings: what is wrong, what shows it, and each remedy as exact commands with its price.
+//! The findings: what is wrong, the evidence, and each remedy with its exact commands and its risk.
 
 use chokepoint_model::report::{Diagnosis, Evidence, Finding, Remedy, Role};
 
@@ -9,9 +9,9 @@ use crate::report::view::{Ink, Span, span};
 
 /// Columns before the text of a finding.
 const INDENT_COLUMNS: usize = 4;
-/// Columns before a command that has no room beside its label.
+/// Columns before a command that does not fit beside its label.
 const COMMAND_INDENT_COLUMNS: usize = 8;
-/// Labels before a remedy's lines.
+/// Labels of the lines of a remedy.
 const LABELS: [&str; 7] = [
     "report-label-now",
     "report-label-keep",
@@ -22,7 +22,7 @@ const LABELS: [&str; 7] = [
     "report-label-predicted",
 ];
 
-/// Writes the findings in their order, causes first.
+/// Writes the findings, causes first.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     if diagnosis.findings.is_empty() {
         return;
@@ -47,7 +47,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     }
 }
 
-/// Writes what could be faster though nothing is choked.
+/// Writes the improvements: what could be faster although nothing is choked.
 pub(super) fn write_improvements(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     if diagnosis.improvements.is_empty() {
         return;
@@ -111,7 +111,7 @@ fn fix(page: &mut TextPage<'_>, title: &str, remedy: &Remedy) {
     }
 }
 
-/// A label, all as wide as the widest.
+/// A label, padded to the width of the widest.
 fn label(page: &TextPage<'_>, id: &'static str) -> Span {
     let width = LABELS.iter().map(|id| columns(&page.word(id))).max().unwrap_or(0);
     let text = page.word(id);
@@ -119,8 +119,8 @@ fn label(page: &TextPage<'_>, id: &'static str) -> Span {
     span(Ink::Faint, format!("{}{text}{fill}  ", " ".repeat(INDENT_COLUMNS + 2)))
 }
 
-/// The place of a label without its text.
-fn unlabelled(label: &Span) -> Span {
+/// Blanks as wide as a label.
+fn blank_label(label: &Span) -> Span {
     span(Ink::Plain, " ".repeat(columns_of(std::slice::from_ref(label))))
 }
 
@@ -131,18 +131,18 @@ fn write_commands(page: &mut TextPage<'_>, id: &'static str, lines: &[String]) {
         if columns_of(std::slice::from_ref(&before)) + columns(line) <= page.width() {
             page.verbatim(std::slice::from_ref(&before), line);
         } else {
-            // Too long beside its label: more of it is seen on a line of its own.
+            // Too long beside its label: it gets a line of its own.
             if place == 0 {
                 page.line(std::slice::from_ref(&before));
             }
             page.verbatim(&indent, line);
         }
-        before = unlabelled(&before);
+        before = blank_label(&before);
     }
 }
 
 fn prose(page: &mut TextPage<'_>, id: &'static str, text: &str) {
     let first = [label(page, id)];
-    let rest = [unlabelled(&first[0])];
+    let rest = [blank_label(&first[0])];
     page.flow(&first, &rest, &[span(Ink::Plain, text)]);
 }

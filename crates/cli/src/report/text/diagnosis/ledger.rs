@@ -1,25 +1,25 @@
-//! Where requests stood, a bar a place.
+//! Where requests stood: a bar for each place.
 
 use chokepoint_model::report::Diagnosis;
 
 use crate::report::text::page::TextPage;
 use crate::report::text::wrap::columns;
-use crate::report::view::ledger::{LedgerView, Row, tenths, view};
+use crate::report::view::ledger::{LedgerView, PlaceRow, tenths, view};
 use crate::report::view::{Ink, span};
 
-/// Columns of a bar, of the number before it, and of the share behind.
+/// Columns of the bar, and of the number and the share before it.
 const BAR_COLUMNS: usize = 30;
 const NUMBER_COLUMNS: usize = 9;
 const SHARE_COLUMNS: usize = 6;
 
-/// Draws the account; nothing where requests were not sampled.
+/// Draws the ledger, where requests were sampled.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let Some(view) = view(diagnosis, page.phrases()) else { return };
     page.heading("report-ledger");
     write_ledger(page, &view);
 }
 
-/// The sentence, the bars and what was lost.
+/// Writes the sentence, the bars and the losses.
 pub(in crate::report::text) fn write_ledger(page: &mut TextPage<'_>, view: &LedgerView) {
     page.flow(&[span(Ink::Plain, "  ")], &[span(Ink::Plain, "  ")], &[span(Ink::Plain, &view.head)]);
     let room = page.width().saturating_sub(2 + NUMBER_COLUMNS + SHARE_COLUMNS + 3 + BAR_COLUMNS).max(12);
@@ -28,7 +28,7 @@ pub(in crate::report::text) fn write_ledger(page: &mut TextPage<'_>, view: &Ledg
     view.losses.iter().for_each(|loss| page.point(2, &[span(Ink::Plain, loss)]));
 }
 
-fn write_row(page: &mut TextPage<'_>, row: &Row, wide: usize) {
+fn write_row(page: &mut TextPage<'_>, row: &PlaceRow, wide: usize) {
     let label = span(row.ink, &row.label);
     let mut line = vec![span(Ink::Plain, "  ")];
     if columns(&row.label) > wide {

@@ -1,20 +1,20 @@
-//! What was asked for and what became of it, one labelled line each.
+//! The load and its result, as labelled lines.
 
 use chokepoint_model::report::Diagnosis;
 
 use crate::report::text::page::TextPage;
 use crate::report::text::wrap::columns;
-use crate::report::view::load::{LABELS, Line, lines};
+use crate::report::view::load::{LABELS, LoadLine, lines};
 use crate::report::view::{Ink, span};
 
-/// Writes the lines that there is something to say in.
+/// Writes the lines that have content.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     write_lines(page, &LABELS, lines.into_iter());
 }
 
-/// Writes lines behind their labels, all of which are as wide as the widest of `labels`.
-pub(in crate::report::text) fn write_lines(page: &mut TextPage<'_>, labels: &[&'static str], lines: impl Iterator<Item = Line>) {
+/// Writes lines after their labels. All labels are as wide as the widest of `labels`.
+pub(in crate::report::text) fn write_lines(page: &mut TextPage<'_>, labels: &[&'static str], lines: impl Iterator<Item = LoadLine>) {
     page.blank();
     let width = labels.iter().map(|id| columns(&page.word(id))).max().unwrap_or(0);
     for line in lines {

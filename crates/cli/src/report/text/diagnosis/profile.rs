@@ -1,4 +1,4 @@
-//! Where the CPU time went, in few lines.
+//! Where the CPU time went, in a few lines.
 
 use chokepoint_model::report::Diagnosis;
 
@@ -6,7 +6,7 @@ use crate::report::text::page::TextPage;
 use crate::report::view::profile::lines;
 use crate::report::view::{Ink, span};
 
-/// Writes the profile; nothing where none was taken.
+/// Writes the profile, if one was taken.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     if lines.is_empty() {

@@ -1,4 +1,4 @@
-//! What else there is to know: warnings, and what could not be read with the privilege that would give it.
+//! Warnings, and readings that are missing with the privilege that would give them.
 
 use chokepoint_model::report::Diagnosis;
 
@@ -6,7 +6,7 @@ use crate::report::text::page::TextPage;
 use crate::report::view::readings::{Gap, gaps};
 use crate::report::view::{Ink, span};
 
-/// Writes warnings and gaps; nothing where there are none.
+/// Writes warnings and gaps, if any.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     if !diagnosis.warnings.is_empty() {
         page.heading("report-warnings");

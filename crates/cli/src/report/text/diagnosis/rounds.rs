@@ -1,4 +1,4 @@
-//! The rounds of `--fix` as a table: what was changed, what it gave, whether it stayed.
+//! The rounds of `--fix` as a table: the change, its effect, and whether it was kept.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, LoadReport, Prediction, Round, RoundKind};
@@ -13,17 +13,17 @@ const TITLES: [&str; 5] =
     ["report-column-change", "report-column-before", "report-column-goodput", "report-column-p99", "report-column-failed"];
 /// Columns before the table.
 const MARGIN: &str = "  ";
-/// Columns of the round's number and the space behind it.
+/// Columns of the number of a round and the space after it.
 const NUMBER_COLUMNS: usize = 4;
 
-/// Writes what the verdict is with all changes that were kept; nothing where none was.
+/// Writes the verdict with all changes that were kept, if any.
 pub(super) fn write_result(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     if let Some([before, after]) = result(diagnosis, page.phrases()) {
         page.flow(&[], &[], &[before, after]);
     }
 }
 
-/// Writes the table; nothing where nothing was tried.
+/// Writes the table, if anything was tried.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     if diagnosis.rounds.is_empty() {
         return;
@@ -34,7 +34,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     rows.extend(diagnosis.rounds.iter().map(|round| cells(page, change(round, page.phrases()), round.before_rps, Some(&round.load))));
     let wide = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
     let taken = |from: usize| (from..TITLES.len()).map(|column| wide(column) + 2).sum::<usize>();
-    // On a narrow page what was before stands in the line above.
+    // A narrow page has no column for the goodput before the change.
     let fits = MARGIN.len() + NUMBER_COLUMNS + columns(&rows[0][0]) + taken(1) <= page.width();
     let first = if fits { 1 } else { 2 };
     let figures = taken(first);
@@ -66,12 +66,12 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
         }
         page.line(&line);
         if let Some(round) = place.checked_sub(2).and_then(|place| diagnosis.rounds.get(place)) {
-            outcome(page, round);
+            write_outcome(page, round);
         }
     }
 }
 
-/// The change, goodput before and after it, p99 and share of failed requests of one measurement; dashes where there is none.
+/// Change, goodput before and after it, p99 and failed share of a measurement; dashes for missing figures.
 fn cells(page: &TextPage<'_>, change: String, before_rps: Option<f64>, load: Option<&LoadReport>) -> [String; 5] {
     let phrases = page.phrases();
     let dash = || "-".to_owned();
@@ -81,8 +81,8 @@ fn cells(page: &TextPage<'_>, change: String, before_rps: Option<f64>, load: Opt
     [change, before, phrases.number(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), failed]
 }
 
-/// What had been found and predicted, and whether the change stayed and why.
-fn outcome(page: &mut TextPage<'_>, round: &Round) {
+/// Writes what was found and predicted, and whether and why the change was kept.
+fn write_outcome(page: &mut TextPage<'_>, round: &Round) {
     let indent = [span(Ink::Plain, " ".repeat(MARGIN.len() + NUMBER_COLUMNS))];
     let found = page.phrases().say(&Message::new("report-round-found").with("finding", round.finding.as_str()));
     let predicted = predicted(round, page.phrases());

@@ -1,4 +1,4 @@
-//! What packets showed beside the verdict, in few lines.
+//! What the captured packets show, in a few lines.
 
 use chokepoint_model::report::Diagnosis;
 
@@ -6,7 +6,7 @@ use crate::report::text::page::TextPage;
 use crate::report::view::wire::lines;
 use crate::report::view::{Ink, span};
 
-/// Writes it; nothing where no packets were captured.
+/// Writes it, if packets were captured.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     if lines.is_empty() {
