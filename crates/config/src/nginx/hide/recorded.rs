@@ -155,11 +155,11 @@ mod tests {
         include_str!("../effective/upstream_reuse.rs"),
         include_str!("../effective/settings.rs"),
         include_str!("../../../../sources/src/servers/keeps.rs"),
-        include_str!("../../../../sources/src/servers/levels.rs"),
-        include_str!("../../../../sources/src/servers/limits.rs"),
+        include_str!("../../../../sources/src/servers/nginx/levels.rs"),
+        include_str!("../../../../sources/src/servers/nginx/limits.rs"),
         include_str!("../../../../sources/src/servers/nginx.rs"),
         include_str!("../../../../sources/src/servers/pages.rs"),
-        include_str!("../../../../sources/src/servers/selected.rs"),
+        include_str!("../../../../sources/src/servers/nginx/selected.rs"),
     ];
     /// How readers ask for a directive.
     const ASKING: &[&str] = &["own(", "all(", "one(", "word(", "words(", "flag(", "number(", "bytes(", "time_ms(", "buffers("];
