@@ -78,7 +78,6 @@ mod tests {
     use crate::observation::{Closes, EdgeFacts, EdgeProtocol, Observation, WireView};
     use crate::output::catalogue::Catalogue;
     use crate::output::diagnose::diagnose;
-    use crate::tools::edge::{Closes, EdgeFacts, EdgeProtocol};
 
     fn facts() -> EdgeFacts {
         let all = Closes { fin: 100, rst: 0 };
