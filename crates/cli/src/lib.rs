@@ -14,8 +14,8 @@ use clap::Parser;
 
 /// Labs built, loaded and diagnosed one step at a time, and the line that `lab run --json` prints.
 pub mod lab {
-    pub use crate::terminal::interrupt::Interrupt;
     pub use crate::run::measure::{load, watch};
+    pub use crate::terminal::interrupt::Interrupt;
     pub use crate::verbs::lab::outcome::{RoundOutcome, RunOutcome, SCHEMA};
     pub use crate::verbs::lab::stack::{Diagnosed, PASSIVE_LEAD, build, diagnose, plan};
 }

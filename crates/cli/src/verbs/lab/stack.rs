@@ -14,10 +14,10 @@ use chokepoint_sources::{Root, netns};
 
 use crate::args::RedactLevel;
 use crate::run::files::Output;
-use crate::terminal::interrupt::Interrupt;
 use crate::run::measure::Setup;
 use crate::run::recordings::{self, Event};
 use crate::run::settings::Target;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::diagnose::{Live, drive};
 
