@@ -1,4 +1,4 @@
-//! Files as a process sees them, in a container too: resolved below its root directory, never waited for, regular ones alone, within bounds.
+//! Files as a process sees them, also in a container: resolved below its root directory, opened without waiting, only regular files, within bounds.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use crate::rights::Rights;
 use crate::trust::{Untrusted, check, walk};
 
-/// Names of one directory that are looked at.
+/// Most names of one directory.
 const NAMES_MAX: usize = 10_000;
-/// Names of all directories together that are looked at for one pattern.
+/// Most names of all directories for one pattern.
 const NAMES_ALL_MAX: usize = 100_000;
-/// The kernel's links to our own descriptors (proc_pid_fd(5)).
+/// The kernel's links to the own descriptors (proc_pid_fd(5)).
 const OWN: &str = "/proc/self/fd";
 
-/// A directory below which paths are resolved: as a rule the root directory of a process.
+/// A directory below which paths are resolved, usually the root directory of a process.
 #[derive(Debug)]
 pub struct Files {
     root: OwnedFd,
@@ -30,7 +30,7 @@ impl Files {
     /// The files that a process sees: `proc` is where procfs is mounted ("/proc"), or a tree of files in a test.
     ///
     /// # Errors
-    /// The process is gone, or its root directory may not be looked at (proc_pid_root(5): CAP_SYS_PTRACE for another user's).
+    /// The process has ended, or its root directory is not accessible (proc_pid_root(5): CAP_SYS_PTRACE for another user's).
     pub fn of_process(proc: &Path, pid: u32) -> io::Result<Self> {
         Self::of_directory(&proc.join(pid.to_string()).join("root"))
     }
@@ -38,13 +38,14 @@ impl Files {
     /// The files below a directory.
     ///
     /// # Errors
-    /// It is no directory, or may not be looked at.
+    /// It is no directory, or is not accessible.
     pub fn of_directory(path: &Path) -> io::Result<Self> {
         Ok(Self { root: openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())? })
     }
 
-    /// Opens a regular file for reading, without waiting. Links are followed, but none leads out of the root, as it would where `/proc/PID/root` is
-    /// a mere prefix of the path (openat2(2), RESOLVE_IN_ROOT).
+    /// Opens a regular file for reading, without waiting. Links are followed, but they do not lead out of the root (openat2(2), RESOLVE_IN_ROOT), as they
+    /// would with
+    /// `/proc/PID/root` as a mere prefix of the path.
     ///
     /// # Errors
     /// As of openat2(2); "it is no regular file" for a FIFO, a device, a socket or a directory; the kernel is older than Linux 5.6.
@@ -52,8 +53,8 @@ impl Files {
         reopen(&self.locate(path)?)
     }
 
-    /// [`Files::open`] for a file whose owner, and that of the link where the path ends in one, must be root or this user. What a process finds at
-    /// a path that everybody may write (`/tmp`) is its own word only then.
+    /// [`Files::open`] for a file that must belong to root or this user, and so must the link if the path ends in one. Only then a file in a directory that
+    /// everybody may write (`/tmp`) is from this user.
     ///
     /// # Errors
     /// As of [`Files::open`]; "it belongs to another user".
@@ -69,20 +70,19 @@ impl Files {
         reopen(&located)
     }
 
-    /// [`Files::open`] for an absolute path on which nobody but root and this user can change anything.
+    /// [`Files::open`] for an absolute path on which only root and this user can change anything.
     ///
     /// # Errors
-    /// As of [`Files::open`]; PermissionDenied that names the first file, link or directory that somebody else may change.
+    /// As of [`Files::open`]; PermissionDenied with the first file, link or directory that somebody else may change.
     pub fn open_trusted(&self, path: impl AsRef<Path>, uid: u32) -> io::Result<File> {
         let root = self.root.try_clone()?;
         reopen(&walk(root, path.as_ref(), &mut |at, file, meta| check(at, file, meta, uid)).map_err(io::Error::from)?)
     }
 
-    /// The users but root to whom something on the way to an absolute path belongs, a directory, a link or the file: they choose what is found
-    /// there.
+    /// The users except root who own a directory, link or file on the way to an absolute path: they can influence what is found there.
     ///
     /// # Errors
-    /// There is nothing, or it may not be looked at.
+    /// The path does not exist, or is not accessible.
     pub fn owners(&self, path: impl AsRef<Path>) -> io::Result<Vec<Rights>> {
         let mut owners: Vec<Rights> = Vec::new();
         let mut look = |_: &Path, _: &File, meta: &Metadata| {
@@ -105,7 +105,7 @@ impl Files {
         Ok((read_bounded(file, bytes_max)?, metadata))
     }
 
-    /// The file itself, of whatever kind, opened for no more than to be named by its descriptor (open(2), O_PATH).
+    /// The file itself, of any kind, opened only as a name (open(2), O_PATH).
     ///
     /// # Errors
     /// As of openat2(2).
@@ -113,12 +113,12 @@ impl Files {
         Ok(File::from(self.open_with(path.as_ref(), OFlags::PATH)?))
     }
 
-    /// True where there is something at this path.
+    /// True if the path exists.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.locate(path).is_ok()
     }
 
-    /// Names in a directory, at most 10,000; none where there is no such directory.
+    /// Names in a directory, at most 10,000; none if the directory does not exist.
     ///
     /// # Errors
     /// As of openat2(2) and getdents(2).
@@ -137,7 +137,7 @@ impl Files {
         Ok(names)
     }
 
-    /// The paths that match a glob(7) pattern, sorted, at most `paths_max`; without a wildcard the path itself, whether it exists or not.
+    /// The paths that match a glob(7) pattern, sorted, at most `paths_max`. Without a wildcard it is the path itself, even if it does not exist.
     ///
     /// # Errors
     /// A directory on the way may not be read, or the pattern leads through more than 100,000 names.
@@ -169,7 +169,7 @@ impl Files {
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let below = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), below) {
-            // A link to /proc/self/fd/2, as images have for logs.
+            // A link to /proc/self/fd/2, which images use for logs.
             Err(Errno::LOOP) => Err(not_regular()),
             Err(Errno::NOSYS) => Err(io::Error::other("the kernel has no openat2 (Linux 5.6)")),
             opened => Ok(opened?),
@@ -190,8 +190,8 @@ pub fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens for reading, without waiting, the regular file that a link of the kernel's leads to (`/proc/PID/exe`, `fd/N`, `map_files/...`). Such a link
-/// leads to the file itself, whatever lies at its path by now.
+/// Opens for reading, without waiting, the regular file behind a link of the kernel (`/proc/PID/exe`, `fd/N`, `map_files/...`). Such a link leads to the file
+/// itself, whatever is at its path now.
 ///
 /// # Errors
 /// As of open(2); "it is no regular file".
@@ -199,7 +199,7 @@ pub fn open_link(link: &Path) -> io::Result<File> {
     open_link_if(link, |_| true)
 }
 
-/// [`open_link`] where the file is one that is wanted; others are not opened.
+/// [`open_link`] only for a wanted file.
 ///
 /// # Errors
 /// As of [`open_link`]; NotFound for another file.
@@ -208,8 +208,8 @@ pub fn open_link_if(link: &Path, is_wanted: impl FnOnce(&Metadata) -> bool) -> i
     if is_wanted(&located.metadata()?) { reopen(&located) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Opens what was located, if it is a regular file: to open a device may already do something (a watchdog, a tape). By the descriptor, so that it is
-/// the file that was looked at, and with the rights of the calling thread.
+/// Opens a located file if it is regular: opening a device can have an effect (a watchdog, a tape). Opens it by the descriptor, so that it is the checked
+/// file, with the rights of the calling thread.
 fn reopen(located: &File) -> io::Result<File> {
     if !located.metadata()?.is_file() {
         return Err(not_regular());
@@ -240,7 +240,7 @@ mod tests {
         }
         std::fs::write(inside.join("etc/b/x.conf"), "22").unwrap();
         std::fs::write(tree.path().join("secret"), "secret").unwrap();
-        // Absolute and climbing links mean files of the process's own root, not of the reader's.
+        // Absolute and climbing links lead to files below the process's root, not the reader's.
         symlink("/etc/b/x.conf", inside.join("etc/a/y.conf")).unwrap();
         symlink("../../../../../../../secret", inside.join("etc/a/z.conf")).unwrap();
         symlink("loop", inside.join("etc/a/loop")).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_in_every_part() {
+    fn patterns_match_in_every_component() {
         let tree = tempfile::tempdir().unwrap();
         for directory in ["etc/a", "etc/b", "out"] {
             std::fs::create_dir_all(tree.path().join("root").join(directory)).unwrap();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_owns_something_on_the_way_has_a_word_in_it() {
+    fn owners_of_anything_on_the_way_are_listed() {
         let tree = tempfile::tempdir().unwrap();
         let own = rustix::process::geteuid().as_raw();
         std::fs::create_dir(tree.path().join("dir")).unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_the_kernels_leads_to_the_file_itself_and_to_no_pipe() {
+    fn a_link_of_the_kernel_opens_the_file_itself_and_no_pipe() {
         let tree = tempfile::tempdir().unwrap();
         let path = tree.path().join("file");
         std::fs::write(&path, "x").unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_user_is_not_believed() {
+    fn a_file_of_another_user_is_refused() {
         let tree = tempfile::tempdir().unwrap();
         let path = tree.path().join("perf-1.map");
         std::fs::write(&path, "1").unwrap();

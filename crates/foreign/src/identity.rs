@@ -1,4 +1,4 @@
-//! What a process is known by: its executable file, users, groups and namespaces, and not the words of its command line, which it chooses itself.
+//! The identity of a process: its executable file, users, groups and namespaces; not its command line, which it controls itself.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::rights::Rights;
 
-/// A file: its file system's device and its number there (inode(7)).
+/// The identity of a file: the device of its file system and its inode (inode(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
     /// The device's number.
@@ -17,7 +17,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Of a file's metadata.
+    /// From a file's metadata.
     pub fn of(file: &fs::Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
     }
@@ -26,32 +26,32 @@ impl FileId {
 /// Namespaces of a process by their numbers (namespaces(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespaces {
-    /// Which users and groups its numbers mean.
+    /// Of user and group ids.
     pub user: u64,
-    /// Which files it sees.
+    /// Of the file system.
     pub mount: u64,
-    /// Which network it has.
+    /// Of the network.
     pub network: u64,
-    /// Which processes it sees.
+    /// Of process ids.
     pub pid: u64,
 }
 
 /// A running process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number.
+    /// Its pid.
     pub pid: u32,
-    /// When it began, clock ticks since boot: with the number it names this process and no later one.
+    /// Its start time, clock ticks since boot. Together with the pid it is unique.
     pub start_ticks: u64,
-    /// The file that it executes.
+    /// Its executable file.
     pub executable: FileId,
-    /// That file's path as the kernel knows it from the process's root; " (deleted)" stands at its end where it was replaced.
+    /// The path of the executable below the process's root, with " (deleted)" at its end if it was replaced.
     pub executable_path: PathBuf,
     /// Real, effective, saved and file-system user.
     pub uids: [u32; 4],
     /// The same for groups.
     pub gids: [u32; 4],
-    /// Its further groups.
+    /// Its supplementary groups.
     pub groups: Vec<u32>,
     /// Its effective capabilities, a bit each (capabilities(7)).
     pub capabilities: u64,
@@ -60,10 +60,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The process with this number, as procfs at `proc` ("/proc") tells.
+    /// The identity of the process with this pid, from procfs at `proc` ("/proc").
     ///
     /// # Errors
-    /// It is gone or ends meanwhile, is a thread of the kernel, or may not be looked at (CAP_SYS_PTRACE for other users').
+    /// It has ended, is a kernel thread, or is not accessible (CAP_SYS_PTRACE for other users').
     pub fn of(proc: &Path, pid: u32) -> io::Result<Self> {
         let of = |file: &str| proc.join(pid.to_string()).join(file);
         let start_ticks = start(&of("stat"))?;
@@ -86,21 +86,21 @@ impl Identity {
                 pid: namespace("pid")?,
             },
         };
-        // Otherwise the number went to another process in between.
+        // Otherwise another process got the pid in between.
         if start(&of("stat"))? == start_ticks { Ok(identity) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     }
 
-    /// True while that very process runs.
+    /// True while the same process runs.
     pub fn is_running(&self, proc: &Path) -> bool {
         start(&proc.join(self.pid.to_string()).join("stat")).is_ok_and(|start| start == self.start_ticks)
     }
 
-    /// The user whose rights count for what it does.
+    /// The effective user.
     pub fn uid(&self) -> u32 {
         self.uids[1]
     }
 
-    /// The rights with which it opens files, but for its capabilities.
+    /// The rights with which it opens files, without its capabilities.
     pub fn rights(&self) -> Rights {
         Rights::new(self.uids[3], self.gids[3], self.groups.clone())
     }
@@ -125,7 +125,7 @@ impl Status {
         Self::parse(&String::from_utf8_lossy(&status)).ok_or_else(unreadable)
     }
 
-    /// proc_pid_status(5). A name may hold anything but a line's end, which the kernel writes as "\n".
+    /// Parses proc_pid_status(5). The name may contain anything except a newline, which the kernel writes as "\n".
     fn parse(text: &str) -> Option<Self> {
         let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         let numbers = |name: &str| line(name)?.split_ascii_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>();
@@ -138,7 +138,7 @@ impl Status {
     }
 }
 
-/// Its start time (proc_pid_stat(5), field 22), behind a name that may hold anything.
+/// The start time (proc_pid_stat(5), field 22). It follows the name, which may contain anything.
 fn start(stat: &Path) -> io::Result<u64> {
     let text = fs::read(stat)?;
     let text = String::from_utf8_lossy(&text);
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_known() {
+    fn this_process_is_identified() {
         let proc = Path::new("/proc");
         let own = Identity::of(proc, std::process::id()).unwrap();
         assert_eq!(own.executable, FileId::of(&fs::metadata(std::env::current_exe().unwrap()).unwrap()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_whole_or_not_at_all() {
+    fn an_incomplete_status_is_refused() {
         let text = "Name:\tUid: 0 0 0 0\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nCapEff:\t00000000a80425fb\n";
         let status = Status::parse(text).unwrap();
         assert_eq!((status.uids, status.gids, status.groups), ([1, 2, 3, 4], [5, 6, 7, 8], vec![9, 10]));

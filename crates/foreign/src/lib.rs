@@ -1,8 +1,8 @@
-//! What is read on behalf of other processes: their files, rights and identity, none of them trusted.
+//! Files, rights and identity of other processes, none of them trusted.
 //!
-//! A process may belong to another user. It chooses its command line, its root directory, what lies at every path that it can write, and when all
-//! of that changes. So files are opened through [`Files`] alone, read with the [`Rights`] of who owns the reading, a process is known by its
-//! [`Identity`] and not by its words, and [`trusted`] says whether nobody else can change a file before root executes it.
+//! A process may belong to another user. It controls its command line, its root directory, the content of every path that it can write, and when all of that
+//! changes. So files are opened only through [`Files`] and read with the [`Rights`] of the responsible user. A process is identified by its [`Identity`] and
+//! not by its command line. [`trusted`] checks that nobody else can change a file before root executes it.
 //!
 //! Reads only.
 

@@ -1,4 +1,4 @@
-//! Whose rights a file is read with: those of the user whose server reads it, so that root brings nothing to light that this user could not see.
+//! The rights with which a file is read: those of the user whose server reads it, so that root reveals nothing that this user could not read.
 
 use std::fs::Metadata;
 use std::io;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity;
 
-/// Groups that a process may be in (NGROUPS_MAX, getgroups(2)).
+/// Most groups of a process (NGROUPS_MAX, getgroups(2)).
 const GROUPS_MAX: usize = 65_536;
 
-/// User, group and groups with which a process opens files.
+/// The user, group and supplementary groups with which a process opens files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     uid: u32,
@@ -23,20 +23,20 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Rights of this user, group and further groups.
+    /// Rights of this user, group and supplementary groups.
     pub fn new(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
         Self { uid, gid, groups }
     }
 
-    /// Rights with which a process opens files, as procfs at `proc` ("/proc") tells; but for its capabilities.
+    /// The rights with which a process opens files, from procfs at `proc` ("/proc"), without its capabilities.
     ///
     /// # Errors
-    /// It is gone, or what is told of it makes no sense.
+    /// It has ended, or its status is malformed.
     pub fn of_process(proc: &Path, pid: u32) -> io::Result<Self> {
         identity::rights(proc, pid)
     }
 
-    /// Rights of a file's owner: the user and the group that it belongs to, and no other group.
+    /// The rights of a file's owner: the file's user and group, and no other group.
     pub fn of_owner(file: &Metadata) -> Self {
         Self { uid: file.uid(), gid: file.gid(), groups: Vec::new() }
     }
@@ -46,19 +46,18 @@ impl Rights {
         self.uid
     }
 
-    /// Runs something on a thread that opens files with these rights and no capability (setfsuid(2), capabilities(7)). Who may not take
-    /// another's rights runs it with the own ones, without capabilities to pass over file modes. For the user root, who passes over them anyway,
-    /// nothing is given up.
+    /// Runs `work` on a thread that opens files with these rights and no capability (setfsuid(2), capabilities(7)). Without the privilege to change users, it
+    /// runs with the own rights, without capabilities that override file modes. For the user root, whom file modes do not restrict, nothing changes.
     ///
     /// # Errors
-    /// No thread can be started, or the rights cannot be taken: then nothing ran.
+    /// The thread cannot be started, or the rights cannot be taken. Then nothing ran.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         let effective = capabilities(None)?.effective;
         if self.uid == 0 || effective.is_empty() {
             return Ok(work());
         }
         let may_take = effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID);
-        // A thread of its own: these rights are a thread's, and end with it whatever happens in between.
+        // A separate thread: these rights belong to a thread and end with it in any case.
         thread::scope(|scope| {
             let restricted = || if may_take { self.take() } else { drop_capabilities() }.map(|()| work());
             let thread = thread::Builder::new().name("rights".to_owned()).spawn_scoped(scope, restricted)?;
@@ -66,35 +65,35 @@ impl Rights {
         })
     }
 
-    /// Takes the rights for the calling thread, for good.
+    /// Takes the rights permanently for the calling thread.
     fn take(&self) -> io::Result<()> {
         set_groups(&self.groups[..self.groups.len().min(GROUPS_MAX)])?;
         set_file_ids(self.uid, self.gid)?;
-        // From root to another user the kernel drops the capabilities to pass over file modes by itself; from a user that was not root, or
-        // where that is switched off (SECBIT_NO_SETUID_FIXUP), it does not.
+        // The kernel drops the capabilities that override file modes on a change from root to another user, but not on a change from another user, or with
+        // SECBIT_NO_SETUID_FIXUP.
         drop_capabilities()
     }
 }
 
-/// Takes from the calling thread all that passes over file modes.
+/// Drops all effective capabilities of the calling thread.
 fn drop_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.effective = CapabilitySet::empty();
     Ok(set_capabilities(None, sets)?)
 }
 
-/// Sets the groups of this thread alone: the C library would set those of all threads.
+/// Sets the groups of this thread only. The C library would set those of all threads.
 #[allow(unsafe_code)]
 fn set_groups(groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the kernel reads `groups.len()` numbers of 32 bits from the slice, which lives through the call.
+    // SAFETY: the kernel reads `groups.len()` numbers of 32 bits from the slice, which outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sets the user and group with which this thread opens files. These calls tell no error: whether they worked shows in what a second call returns.
+/// Sets the user and group with which this thread opens files. These calls return no error; a second call shows whether they worked.
 #[allow(unsafe_code)]
 fn set_file_ids(uid: u32, gid: u32) -> io::Result<()> {
-    // SAFETY: these calls take and return numbers, and change the calling thread alone.
+    // SAFETY: these calls take and return numbers and change only the calling thread.
     let (gid_now, uid_now) = unsafe {
         libc::setfsgid(gid);
         libc::setfsuid(uid);
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_its_owner_alone_may_read() {
+    fn a_file_is_read_with_the_rights_of_its_owner() {
         if rustix::process::geteuid().as_raw() != 0 {
             println!("skipped: only root has others' rights");
             return;
@@ -134,7 +133,7 @@ mod tests {
         let owner = Rights::of_owner(&fs::metadata(&own).unwrap());
         assert!(owner.run(|| fs::read(&group).is_err()).unwrap(), "an owner's other groups are not known");
         assert!(Rights::new(0, 0, Vec::new()).run(|| fs::read(&roots).is_ok()).unwrap());
-        // A user who got the capability to read everything, but not the one to become another user.
+        // A user with the capability to read everything, but not to become another user.
         let capable = thread::spawn(move || {
             set_file_ids(4003, 4003).unwrap();
             let mut sets = capabilities(None).unwrap();
@@ -143,8 +142,8 @@ mod tests {
             assert!(fs::read(&roots).is_ok(), "the capability is there");
             (user.run(|| fs::read(&roots).is_ok()).unwrap(), roots)
         });
-        let (brought_to_light, roots) = capable.join().unwrap();
-        assert!(!brought_to_light);
+        let (is_readable, roots) = capable.join().unwrap();
+        assert!(!is_readable);
         assert!(fs::read(&roots).is_ok(), "the calling thread has its rights still");
     }
 }

@@ -1,10 +1,10 @@
-//! Text of other processes as it may be shown: names, paths, configuration lines and errors that hold them. None of it may move the cursor, change the
-//! terminal, turn the direction of writing or hide what stands beside it.
+//! Makes text of other processes safe to show: names, paths, configuration lines, and errors with them. Such text must not move the cursor, change the
+//! terminal, change the direction of writing or hide other text.
 
 use std::borrow::Cow;
 
-/// True for characters that steer: control characters (C0, DEL, C1), those that turn the direction of writing or separate lines (Unicode Standard
-/// Annex 9), and those that nobody sees though they are there.
+/// True for control characters (C0, DEL, C1), characters that change the direction of writing or separate lines (Unicode Standard Annex 9), and invisible
+/// characters.
 pub fn steers(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -16,17 +16,17 @@ pub fn steers(character: char) -> bool {
         )
 }
 
-/// A text that stands within one line: each character that steers is spelled out, "\x1b", "\n", "\u{202e}".
+/// A text for one line. Each steering character is spelled out: "\x1b", "\n", "\u{202e}".
 pub fn printable(text: &str) -> Cow<'_, str> {
     spelled(text, &steers)
 }
 
-/// A text of several lines: [`printable`], but for its line feeds and tabs.
+/// A text of several lines: [`printable`] except for line feeds and tabs.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     spelled(text, &|character| !matches!(character, '\n' | '\t') && steers(character))
 }
 
-/// JSON in which every character that steers is an escape: the same document. Outside of its strings JSON has none but line feeds.
+/// The same JSON document with every steering character as an escape. Outside of strings, JSON has no steering characters except line feeds.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_hidden = |character: char| character != '\n' && steers(character);
     if !json.contains(is_hidden) {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_is_spelled_out() {
+    fn steering_characters_are_spelled_out() {
         let text = "a\x1b[8mb\u{9b}2Jc\u{202e}d\u{200b}e\u{7f}\u{e0041}\u{2028}";
         let spelled = "a\\x1b[8mb\\x9b2Jc\\u{202e}d\\u{200b}e\\x7f\\u{e0041}\\u{2028}";
         assert_eq!(printable(text), spelled);
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_steers_afterwards(text in "\\PC{0,8}[\\x00-\\x{a0}\\x{2000}-\\x{2070}\\x{e0000}-\\x{e0100}]{0,12}\\PC{0,8}") {
+        fn printable_text_has_no_steering_characters(text in "\\PC{0,8}[\\x00-\\x{a0}\\x{2000}-\\x{2070}\\x{e0000}-\\x{e0100}]{0,12}\\PC{0,8}") {
             prop_assert!(!printable(&text).contains(steers));
             prop_assert!(!printable_lines(&text).contains(|c: char| c != '\n' && c != '\t' && steers(c)));
             let json = serde_json::to_string(&[&text]).unwrap();

@@ -1,4 +1,4 @@
-//! Whether a file can be changed by nobody but root and one user: the file, every directory on the way to it, and every link that leads there.
+//! Checks that only root and one user can change a file, every directory on the way to it, and every link that leads there.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -12,15 +12,15 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, getxattr, openat, readlinkat};
 use rustix::io::Errno;
 
-/// Links that are followed on one way, as many as the kernel follows (path_resolution(7)).
+/// Most links on one path, as in the kernel (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 /// Write permission of group and others.
 const WRITE_GROUP: u32 = 0o020;
 const WRITE_OTHERS: u32 = 0o002;
-/// Only the owner of a name in such a directory may take it away or rename it.
+/// Only the owner of a file in such a directory may remove or rename it.
 const STICKY: u32 = 0o1000;
-/// Where the kernel keeps a file's access control list (acl(5)): a version of four bytes, then entries of a tag and permissions of two bytes each and a
-/// number of four (linux/posix_acl_xattr.h), little-endian.
+/// The attribute with a file's access control list (acl(5)): a version of four bytes, then entries with a tag and permissions of two bytes each and an id of
+/// four bytes (linux/posix_acl_xattr.h), little-endian.
 const ACL: &str = "system.posix_acl_access";
 const ACL_HEADER_BYTES: usize = 4;
 const ACL_ENTRY_BYTES: usize = 8;
@@ -33,18 +33,18 @@ const ACL_WRITE: u16 = 2;
 /// Why a file is not trusted.
 #[derive(Debug)]
 pub enum Untrusted {
-    /// Somebody else may change this file or directory, and with it the file that was asked for.
+    /// Somebody else may change this file or directory, and with it the requested file.
     Writable {
         /// The file or directory.
         path: PathBuf,
-        /// Who may: "user 1000", "group 33", "everybody".
+        /// Who: "user 1000", "group 33", "everybody".
         by: String,
     },
-    /// It cannot be looked at.
+    /// It is not accessible.
     Io {
-        /// The path that was being looked at.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
 }
@@ -69,20 +69,19 @@ impl From<Untrusted> for io::Error {
     }
 }
 
-/// Opens an absolute path, step by step from the root, where nobody but root and `uid` can change what it leads to. The file is opened for no more
-/// than to be named by its descriptor (open(2), O_PATH): what was looked at is what is used.
+/// Opens an absolute path step by step from the root, and checks that only root and `uid` can change what it leads to. The file is opened only as a name
+/// (open(2), O_PATH): what was checked is what is used.
 ///
 /// # Errors
-/// [`Untrusted`]: the first file or directory on the way that somebody else may change, or that cannot be looked at.
+/// [`Untrusted`]: the first file or directory on the way that somebody else may change, or that is not accessible.
 pub fn trusted(path: &Path, uid: u32) -> Result<File, Untrusted> {
     walk(root()?, path, &mut |at, file, meta| check(at, file, meta, uid))
 }
 
-/// Goes an absolute path step by step and shows each file, directory and link on the way, the root first. Each is opened for no more than to be named by
-/// its descriptor.
+/// Follows an absolute path step by step and passes each directory, link and file on the way to `see`, the root first. Each is opened only as a name.
 ///
 /// # Errors
-/// [`Untrusted::Io`]: it leads nowhere, or what is on the way cannot be looked at.
+/// [`Untrusted::Io`]: the path does not exist, or something on the way is not accessible.
 pub fn visit(path: &Path, see: &mut dyn FnMut(&Metadata)) -> Result<File, Untrusted> {
     walk(root()?, path, &mut |_, _, meta| {
         see(meta);
@@ -90,8 +89,8 @@ pub fn visit(path: &Path, see: &mut dyn FnMut(&Metadata)) -> Result<File, Untrus
     })
 }
 
-/// Goes an absolute path step by step below a root directory, shows each file, directory and link on the way, the root first, and gives what
-/// it leads to. No link leads out of the root.
+/// Follows an absolute path step by step below a root directory, passes each directory, link and file on the way to `look`, the root first, and returns the
+/// target. No link leads out of the root.
 pub(crate) fn walk(root: OwnedFd, path: &Path, look: &mut Look<'_>) -> Result<File, Untrusted> {
     let mut way = Way { at: PathBuf::from("/"), links: 0, open: Vec::new() };
     way.push(File::from(root), PathBuf::from("/"), look)?;
@@ -99,7 +98,7 @@ pub(crate) fn walk(root: OwnedFd, path: &Path, look: &mut Look<'_>) -> Result<Fi
     rest.reverse();
     while let Some(part) = rest.pop() {
         if part == ".." {
-            // The parent was looked at on the way here.
+            // The parent was checked on the way here.
             if way.open.len() > 1 {
                 way.open.pop();
                 way.at.pop();
@@ -120,7 +119,7 @@ type Look<'a> = dyn FnMut(&Path, &File, &Metadata) -> Result<(), Untrusted> + 'a
 struct Way {
     at: PathBuf,
     links: usize,
-    /// What was opened on the way, the root first.
+    /// The opened files on the way, the root first.
     open: Vec<File>,
 }
 
@@ -133,7 +132,7 @@ impl Way {
         Ok(())
     }
 
-    /// Goes one step; gives the target where it is a link.
+    /// Follows one component. Returns the target of a link.
     fn enter(&mut self, part: &OsString, look: &mut Look<'_>) -> Result<Option<PathBuf>, Untrusted> {
         let path = self.at.join(part);
         let failed = |source: io::Error| Untrusted::Io { path: path.clone(), source };
@@ -155,7 +154,7 @@ impl Way {
     }
 }
 
-/// Nobody but root and this user may change it.
+/// Checks that only root and this user may change it.
 pub(crate) fn check(at: &Path, file: &File, meta: &Metadata, uid: u32) -> Result<(), Untrusted> {
     match other_writer(file, meta, uid) {
         Ok(None) => Ok(()),
@@ -164,7 +163,7 @@ pub(crate) fn check(at: &Path, file: &File, meta: &Metadata, uid: u32) -> Result
     }
 }
 
-/// Who beside root and this user may change a file, or what a directory leads to, by its owner, mode and access control list: "user 1000", "group 33",
+/// Who besides root and this user may change a file, or the content of a directory, by its owner, mode and access control list: "user 1000", "group 33",
 /// "everybody".
 ///
 /// # Errors
@@ -173,7 +172,7 @@ pub fn other_writer(file: &File, meta: &Metadata, uid: u32) -> io::Result<Option
     if !is_owner(meta, uid) {
         return Ok(Some(format!("user {}", meta.uid())));
     }
-    // Whoever may change the directory may change the link; its own mode says nothing. In a sticky directory only its owner may.
+    // A link's mode has no meaning: the rights of its directory decide. In a sticky directory only the owner of a file may change it.
     if meta.is_symlink() || (meta.is_dir() && meta.mode() & STICKY != 0) {
         return Ok(None);
     }
@@ -183,17 +182,17 @@ pub fn other_writer(file: &File, meta: &Metadata, uid: u32) -> io::Result<Option
     if meta.mode() & WRITE_GROUP == 0 {
         return Ok(None);
     }
-    // With a list these bits are its mask: the most that anybody named in it may do, and not what the group may.
+    // With an access control list these bits are its mask, the maximum for its entries, and not the rights of the group.
     if meta.gid() != 0 { Ok(Some(format!("group {}", meta.gid()))) } else { listed_writer(file, uid) }
 }
 
-/// Who beside root and this user may write by the access control list.
+/// Who besides root and this user may write according to the access control list.
 fn listed_writer(file: &File, uid: u32) -> io::Result<Option<String>> {
     let mut list = vec![0; ACL_BYTES_MAX];
-    // A descriptor that is only a name has no attributes of its own (open(2), O_PATH); what it names has.
+    // A descriptor opened as a name gives no access to attributes (open(2), O_PATH), but its link does.
     let length = match getxattr(format!("/proc/self/fd/{}", file.as_raw_fd()), ACL, &mut list) {
         Ok(length) => length,
-        // No list, or a file system that has none.
+        // No list, or a file system without lists.
         Err(Errno::NODATA | Errno::OPNOTSUPP) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -220,7 +219,7 @@ fn root() -> Result<OwnedFd, Untrusted> {
     opened.map_err(|error| Untrusted::Io { path: PathBuf::from("/"), source: error.into() })
 }
 
-/// The names on a way, without the root and without ".".
+/// The components of a path, without the root and without ".".
 fn parts(path: &Path) -> Vec<OsString> {
     let name = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_on_the_way_counts() {
+    fn everything_on_the_path_is_checked() {
         let tree = tempfile::tempdir().unwrap();
         let own = rustix::process::geteuid().as_raw();
         let (dir, file) = (tree.path().join("dir"), tree.path().join("dir/file"));
@@ -277,7 +276,7 @@ mod tests {
         chown(&dir, Some(0), Some(4002)).unwrap();
         mode(&dir, 0o775);
         assert_eq!(who(&file, 0), format!("{} can be changed by group 4002", dir.display()));
-        // By a list: its mask is what shows as the group's permissions.
+        // With an access control list, whose mask shows as the group's permissions.
         chown(&dir, Some(0), Some(0)).unwrap();
         let listed = |user: u32, may: u16| {
             let entry = |tag: u16, may: u16, id: u32| [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Reads that another process can hold up for as long as it likes: they are waited for only so long.
+//! A time limit for reads that another process can delay for ever.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,17 +6,17 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Reads that may hang at one time, each with a thread that waits for it.
+/// Most reads that may hang at one time, each with a waiting thread.
 const HANGING_MAX: usize = 16;
 
 static HANGING: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives what `read` gives, within a time.
+/// Runs `read` with a time limit.
 ///
-/// What the kernel takes out of a process's memory (`/proc/PID/mem`) or under the lock of its mappings (`maps`) may wait where that memory is backed by
-/// a file whose owner does not deliver it (FUSE, a network file system). `cmdline` and `environ` did before Linux 4.17; since then the kernel reads them
-/// of anonymous memory alone (FOLL_ANON) and gives nothing, at once, where a file is behind it. Such a read cannot be cancelled: its thread is left
-/// behind, and ends with the read or with this program. It costs a thread, some 30 microseconds.
+/// A read of a process's memory (`/proc/PID/mem`), or under the lock of its mappings (`maps`), can hang if that memory is backed by a file that is not
+/// delivered (FUSE, a network file system). So could `cmdline` and `environ` before Linux 4.17; since then the kernel reads them only from anonymous memory
+/// (FOLL_ANON) and returns nothing, at once, for memory of a file. Such a read cannot be cancelled: its thread stays until the read or this program ends. The
+/// thread costs some 30 microseconds.
 ///
 /// # Errors
 /// TimedOut; no thread can be started; 16 reads hang already.
@@ -29,7 +29,7 @@ pub fn within<T: Send + 'static>(time: Duration, read: impl FnOnce() -> T + Send
         HANGING.fetch_add(1, Ordering::Relaxed);
         let result = read();
         HANGING.fetch_sub(1, Ordering::Relaxed);
-        // Nobody may wait for it any more.
+        // The caller may have stopped waiting.
         let _ = done.send(result);
     };
     thread::Builder::new().name("within".to_owned()).stack_size(256 << 10).spawn(work)?;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_that_hangs_is_left_behind() {
+    fn a_hanging_read_is_abandoned() {
         assert_eq!(within(Duration::from_secs(60), || 5).unwrap(), 5);
         let (mut never, writer) = io::pipe().unwrap();
         let hangs = within(Duration::from_millis(20), move || never.read(&mut [0]));

@@ -1,12 +1,12 @@
-//! Holds many connections open over loopback and times commands against each other meanwhile, in turn:
-//! `many_sockets CONNECTIONS ROUNDS -- COMMAND... -- COMMAND...`. A connection is two sockets; several processes hold them, as each may open few.
+//! Holds many connections open over loopback and meanwhile times commands alternately: `many_sockets CONNECTIONS ROUNDS -- COMMAND... -- COMMAND...`. A
+//! connection is two sockets. Several processes hold them, since each may open only a few.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Connections of one process: two descriptors each, below the hard limit that hosts commonly set.
+/// Connections of one process: two descriptors each, below the usual hard limit.
 const CONNECTIONS_EACH: usize = 7_500;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Starts a process that holds so many connections and waits until it does.
+/// Starts a process that holds this many connections and waits until it is ready.
 fn holder(place: usize, count: usize) -> Result<Child, Box<dyn std::error::Error>> {
     let address = format!("127.0.1.{}", place + 1);
     let mut child = Command::new(std::env::current_exe()?)
@@ -70,7 +70,7 @@ fn hold_open(address: &str, count: usize) -> Result<(), Box<dyn std::error::Erro
     for _ in 0..count {
         let mut client = TcpStream::connect(server)?;
         let (mut accepted, _) = listener.accept()?;
-        // One exchange, so that the kernel has something to tell.
+        // One exchange, so that the kernel has measurements.
         client.write_all(b"ping")?;
         accepted.read_exact(&mut [0; 4])?;
         accepted.write_all(b"pong")?;

@@ -24,7 +24,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::clock::Clock;
 pub use costs::{Cost, Costs};
-use messages::Event;
+use messages::SamplerEvent;
 pub use options::{ObserveError, ObserveOptions};
 pub use recent::Recent;
 use sampler::Sampler;
@@ -35,7 +35,7 @@ pub use under_way::UnderWay;
 pub struct Observer {
     clock: Clock,
     found: Arc<AtomicBool>,
-    events: SyncSender<Event>,
+    events: SyncSender<SamplerEvent>,
     sampler: Option<JoinHandle<(Vec<Entry>, Costs)>>,
 }
 
@@ -71,14 +71,14 @@ impl Observer {
             outcome: Outcome::Ok(json),
         };
         // The sampler ends only on request. Without it there is no recording to add to.
-        let _ = self.events.send(Event::Note(entry));
+        let _ = self.events.send(SamplerEvent::Note(entry));
     }
 
     /// All entries since the last call, in the order of their arrival; none after the observation broke off. Readers report once a second, so the newest
     /// entries are up to a second old.
     pub fn drain(&self) -> Vec<Entry> {
         let (entries, drained) = sync_channel(1);
-        let asked = self.events.send(Event::Drain(entries));
+        let asked = self.events.send(SamplerEvent::Drain(entries));
         asked.ok().and_then(|()| drained.recv().ok()).unwrap_or_default()
     }
 
@@ -89,7 +89,7 @@ impl Observer {
 
     /// [`Observer::finish`], with the cost of the observation.
     pub fn finish_with_costs(mut self) -> (Vec<Entry>, Costs) {
-        let _ = self.events.send(Event::Finish);
+        let _ = self.events.send(SamplerEvent::Finish);
         self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default()
     }
 }
@@ -97,7 +97,7 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         if self.sampler.is_some() {
-            let _ = self.events.send(Event::Abandon);
+            let _ = self.events.send(SamplerEvent::Abandon);
         }
     }
 }

@@ -131,6 +131,15 @@ impl TcpInfoPlace {
     }
 }
 
+/// Reads the field of this name, see [`TcpInfoPlace::read`]. Its place is computed at build time.
+macro_rules! tcp_info_field {
+    ($info:expr, $name:literal) => {{
+        const PLACE: $crate::TcpInfoPlace = $crate::TcpInfoPlace::of($name);
+        PLACE.read($info)
+    }};
+}
+pub(crate) use tcp_info_field;
+
 const fn is_same(a: &[u8], b: &[u8]) -> bool {
     let mut at = 0;
     while at < a.len() && at < b.len() && a[at] == b[at] {

@@ -1,9 +1,8 @@
-//! What the kernel tells as text: files under /proc and /sys, the kernel log and the files of a process; a thin reader and a pure parser
-//! each.
+//! Text files of the kernel: files under /proc and /sys, the kernel log and the files of a process. Each has a thin reader and a pure parser.
 
 pub(crate) mod cgroup;
 pub(crate) mod conntrack;
-mod error;
+pub(crate) mod error;
 mod facts;
 pub(crate) mod host;
 pub(crate) mod net;

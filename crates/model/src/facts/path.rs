@@ -1,11 +1,13 @@
 //! The request's path, discovered from readings: URL -> listener -> processes -> their outgoing connections -> the next listener, and so on.
 
+mod reach;
 mod target;
 mod translation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+pub use reach::{ListenerRef, Reach};
 pub use translation::{ArrivalAddress, Endpoint, Hop, Translations};
 
 use crate::facts::TierId;
@@ -25,6 +27,12 @@ pub struct PlacedListener {
     pub netns: NetnsId,
     /// The listener as last seen.
     pub listener: Listener,
+}
+
+impl PlacedListener {
+    pub(crate) fn of((netns, listener): ListenerRef<'_>) -> Self {
+        Self { netns, listener: listener.clone() }
+    }
 }
 
 /// A server on the path: a group of processes that share listeners.
@@ -73,14 +81,14 @@ impl Path {
 
 /// Follows the request from the target of `obs` through every tier that was read.
 pub fn discover(obs: &Observation) -> Path {
-    let translations = Translations::of(obs);
-    let found = target::find(obs, &translations);
+    let reach = Reach::of(obs, seen_listeners(obs).collect());
+    let found = target::find(obs, &reach.translations);
     if !found.ambiguous.is_empty() {
         return Path { ambiguous: found.ambiguous.into_iter().collect(), ..Path::default() };
     }
     let mut path = Path { translated: found.hops, ..Path::default() };
     if !found.listeners.is_empty() {
-        Walk { obs, listeners: all_listeners(obs), translations, path: &mut path }.follow(found.listeners, None, 0);
+        Walk { obs, reach, path: &mut path }.follow(found.listeners, None, 0);
     }
     name_tiers(obs, &mut path);
     path
@@ -108,12 +116,9 @@ fn newest_listeners(view: &NetnsView) -> impl Iterator<Item = &Listener> {
     newest.into_values()
 }
 
-fn all_listeners(obs: &Observation) -> Vec<PlacedListener> {
-    let mut all = Vec::new();
-    for (&netns, view) in &obs.netns {
-        all.extend(newest_listeners(view).map(|listener| PlacedListener { netns, listener: listener.clone() }));
-    }
-    all
+/// [`newest_listeners`] of all namespaces.
+fn seen_listeners(obs: &Observation) -> impl Iterator<Item = ListenerRef<'_>> {
+    obs.netns.iter().flat_map(|(netns, view)| newest_listeners(view).map(|listener| (*netns, listener)))
 }
 
 /// How the call of one tier to another is known.
@@ -148,6 +153,15 @@ pub(crate) fn plain(path: &str) -> &str {
     path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path)
 }
 
+/// True if a server with this configured address has the listener: the same address, or all addresses in both.
+pub fn is_configured_at(configured: &ListenerAddress, bound: &ListenerAddress) -> bool {
+    let all = |address: &ListenerAddress| match address {
+        ListenerAddress::Tcp(ip, port) if ip.is_unspecified() => Some(*port),
+        _ => None,
+    };
+    is_bound_to(configured, bound) || all(configured).is_some_and(|port| all(bound) == Some(port))
+}
+
 /// True if a configured address is the one that a listener is bound to.
 pub(crate) fn is_bound_to(configured: &ListenerAddress, bound: &ListenerAddress) -> bool {
     match (configured, bound) {
@@ -161,12 +175,11 @@ pub(crate) fn is_bound_to(configured: &ListenerAddress, bound: &ListenerAddress)
 
 struct Walk<'a> {
     obs: &'a Observation,
-    listeners: Vec<PlacedListener>,
-    translations: Translations,
+    reach: Reach<'a>,
     path: &'a mut Path,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// Adds the tiers behind `listeners` and what they call. `from` is the calling tier.
     fn follow(&mut self, listeners: Vec<PlacedListener>, from: Option<(usize, Edge)>, depth: usize) {
         for (pids, listeners) in self.by_owner(listeners) {
@@ -274,9 +287,9 @@ impl Walk<'_> {
             for sockets in view.sockets.values() {
                 let unix_paths = unix_paths(sockets);
                 let ours = sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode));
-                let mut reached: Vec<Reached<'_>> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
-                reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)).map(Reached::directly));
-                for reached in reached.into_iter().filter(|reached| !is_own(tier, reached.placed)) {
+                let mut reached: Vec<Reached<'a>> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
+                reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)));
+                for reached in reached.into_iter().filter(|reached| !is_own(tier, reached.listener)) {
                     called.add(&reached);
                 }
             }
@@ -294,18 +307,18 @@ impl Walk<'_> {
         let mut called = Called::default();
         let Some(view) = self.obs.netns.get(&tier.netns) else { return called };
         let others = self.held_by(|pid| !tier.pids.contains(pid));
-        let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, Reached<'_>)> = BTreeMap::new();
+        let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, Reached<'a>)> = BTreeMap::new();
         let none = BTreeMap::new();
         for socket in
             view.sockets.values().flatten().filter(|socket| socket.inode != 0 && socket.uid.is_some_and(|uid| users.contains(&uid)))
         {
             for reached in self.peers(tier.netns, &socket.address, &none) {
-                let seen = counts.entry((reached.placed.netns, reached.placed.listener.inode)).or_insert((Some(0), reached));
+                let seen = counts.entry((reached.listener.0, reached.listener.1.inode)).or_insert((Some(0), reached));
                 seen.0 = seen.0.filter(|_| !others.contains(&socket.inode)).map(|count| count + 1);
             }
         }
         let many =
-            counts.into_values().filter(|(count, reached)| count.is_some_and(|count| count >= SEEN_MIN) && !is_own(tier, reached.placed));
+            counts.into_values().filter(|(count, reached)| count.is_some_and(|count| count >= SEEN_MIN) && !is_own(tier, reached.listener));
         many.for_each(|(_, reached)| called.add(&reached));
         called
     }
@@ -313,63 +326,44 @@ impl Walk<'_> {
     /// The listeners that the configuration of a tier's master passes requests to.
     fn configured_for(&self, index: usize) -> Vec<PlacedListener> {
         let tier = &self.path.tiers[index];
-        let servers = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx());
-        let targets: Vec<&ListenerAddress> = servers.flat_map(|nginx| &nginx.passes).flat_map(|pass| &pass.servers).collect();
-        let named = |placed: &&PlacedListener| {
-            let view = &self.obs.netns[&placed.netns];
-            let same = placed.netns == tier.netns;
-            !is_own(tier, placed) && targets.iter().any(|target| names_listener(view, same, &placed.listener, target))
-        };
-        self.listeners.iter().filter(named).cloned().collect()
+        let named = self.reach.configured(&tier.pids, tier.netns).into_iter().filter(|listener| !is_own(tier, *listener));
+        named.map(PlacedListener::of).collect()
     }
 
     /// The unix listeners that one of the owned sockets still waits to be accepted by. The kernel shows the waiting end under the listener's path, with the
     /// connecting end as its peer.
-    fn waited_for(&self, address: &SocketAddress, held: &BTreeSet<u64>) -> Vec<&PlacedListener> {
+    fn waited_for(&self, address: &SocketAddress, held: &BTreeSet<u64>) -> Vec<Reached<'a>> {
         match address {
-            SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => self.bound_to(path),
+            SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => {
+                self.reach.at_path(path).map(Reached::directly).collect()
+            }
             _ => Vec::new(),
         }
     }
 
-    fn bound_to(&self, path: &str) -> Vec<&PlacedListener> {
-        let bound = |placed: &&PlacedListener| matches!(&placed.listener.address, ListenerAddress::Unix(bound) if bound == path);
-        self.listeners.iter().filter(bound).collect()
-    }
-
     /// The listeners at the other end of a socket in `netns`.
-    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<Reached<'_>> {
+    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<Reached<'a>> {
         match address {
+            // An accepted socket: its peer called this tier.
+            SocketAddress::Tcp { .. } if self.reach.is_accepted(netns, address) => Vec::new(),
             SocketAddress::Tcp { remote, .. } => {
-                // An accepted socket: its peer called this tier.
-                if self.listeners.iter().any(|placed| placed.netns == netns && placed.listener.accepts(address)) {
-                    return Vec::new();
-                }
-                let direct: Vec<Reached<'_>> = self.answering(netns, *remote).map(Reached::directly).collect();
+                let direct: Vec<Reached<'a>> = self.reach.answering(netns, *remote, None).map(Reached::directly).collect();
                 if direct.is_empty() { self.sent_on(netns, *remote) } else { direct }
             }
             SocketAddress::Unix { peer: UnixPeer::Inode(peer), path: None } => {
-                unix_paths.get(peer).into_iter().flat_map(|path| self.bound_to(path)).map(Reached::directly).collect()
+                unix_paths.get(peer).into_iter().flat_map(|path| self.reach.at_path(path)).map(Reached::directly).collect()
             }
             SocketAddress::Unix { .. } => Vec::new(),
         }
     }
 
-    /// The listeners that a connection from `netns` reaches.
-    fn answering(&self, netns: NetnsId, (ip, port): Endpoint) -> impl Iterator<Item = &PlacedListener> {
-        let reached = move |placed: &&PlacedListener| {
-            let view = &self.obs.netns[&placed.netns];
-            answers(view, placed.netns == netns, &placed.listener, ip, port)
-        };
-        self.listeners.iter().filter(reached)
-    }
-
-    /// The same for a connection whose address is translated on the way.
-    fn sent_on(&self, netns: NetnsId, remote: Endpoint) -> Vec<Reached<'_>> {
+    /// The listeners that a connection from `netns` reaches through translations of its address.
+    fn sent_on(&self, netns: NetnsId, remote: Endpoint) -> Vec<Reached<'a>> {
+        let places = self.reach.translations.places(netns, remote).into_iter();
         let mut reached = Vec::new();
-        for place in self.translations.places(netns, remote).into_iter().filter(|place| !place.hops.is_empty() && !place.is_passed) {
-            let here = self.answering(place.from(netns), place.endpoint);
-            reached.extend(here.map(|placed| Reached { placed, hops: place.hops.clone() }));
+        for place in places.filter(|place| !place.hops.is_empty() && !place.is_passed) {
+            let here = self.reach.answering(place.from(netns), place.endpoint, None);
+            reached.extend(here.map(|listener| Reached { listener, hops: place.hops.clone() }));
         }
         reached
     }
@@ -377,14 +371,14 @@ impl Walk<'_> {
 
 /// A listener at the other end of a connection.
 struct Reached<'a> {
-    placed: &'a PlacedListener,
+    listener: ListenerRef<'a>,
     /// The translations on the way to it.
     hops: Vec<Hop>,
 }
 
 impl<'a> Reached<'a> {
-    fn directly(placed: &'a PlacedListener) -> Self {
-        Self { placed, hops: Vec::new() }
+    fn directly(listener: ListenerRef<'a>) -> Self {
+        Self { listener, hops: Vec::new() }
     }
 }
 
@@ -397,8 +391,9 @@ struct Called {
 
 impl Called {
     fn add(&mut self, reached: &Reached<'_>) {
-        if !self.listeners.contains(reached.placed) {
-            self.listeners.push(reached.placed.clone());
+        let (netns, listener) = reached.listener;
+        if !self.listeners.iter().any(|placed| placed.netns == netns && placed.listener == *listener) {
+            self.listeners.push(PlacedListener::of(reached.listener));
         }
         for hop in &reached.hops {
             if !self.hops.contains(hop) {
@@ -409,8 +404,8 @@ impl Called {
 }
 
 /// True if a listener belongs to the tier.
-fn is_own(tier: &Tier, placed: &PlacedListener) -> bool {
-    tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
+fn is_own(tier: &Tier, (netns, listener): ListenerRef<'_>) -> bool {
+    tier.listeners.iter().any(|own| own.netns == netns && own.listener.inode == listener.inode)
 }
 
 /// Paths of bound unix sockets by inode.
@@ -438,5 +433,29 @@ fn name_tiers(obs: &Observation, path: &mut Path) {
         let count = seen.entry(name.clone()).or_insert(0);
         *count += 1;
         tier.name = if *count == 1 { name } else { format!("{name}-{count}") };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configured_address_identifies_its_listener() {
+        let at = |text: &str| match text.strip_prefix("unix:") {
+            Some(path) => ListenerAddress::Unix(path.to_owned()),
+            None => text.parse::<std::net::SocketAddr>().map(|to| ListenerAddress::Tcp(to.ip(), to.port())).unwrap(),
+        };
+        for (bound, asked, is) in [
+            ("127.0.0.1:9000", "127.0.0.1:9000", true),
+            ("0.0.0.0:9000", "[::]:9000", true),
+            ("[::ffff:10.0.0.1]:9000", "10.0.0.1:9000", true),
+            ("127.0.0.2:9000", "127.0.0.1:9000", false),
+            ("unix:/run/php/a.sock", "unix:/var/run/php/a.sock", true),
+            ("unix:/run/php/a.sock", "unix:/var/lib/a.sock", false),
+            ("unix:/run/php/a.sock", "127.0.0.1:9000", false),
+        ] {
+            assert_eq!(is_configured_at(&at(asked), &at(bound)), is, "{bound} {asked}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What being watched takes from a server's goodput: the same load by turns with and without the observer, compared pair by pair.
+//! The loss of a server's goodput while it is watched: the same load alternately with and without the observer, compared in pairs.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use crate::Failure;
 use crate::stack::Stack;
 use crate::watch::Watcher;
 
-/// Slices of 100 ms at the beginning of each load that are left out: connections are made and caches warm up in them.
+/// Slices of 100 ms to skip at the beginning of each load, in which connections are made and caches warm up.
 const WARM_UP_SLICES: usize = 10;
 /// Pairs drawn for each bootstrap.
 const DRAWS: usize = 10_000;
-/// 97.5th percentiles of Student's t by degrees of freedom, from 1 on; beyond the last 1.96 is near enough.
+/// 97.5th percentiles of Student's t by degrees of freedom, from 1 on; 1.96 approximates further ones.
 const T_975: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
     2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Runs the pairs and prints them. Which of the two comes first alternates, so that a drift of the machine falls on both alike.
+/// Runs the pairs and prints them. The order alternates, so that a drift of the machine affects both equally.
 pub(crate) fn run(stack: &Stack, active: u32, pairs: u32, duration: Duration) -> Result<(), Failure> {
     println!("\n| pair | without, requests/s | watched, requests/s | cost, % | observer, % of a core |\n|---|---|---|---|---|");
     let mut costs = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn run(stack: &Stack, active: u32, pairs: u32, duration: Duration) ->
     Ok(())
 }
 
-/// Good answers a second after the warm-up.
+/// Good responses a second after the warm-up.
 fn goodput(result: &LoadResult) -> f64 {
     let whole = usize::try_from(result.duration_us / 100_000).unwrap_or(0).min(result.slices.len());
     let counted = &result.slices[WARM_UP_SLICES.min(whole)..whole];

@@ -1,20 +1,20 @@
-//! The lab with its servers, the connections that are held in it, and the load that is offered.
+//! The lab with its servers, its idle connections and its load.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use chokepoint_lab::{Lab, Options, Scenario, inside, run_root};
+use chokepoint_lab::{Lab, Scenario, inside, run_root};
 use chokepoint_load::{Address, Control, Plan, Protocol};
 use chokepoint_model::load::{LoadResult, Loop};
 
-use crate::{Failure, Wanted};
+use crate::{Failure, Options};
 
 /// Both stacks load this address.
 const TARGET: &str = "10.78.0.2:80";
-/// A connection is counted as held once its first request was answered within this time.
+/// Time limit for the first response on an idle connection.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Files of this process beside its connections.
+/// Files of this process besides its connections.
 const FILES_BESIDE: u64 = 200;
 
 pub(crate) struct Stack {
@@ -24,21 +24,22 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Builds the lab and opens the connections that nobody loads: each is kept by its server after one request.
-    pub(crate) fn up(wanted: &Wanted) -> Result<Self, Failure> {
-        let text = match wanted.stack.as_str() {
+    /// Builds the lab and opens the idle connections. Each is kept open by its server after one request.
+    pub(crate) fn up(options: &Options) -> Result<Self, Failure> {
+        let text = match options.stack.as_str() {
             "static" => include_str!("static.toml"),
             "php" => include_str!("php.toml"),
             other => return Err(format!("there is no stack \"{other}\": static or php").into()),
         };
-        let scenario = Scenario::parse(text, &wanted.stack)?;
+        let scenario = Scenario::parse(text, &options.stack)?;
         let mut quiet = |_: &str| {};
-        let options = Options { run_root: run_root(), outlive: false, within: None, cancelled: None, on_step: &mut quiet };
-        let lab = Lab::up(&scenario, options)?;
+        let lab_options =
+            chokepoint_lab::Options { run_root: run_root(), outlive: false, within: None, cancelled: None, on_step: &mut quiet };
+        let lab = Lab::up(&scenario, lab_options)?;
         lab.notes().iter().for_each(|note| eprintln!("note: {note}"));
         let target: SocketAddr = TARGET.parse()?;
-        let idle = wanted.connections.saturating_sub(wanted.active);
-        allow_files(u64::from(wanted.connections) + FILES_BESIDE)?;
+        let idle = options.connections.saturating_sub(options.active);
+        allow_files(u64::from(options.connections) + FILES_BESIDE)?;
         let held = inside(&lab.client_netns_path(), || hold(target, idle))??;
         Ok(Self { lab, target, held })
     }

@@ -1,4 +1,4 @@
-//! The observer in a process of its own, so that its CPU time is nobody else's: it begins, watches until its input ends, and tells its cost.
+//! The observer in a process of its own, which separates its CPU time: it begins, watches until its input ends, and reports its cost.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,20 +16,20 @@ use crate::stack::Stack;
 /// First word of the command line of the process that watches.
 pub(crate) const ROLE: &str = "watch";
 
-/// What watching cost.
+/// The cost of watching.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct WatchCost {
     /// How long it sampled.
     wall_us: u64,
     /// CPU time of the whole process while it sampled.
     user_us: u64,
     system_us: u64,
-    /// CPU time to begin, and to end.
+    /// CPU time of the beginning and of the end.
     begin_us: u64,
     end_us: u64,
     /// While it sampled, by source: how often, and CPU time.
     sources: BTreeMap<String, (u64, u64)>,
-    /// The tiers that were found, and what was left out so that watching stays cheap.
+    /// The number of tiers that were found, and what the budget left out.
     tiers: usize,
     bounded: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub(crate) fn watch(mut words: impl Iterator<Item = String>) -> Result<(), Failu
     let ended = cpu_us();
     let all = |(user, system): (u64, u64)| user + system;
     let observation = assemble(&entries);
-    let told = Told {
+    let cost = WatchCost {
         wall_us: u64::try_from(wall.as_micros())?,
         user_us: to.0 - from.0,
         system_us: to.1 - from.1,
@@ -61,7 +61,7 @@ pub(crate) fn watch(mut words: impl Iterator<Item = String>) -> Result<(), Failu
         tiers: chokepoint_model::path::discover(&observation).tiers.len(),
         bounded: observation.bounded.clone(),
     };
-    println!("{}", serde_json::to_string(&told)?);
+    println!("{}", serde_json::to_string(&cost)?);
     Ok(())
 }
 
@@ -72,7 +72,7 @@ fn by_source(costs: &Costs) -> BTreeMap<String, (u64, u64)> {
 /// CPU time of this process, user and system, microseconds (getrusage(2)).
 fn cpu_us() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage writes one rusage to where it is told to, and all zeros are a valid one.
+    // SAFETY: getrusage writes one rusage to where it is cost to, and all zeros are a valid one.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
@@ -84,7 +84,7 @@ fn cpu_us() -> (u64, u64) {
 /// The process that watches, seen from the one that loads.
 pub(crate) struct Watcher {
     child: Child,
-    told: BufReader<ChildStdout>,
+    cost: BufReader<ChildStdout>,
 }
 
 impl Watcher {
@@ -95,26 +95,26 @@ impl Watcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut told = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut cost = BufReader::new(child.stdout.take().ok_or("no output")?);
         let mut line = String::new();
-        told.read_line(&mut line)?;
+        cost.read_line(&mut line)?;
         if line.trim() != "begun" {
             return Err(format!("the observer did not begin: {line}").into());
         }
-        Ok(Self { child, told })
+        Ok(Self { child, cost })
     }
 
-    /// Ends it and gives what it told.
-    pub(crate) fn finish(mut self) -> Result<Told, Failure> {
+    /// Ends it and gives what it cost.
+    pub(crate) fn finish(mut self) -> Result<WatchCost, Failure> {
         drop(self.child.stdin.take());
         let mut line = String::new();
-        self.told.read_line(&mut line)?;
+        self.cost.read_line(&mut line)?;
         self.child.wait()?;
         Ok(serde_json::from_str(&line)?)
     }
 }
 
-impl Told {
+impl WatchCost {
     pub(crate) fn share(&self) -> f64 {
         (self.user_us + self.system_us) as f64 / self.wall_us as f64
     }
@@ -144,6 +144,6 @@ impl Told {
         ));
         let ms = |us: u64| us as f64 / 1e3;
         line(format!("beside, once: {:.0} ms to begin, {:.0} ms to end; {} tiers found", ms(self.begin_us), ms(self.end_us), self.tiers));
-        self.bounded.iter().for_each(|sentence| line(format!("told as bounded: {sentence}")));
+        self.bounded.iter().for_each(|sentence| line(format!("cost as bounded: {sentence}")));
     }
 }

@@ -14,13 +14,13 @@ use crate::table::{Notes, Phase, ReadContext};
 
 /// Proof that the owning thread is inside a namespace. It cannot leave its thread. Only [`spawn_inside`] creates one, and its thread enters a namespace once
 /// and never leaves it.
-pub(crate) struct Inside {
+pub(crate) struct EnteredNetns {
     netns: NetnsRef,
     sockets: Sockets,
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
-impl Inside {
+impl EnteredNetns {
     /// The context of a reader of this namespace.
     pub(crate) fn context<'a>(&'a self, root: &'a Root, notes: &'a Notes, phase: Phase) -> ReadContext<'a> {
         let scope = Scope::Netns(self.netns.id.0);
@@ -58,12 +58,12 @@ impl Inside {
 pub(crate) fn spawn_inside<T: Send + 'static>(
     netns: NetnsRef,
     root: Root,
-    work: impl FnOnce(Result<&Inside, NetnsError>) -> T + Send + 'static,
+    work: impl FnOnce(Result<&EnteredNetns, NetnsError>) -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, NetnsError> {
     let id = netns.id;
     std::thread::Builder::new()
         .name(format!("netns {}", id.0))
-        .spawn(move || match Inside::enter(netns, &root) {
+        .spawn(move || match EnteredNetns::enter(netns, &root) {
             Ok(inside) => work(Ok(&inside)),
             Err(error) => work(Err(error)),
         })

@@ -9,7 +9,7 @@ const CAPACITY_US: i64 = 20_000;
 /// lasts.
 const OWED_MAX_US: i64 = 80_000;
 /// The inflow is divided in portions of at least this, microseconds. Smaller portions would leave nothing for each account.
-const POURED_MIN_US: u64 = 100;
+const REFILL_MIN_US: u64 = 100;
 /// While the bucket is in debt, one of so many parts of the inflow still goes to the waiting accounts, so that none waits for ever.
 const WAITING_PART: i64 = 4;
 /// One of so many parts of the inflow is for samples of requests, on which the account of the clients' time rests. Samples keep the pace that this part pays
@@ -24,26 +24,26 @@ pub(super) struct Account {
     /// Negative if turns cost more than was saved for them.
     saved_us: i64,
     /// Spent on a turn that is under way.
-    given_us: i64,
+    turn_paid_us: i64,
     /// It is due and has not saved enough.
     waits: bool,
 }
 
 impl Account {
     /// Raises the expected cost of a turn, for a cost that was not charged.
-    pub(super) fn expect(&mut self, cost_us: u64) {
+    pub(super) fn raise_cost(&mut self, cost_us: u64) {
         self.cost_us = self.cost_us.max(cost_us as i64);
     }
 
     /// Sets the expected cost of a turn that is not paid for beforehand.
-    pub(super) fn learn(&mut self, cost_us: u64) {
+    pub(super) fn set_cost(&mut self, cost_us: u64) {
         self.cost_us = cost_us as i64;
     }
 
     /// Begins a turn: spends what was set aside for it. The payment for a turn without an answer comes back.
-    pub(super) fn give(&mut self) {
-        self.saved_us += self.given_us - self.cost_us;
-        self.given_us = self.cost_us;
+    pub(super) fn begin_turn(&mut self) {
+        self.saved_us += self.turn_paid_us - self.cost_us;
+        self.turn_paid_us = self.cost_us;
         self.waits = false;
     }
 
@@ -52,7 +52,7 @@ impl Account {
         self.cost_us as u64
     }
 
-    fn lacks_us(&self) -> i64 {
+    fn shortfall_us(&self) -> i64 {
         (self.cost_us - self.saved_us).max(0)
     }
 }
@@ -62,7 +62,7 @@ impl Account {
 pub(super) struct Bucket {
     /// Negative: a debt.
     level_us: i64,
-    poured_us: u64,
+    refilled_us: u64,
     /// Namespaces with expensive samples of requests.
     sampled: u64,
 }
@@ -70,7 +70,7 @@ pub(super) struct Bucket {
 impl Bucket {
     /// A full bucket.
     pub(super) fn new(now_us: u64) -> Self {
-        Self { level_us: CAPACITY_US, poured_us: now_us, sampled: 1 }
+        Self { level_us: CAPACITY_US, refilled_us: now_us, sampled: 1 }
     }
 
     /// Sets the number of namespaces with expensive samples of requests. They share the part for samples.
@@ -85,21 +85,21 @@ impl Bucket {
 
     /// Adds the inflow since the last call and divides the content evenly among the waiting accounts, to none more than it lacks. So cheap work is paid at
     /// once, and expensive work saves while nothing else has to wait for it.
-    pub(super) fn pour<'a>(&mut self, now_us: u64, accounts: impl Iterator<Item = &'a mut Account>) {
-        let came = now_us.saturating_sub(self.poured_us) / FLOW_US;
-        if came < POURED_MIN_US {
+    pub(super) fn refill<'a>(&mut self, now_us: u64, accounts: impl Iterator<Item = &'a mut Account>) {
+        let came = now_us.saturating_sub(self.refilled_us) / FLOW_US;
+        if came < REFILL_MIN_US {
             return;
         }
-        self.poured_us += came * FLOW_US;
+        self.refilled_us += came * FLOW_US;
         let mut waiting: Vec<&mut Account> = accounts.filter(|account| account.waits).collect();
-        waiting.sort_by_key(|account| account.lacks_us());
+        waiting.sort_by_key(|account| account.shortfall_us());
         let came_us = came as i64;
         let theirs_us = if waiting.is_empty() { 0 } else { came_us / WAITING_PART };
         let repaid_us = (-self.level_us).clamp(0, came_us - theirs_us);
         let mut left_us = self.level_us.max(0) + came_us - repaid_us;
         let owed_us = self.level_us.min(0) + repaid_us;
         for (number, account) in (1..=waiting.len() as i64).rev().zip(waiting) {
-            let part_us = account.lacks_us().min(left_us / number);
+            let part_us = account.shortfall_us().min(left_us / number);
             account.saved_us += part_us;
             left_us -= part_us;
         }
@@ -107,36 +107,36 @@ impl Bucket {
     }
 
     /// Spends CPU time that was used, even beyond the content.
-    pub(super) fn take(&mut self, cost_us: u64) {
+    pub(super) fn spend(&mut self, cost_us: u64) {
         self.level_us = (self.level_us - cost_us as i64).max(-OWED_MAX_US);
     }
 
     /// Sets aside the cost of the next turn, taken as that of the last one. False if the content does not suffice; then the account waits.
-    pub(super) fn pays(&mut self, account: &mut Account) -> bool {
-        let lacks_us = account.lacks_us();
-        account.waits = lacks_us > 0 && lacks_us > self.level_us;
+    pub(super) fn reserve(&mut self, account: &mut Account) -> bool {
+        let shortfall_us = account.shortfall_us();
+        account.waits = shortfall_us > 0 && shortfall_us > self.level_us;
         if !account.waits {
-            account.saved_us += lacks_us;
-            self.level_us -= lacks_us;
+            account.saved_us += shortfall_us;
+            self.level_us -= shortfall_us;
         }
         !account.waits
     }
 
     /// Charges an account for its finished turn, which the bucket has paid. The account alone owes the excess over its payment; what is left comes back.
-    pub(super) fn charge(&mut self, account: &mut Account, cost_us: u64) {
+    pub(super) fn settle(&mut self, account: &mut Account, cost_us: u64) {
         account.cost_us = cost_us as i64;
-        let left_us = std::mem::take(&mut account.given_us) - account.cost_us;
+        let left_us = std::mem::take(&mut account.turn_paid_us) - account.cost_us;
         account.saved_us += left_us.min(0);
         self.level_us += account.cost_us + left_us.max(0);
     }
 
     /// True if the bucket stays half full after the next turn. Then readings that are useful but not needed are taken too.
     pub(super) fn is_plentiful(&self, account: &Account) -> bool {
-        self.level_us - account.lacks_us() >= CAPACITY_US / 2
+        self.level_us - account.shortfall_us() >= CAPACITY_US / 2
     }
 
     /// Backoff factor for the periods of sources that do not wait for payment: 1 unless they alone have put the bucket into a debt of its capacity.
-    pub(super) fn stretch(&self) -> u64 {
+    pub(super) fn backoff(&self) -> u64 {
         1 + (-self.level_us).max(0) as u64 / CAPACITY_US as u64
     }
 }
@@ -152,12 +152,12 @@ mod tests {
     #[test]
     fn a_part_of_a_core_flows_in_up_to_the_capacity() {
         let mut bucket = Bucket::new(0);
-        bucket.take(25_000);
+        bucket.spend(25_000);
         for now_us in (0..=10_000 * FLOW_US).step_by(1_001) {
-            bucket.pour(now_us, std::iter::empty());
+            bucket.refill(now_us, std::iter::empty());
         }
         assert!((4_900..=5_000).contains(&bucket.level_us), "{}", bucket.level_us);
-        bucket.pour(1_000_000_000, std::iter::empty());
+        bucket.refill(1_000_000_000, std::iter::empty());
         assert_eq!(bucket.level_us, CAPACITY_US);
     }
 
@@ -165,38 +165,38 @@ mod tests {
     fn the_content_is_divided_evenly_and_cheap_work_is_paid_first() {
         let mut bucket = Bucket { level_us: 0, ..Bucket::new(0) };
         let mut accounts = [of(50_000), of(100), of(5_000), of(5_000)];
-        bucket.pour(2_000 * FLOW_US, accounts.iter_mut());
+        bucket.refill(2_000 * FLOW_US, accounts.iter_mut());
         assert_eq!(accounts.each_ref().map(|account| account.saved_us), [634, 100, 633, 633]);
         assert_eq!(bucket.level_us, 0);
-        assert!(bucket.pays(&mut accounts[1]) && !bucket.pays(&mut accounts[2]));
-        bucket.pour(16_000 * FLOW_US, accounts.iter_mut());
+        assert!(bucket.reserve(&mut accounts[1]) && !bucket.reserve(&mut accounts[2]));
+        bucket.refill(16_000 * FLOW_US, accounts.iter_mut());
         assert_eq!(accounts.each_ref().map(|account| account.saved_us), [5_900, 100, 5_000, 5_000]);
-        assert!(bucket.pays(&mut accounts[2]), "cheap work does not wait for the expensive account");
+        assert!(bucket.reserve(&mut accounts[2]), "cheap work does not wait for the expensive account");
     }
 
     #[test]
     fn an_account_alone_owes_the_cost_beyond_its_savings() {
         let mut bucket = Bucket::new(0);
         let mut account = of(5_000);
-        assert!(bucket.pays(&mut account));
-        account.give();
-        assert_eq!(account.lacks_us(), 5_000, "the next turn is not paid by what this one will take");
-        bucket.take(30_000);
-        bucket.charge(&mut account, 30_000);
+        assert!(bucket.reserve(&mut account));
+        account.begin_turn();
+        assert_eq!(account.shortfall_us(), 5_000, "the next turn is not paid by what this one will take");
+        bucket.spend(30_000);
+        bucket.settle(&mut account, 30_000);
         assert_eq!((bucket.level_us, account.saved_us, account.cost_us), (15_000, -25_000, 30_000));
-        assert!(!bucket.pays(&mut account) && account.waits);
+        assert!(!bucket.reserve(&mut account) && account.waits);
         let mut cheap = of(4_000);
-        assert!(bucket.pays(&mut cheap));
-        cheap.give();
-        bucket.take(1_000);
-        bucket.charge(&mut cheap, 1_000);
+        assert!(bucket.reserve(&mut cheap));
+        cheap.begin_turn();
+        bucket.spend(1_000);
+        bucket.settle(&mut cheap, 1_000);
         assert_eq!((bucket.level_us, cheap.saved_us, cheap.cost_us), (14_000, 0, 1_000), "what is left comes back");
         for _ in 0..10 {
-            assert!(bucket.pays(&mut cheap));
-            cheap.give();
+            assert!(bucket.reserve(&mut cheap));
+            cheap.begin_turn();
         }
         assert_eq!(
-            (bucket.level_us, cheap.saved_us, cheap.given_us),
+            (bucket.level_us, cheap.saved_us, cheap.turn_paid_us),
             (12_000, 1_000, 1_000),
             "so does the payment for turns without an answer"
         );
@@ -214,13 +214,13 @@ mod tests {
     #[test]
     fn waiting_accounts_get_a_part_however_large_the_debt() {
         let mut bucket = Bucket::new(0);
-        bucket.take(1_020_000);
+        bucket.spend(1_020_000);
         let mut account = of(10_000);
-        bucket.pour(40_000 * FLOW_US, std::iter::once(&mut account));
+        bucket.refill(40_000 * FLOW_US, std::iter::once(&mut account));
         assert_eq!((account.saved_us, bucket.level_us), (10_000, -50_000), "of 1,020,000 the most is owed");
-        assert_eq!(bucket.stretch(), 3);
-        bucket.pour(80_000 * FLOW_US, std::iter::empty());
+        assert_eq!(bucket.backoff(), 3);
+        bucket.refill(80_000 * FLOW_US, std::iter::empty());
         assert_eq!(bucket.level_us, -10_000, "all of it where nobody waits");
-        assert_eq!(Bucket { level_us: 1 - CAPACITY_US, ..Bucket::new(0) }.stretch(), 1);
+        assert_eq!(Bucket { level_us: 1 - CAPACITY_US, ..Bucket::new(0) }.backoff(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::messages::Read;
+use super::messages::ReadResult;
 
 /// Cost of the search for the path in what was read.
 pub(super) const PATH: &str = "(path)";
@@ -42,7 +42,7 @@ impl Costs {
         self.is_sampling
     }
 
-    pub(super) fn read(&mut self, read: &Read) {
+    pub(super) fn read(&mut self, read: &ReadResult) {
         self.add(read.order.source.name, read.cost_us);
     }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc::SyncSender;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::schedule::Spent;
-use super::socket_owners::Holding;
+use super::schedule::ReadCost;
+use super::socket_owners::PidsBySocket;
 use super::under_way::UnderWay;
 use crate::clock::Clock;
 use crate::root::Root;
@@ -16,7 +16,7 @@ use crate::table::{Notes, Phase, Source};
 
 /// One source to read for one scope.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Order {
+pub(super) struct ReadOrder {
     pub(super) source: &'static Source,
     pub(super) scope: Scope,
     pub(super) phase: Phase,
@@ -24,8 +24,8 @@ pub(super) struct Order {
 
 /// Reads that a reader repeats until another job comes.
 #[derive(Debug)]
-pub(super) struct Again {
-    pub(super) orders: Vec<Order>,
+pub(super) struct Repetition {
+    pub(super) orders: Vec<ReadOrder>,
     /// The turns are at whole multiples of this.
     pub(super) period_us: u64,
     /// The end of the repetition.
@@ -34,9 +34,9 @@ pub(super) struct Again {
 
 /// Work for a reader.
 #[derive(Debug)]
-pub(super) enum Job {
+pub(super) enum ReaderJob {
     /// Read these, in this order; then repeat the others.
-    Read(Vec<Order>, Option<Again>),
+    Read(Vec<ReadOrder>, Option<Repetition>),
     /// Find the processes that hold these sockets.
     Hold(BTreeSet<u64>),
     /// Make one connection to this address and close it.
@@ -45,29 +45,29 @@ pub(super) enum Job {
 
 /// The result of one order.
 #[derive(Debug)]
-pub(super) struct Read {
-    pub(super) order: Order,
+pub(super) struct ReadResult {
+    pub(super) order: ReadOrder,
     pub(super) entries: Vec<Entry>,
     /// CPU time, microseconds.
     pub(super) cost_us: u64,
 }
 
-impl Read {
+impl ReadResult {
     /// The cost, for the schedule.
-    pub(super) fn spent(&self) -> Spent {
+    pub(super) fn cost(&self) -> ReadCost {
         let is_there = |entry: &Entry| matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty() && bytes.as_slice() != b"0\n");
         let is_first = self.order.phase != Phase::Running;
-        Spent { source: self.order.source, cost_us: self.cost_us, is_there: self.entries.iter().any(is_there), is_first }
+        ReadCost { source: self.order.source, cost_us: self.cost_us, is_there: self.entries.iter().any(is_there), is_first }
     }
 }
 
 /// A reader's answer to a job.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ReaderReply {
     /// The scope of the reader: the host or its namespace.
     pub(super) reader: Scope,
-    pub(super) reads: Vec<Read>,
-    pub(super) holding: Option<Holding>,
+    pub(super) reads: Vec<ReadResult>,
+    pub(super) pids_by_socket: Option<PidsBySocket>,
     /// The namespace could not be entered. Nothing will ever be read in it.
     pub(super) shut_out: bool,
     /// CPU time of the whole job, microseconds.
@@ -76,11 +76,11 @@ pub(super) struct Reply {
 
 /// What all readers of an observation share.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct ReaderEnvironment {
     pub(super) root: Root,
     pub(super) clock: Clock,
     pub(super) notes: Arc<Notes>,
-    pub(super) events: SyncSender<Event>,
+    pub(super) events: SyncSender<SamplerEvent>,
     pub(super) under_way: Option<UnderWay>,
 }
 
@@ -96,9 +96,9 @@ pub(super) struct StatusTurn {
 
 /// An event for the sampler.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum SamplerEvent {
     /// A reader is done.
-    Reply(Reply),
+    Reply(ReaderReply),
     /// A server was polled for its status page.
     StatusTurn(StatusTurn),
     /// An entry that is no reading.

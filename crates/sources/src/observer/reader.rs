@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::messages::{Again, Event, Job, Order, Read, Reply, Shared};
+use super::messages::{ReadOrder, ReadResult, ReaderEnvironment, ReaderJob, ReaderReply, Repetition, SamplerEvent};
 use super::schedule::{DRAWN_MAX_US, drawn, next};
-use super::socket_owners::{Holding, SocketOwners};
+use super::socket_owners::{PidsBySocket, SocketOwners};
 use crate::clock::thread_cpu_us;
-use crate::netns::enter::{Inside, spawn_inside};
+use crate::netns::enter::{EnteredNetns, spawn_inside};
 use crate::netns::identity::{NETNS, identity};
 use crate::netns::{NetnsError, NetnsRef};
-use crate::sock_diag::requests::Requests;
+use crate::sock_diag::requests::RequestSampling;
 use crate::sock_diag::requests::awaiting::LOOK_US;
 use crate::table::{Cadence, Items, ReadContext, ScopeKind, only_item};
 
@@ -29,25 +29,25 @@ const JOBS_MAX: usize = 2;
 /// A running reader; its thread ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Reader {
-    jobs: SyncSender<Job>,
+    jobs: SyncSender<ReaderJob>,
     thread: JoinHandle<()>,
 }
 
 impl Reader {
     /// The reader of the host's and the processes' files.
-    pub(super) fn of_host(shared: Shared) -> std::io::Result<Self> {
+    pub(super) fn of_host(shared: ReaderEnvironment) -> std::io::Result<Self> {
         let (jobs, inbox) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
             let mut socket_owners = SocketOwners::default();
-            let read = |order: &Order, _| read_host(&shared, order);
+            let read = |order: &ReadOrder, _| read_host(&shared, order);
             let hold = |wanted| socket_owners.refresh(&shared.root, &wanted).clone();
-            work(&shared, Scope::Host, &inbox, false, Hands { read, hold, look: || None });
+            work(&shared, Scope::Host, &inbox, false, ReaderActions { read, hold, look: || None });
         })?;
         Ok(Self { jobs, thread })
     }
 
     /// The reader of one namespace.
-    pub(super) fn of_netns(shared: Shared, netns: NetnsRef) -> Result<Self, NetnsError> {
+    pub(super) fn of_netns(shared: ReaderEnvironment, netns: NetnsRef) -> Result<Self, NetnsError> {
         let (jobs, inbox) = sync_channel(JOBS_MAX);
         let scope = Scope::Netns(netns.id.0);
         let thread = spawn_inside(netns.clone(), shared.root.clone(), move |inside| {
@@ -56,18 +56,18 @@ impl Reader {
             if let (Some(under_way), false) = (&shared.under_way, shut_out) {
                 under_way.enter(netns.id);
             }
-            let read = |order: &Order, late_us| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order, late_us);
+            let read = |order: &ReadOrder, late_us| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order, late_us);
             let look = || {
                 let under_way = shared.under_way.as_ref().filter(|under_way| !under_way.is_read_from_elsewhere(netns.id));
-                inside.as_ref().ok()?.sockets().memory::<Requests>().borrow_mut().look(under_way)
+                inside.as_ref().ok()?.sockets().memory::<RequestSampling>().borrow_mut().look(under_way)
             };
-            work(&shared, scope, &inbox, shut_out, Hands { read, hold: |_| Holding::new(), look });
+            work(&shared, scope, &inbox, shut_out, ReaderActions { read, hold: |_| PidsBySocket::new(), look });
         })?;
         Ok(Self { jobs, thread })
     }
 
     /// Gives it a job. No more than [`JOBS_MAX`] may be open. False if its thread is gone.
-    pub(super) fn give(&self, job: Job) -> bool {
+    pub(super) fn give(&self, job: ReaderJob) -> bool {
         self.jobs.try_send(job).is_ok()
     }
 
@@ -79,7 +79,7 @@ impl Reader {
 }
 
 /// How one reader does its work.
-struct Hands<R, H, L> {
+struct ReaderActions<R, H, L> {
     /// Reads one source.
     read: R,
     /// Finds the processes that hold sockets.
@@ -88,45 +88,51 @@ struct Hands<R, H, L> {
     look: L,
 }
 
-fn work<R, H, L>(shared: &Shared, reader: Scope, inbox: &Receiver<Job>, shut_out: bool, hands: Hands<R, H, L>)
+fn work<R, H, L>(shared: &ReaderEnvironment, reader: Scope, inbox: &Receiver<ReaderJob>, shut_out: bool, hands: ReaderActions<R, H, L>)
 where
-    R: FnMut(&Order, u64) -> Items,
-    H: FnMut(BTreeSet<u64>) -> Holding,
+    R: FnMut(&ReadOrder, u64) -> Items,
+    H: FnMut(BTreeSet<u64>) -> PidsBySocket,
     L: FnMut() -> Option<bool>,
 {
-    let Hands { mut read, mut hold, mut look } = hands;
+    let ReaderActions { mut read, mut hold, mut look } = hands;
     let mut following = None;
     while let Some(job) = following.take().or_else(|| inbox.recv().ok()) {
         let before_us = thread_cpu_us();
-        let mut reply = Reply { reader, reads: Vec::new(), holding: None, shut_out, cost_us: 0 };
+        let mut reply = ReaderReply { reader, reads: Vec::new(), pids_by_socket: None, shut_out, cost_us: 0 };
         match job {
-            Job::Read(orders, again) => {
+            ReaderJob::Read(orders, again) => {
                 read_all(shared, &orders, 0, &mut read, &mut reply.reads);
                 if let Some(again) = again.filter(|_| !shut_out) {
-                    let turn = |orders: &[Order], late_us| read_all(shared, orders, late_us, &mut read, &mut reply.reads);
+                    let turn = |orders: &[ReadOrder], late_us| read_all(shared, orders, late_us, &mut read, &mut reply.reads);
                     following = repeat(shared, reader, inbox, &again, &mut look, turn);
                 }
             }
-            Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
+            ReaderJob::Hold(wanted) => reply.pids_by_socket = Some(hold(wanted)),
             // The result shows in the tables on the way. From outside the namespace it would go another way.
-            Job::Connect(address) if !shut_out => drop(TcpStream::connect_timeout(&address, CONNECT_MAX)),
-            Job::Connect(_) => {}
+            ReaderJob::Connect(address) if !shut_out => drop(TcpStream::connect_timeout(&address, CONNECT_MAX)),
+            ReaderJob::Connect(_) => {}
         }
         reply.cost_us = thread_cpu_us().saturating_sub(before_us);
-        if shared.events.send(Event::Reply(reply)).is_err() {
+        if shared.events.send(SamplerEvent::Reply(reply)).is_err() {
             return;
         }
     }
 }
 
-fn read_all(shared: &Shared, orders: &[Order], late_us: u64, read: &mut impl FnMut(&Order, u64) -> Items, reads: &mut Vec<Read>) {
+fn read_all(
+    shared: &ReaderEnvironment,
+    orders: &[ReadOrder],
+    late_us: u64,
+    read: &mut impl FnMut(&ReadOrder, u64) -> Items,
+    reads: &mut Vec<ReadResult>,
+) {
     let mut from_us = thread_cpu_us();
     for order in orders {
         let at_us = shared.clock.now_us();
         let entry = |(item, outcome)| Entry { at_us, source: order.source.name.to_owned(), scope: order.scope, item, outcome };
         let entries = read(order, late_us).into_iter().map(entry).collect();
         let to_us = thread_cpu_us();
-        reads.push(Read { order: *order, entries, cost_us: to_us.saturating_sub(from_us) });
+        reads.push(ReadResult { order: *order, entries, cost_us: to_us.saturating_sub(from_us) });
         from_us = to_us;
     }
 }
@@ -134,14 +140,14 @@ fn read_all(shared: &Shared, orders: &[Order], late_us: u64, read: &mut impl FnM
 /// Calls `turn` at each turn until the end, with its lateness in microseconds. Returns the job that ended it earlier. Missed turns are skipped. While a sample
 /// waits for a request, it looks for one between two turns and reads the sampled sources as soon as it finds one.
 fn repeat(
-    shared: &Shared,
+    shared: &ReaderEnvironment,
     reader: Scope,
-    inbox: &Receiver<Job>,
-    again: &Again,
+    inbox: &Receiver<ReaderJob>,
+    again: &Repetition,
     mut look: impl FnMut() -> Option<bool>,
-    mut turn: impl FnMut(&[Order], u64),
-) -> Option<Job> {
-    let sampled: Vec<Order> = again.orders.iter().copied().filter(|order| order.source.cadence == Cadence::Sampled).collect();
+    mut turn: impl FnMut(&[ReadOrder], u64),
+) -> Option<ReaderJob> {
+    let sampled: Vec<ReadOrder> = again.orders.iter().copied().filter(|order| order.source.cadence == Cadence::Sampled).collect();
     loop {
         let mut now_us = shared.clock.now_us();
         let due_us = drawn(next(now_us, again.period_us), reader, DRAWN_MAX_US);
@@ -166,14 +172,20 @@ fn repeat(
     }
 }
 
-fn read_host(shared: &Shared, order: &Order) -> Items {
+fn read_host(shared: &ReaderEnvironment, order: &ReadOrder) -> Items {
     if order.source.scope == ScopeKind::Netns {
         return only_item(Outcome::Failed("it is read in a namespace, not for the host".to_owned(), None));
     }
     (order.source.read)(&ReadContext::new(&shared.root, order.scope, order.phase, &shared.notes))
 }
 
-fn read_netns(shared: &Shared, netns: &NetnsRef, inside: Result<&Inside, &NetnsError>, order: &Order, late_us: u64) -> Items {
+fn read_netns(
+    shared: &ReaderEnvironment,
+    netns: &NetnsRef,
+    inside: Result<&EnteredNetns, &NetnsError>,
+    order: &ReadOrder,
+    late_us: u64,
+) -> Items {
     match inside {
         // Its name is known without entering it.
         Err(_) if order.source.name == NETNS.name => identity(netns),
@@ -207,12 +219,17 @@ mod tests {
     #[test]
     fn a_repetition_ends_with_a_new_job_or_at_its_end_time() {
         let (events, _heard) = sync_channel(1);
-        let shared =
-            Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events, under_way: None };
-        let again = |until_us| Again { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
+        let shared = ReaderEnvironment {
+            root: Root::default(),
+            clock: Clock(Instant::now()),
+            notes: Arc::new(Notes::default()),
+            events,
+            under_way: None,
+        };
+        let again = |until_us| Repetition { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
         let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
         let mut jobs = Some(jobs);
-        let turn = |_: &[Order], _| {
+        let turn = |_: &[ReadOrder], _| {
             turns += 1;
             if turns == 3 {
                 jobs = None; // Nobody wants more.
@@ -222,21 +239,26 @@ mod tests {
         assert_eq!(turns, 3);
         let (jobs, inbox) = sync_channel(JOBS_MAX);
         assert!(repeat(&shared, Scope::Host, &inbox, &again(0), || None, |_, _| panic!("its time is over")).is_none());
-        jobs.send(Job::Hold(BTreeSet::from([7]))).unwrap();
+        jobs.send(ReaderJob::Hold(BTreeSet::from([7]))).unwrap();
         let job = repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), || None, |_, _| panic!("the job is there already"));
-        assert!(matches!(job, Some(Job::Hold(wanted)) if wanted.contains(&7)));
+        assert!(matches!(job, Some(ReaderJob::Hold(wanted)) if wanted.contains(&7)));
     }
 
     #[test]
     fn a_waiting_sample_is_read_as_soon_as_a_request_is_under_way() {
         let (events, _heard) = sync_channel(1);
-        let shared =
-            Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events, under_way: None };
-        let order = |name| Order { source: crate::source(name).unwrap(), scope: Scope::Netns(7), phase: Phase::Running };
-        let again = Again { orders: vec![order("listeners"), order("requests")], period_us: 1 << 40, until_us: u64::MAX };
+        let shared = ReaderEnvironment {
+            root: Root::default(),
+            clock: Clock(Instant::now()),
+            notes: Arc::new(Notes::default()),
+            events,
+            under_way: None,
+        };
+        let order = |name| ReadOrder { source: crate::source(name).unwrap(), scope: Scope::Netns(7), phase: Phase::Running };
+        let again = Repetition { orders: vec![order("listeners"), order("requests")], period_us: 1 << 40, until_us: u64::MAX };
         let (jobs, inbox) = sync_channel(1);
         let (mut jobs, mut read, mut looks) = (Some(jobs), Vec::new(), [Some(false), Some(false), Some(true)].into_iter());
-        let turn = |orders: &[Order], _| {
+        let turn = |orders: &[ReadOrder], _| {
             read.extend(orders.iter().map(|order| order.source.name));
             jobs = None; // Nobody wants more.
         };
@@ -253,7 +275,7 @@ mod tests {
             drop(inbox);
         });
         let reader = Reader { jobs, thread };
-        let job = || Job::Read(Vec::new(), None);
+        let job = || ReaderJob::Read(Vec::new(), None);
         assert!((0..JOBS_MAX).all(|_| reader.give(job())), "neither is lost, and the reader does not pass for gone");
         drop(go);
         while !reader.thread.is_finished() {

@@ -14,16 +14,16 @@ use std::time::Duration;
 use chokepoint_model::observation::{NetnsId, Observation, Request};
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use lane::Lane;
+use lane::ReaderLane;
 
 use super::bucket::{Account, Bucket};
 use super::costs::{self, Costs};
-use super::messages::{Event, Job, Order, Read, Reply, Shared};
+use super::messages::{ReadOrder, ReadResult, ReaderEnvironment, ReaderJob, ReaderReply, SamplerEvent};
 use super::options::{ObserveError, ObserveOptions};
 use super::reader::Reader;
-use super::schedule::{EDGES, FILES, Watch, is_edge};
-use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
-use super::socket_owners::Holding;
+use super::schedule::{EDGES, FILES, PathRole, is_edge};
+use super::scout::{PIDS_MAX, PathScope, ScoutInput, listener_inodes, scout};
+use super::socket_owners::PidsBySocket;
 use super::status_pollers::StatusPollers;
 use super::store::Store;
 use crate::SOURCES;
@@ -52,16 +52,16 @@ const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, 
 
 /// The state of one observation.
 pub(super) struct Sampler {
-    shared: Shared,
-    inbox: Receiver<Event>,
+    shared: ReaderEnvironment,
+    inbox: Receiver<SamplerEvent>,
     request: Request,
-    lanes: BTreeMap<Scope, Lane>,
+    lanes: BTreeMap<Scope, ReaderLane>,
     namespaces: Namespaces,
     store: Store,
     /// The newest entry of each scouted source, by scope.
     latest: BTreeMap<(Scope, &'static str), Entry>,
     status_pollers: StatusPollers,
-    holding: Holding,
+    pids_by_socket: PidsBySocket,
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
     translations_turns: u32,
@@ -77,7 +77,7 @@ pub(super) struct Sampler {
     own_paid_us: u64,
     /// There are readings that the scout has not seen yet.
     news: bool,
-    path: Wanted,
+    path: PathScope,
     found: Arc<AtomicBool>,
     bounds: BTreeSet<String>,
     costs: Costs,
@@ -86,7 +86,11 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(options: ObserveOptions, clock: Clock, found: Arc<AtomicBool>) -> Result<(Self, SyncSender<Event>), ObserveError> {
+    pub(super) fn new(
+        options: ObserveOptions,
+        clock: Clock,
+        found: Arc<AtomicBool>,
+    ) -> Result<(Self, SyncSender<SamplerEvent>), ObserveError> {
         let (events, inbox) = sync_channel(EVENTS_MAX);
         let ObserveOptions { root, mut request, bound_bytes, endless, under_way } = options;
         if request.client_netns == NetnsId(0) {
@@ -95,7 +99,7 @@ impl Sampler {
         if let Some(under_way) = &under_way {
             under_way.calls_from(request.client_netns);
         }
-        let shared = Shared { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way };
+        let shared = ReaderEnvironment { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way };
         let sampler = Self {
             shared,
             inbox,
@@ -105,7 +109,7 @@ impl Sampler {
             store: Store::new(bound_bytes),
             latest: BTreeMap::new(),
             status_pollers: StatusPollers::default(),
-            holding: Holding::new(),
+            pids_by_socket: PidsBySocket::new(),
             hold_wanted: None,
             scout_due_us: 0,
             translations_turns: 0,
@@ -115,7 +119,7 @@ impl Sampler {
             translating: Account::default(),
             own_paid_us: 0,
             news: true,
-            path: Wanted::default(),
+            path: PathScope::default(),
             found,
             bounds: BTreeSet::new(),
             costs: Costs::default(),
@@ -173,7 +177,7 @@ impl Sampler {
             self.pour(now_us);
             if now_us >= self.scout_due_us {
                 self.scout_due_us = now_us + SCOUT_PERIOD_US;
-                if self.bucket.pays(&mut self.searching) {
+                if self.bucket.reserve(&mut self.searching) {
                     self.hold_wanted = Some(listener_inodes(&self.view(&["listeners"])));
                 }
                 self.order_translations_in_turn();
@@ -181,13 +185,13 @@ impl Sampler {
             self.dispatch(now_us);
             let wait = self.next_due_us().saturating_sub(self.shared.clock.now_us());
             match self.inbox.recv_timeout(Duration::from_micros(wait)) {
-                Ok(Event::Finish) => {
+                Ok(SamplerEvent::Finish) => {
                     let looking_us = self.costs.sampling.get(costs::PATH).map_or(0, |cost| cost.cpu_us);
                     self.costs.add(costs::KEEPING, thread_cpu_us().saturating_sub(own_us + looking_us));
                     self.costs.sampling(false);
                     return self.finish();
                 }
-                Ok(Event::Abandon) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(SamplerEvent::Abandon) | Err(RecvTimeoutError::Disconnected) => {
                     self.end_readers();
                     return (Vec::new(), self.costs);
                 }
@@ -208,7 +212,7 @@ impl Sampler {
             lane.fresh.extend(
                 scopes
                     .iter()
-                    .flat_map(|scope| ends(ScopeKind::of(*scope)).map(|source| Order { source, scope: *scope, phase: Phase::Last })),
+                    .flat_map(|scope| ends(ScopeKind::of(*scope)).map(|source| ReadOrder { source, scope: *scope, phase: Phase::Last })),
             );
         }
         self.drain(PATIENCE_US);
@@ -236,11 +240,11 @@ impl Sampler {
     /// least once, so that no tier of the path lacks them.
     fn catch_up(&mut self) {
         let mut all = Observation { request: self.request.clone(), ..Observation::default() };
-        let told = |entry: &&Entry| SCOUTED.contains(&entry.source.as_str()) || entry.source == IDENTITY;
-        self.store.entries().filter(told).for_each(|entry| place(&mut all, entry));
+        let is_for_path = |entry: &&Entry| SCOUTED.contains(&entry.source.as_str()) || entry.source == IDENTITY;
+        self.store.entries().filter(is_for_path).for_each(|entry| place(&mut all, entry));
         let path = chokepoint_model::path::discover(&all);
         let unread = path.tiers.iter().filter(|tier| tier.pids.is_empty()).flat_map(|tier| &tier.listeners);
-        let pids: BTreeSet<u32> = unread.filter_map(|placed| self.holding.get(&placed.listener.inode)).flatten().copied().collect();
+        let pids: BTreeSet<u32> = unread.filter_map(|placed| self.pids_by_socket.get(&placed.listener.inode)).flatten().copied().collect();
         for pid in pids.into_iter().filter(|pid| *pid != std::process::id()) {
             if self.path.pids.len() < PIDS_MAX && self.path.pids.insert(pid) {
                 self.add_scope(Scope::Host, Scope::Process(pid));
@@ -260,7 +264,7 @@ impl Sampler {
     // ---- readers and their work
 
     fn add_lane(&mut self, scope: Scope, reader: Reader) {
-        self.lanes.insert(scope, Lane::new(scope, reader, self.shared.clock.now_us()));
+        self.lanes.insert(scope, ReaderLane::new(scope, reader, self.shared.clock.now_us()));
         self.add_scope(scope, scope);
     }
 
@@ -269,7 +273,7 @@ impl Sampler {
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
         if lane.scopes.insert(scope) {
             let of_kind = SOURCES.iter().filter(|source| source.scope == ScopeKind::of(scope));
-            lane.fresh.extend(of_kind.map(|source| Order { source, scope, phase: Phase::First }));
+            lane.fresh.extend(of_kind.map(|source| ReadOrder { source, scope, phase: Phase::First }));
         }
     }
 
@@ -286,41 +290,41 @@ impl Sampler {
 
     /// Gives every idle reader what is due, first readings first.
     fn dispatch(&mut self, now_us: u64) {
-        let watches: Vec<Watch> = self.lanes.keys().map(|scope| self.watch(*scope)).collect();
-        let are_expensive = |(lane, watch): &(&Lane, &Watch)| **watch != Watch::Aside && lane.schedule.has_expensive_samples();
-        self.bucket.shared_by(self.lanes.values().zip(&watches).filter(are_expensive).count());
-        self.pair_edges(now_us, &watches);
+        let roles: Vec<PathRole> = self.lanes.keys().map(|scope| self.role(*scope)).collect();
+        let are_expensive = |(lane, role): &(&ReaderLane, &PathRole)| **role != PathRole::OffPath && lane.schedule.has_expensive_samples();
+        self.bucket.shared_by(self.lanes.values().zip(&roles).filter(are_expensive).count());
+        self.pair_edges(now_us, &roles);
         let mut files_due = false;
-        for ((scope, lane), watch) in self.lanes.iter_mut().zip(watches).filter(|((_, lane), _)| lane.is_free()) {
+        for ((scope, lane), role) in self.lanes.iter_mut().zip(roles).filter(|((_, lane), _)| lane.is_free()) {
             let job = if !lane.fresh.is_empty() {
-                Job::Read(std::mem::take(&mut lane.fresh), None)
+                ReaderJob::Read(std::mem::take(&mut lane.fresh), None)
             } else if *scope == Scope::Host
                 && let Some(wanted) = self.hold_wanted.take()
             {
-                Job::Hold(wanted)
+                ReaderJob::Hold(wanted)
             } else {
                 // The host is first in order, so the others know whether it reads files now.
-                let with_files = files_due && matches!(watch, Watch::Path { .. });
-                let due = lane.schedule.due(now_us, watch, with_files, &mut self.bucket);
+                let with_files = files_due && matches!(role, PathRole::OnPath { .. });
+                let due = lane.schedule.due(now_us, role, with_files, &mut self.bucket);
                 files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == FILES);
-                lane.turn(due, now_us, watch, &mut self.bucket)
+                lane.turn(due, now_us, role, &mut self.bucket)
             };
-            if !matches!(&job, Job::Read(orders, None) if orders.is_empty()) {
+            if !matches!(&job, ReaderJob::Read(orders, None) if orders.is_empty()) {
                 lane.give(job);
             }
         }
     }
 
     /// Delays the reading of files until the connections that belong to them can be read.
-    fn pair_edges(&mut self, now_us: u64, watches: &[Watch]) {
-        let mut lanes = self.lanes.iter_mut().zip(watches).filter(|((_, lane), _)| lane.is_free());
-        if let Some(((Scope::Host, host), watch)) = lanes.next() {
-            let on_path = lanes.filter(|(_, watch)| matches!(watch, Watch::Path { .. })).map(|((_, lane), _)| &mut lane.schedule);
-            host.schedule.pair(now_us, *watch, on_path, &mut self.bucket);
+    fn pair_edges(&mut self, now_us: u64, roles: &[PathRole]) {
+        let mut lanes = self.lanes.iter_mut().zip(roles).filter(|((_, lane), _)| lane.is_free());
+        if let Some(((Scope::Host, host), role)) = lanes.next() {
+            let on_path = lanes.filter(|(_, role)| matches!(role, PathRole::OnPath { .. })).map(|((_, lane), _)| &mut lane.schedule);
+            host.schedule.pair(now_us, *role, on_path, &mut self.bucket);
         }
     }
 
-    fn watch(&self, reader: Scope) -> Watch {
+    fn role(&self, reader: Scope) -> PathRole {
         // Files are sought only once somebody calls a listener: the caller may be the first tier.
         let sought = match (self.seeks(), self.path.calls) {
             (false, _) => &EDGES[..0],
@@ -328,10 +332,10 @@ impl Sampler {
             (true, true) => &EDGES[..],
         };
         match reader {
-            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => Watch::Path { sought },
-            Scope::Netns(id) if self.request.client_netns == NetnsId(id) => Watch::Client,
-            Scope::Netns(_) => Watch::Aside,
-            Scope::Host | Scope::Process(_) => Watch::Path { sought },
+            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => PathRole::OnPath { sought },
+            Scope::Netns(id) if self.request.client_netns == NetnsId(id) => PathRole::Client,
+            Scope::Netns(_) => PathRole::OffPath,
+            Scope::Host | Scope::Process(_) => PathRole::OnPath { sought },
         }
     }
 
@@ -343,14 +347,14 @@ impl Sampler {
     /// Takes the CPU time of this thread out of the bucket, then refills it.
     fn pour(&mut self, now_us: u64) {
         let own_us = thread_cpu_us();
-        self.bucket.take(own_us.saturating_sub(self.own_paid_us));
+        self.bucket.spend(own_us.saturating_sub(self.own_paid_us));
         self.own_paid_us = own_us;
         let of_lanes = self.lanes.values_mut().flat_map(|lane| lane.schedule.accounts());
-        self.bucket.pour(now_us, of_lanes.chain([&mut self.looking, &mut self.searching, &mut self.translating]));
+        self.bucket.refill(now_us, of_lanes.chain([&mut self.looking, &mut self.searching, &mut self.translating]));
     }
 
     fn next_due_us(&self) -> u64 {
-        let next = self.lanes.values().filter(|lane| lane.is_free()).filter_map(Lane::next_due_us);
+        let next = self.lanes.values().filter(|lane| lane.is_free()).filter_map(ReaderLane::next_due_us);
         next.fold(self.scout_due_us, u64::min)
     }
 
@@ -361,9 +365,9 @@ impl Sampler {
             // An empty job ends a repetition.
             for lane in self.lanes.values_mut().filter(|lane| lane.is_free() && (lane.is_busy() || !lane.fresh.is_empty())) {
                 let fresh = std::mem::take(&mut lane.fresh);
-                lane.give(Job::Read(fresh, None));
+                lane.give(ReaderJob::Read(fresh, None));
             }
-            if !self.lanes.values().any(Lane::is_busy) {
+            if !self.lanes.values().any(ReaderLane::is_busy) {
                 return;
             }
             let left = until_us.saturating_sub(self.shared.clock.now_us());
@@ -377,33 +381,33 @@ impl Sampler {
         self.bounds.extend(hanging.collect::<Vec<_>>());
     }
 
-    fn hear(&mut self, event: Event) {
+    fn hear(&mut self, event: SamplerEvent) {
         match event {
-            Event::Note(entry) => self.store.add(vec![entry], Cadence::Once, Phase::First),
-            Event::Reply(reply) => self.take(reply),
-            Event::StatusTurn(told) => {
-                self.status_pollers.heard(&told);
-                self.costs.add(SERVER_STATUS.name, told.cost_us);
-                self.bucket.take(told.cost_us);
-                self.store.add(told.entries, Cadence::Slow, told.phase);
+            SamplerEvent::Note(entry) => self.store.add(vec![entry], Cadence::Once, Phase::First),
+            SamplerEvent::Reply(reply) => self.take(reply),
+            SamplerEvent::StatusTurn(turn) => {
+                self.status_pollers.reported(&turn);
+                self.costs.add(SERVER_STATUS.name, turn.cost_us);
+                self.bucket.spend(turn.cost_us);
+                self.store.add(turn.entries, Cadence::Slow, turn.phase);
             }
             // The caller may be gone. Then nobody needs the entries.
-            Event::Drain(to) => drop(to.send(self.store.drain())),
+            SamplerEvent::Drain(to) => drop(to.send(self.store.drain())),
             // `run` handles the first of these. Later ones have no effect.
-            Event::Finish | Event::Abandon => {}
+            SamplerEvent::Finish | SamplerEvent::Abandon => {}
         }
     }
 
-    fn take(&mut self, reply: Reply) {
+    fn take(&mut self, reply: ReaderReply) {
         let now_us = self.shared.clock.now_us();
         // First readings do not belong to the sampling.
-        let first_us: u64 = reply.reads.iter().map(Read::spent).filter(|spent| spent.is_first).map(|spent| spent.cost_us).sum();
-        self.bucket.take(reply.cost_us.saturating_sub(first_us));
+        let first_us: u64 = reply.reads.iter().map(ReadResult::cost).filter(|spent| spent.is_first).map(|spent| spent.cost_us).sum();
+        self.bucket.spend(reply.cost_us.saturating_sub(first_us));
         if let Some(lane) = self.lanes.get_mut(&reply.reader) {
             lane.answered();
             // Nothing will ever be read there. The first readings report that once.
             lane.gone |= reply.shut_out;
-            lane.schedule.done(now_us, &mut self.bucket, &reply.reads.iter().map(Read::spent).collect::<Vec<_>>());
+            lane.schedule.done(now_us, &mut self.bucket, &reply.reads.iter().map(ReadResult::cost).collect::<Vec<_>>());
         }
         // Two readers read files and sockets at the same time. The later reply completes the pair.
         let edges = self.seeks() && reply.reads.iter().any(|read| is_edge(read.order.source));
@@ -412,21 +416,21 @@ impl Sampler {
             self.charge_translations(&read);
             self.keep(read);
         }
-        let searched = reply.holding.is_some();
-        if let Some(holding) = reply.holding {
+        let searched = reply.pids_by_socket.is_some();
+        if let Some(pids_by_socket) = reply.pids_by_socket {
             self.costs.add(costs::HOLDERS, reply.cost_us);
-            self.bucket.charge(&mut self.searching, reply.cost_us);
+            self.bucket.settle(&mut self.searching, reply.cost_us);
             // Listeners are read 20 times a second. A new one counts once it has holders, or at once while there is no path.
-            self.news |= holding != self.holding || !self.path.answered;
-            self.holding = holding;
+            self.news |= pids_by_socket != self.pids_by_socket || !self.path.answered;
+            self.pids_by_socket = pids_by_socket;
         }
-        if (searched || edges) && self.news && self.bucket.pays(&mut self.looking) && self.look().is_err() {
+        if (searched || edges) && self.news && self.bucket.reserve(&mut self.looking) && self.look().is_err() {
             self.bounds.insert("a namespace on the path could not be read: no thread could be started".to_owned());
         }
     }
 
-    fn keep(&mut self, read: Read) {
-        let Read { order, entries, .. } = read;
+    fn keep(&mut self, read: ReadResult) {
+        let ReadResult { order, entries, .. } = read;
         let ended = |entry: &Entry| matches!(&entry.outcome, Outcome::Absent(why, _) if why == WHY_ENDED);
         if let Scope::Process(pid) = order.scope
             && entries.iter().any(ended)
@@ -474,14 +478,14 @@ impl Sampler {
         self.news = false;
         let before_us = thread_cpu_us();
         let view = self.view(&SCOUTED);
-        let known = Known { request: &self.request, own_pid: std::process::id(), view: &view, holding: &self.holding };
+        let known = ScoutInput { request: &self.request, own_pid: std::process::id(), view: &view, pids_by_socket: &self.pids_by_socket };
         let wanted = scout(&known);
         let cost_us = thread_cpu_us().saturating_sub(before_us);
         self.costs.add(costs::PATH, cost_us);
         if self.costs.is_sampling() {
-            self.bucket.charge(&mut self.looking, cost_us);
+            self.bucket.settle(&mut self.looking, cost_us);
         } else {
-            self.looking.expect(cost_us);
+            self.looking.raise_cost(cost_us);
         }
         if let Some((under_way, first)) = self.shared.under_way.as_ref().zip(wanted.first) {
             under_way.is_answered_in(first);

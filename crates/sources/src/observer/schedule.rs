@@ -45,18 +45,18 @@ pub(super) fn is_edge(source: &Source) -> bool {
 
 /// Role of a reader's scopes on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Watch {
+pub(super) enum PathRole {
     /// Not on the path: occasional readings are enough.
-    Aside,
+    OffPath,
     /// Requests come from there. Its tables and ports can be the limit too, but its listeners cannot.
     Client,
     /// Requests are answered there. While a tier is sought, these sources are read more often if the bucket has plenty.
-    Path { sought: &'static [&'static str] },
+    OnPath { sought: &'static [&'static str] },
 }
 
 /// Cost of one reading.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spent {
+pub(super) struct ReadCost {
     pub(super) source: &'static Source,
     /// CPU time, microseconds.
     pub(super) cost_us: u64,
@@ -120,13 +120,13 @@ impl Slot {
     }
 
     /// True if the reader repeats it by itself.
-    fn is_repeated(&self, watch: Watch) -> bool {
-        self.cadence_us(watch) == FAST_PERIOD_US || (self.is_sampled() && watch != Watch::Aside)
+    fn is_repeated(&self, role: PathRole) -> bool {
+        self.cadence_us(role) == FAST_PERIOD_US || (self.is_sampled() && role != PathRole::OffPath)
     }
 
-    fn cadence_us(&self, watch: Watch) -> u64 {
+    fn cadence_us(&self, role: PathRole) -> u64 {
         match self.source.cadence {
-            _ if watch == Watch::Aside || (watch == Watch::Client && OF_SERVERS.contains(&self.source.name)) => ASIDE_PERIOD_US,
+            _ if role == PathRole::OffPath || (role == PathRole::Client && OF_SERVERS.contains(&self.source.name)) => ASIDE_PERIOD_US,
             Cadence::Fast if !self.is_absent => FAST_PERIOD_US,
             Cadence::Sampled | Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
             _ => SLOW_PERIOD_US,
@@ -135,37 +135,37 @@ impl Slot {
 
     /// The time until the next turn. A search uses only what is left over. A source that costs the inflow of a whole second pauses until the bucket has plenty,
     /// so that nothing else waits for it.
-    fn period_us(&self, watch: Watch, bucket: &Bucket) -> u64 {
-        let cadence_us = self.cadence_us(watch);
-        let is_sought = matches!(watch, Watch::Path { sought } if sought.contains(&self.source.name));
+    fn period_us(&self, role: PathRole, bucket: &Bucket) -> u64 {
+        let cadence_us = self.cadence_us(role);
+        let is_sought = matches!(role, PathRole::OnPath { sought } if sought.contains(&self.source.name));
         match bucket.is_plentiful(&self.account) {
             _ if self.is_sampled() && !self.is_cheap() => {
-                cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.stretch()
+                cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.backoff()
             }
             true if is_sought => OFTEN_PERIOD_US,
-            _ if !self.is_afforded() => cadence_us * bucket.stretch(),
+            _ if !self.is_afforded() => cadence_us * bucket.backoff(),
             false if self.account.cost_us() * FLOW_US > SLOW_PERIOD_US => ASIDE_PERIOD_US,
             _ => cadence_us,
         }
     }
 
     /// True if it is read now. Otherwise it becomes due later.
-    fn takes_turn(&mut self, now_us: u64, watch: Watch, is_paired: bool, bucket: &mut Bucket) -> bool {
-        let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(watch, bucket));
+    fn takes_turn(&mut self, now_us: u64, role: PathRole, is_paired: bool, bucket: &mut Bucket) -> bool {
+        let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(role, bucket));
         // The content of the bucket and the path may have changed. Off the path there are no requests to sample.
         let is_early = next(self.given_us, period_us) > at_us && !is_paired;
-        if is_early || (self.is_sampled() && watch == Watch::Aside) {
+        if is_early || (self.is_sampled() && role == PathRole::OffPath) {
             self.due_us = next(at_us, period_us);
             return false;
         }
-        if self.is_afforded() && !bucket.pays(&mut self.account) && !is_paired {
+        if self.is_afforded() && !bucket.reserve(&mut self.account) && !is_paired {
             self.put_off(now_us);
             return false;
         }
         if self.is_afforded() {
-            self.account.give();
+            self.account.begin_turn();
         }
-        let (cadence_us, gap_us) = (self.cadence_us(watch), at_us.saturating_sub(self.given_us));
+        let (cadence_us, gap_us) = (self.cadence_us(role), at_us.saturating_sub(self.given_us));
         let is_forced = (self.is_late || period_us > cadence_us) && gap_us >= 2 * cadence_us;
         self.gap_us = if is_forced { gap_us } else { 0 };
         self.is_late = false;
@@ -188,7 +188,7 @@ impl Slot {
 
 /// Sources that a reader repeats by itself.
 #[derive(Debug)]
-pub(super) struct Repeat {
+pub(super) struct RepeatedSources {
     pub(super) sources: Vec<&'static Source>,
     pub(super) until_us: u64,
     /// The turns are at whole multiples of this.
@@ -228,11 +228,11 @@ impl Schedule {
     }
 
     /// The sources that are due and paid for; and connections, whenever files are read. Their turns begin.
-    pub(super) fn due(&mut self, now_us: u64, watch: Watch, with_files: bool, bucket: &mut Bucket) -> Vec<&'static Source> {
+    pub(super) fn due(&mut self, now_us: u64, role: PathRole, with_files: bool, bucket: &mut Bucket) -> Vec<&'static Source> {
         let mut due = Vec::new();
         for slot in &mut self.slots {
             let is_paired = with_files && slot.source.name == CONNECTIONS;
-            if (is_paired || slot.due_us <= now_us + TOGETHER_US) && slot.takes_turn(now_us, watch, is_paired, bucket) {
+            if (is_paired || slot.due_us <= now_us + TOGETHER_US) && slot.takes_turn(now_us, role, is_paired, bucket) {
                 due.push(slot.source);
             }
         }
@@ -244,16 +244,16 @@ impl Schedule {
     }
 
     /// Delays the files of processes while the connections, which `others` read, are too expensive. Files alone tell nothing.
-    pub(super) fn pair<'a>(&mut self, now_us: u64, watch: Watch, others: impl Iterator<Item = &'a mut Self>, bucket: &mut Bucket) {
+    pub(super) fn pair<'a>(&mut self, now_us: u64, role: PathRole, others: impl Iterator<Item = &'a mut Self>, bucket: &mut Bucket) {
         let Some(files) = self.slot(FILES) else { return };
-        let turn_us = files.due_us.max(next(files.given_us, files.period_us(watch, bucket)));
-        if turn_us > now_us + TOGETHER_US || (files.is_afforded() && !bucket.pays(&mut files.account)) {
+        let turn_us = files.due_us.max(next(files.given_us, files.period_us(role, bucket)));
+        if turn_us > now_us + TOGETHER_US || (files.is_afforded() && !bucket.reserve(&mut files.account)) {
             return;
         }
         let connections = others.filter_map(|other| other.slot(CONNECTIONS));
         if let Some(connections) = connections.max_by_key(|slot| slot.account.cost_us())
             && connections.is_afforded()
-            && !bucket.pays(&mut connections.account)
+            && !bucket.reserve(&mut connections.account)
         {
             connections.put_off(now_us);
             files.put_off(now_us);
@@ -262,41 +262,41 @@ impl Schedule {
 
     /// The sources that the reader may repeat by itself until another source is due. Their turns begin. A source that waits for payment does not end the
     /// repetition; reading it does.
-    pub(super) fn repeat(&mut self, now_us: u64, watch: Watch, bucket: &mut Bucket) -> Option<Repeat> {
-        let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().partition(|slot| slot.is_repeated(watch));
+    pub(super) fn repeat(&mut self, now_us: u64, role: PathRole, bucket: &mut Bucket) -> Option<RepeatedSources> {
+        let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().partition(|slot| slot.is_repeated(role));
         let until_us = others.iter().filter(|slot| !slot.is_late).map(|slot| slot.due_us).min()?;
-        let period_us = FAST_PERIOD_US * bucket.stretch();
+        let period_us = FAST_PERIOD_US * bucket.backoff();
         if until_us <= now_us + period_us {
             return None;
         }
         // A sample with a longer period than the reader's own repetition is ordered separately.
         let given =
-            often.into_iter().filter(|slot| !slot.is_sampled() || slot.period_us(watch, bucket) <= slot.cadence_us(watch)).map(|slot| {
+            often.into_iter().filter(|slot| !slot.is_sampled() || slot.period_us(role, bucket) <= slot.cadence_us(role)).map(|slot| {
                 (slot.given_us, slot.due_us) = (until_us - period_us, until_us);
                 slot.source
             });
         let sources: Vec<&'static Source> = given.collect();
-        (!sources.is_empty()).then_some(Repeat { sources, until_us, period_us })
+        (!sources.is_empty()).then_some(RepeatedSources { sources, until_us, period_us })
     }
 
     /// Notes results and costs of reads. The bucket has paid for them already.
-    pub(super) fn done(&mut self, now_us: u64, bucket: &mut Bucket, reads: &[Spent]) {
+    pub(super) fn done(&mut self, now_us: u64, bucket: &mut Bucket, reads: &[ReadCost]) {
         for slot in &mut self.slots {
             let of_slot = reads.iter().filter(|read| read.source.name == slot.source.name);
-            let (first, others): (Vec<&Spent>, Vec<&Spent>) = of_slot.partition(|read| read.is_first);
+            let (first, others): (Vec<&ReadCost>, Vec<&ReadCost>) = of_slot.partition(|read| read.is_first);
             let there = first.iter().chain(&others).filter(|read| read.is_there).count();
             let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
             // First readings can cost more than a turn: they cover all processes, a turn only a few. So do first samples, which have all connections and not a
             // share.
             if !slot.is_sampled() {
-                slot.account.expect(first.iter().map(|read| read.cost_us).max().unwrap_or(0));
+                slot.account.raise_cost(first.iter().map(|read| read.cost_us).max().unwrap_or(0));
             }
             // A reply has several samples or none, and one reading of each other source for each scope.
             let turns =
                 if slot.is_sampled() { others.iter().filter(|read| read.is_there).count() as u64 } else { others.len().min(1) as u64 };
             match cost_us.checked_div(turns) {
-                Some(_) if slot.is_afforded() => bucket.charge(&mut slot.account, cost_us),
-                Some(turn_us) => slot.account.learn(turn_us),
+                Some(_) if slot.is_afforded() => bucket.settle(&mut slot.account, cost_us),
+                Some(turn_us) => slot.account.set_cost(turn_us),
                 None => {}
             }
             if first.len() + others.len() > 0 {
@@ -320,7 +320,7 @@ impl Schedule {
     pub(super) fn slowed(&self, scope: Scope, until_us: u64) -> impl Iterator<Item = String> {
         let waits_us = move |slot: &Slot| {
             let gap_us = until_us.saturating_sub(slot.given_us);
-            if slot.is_late && gap_us >= 2 * slot.cadence_us(Watch::Path { sought: &[] }) { gap_us } else { 0 }
+            if slot.is_late && gap_us >= 2 * slot.cadence_us(PathRole::OnPath { sought: &[] }) { gap_us } else { 0 }
         };
         let gaps = self.slots.iter().map(move |slot| (slot.source.name, slot.gap_us_max.max(waits_us(slot))));
         gaps.filter(|(_, gap_us)| *gap_us > 0).map(move |(name, gap_us)| {

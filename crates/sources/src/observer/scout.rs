@@ -1,151 +1,119 @@
-//! Which namespaces and processes matter for a request, as far as has been seen: a pure function over what was read last.
+//! Which namespaces and processes matter for a request, as far as they are visible: a pure function over the newest readings.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Request, SocketAddress, UnixPeer};
-use chokepoint_model::path::{ArrivalAddress, Endpoint, Translations, answers, is_asked, is_local, names_listener};
+use chokepoint_model::observation::{NetnsId, NetnsView, Observation, Request, SocketAddress, UnixPeer};
+use chokepoint_model::path::{ArrivalAddress, Endpoint, ListenerRef, Reach, is_asked, is_local};
 
-use super::socket_owners::Holding;
+use super::socket_owners::PidsBySocket;
 
-/// Tiers followed at most.
+/// Most tiers to follow.
 const DEPTH_MAX: usize = 8;
-/// Processes of one path at most.
+/// Most processes of one path.
 pub(super) const PIDS_MAX: usize = 4_096;
 
-/// What is known so far.
-pub(super) struct Known<'a> {
+/// The knowledge so far.
+pub(super) struct ScoutInput<'a> {
     pub(super) request: &'a Request,
-    /// The observer itself, never part of the path.
+    /// The observer itself, which is never part of the path.
     pub(super) own_pid: u32,
     /// The newest listeners, addresses, sockets and open files.
     pub(super) view: &'a Observation,
     /// Processes that hold a listener.
-    pub(super) holding: &'a Holding,
+    pub(super) pids_by_socket: &'a PidsBySocket,
 }
 
-/// What should be read.
+/// What belongs to the path and must be read.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct PathScope {
     pub(super) netns: BTreeSet<NetnsId>,
     pub(super) pids: BTreeSet<u32>,
-    /// Where the first tier listens.
+    /// The namespace of the first tier.
     pub(super) first: Option<NetnsId>,
     /// A listener answers for the target.
     pub(super) answered: bool,
-    /// A tier behind the first one was seen.
+    /// A tier behind the first one is known.
     pub(super) upstream: bool,
-    /// Somebody beside the client calls a listener: it may be the first tier.
+    /// Somebody other than the client calls a listener. The caller may be the first tier.
     pub(super) calls: bool,
 }
 
-type Placed<'a> = (NetnsId, &'a Listener);
-
-/// Follows the request from its target through the processes that were seen to listen and to call. It takes every listener that may answer,
-/// where the model later picks one: reading too much is cheap, reading too late is not to be mended.
-pub(super) fn scout(known: &Known<'_>) -> Wanted {
-    let mut wanted = Wanted::default();
-    let by_port = listeners_by_port(known.view);
-    let translations = Translations::of(known.view);
+/// Follows the request from its target through the processes that listen and call. Takes every listener that may answer, of which the model later picks one: to
+/// read too much is cheap, and what is read too late is lost.
+pub(super) fn scout(input: &ScoutInput<'_>) -> PathScope {
+    let mut scope = PathScope::default();
+    let reach = Reach::of_newest(input.view);
     let mut visited: BTreeSet<(NetnsId, u64)> = BTreeSet::new();
-    let places = places(known, &translations);
-    let calls = Calls::of(known.view, &by_port);
-    let mut tier = targets(known, &places, &by_port);
-    wanted.answered = !tier.is_empty();
-    wanted.first = tier.first().map(|(netns, _)| *netns);
-    wanted.netns.extend(on_the_way(known, &places, wanted.answered));
-    wanted.calls = calls.any(&by_port, &translations, &places);
+    let places = places(input.request, &reach);
+    let calls = Calls::of(input.view, &reach);
+    let mut tier = targets(input.request, &places, &reach);
+    scope.answered = !tier.is_empty();
+    scope.first = tier.first().map(|(netns, _)| *netns);
+    scope.netns.extend(on_the_way(input.view, &places, scope.answered));
+    scope.calls = calls.any(&reach, &places);
     let mut linked = false;
     for _ in 0..DEPTH_MAX {
         tier.retain(|(netns, listener)| visited.insert((*netns, listener.inode)));
         if tier.is_empty() {
             break;
         }
-        wanted.upstream |= linked;
+        scope.upstream |= linked;
         let mut held: Vec<u64> = Vec::new();
-        let mut named: Vec<Placed<'_>> = Vec::new();
+        let mut configured: Vec<ListenerRef<'_>> = Vec::new();
         for (netns, listener) in &tier {
-            wanted.netns.insert(*netns);
-            for pid in socket_owners(known, listener.inode) {
-                if wanted.pids.len() < PIDS_MAX {
-                    wanted.pids.insert(pid);
+            scope.netns.insert(*netns);
+            for pid in socket_owners(input, listener.inode) {
+                if scope.pids.len() < PIDS_MAX {
+                    scope.pids.insert(pid);
                 }
-                let files = known.view.processes.get(&pid).and_then(|process| process.files.last());
+                let files = input.view.processes.get(&pid).and_then(|process| process.files.last());
                 held.extend(files.into_iter().flat_map(|files| &files.sockets));
-                named.extend(configured(known.view, pid, *netns));
+                configured.extend(reach.configured(&[pid], *netns));
             }
         }
-        tier = called(known.view, &translations, &by_port, &calls, &held);
-        // Only a connection that was seen ends the eager search for one.
+        tier = calls.called(&reach, &held);
+        // Only a visible connection ends the eager search for one.
         linked = tier.iter().any(|(netns, listener)| !visited.contains(&(*netns, listener.inode)));
-        tier.extend(named);
+        tier.extend(configured);
     }
-    wanted
+    scope
 }
 
-/// Inodes of every listener that was seen: those whose holders are to be found.
+/// Inodes of all listeners, to find the processes that hold them.
 pub(super) fn listener_inodes(view: &Observation) -> BTreeSet<u64> {
-    newest(view).map(|(_, listener)| listener.inode).filter(|inode| *inode != 0).collect()
-}
-
-fn newest(view: &Observation) -> impl Iterator<Item = Placed<'_>> {
-    view.netns.iter().flat_map(|(netns, view)| view.listeners.last().into_iter().flatten().map(|listener| (*netns, listener)))
-}
-
-fn listeners_by_port(view: &Observation) -> BTreeMap<u16, Vec<Placed<'_>>> {
-    let mut by_port: BTreeMap<u16, Vec<Placed<'_>>> = BTreeMap::new();
-    for (netns, listener) in newest(view) {
-        if let ListenerAddress::Tcp(_, port) = listener.address {
-            by_port.entry(port).or_default().push((netns, listener));
-        }
-    }
-    by_port
+    Reach::of_newest(view).listeners().map(|(_, listener)| listener.inode).filter(|inode| *inode != 0).collect()
 }
 
 /// Where connections to the target may arrive.
-fn places(known: &Known<'_>, translations: &Translations) -> Vec<ArrivalAddress> {
-    let request = known.request;
-    let of = |target: &IpAddr| translations.places(request.client_netns, (*target, request.port));
+fn places(request: &Request, reach: &Reach<'_>) -> Vec<ArrivalAddress> {
+    let of = |target: &IpAddr| reach.translations.places(request.client_netns, (*target, request.port));
     request.addresses.iter().flat_map(of).collect()
 }
 
-fn targets<'a>(known: &Known<'a>, places: &[ArrivalAddress], by_port: &BTreeMap<u16, Vec<Placed<'a>>>) -> Vec<Placed<'a>> {
-    let request = known.request;
+fn targets<'a>(request: &Request, places: &[ArrivalAddress], reach: &Reach<'a>) -> Vec<ListenerRef<'a>> {
+    let is_meant = |(netns, _): &ListenerRef<'a>| request.server_netns.is_none_or(|server| server == *netns);
     let at = |place: &ArrivalAddress| {
-        let here = answering(known.view, by_port, place.from(request.client_netns), place.endpoint, request.server_netns);
-        here.into_iter().filter(|(netns, _)| request.server_netns.is_none_or(|server| server == *netns)).collect::<Vec<_>>()
+        reach.answering(place.from(request.client_netns), place.endpoint, request.server_netns).filter(is_meant).collect::<Vec<_>>()
     };
-    let asked = newest(known.view).filter(|(netns, listener)| is_asked(request, *netns, listener));
+    let asked = reach.listeners().filter(|(netns, listener)| is_asked(request, *netns, listener));
     places.iter().flat_map(at).chain(asked).collect()
 }
 
-/// The namespaces between client and servers: those that translate the target's address, and as long as nobody is known to listen for it, those
-/// that have the address, for there it can be told where it leads.
-fn on_the_way(known: &Known<'_>, places: &[ArrivalAddress], answered: bool) -> BTreeSet<NetnsId> {
+/// The namespaces between client and servers: those that translate the target's address; and while no listener for it is known, those that have the address,
+/// since their translations may be found there.
+fn on_the_way(view: &Observation, places: &[ArrivalAddress], answered: bool) -> BTreeSet<NetnsId> {
     let mut namespaces: BTreeSet<NetnsId> = places.iter().flat_map(|place| &place.hops).map(|hop| hop.netns).collect();
     if !answered {
         let has = |view: &NetnsView| places.iter().any(|place| is_local(view, false, place.endpoint.0));
-        namespaces.extend(known.view.netns.iter().filter(|(_, view)| has(view)).map(|(netns, _)| *netns));
+        namespaces.extend(view.netns.iter().filter(|(_, view)| has(view)).map(|(netns, _)| *netns));
     }
     namespaces
 }
 
-/// The listeners at which a connection ends that is made in namespace `from`; one that the user named stands for it at a loopback address.
-fn answering<'a>(
-    view: &Observation,
-    by_port: &BTreeMap<u16, Vec<Placed<'a>>>,
-    from: NetnsId,
-    (ip, port): Endpoint,
-    named: Option<NetnsId>,
-) -> Vec<Placed<'a>> {
-    let candidates = by_port.get(&port).into_iter().flatten();
-    let here = |(netns, listener): &&Placed<'a>| answers(&view.netns[netns], *netns == from || named == Some(*netns), listener, ip, port);
-    candidates.filter(here).copied().collect()
-}
-
-/// Processes that hold a listener: without the observer, and without process 1 where it merely passed the listener on (socket activation).
-fn socket_owners(known: &Known<'_>, inode: u64) -> Vec<u32> {
-    let all = known.holding.get(&inode).into_iter().flatten().copied().filter(|pid| *pid != known.own_pid);
+/// Processes that hold a listener, without the observer, and without process 1 if it merely passed the listener on (socket activation).
+fn socket_owners(input: &ScoutInput<'_>, inode: u64) -> Vec<u32> {
+    let all = input.pids_by_socket.get(&inode).into_iter().flatten().copied().filter(|pid| *pid != input.own_pid);
     let mut pids: Vec<u32> = all.collect();
     if pids.len() > 1 {
         pids.retain(|pid| *pid != 1);
@@ -153,31 +121,22 @@ fn socket_owners(known: &Known<'_>, inode: u64) -> Vec<u32> {
     pids
 }
 
-/// Listeners to which the configuration of a server's master passes requests.
-fn configured(view: &Observation, pid: u32, netns: NetnsId) -> Vec<Placed<'_>> {
-    let Some(nginx) = view.servers.get(&pid).and_then(|server| server.nginx()) else { return Vec::new() };
-    let targets: Vec<&ListenerAddress> = nginx.passes.iter().flat_map(|pass| &pass.servers).collect();
-    let named =
-        |(other, listener): &Placed<'_>| targets.iter().any(|target| names_listener(&view.netns[other], *other == netns, listener, target));
-    newest(view).filter(named).collect()
-}
-
-/// Where the connections lead that were dialled, by the inode of the dialling end. Made once for all tiers: a server may hold thousands.
+/// The remote ends of outgoing connections, by the inode of the local end. Built once for all tiers: a server may hold thousands.
 struct Calls<'a> {
     tcp: HashMap<u64, (NetnsId, Endpoint)>,
     unix: HashMap<u64, &'a str>,
 }
 
 impl<'a> Calls<'a> {
-    fn of(view: &'a Observation, by_port: &BTreeMap<u16, Vec<Placed<'_>>>) -> Self {
+    fn of(view: &'a Observation, reach: &Reach<'_>) -> Self {
         let mut calls = Self { tcp: HashMap::new(), unix: HashMap::new() };
         for (netns, netns_view) in &view.netns {
             for socket in netns_view.sockets.last().into_iter().flatten() {
                 match &socket.address {
-                    SocketAddress::Tcp { local, remote } if socket.inode != 0 && !is_accepted(*netns, local, by_port) => {
+                    SocketAddress::Tcp { remote, .. } if socket.inode != 0 && !reach.is_accepted(*netns, &socket.address) => {
                         calls.tcp.insert(socket.inode, (*netns, *remote));
                     }
-                    // The accepted end has the listener's path; while it waits to be accepted it has no inode of its own.
+                    // The accepted end has the listener's path. While it waits to be accepted it has no inode.
                     SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } => {
                         calls.unix.insert(*peer, path);
                     }
@@ -188,49 +147,35 @@ impl<'a> Calls<'a> {
         calls
     }
 
-    /// Whether anybody calls a listener but the one that was asked for, which the client calls.
-    fn any(&self, by_port: &BTreeMap<u16, Vec<Placed<'_>>>, translations: &Translations, places: &[ArrivalAddress]) -> bool {
+    /// True if somebody calls a listener other than the target, which the client calls.
+    fn any(&self, reach: &Reach<'_>, places: &[ArrivalAddress]) -> bool {
         let is_target = |(ip, port): Endpoint| places.iter().any(|place| place.endpoint == (ip.to_canonical(), port));
         let leads = |netns: NetnsId, remote: Endpoint| {
-            by_port.contains_key(&remote.1)
-                || translations.places(netns, remote).iter().any(|place| by_port.contains_key(&place.endpoint.1))
+            let translated = || reach.translations.places(netns, remote);
+            reach.has_port(remote.1) || translated().iter().any(|place| reach.has_port(place.endpoint.1))
         };
         !self.unix.is_empty() || self.tcp.values().any(|(netns, remote)| !is_target(*remote) && leads(*netns, *remote))
     }
-}
 
-/// Listeners at the other end of the sockets held.
-fn called<'a>(
-    view: &'a Observation,
-    translations: &Translations,
-    by_port: &BTreeMap<u16, Vec<Placed<'a>>>,
-    calls: &Calls<'_>,
-    held: &[u64],
-) -> Vec<Placed<'a>> {
-    let remotes: BTreeSet<(NetnsId, Endpoint)> = held.iter().filter_map(|inode| calls.tcp.get(inode)).copied().collect();
-    let paths: BTreeSet<&str> = held.iter().filter_map(|inode| calls.unix.get(inode)).copied().collect();
-    let mut called = Vec::new();
-    for (netns, remote) in remotes {
-        for place in translations.places(netns, remote) {
-            called.extend(answering(view, by_port, place.from(netns), place.endpoint, None));
+    /// The listeners that the holders of these sockets call.
+    fn called<'l>(&self, reach: &Reach<'l>, held: &[u64]) -> Vec<ListenerRef<'l>> {
+        let remotes: BTreeSet<(NetnsId, Endpoint)> = held.iter().filter_map(|inode| self.tcp.get(inode)).copied().collect();
+        let paths: BTreeSet<&str> = held.iter().filter_map(|inode| self.unix.get(inode)).copied().collect();
+        let mut called = Vec::new();
+        for (netns, remote) in remotes {
+            for place in reach.translations.places(netns, remote) {
+                called.extend(reach.answering(place.from(netns), place.endpoint, None));
+            }
         }
+        called.extend(paths.into_iter().flat_map(|path| reach.at_path(path)));
+        called
     }
-    let bound = |(_, listener): &Placed<'_>| matches!(&listener.address, ListenerAddress::Unix(path) if paths.contains(path.as_str()));
-    called.extend(newest(view).filter(bound));
-    called
-}
-
-/// Whether a socket's local end is a listener's: then its peer called us.
-fn is_accepted(netns: NetnsId, local: &(std::net::IpAddr, u16), by_port: &BTreeMap<u16, Vec<Placed<'_>>>) -> bool {
-    by_port.get(&local.1).into_iter().flatten().any(|(other, listener)| {
-        *other == netns && matches!(listener.address, ListenerAddress::Tcp(ip, _) if ip.is_unspecified() || ip.to_canonical() == local.0)
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chokepoint_model::observation::{Address, OpenFiles, Socket, TcpState, Translation};
+    use chokepoint_model::observation::{Address, Listener, ListenerAddress, OpenFiles, Socket, TcpState, Translation};
     use chokepoint_model::reading::Reading;
 
     const CLIENT: NetnsId = NetnsId(1);
@@ -273,9 +218,9 @@ mod tests {
         Request { addresses: vec![ip(target)], port, client_netns: CLIENT, ..Request::default() }
     }
 
-    fn run(view: &Observation, request: &Request, holding: &[(u64, &[u32])]) -> Wanted {
-        let holding = holding.iter().map(|(inode, pids)| (*inode, pids.iter().copied().collect())).collect();
-        scout(&Known { request, own_pid: 999, view, holding: &holding })
+    fn run(view: &Observation, request: &Request, pids_by_socket: &[(u64, &[u32])]) -> PathScope {
+        let pids_by_socket = pids_by_socket.iter().map(|(inode, pids)| (*inode, pids.iter().copied().collect())).collect();
+        scout(&ScoutInput { request, own_pid: 999, view, pids_by_socket: &pids_by_socket })
     }
 
     #[test]
@@ -291,8 +236,8 @@ mod tests {
         add(&mut view, OTHER, "10.0.0.3", vec![tcp("0.0.0.0", 5432, 102), tcp("0.0.0.0", 9000, 103)], vec![]);
         holds(&mut view, 10, &[100, 200, 201]);
         holds(&mut view, 20, &[101, 301]);
-        let holding: [(u64, &[u32]); 5] = [(100, &[10, 999]), (101, &[20, 21]), (102, &[30]), (103, &[40]), (900, &[50])];
-        let wanted = run(&view, &request("10.0.0.2", 80), &holding);
+        let pids_by_socket: [(u64, &[u32]); 5] = [(100, &[10, 999]), (101, &[20, 21]), (102, &[30]), (103, &[40]), (900, &[50])];
+        let wanted = run(&view, &request("10.0.0.2", 80), &pids_by_socket);
         assert_eq!(wanted.pids, BTreeSet::from([10, 20, 21, 30]), "not the observer, not a stranger on the same port");
         assert_eq!(wanted.netns, BTreeSet::from([SERVER, OTHER]));
         assert!(wanted.answered && wanted.upstream && wanted.calls);
@@ -323,16 +268,16 @@ mod tests {
         add(&mut view, SERVER, "172.20.0.2", vec![tcp("::", 80, 100)], sockets);
         add(&mut view, OTHER, "172.20.0.3", vec![tcp("0.0.0.0", 9000, 102)], vec![]);
         holds(&mut view, 10, &[100, 201]);
-        let holding: [(u64, &[u32]); 2] = [(100, &[10]), (102, &[30])];
-        let unknown = run(&view, &request("10.0.0.254", 8080), &holding);
+        let pids_by_socket: [(u64, &[u32]); 2] = [(100, &[10]), (102, &[30])];
+        let unknown = run(&view, &request("10.0.0.254", 8080), &pids_by_socket);
         assert!(!unknown.answered);
         assert_eq!(unknown.netns, BTreeSet::from([router]), "who has the address is looked at, for it may translate it");
         let seen = Translation { original: (ip("10.0.0.254"), 8080), translated: (ip("172.20.0.2"), 80), count: 1 };
         view.netns.get_mut(&router).unwrap().conntrack_translations.push(0, Reading::Ok(vec![seen]));
-        let wanted = run(&view, &request("10.0.0.254", 8080), &holding);
+        let wanted = run(&view, &request("10.0.0.254", 8080), &pids_by_socket);
         assert!(wanted.answered && wanted.upstream);
         assert_eq!((wanted.netns, wanted.pids), (BTreeSet::from([router, SERVER, OTHER]), BTreeSet::from([10, 30])));
-        assert!(!run(&view, &request("10.0.0.254", 8081), &holding).answered, "another port");
+        assert!(!run(&view, &request("10.0.0.254", 8081), &pids_by_socket).answered, "another port");
     }
 
     #[test]
@@ -370,10 +315,10 @@ mod tests {
         let unix = |name: &str| ListenerAddress::Unix(name.into());
         add(&mut view, CLIENT, "10.0.0.1", vec![listener(unix("@app"), 101)], vec![]);
         add(&mut view, SERVER, "10.0.0.2", vec![listener(unix("/run/php.sock"), 102), listener(unix("@app"), 103)], vec![]);
-        let holding: [(u64, &[u32]); 3] = [(101, &[10]), (102, &[20]), (103, &[30])];
+        let pids_by_socket: [(u64, &[u32]); 3] = [(101, &[10]), (102, &[20]), (103, &[30])];
         let ask = |names: &[&str], server_netns| {
             let unix = names.iter().map(|name| (*name).to_owned()).collect();
-            run(&view, &Request { unix, client_netns: CLIENT, server_netns, ..Request::default() }, &holding)
+            run(&view, &Request { unix, client_netns: CLIENT, server_netns, ..Request::default() }, &pids_by_socket)
         };
         let by_path = ask(&["/srv/link.sock", "/var/run/php.sock"], None);
         assert_eq!((by_path.pids, by_path.answered), (BTreeSet::from([20]), true));

@@ -3,44 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::root::{Root, link_of_path};
+use crate::text::process::files::socket_inode;
 
 /// Most descriptors of one process to look at.
 const FILES_MAX: usize = 65_536;
 
 /// The processes that hold a socket, by the socket's inode.
-pub(crate) type Holding = BTreeMap<u64, BTreeSet<u32>>;
+pub(crate) type PidsBySocket = BTreeMap<u64, BTreeSet<u32>>;
 
 /// Index of the processes that hold the wanted sockets.
 #[derive(Debug, Default)]
 pub(crate) struct SocketOwners {
     wanted: BTreeSet<u64>,
     looked_at: BTreeSet<u32>,
-    holding: Holding,
+    pids_by_socket: PidsBySocket,
 }
 
 impl SocketOwners {
     /// Updates the index: searches processes that are new since the last call, or all of them if a new socket is wanted. A process that opens nothing new
     /// keeps its sockets until it ends, so no other search is needed.
-    pub(crate) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>) -> &Holding {
+    pub(crate) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>) -> &PidsBySocket {
         let pids: BTreeSet<u32> = root.pids().unwrap_or_default().into_iter().collect();
         if !wanted.is_subset(&self.wanted) {
             self.looked_at.clear();
         }
         self.wanted.clone_from(wanted);
         for pid in pids.difference(&self.looked_at) {
-            for socket_owners in self.holding.values_mut() {
+            for socket_owners in self.pids_by_socket.values_mut() {
                 socket_owners.remove(pid);
             }
             for inode in sockets(root, *pid).filter(|inode| wanted.contains(inode)) {
-                self.holding.entry(inode).or_default().insert(*pid);
+                self.pids_by_socket.entry(inode).or_default().insert(*pid);
             }
         }
         self.looked_at = pids;
-        for socket_owners in self.holding.values_mut() {
+        for socket_owners in self.pids_by_socket.values_mut() {
             socket_owners.retain(|pid| self.looked_at.contains(pid));
         }
-        self.holding.retain(|inode, socket_owners| !socket_owners.is_empty() && wanted.contains(inode));
-        &self.holding
+        self.pids_by_socket.retain(|inode, socket_owners| !socket_owners.is_empty() && wanted.contains(inode));
+        &self.pids_by_socket
     }
 }
 
@@ -51,7 +52,7 @@ fn sockets(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     let path = root.path(&directory);
     names.into_iter().filter_map(move |name| {
         let target = link_of_path(&path.join(name)).ok()?;
-        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        socket_inode(target.to_str()?)
     })
 }
 
@@ -91,7 +92,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let link = std::fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
         let inode: u64 = link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
-        let holding = SocketOwners::default().refresh(&Root::default(), &BTreeSet::from([inode])).clone();
-        assert!(holding[&inode].contains(&std::process::id()));
+        let pids_by_socket = SocketOwners::default().refresh(&Root::default(), &BTreeSet::from([inode])).clone();
+        assert!(pids_by_socket[&inode].contains(&std::process::id()));
     }
 }

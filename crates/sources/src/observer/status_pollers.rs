@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Scope};
 
-use super::messages::{Event, Shared, StatusTurn};
+use super::messages::{ReaderEnvironment, SamplerEvent, StatusTurn};
 use crate::clock::thread_cpu_us;
-use crate::netns::enter::{Inside, spawn_inside};
+use crate::netns::enter::{EnteredNetns, spawn_inside};
 use crate::netns::{NetnsError, of_process};
 use crate::servers::status::SERVER_STATUS;
 use crate::table::{Phase, ReadContext};
@@ -35,13 +35,13 @@ pub(super) struct StatusPollers {
 
 impl StatusPollers {
     /// Begins to poll a server, if it is not polled yet.
-    pub(super) fn start(&mut self, shared: &Shared, pid: u32) {
+    pub(super) fn start(&mut self, shared: &ReaderEnvironment, pid: u32) {
         if self.by_pid.contains_key(&pid) || self.by_pid.len() >= SERVERS_MAX || !shared.root.is_live() {
             return;
         }
         let (last, inbox) = sync_channel(1);
         let to = shared.clone();
-        let work = move |inside: Result<&Inside, NetnsError>| ask(&to, pid, inside.ok(), &inbox);
+        let work = move |inside: Result<&EnteredNetns, NetnsError>| poll(&to, pid, inside.ok(), &inbox);
         let thread = match of_process(&shared.root, pid) {
             Ok(netns) => spawn_inside(netns, shared.root.clone(), work).ok(),
             // A page behind a unix socket can still be polled.
@@ -53,35 +53,35 @@ impl StatusPollers {
     }
 
     /// Notes that a turn was reported.
-    pub(super) fn heard(&mut self, told: &StatusTurn) {
-        if let Some(asker) = self.by_pid.get_mut(&told.pid) {
-            asker.began = true;
+    pub(super) fn reported(&mut self, turn: &StatusTurn) {
+        if let Some(poller) = self.by_pid.get_mut(&turn.pid) {
+            poller.began = true;
         }
     }
 
     /// True while a poller has not reported its first turn.
     pub(super) fn begin(&self) -> bool {
-        self.by_pid.values().any(|asker| !asker.began && !asker.thread.is_finished())
+        self.by_pid.values().any(|poller| !poller.began && !poller.thread.is_finished())
     }
 
     /// Asks all of them for their last turn.
     pub(super) fn finish(&self) {
-        for asker in self.by_pid.values() {
+        for poller in self.by_pid.values() {
             // A poller that has ended needs no message.
-            let _ = asker.last.try_send(());
+            let _ = poller.last.try_send(());
         }
     }
 
     /// Waits for all of them. Each waits for its server within its own time limit.
     pub(super) fn join(self) {
-        for asker in self.by_pid.into_values() {
-            let _ = asker.thread.join();
+        for poller in self.by_pid.into_values() {
+            let _ = poller.thread.join();
         }
     }
 }
 
 /// Polls once a second until the last turn, or until nobody listens any more.
-fn ask(shared: &Shared, pid: u32, inside: Option<&Inside>, inbox: &Receiver<()>) {
+fn poll(shared: &ReaderEnvironment, pid: u32, inside: Option<&EnteredNetns>, inbox: &Receiver<()>) {
     let mut phase = Phase::First;
     loop {
         let scope = Scope::Process(pid);
@@ -92,7 +92,7 @@ fn ask(shared: &Shared, pid: u32, inside: Option<&Inside>, inbox: &Receiver<()>)
         let entries: Vec<Entry> = (SERVER_STATUS.read)(&context).into_iter().map(entry).collect();
         let ends = entries.is_empty() || phase == Phase::Last;
         let cost_us = thread_cpu_us().saturating_sub(from_us);
-        if shared.events.send(Event::StatusTurn(StatusTurn { pid, phase, entries, cost_us })).is_err() || ends {
+        if shared.events.send(SamplerEvent::StatusTurn(StatusTurn { pid, phase, entries, cost_us })).is_err() || ends {
             return;
         }
         phase = match inbox.recv_timeout(PERIOD) {

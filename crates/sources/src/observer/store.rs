@@ -12,7 +12,7 @@ const ENTRY_BYTES: usize = 96;
 /// Entries that are thinned together: one source for one scope.
 type Group = (String, Scope);
 
-struct Kept {
+struct StoredEntry {
     entry: Entry,
     cadence: Cadence,
     /// Number of the reading in its group if it may be thinned. First and last readings stay.
@@ -28,7 +28,7 @@ struct Thinning {
 
 /// All entries so far.
 pub(super) struct Store {
-    kept: Vec<Kept>,
+    kept: Vec<StoredEntry>,
     groups: BTreeMap<Group, Thinning>,
     bytes: usize,
     bytes_max: usize,
@@ -69,7 +69,7 @@ impl Store {
                 entry.outcome = Outcome::Failed(format!("left out: the recording reached its bound of {} bytes", self.bytes_max), None);
             }
             self.bytes += size_of(&entry);
-            self.kept.push(Kept { entry, cadence, number });
+            self.kept.push(StoredEntry { entry, cadence, number });
         }
     }
 
@@ -81,7 +81,7 @@ impl Store {
     /// Halves the readings that may be thinned: only samples of requests if they take more than half of the bytes, else only sources that are read 20 times a
     /// second if those do, else all.
     fn thin(&mut self) {
-        let thinnable = |kept: &&Kept| kept.number.is_some();
+        let thinnable = |kept: &&StoredEntry| kept.number.is_some();
         let sum = |of: &dyn Fn(Cadence) -> bool| -> usize {
             self.kept.iter().filter(thinnable).filter(|kept| of(kept.cadence)).map(|kept| size_of(&kept.entry)).sum()
         };
@@ -100,7 +100,7 @@ impl Store {
             }
         }
         let kept = std::mem::take(&mut self.kept);
-        let stays = |kept: &Kept| self.is_kept(&(kept.entry.source.clone(), kept.entry.scope), kept.number);
+        let stays = |kept: &StoredEntry| self.is_kept(&(kept.entry.source.clone(), kept.entry.scope), kept.number);
         self.kept = kept.into_iter().filter(stays).collect();
         self.bytes = self.kept.iter().map(|kept| size_of(&kept.entry)).sum();
     }

@@ -23,13 +23,13 @@ const ROOT: u32 = u32::MAX;
 /// Bytes of `struct tc_netem_qopt`, which comes before the attributes of netem.
 const NETEM_OPTIONS_BYTES: usize = 24;
 
-struct Parsed<'a> {
+struct QdiscMessage<'a> {
     qdisc: Qdisc,
     options: &'a [u8],
 }
 
 pub(super) fn parse(message: &Message<'_>) -> Result<Qdisc, RouteError> {
-    let Parsed { mut qdisc, options } = fields(message)?;
+    let QdiscMessage { mut qdisc, options } = fields(message)?;
     qdisc.rate_bits_per_s = rate(&qdisc.kind, options)?;
     Ok(qdisc)
 }
@@ -37,7 +37,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<Qdisc, RouteError> {
 /// Adds the rate of a class of htb to its qdisc. A root class may not borrow, so its rate is its limit (tc-htb(8)); the rates of several root classes add up.
 /// The rates of other classes are part of their parents' rates.
 pub(super) fn add_class(qdiscs: &mut [Qdisc], message: &Message<'_>) -> Result<(), RouteError> {
-    let Parsed { qdisc: class, options } = fields(message)?;
+    let QdiscMessage { qdisc: class, options } = fields(message)?;
     if class.kind != "htb" || class.parent != ROOT {
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub(super) fn links_with_classes(dump: &[u8]) -> BTreeSet<u32> {
     parsed.filter_map(|message| Some(fields(&message).ok()?.qdisc)).filter(|qdisc| qdisc.kind == "htb").map(|qdisc| qdisc.link).collect()
 }
 
-fn fields<'a>(message: &Message<'a>) -> Result<Parsed<'a>, WireError> {
+fn fields<'a>(message: &Message<'a>) -> Result<QdiscMessage<'a>, WireError> {
     let (fixed, rest) = message.split("tcmsg", MESSAGE_BYTES)?;
     let word = |at| u32_at(fixed, at).unwrap_or(0);
     let mut qdisc = Qdisc { link: word(4), handle: word(8), parent: word(12), ..Qdisc::default() };
@@ -69,7 +69,7 @@ fn fields<'a>(message: &Message<'a>) -> Result<Parsed<'a>, WireError> {
             _ => {}
         }
     }
-    Ok(Parsed { qdisc, options })
+    Ok(QdiscMessage { qdisc, options })
 }
 
 fn stats(qdisc: &mut Qdisc, bytes: &[u8]) -> Result<(), WireError> {

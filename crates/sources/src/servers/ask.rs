@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told<T: std::fmt::Debug>(result: Result<T, AskError>) -> String {
+    fn reason<T: std::fmt::Debug>(result: Result<T, AskError>) -> String {
         result.unwrap_err().to_string()
     }
 
@@ -237,18 +237,18 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_answer_with_status_200_has_a_body() {
+    fn only_a_complete_response_with_status_200_has_a_body() {
         assert_eq!(http_body(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody").unwrap(), b"body");
-        assert!(told(http_body(b"HTTP/1.1 403 Forbidden\r\n\r\nno")).contains("status 403"));
-        assert!(told(http_body(b"")).contains("closed") && told(http_body(b"SSH-2.0\r\n\r\n")).contains("no HTTP"));
+        assert!(reason(http_body(b"HTTP/1.1 403 Forbidden\r\n\r\nno")).contains("status 403"));
+        assert!(reason(http_body(b"")).contains("closed") && reason(http_body(b"SSH-2.0\r\n\r\n")).contains("no HTTP"));
         assert_eq!(fastcgi_body(&fastcgi_answer(b"Content-type: text/plain\r\n\r\nbody")).unwrap(), b"body");
-        assert!(told(fastcgi_body(&fastcgi_answer(b"Status: 404 Not Found\r\n\r\nFile not found."))).contains("status 404"));
-        assert!(told(fastcgi_body(&fastcgi_answer(b"no head"))).contains("no end of its head"));
-        assert!(told(fastcgi_body(b"HTTP/1.1 400 Bad Request\r\n\r\n")).contains("no FastCGI"));
+        assert!(reason(fastcgi_body(&fastcgi_answer(b"Status: 404 Not Found\r\n\r\nFile not found."))).contains("status 404"));
+        assert!(reason(fastcgi_body(&fastcgi_answer(b"no head"))).contains("no end of its head"));
+        assert!(reason(fastcgi_body(b"HTTP/1.1 400 Bad Request\r\n\r\n")).contains("no FastCGI"));
     }
 
     #[test]
-    fn an_answer_cut_anywhere_is_an_error() {
+    fn a_cut_response_is_an_error() {
         let answer = fastcgi_answer(b"A: b\r\n\r\n{\"pool\":\"www\"}");
         for end in 0..answer.len() - 8 {
             assert!(fastcgi_body(&answer[..end]).is_err(), "{end}");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_fastcgi_has_lengths_of_both_kinds() {
+    fn a_fastcgi_request_has_short_and_long_lengths() {
         let path = format!("/{}", "p".repeat(300));
         let request = fastcgi_request(&path, "json");
         let name = b"SCRIPT_NAME";
@@ -284,7 +284,7 @@ mod tests {
         use super::*;
 
         #[test]
-        fn a_server_that_is_silent_or_never_ends_takes_no_longer_than_its_time() {
+        fn a_silent_or_endless_server_is_given_up_in_time() {
             let files = Files::of_process(std::path::Path::new("/proc"), std::process::id()).unwrap();
             let server = Server { files: &files, access: &Access::default() };
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -300,7 +300,7 @@ mod tests {
                 let (_, (mut stream, _)) = (listener.accept().unwrap(), listener.accept().unwrap());
                 while stream.write_all(&[b'x'; 4096]).is_ok() {}
             });
-            assert!(told(http(&server, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
+            assert!(reason(http(&server, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
             endless.join().unwrap();
         }
     }

@@ -10,8 +10,8 @@ use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{Access, NEEDS, files};
-use super::master::{Kind, Master, master};
-use super::room::Room;
+use super::master::{Master, MasterKind, master};
+use super::room::ConfigRoom;
 use crate::reduction::Reduction;
 use crate::root::{outcome_of, reading_of};
 use crate::scope::server_view;
@@ -49,7 +49,7 @@ fn read(context: &ReadContext<'_>) -> Items {
 }
 
 /// A master's configuration.
-pub(super) struct Collected {
+pub(super) struct CollectedConfig {
     /// Its text. One inaccessible file makes all of it absent: half a configuration misleads.
     pub(super) outcome: Outcome,
     /// The access to what each file names. The master's access applies to files that are not listed.
@@ -57,7 +57,7 @@ pub(super) struct Collected {
     master: Access,
 }
 
-impl Collected {
+impl CollectedConfig {
     /// The access to something that each of these files names. The widest one counts, since that file's owner alone can name it.
     pub(super) fn access<'a>(&self, files: impl Iterator<Item = &'a String>) -> Access {
         let all = files.map(|file| self.by_file.get(file).unwrap_or(&self.master));
@@ -73,14 +73,15 @@ impl Collected {
 
 /// Reads a master's configuration. Each file is read with the rights of the master and of the users who influence which file that is: the owners of the files
 /// that include it and of the directories and links that lead to it. So nobody can have a file read that their own rights do not allow.
-pub(super) fn collect(files: &Files, master: &Master) -> Collected {
-    let mut collection = Collection { files, master, head: head_of(master), dump: String::new(), paths: BTreeMap::new(), denied: None };
+pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
+    let mut collection =
+        ConfigCollector { files, master, head: head_of(master), dump: String::new(), paths: BTreeMap::new(), denied: None };
     // Only the files matter here. The parser reports errors in them later.
     match master.kind {
-        Kind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut collection)),
-        Kind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut collection)),
+        MasterKind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut collection)),
+        MasterKind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut collection)),
     }
-    let Collection { head, dump, paths, denied, .. } = collection;
+    let ConfigCollector { head, dump, paths, denied, .. } = collection;
     let outcome = match denied {
         Some((path, access)) => {
             let needs = access.is_own().then(|| NEEDS.to_owned());
@@ -89,13 +90,13 @@ pub(super) fn collect(files: &Files, master: &Master) -> Collected {
         None if paths.is_empty() => Outcome::Failed(format!("{}: the main file could not be read", master.main), None),
         None => Outcome::Ok((head + &dump).into_bytes()),
     };
-    Collected { outcome, by_file: paths, master: master.access.clone() }
+    CollectedConfig { outcome, by_file: paths, master: master.access.clone() }
 }
 
 fn head_of(master: &Master) -> String {
     let kind = match master.kind {
-        Kind::Nginx => "nginx",
-        Kind::PhpFpm => "php-fpm",
+        MasterKind::Nginx => "nginx",
+        MasterKind::PhpFpm => "php-fpm",
     };
     let facts = [
         ("server", kind),
@@ -107,7 +108,7 @@ fn head_of(master: &Master) -> String {
     facts.iter().map(|(name, value)| format!("{name} {}\n", value.replace('\n', " "))).collect()
 }
 
-struct Collection<'a> {
+struct ConfigCollector<'a> {
     files: &'a Files,
     master: &'a Master,
     head: String,
@@ -117,7 +118,7 @@ struct Collection<'a> {
     denied: Option<(String, Access)>,
 }
 
-impl Resolve for Collection<'_> {
+impl Resolve for ConfigCollector<'_> {
     fn resolve(&mut self, pattern: &str, from: Option<&str>) -> Vec<Resolved> {
         let access = from.and_then(|file| self.paths.get(file)).unwrap_or(&self.master.access).clone();
         match access.matching(self.files, pattern, FILES_MAX + 1) {
@@ -130,7 +131,7 @@ impl Resolve for Collection<'_> {
     }
 }
 
-impl Collection<'_> {
+impl ConfigCollector<'_> {
     fn read(&mut self, path: String, access: &Access) -> Option<Resolved> {
         let left = ALL_BYTES_MAX.saturating_sub(self.dump.len());
         let mut narrowed = access.clone();
@@ -178,13 +179,13 @@ impl Collection<'_> {
 }
 
 /// A parsed configuration.
-pub(super) enum Parsed {
+pub(super) enum ParsedConfig {
     Nginx(Box<nginx::Nginx>),
     PhpFpm(Box<php_fpm::Fpm>),
 }
 
 /// The facts before the files.
-pub(super) struct Head {
+pub(super) struct ConfigHead {
     pub(super) prefix: String,
     pub(super) access_log: String,
     pub(super) error_log: String,
@@ -195,7 +196,7 @@ pub(super) struct Head {
     unreadable: Vec<String>,
 }
 
-fn head(dump: &str) -> Result<Head, String> {
+fn head(dump: &str) -> Result<ConfigHead, String> {
     let facts: Vec<(&str, &str)> = dump::head(dump).lines().filter_map(|line| line.split_once(' ')).collect();
     let fact = |name: &str| facts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let is_nginx = match fact("server") {
@@ -205,7 +206,7 @@ fn head(dump: &str) -> Result<Head, String> {
     };
     let changed = facts.iter().filter(|(name, _)| *name == "changed");
     let text = |name: &str| fact(name).unwrap_or_default().to_owned();
-    Ok(Head {
+    Ok(ConfigHead {
         prefix: text("prefix"),
         access_log: text("access_log"),
         error_log: text("error_log"),
@@ -245,14 +246,14 @@ fn within_bounds(dump: &str) -> Result<(), String> {
 }
 
 /// Parses the text of [`collect`]. The error names file and line if it has one.
-pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
+pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
     within_bounds(dump)?;
     let head = head(dump)?;
     if head.is_nginx {
         let tree = nginx::Tree::from_dump(dump).map_err(|error| error.to_string())?;
         complete(&head, &tree.gaps)?;
         let version = nginx::Version::parse(&head.version).unwrap_or(nginx::Version::FALLBACK);
-        return Ok((head, Parsed::Nginx(Box::new(nginx::Nginx::of(&tree, version)))));
+        return Ok((head, ParsedConfig::Nginx(Box::new(nginx::Nginx::of(&tree, version)))));
     }
     let tree = php_fpm::Tree::from_dump(dump, Some(&head.prefix).filter(|prefix| !prefix.is_empty()).map(String::as_str));
     let tree = tree.map_err(|error| error.to_string())?;
@@ -262,7 +263,7 @@ pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
         [major, minor, ..] => php_fpm::Version(major, minor),
         _ => php_fpm::Version::FALLBACK,
     };
-    Ok((head, Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))))
+    Ok((head, ParsedConfig::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))))
 }
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
@@ -291,7 +292,7 @@ pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
 }
 
 /// Refuses a configuration with a missing part: the rest does not show what is in force.
-fn complete(head: &Head, gaps: &[chokepoint_config::Gap]) -> Result<(), String> {
+fn complete(head: &ConfigHead, gaps: &[chokepoint_config::Gap]) -> Result<(), String> {
     if let Some(gap) = gaps.first() {
         let why = head.unreadable.iter().find(|text| text.starts_with(&gap.path));
         return Err(format!("{}: {}", gap.place, why.map_or_else(|| format!("{}: {}", gap.path, gap.why), Clone::clone)));
@@ -303,7 +304,7 @@ fn complete(head: &Head, gaps: &[chokepoint_config::Gap]) -> Result<(), String> 
 fn put(observation: &mut Observation, entry: &Entry) {
     let cores = observation.kernel.last().map_or(1, |kernel| kernel.cores);
     let request = observation.request.clone();
-    let room = Room::of(observation);
+    let room = ConfigRoom::of(observation);
     let parse = |bytes: &[u8]| -> Result<ServerConfig, String> {
         let mut room = room?;
         if bytes.len() > 4 * ALL_BYTES_MAX {
@@ -311,11 +312,11 @@ fn put(observation: &mut Observation, entry: &Entry) {
         }
         let (head, parsed) = parsed(&String::from_utf8_lossy(bytes))?;
         Ok(match parsed {
-            Parsed::Nginx(nginx) => {
+            ParsedConfig::Nginx(nginx) => {
                 let version = nginx::Version::parse(&head.version).map(|nginx::Version(major, minor, patch)| (major, minor, patch));
                 ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores, &request, &mut room)? })
             }
-            Parsed::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files, &mut room)?),
+            ParsedConfig::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files, &mut room)?),
         })
     };
     let reading = reading_of(&entry.outcome, parse);

@@ -10,7 +10,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{NEEDS, files};
 use super::config::{collect, parsed};
-use super::logs::{Lines, Log, logs};
+use super::logs::{LineKind, LogFile, logs};
 use super::mark::Mark;
 use super::master::master;
 use super::pages::MARK;
@@ -58,7 +58,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         let share = left / (marks.len() - done) as u64;
         let (outcome, took) = follow(context, pid, &files, mark, share);
         left -= took.min(left);
-        let kind = if matches!(mark.lines, Lines::Access(_) | Lines::FpmAccess { .. }) { ITEM_ACCESS } else { ITEM_ERRORS };
+        let kind = if matches!(mark.lines, LineKind::Access(_) | LineKind::FpmAccess { .. }) { ITEM_ACCESS } else { ITEM_ERRORS };
         items.push((format!("{kind}{}", mark.path), outcome));
     }
     context.notes.set(NAME, (spent + allowed - left).to_le_bytes().to_vec());
@@ -72,13 +72,13 @@ fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
     let collected = collect(&files, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (head, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
-    let mark = |(path, log): (String, Log)| Mark::of(&files, path, log.lines, collected.access(log.named_in.iter()));
+    let mark = |(path, log): (String, LogFile)| Mark::of(&files, path, log.lines, collected.access(log.named_in.iter()));
     Some(logs(&head, &parsed).into_iter().map(mark).collect())
 }
 
 /// The new lines of one log, and how many bytes were read.
 fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> (Outcome, u64) {
-    let mut counted = match Counted::new(&mark.lines, is_polled(context, pid)) {
+    let mut counted = match LogCounter::new(&mark.lines, is_polled(context, pid)) {
         Ok(counted) => counted,
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
@@ -142,7 +142,7 @@ fn count(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8]))
 }
 
 /// How the lines of one log are parsed.
-enum Reader {
+enum LineParser {
     Access(Vec<(LogFormat, Record)>),
     /// With the path of the status page, whose requests are no work of the application.
     FpmAccess(Box<(FpmFormat, Record, Option<String>)>),
@@ -150,8 +150,8 @@ enum Reader {
     FpmErrors,
 }
 
-struct Counted {
-    reader: Reader,
+struct LogCounter {
+    reader: LineParser,
     /// True if the log has lines of this program's own requests.
     has_ours: bool,
     access: AccessLog,
@@ -162,11 +162,11 @@ struct Counted {
     extent: LogExtent,
 }
 
-impl Counted {
-    fn new(lines: &Lines, has_ours: bool) -> Result<Self, String> {
+impl LogCounter {
+    fn new(lines: &LineKind, has_ours: bool) -> Result<Self, String> {
         let mut access = AccessLog::default();
         let reader = match lines {
-            Lines::Access(formats) => {
+            LineKind::Access(formats) => {
                 let compile = |(text, escape): &(String, String)| {
                     let escape = match escape.as_str() {
                         "json" => Escape::Json,
@@ -179,16 +179,16 @@ impl Counted {
                 };
                 let formats = formats.iter().map(compile).collect::<Result<Vec<_>, String>>()?;
                 access.has_status = formats.iter().all(|(format, _)| format.has_status());
-                Reader::Access(formats)
+                LineParser::Access(formats)
             }
-            Lines::FpmAccess { format, status_path } => {
+            LineKind::FpmAccess { format, status_path } => {
                 let format = FpmFormat::compile(format).map_err(|error| error.to_string())?;
                 access.has_status = format.has_status();
                 let record = format.record();
-                Reader::FpmAccess(Box::new((format, record, status_path.clone())))
+                LineParser::FpmAccess(Box::new((format, record, status_path.clone())))
             }
-            Lines::Errors => Reader::Errors,
-            Lines::FpmErrors => Reader::FpmErrors,
+            LineKind::Errors => LineParser::Errors,
+            LineKind::FpmErrors => LineParser::FpmErrors,
         };
         let histogram = Histogram::default;
         let errors = ErrorLog::default();
@@ -209,7 +209,7 @@ impl Counted {
             return;
         }
         match &mut self.reader {
-            Reader::Access(formats) => {
+            LineParser::Access(formats) => {
                 self.access.lines += 1;
                 let access = formats.iter_mut().find_map(|(format, record)| format.read(line, record).ok());
                 match access {
@@ -217,7 +217,7 @@ impl Counted {
                     None => self.access.misfits += 1,
                 }
             }
-            Reader::FpmAccess(format) => {
+            LineParser::FpmAccess(format) => {
                 let (format, record, status_path) = &mut **format;
                 let access = format.read(line, record);
                 let path = access.as_ref().ok().and_then(|access| access.uri?.split(|byte| *byte == b'?').next());
@@ -233,7 +233,7 @@ impl Counted {
                     Err(_) => self.access.misfits += 1,
                 }
             }
-            Reader::Errors => {
+            LineParser::Errors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = NginxLine::parse(&text) {
                     // The referrer comes last and has no effect on throughput.
@@ -241,7 +241,7 @@ impl Counted {
                     add_error(&mut self.errors, &nginx_kind(&parsed), message);
                 }
             }
-            Reader::FpmErrors => {
+            LineParser::FpmErrors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = FpmLine::parse(&text) {
                     add_error(&mut self.errors, &fpm_kind(&parsed), &text);
@@ -251,7 +251,7 @@ impl Counted {
     }
 
     fn text(mut self) -> String {
-        if matches!(self.reader, Reader::Errors | Reader::FpmErrors) {
+        if matches!(self.reader, LineParser::Errors | LineParser::FpmErrors) {
             self.errors.extent = self.extent;
             return tally::error_text(&self.errors);
         }

@@ -9,8 +9,8 @@ use chokepoint_model::observation::{ListenerAddress, NetnsId, Origin};
 use chokepoint_recording::Outcome;
 
 use super::access::files;
-use super::config::{Parsed, collect, parsed};
-use super::master::{Kind, master};
+use super::config::{ParsedConfig, collect, parsed};
+use super::master::{MasterKind, master};
 use super::nginx::levels::levels;
 use super::nginx::passes::addresses;
 use super::origin::origin;
@@ -41,12 +41,12 @@ pub fn read_configured_keeps(root: &Root) -> Vec<ConfiguredKeeps> {
 }
 
 fn read(root: &Root, pid: u32) -> Option<ConfiguredKeeps> {
-    let master = master(root, pid).ok()?.filter(|master| master.kind == Kind::Nginx)?;
+    let master = master(root, pid).ok()?.filter(|master| master.kind == MasterKind::Nginx)?;
     let netns = link_of(root, pid).ok()?;
     let Outcome::Ok(text) = collect(&files(root, pid).ok()?, &master).outcome else { return None };
     match parsed(&String::from_utf8_lossy(&text)).ok()?.1 {
-        Parsed::Nginx(nginx) => Some(ConfiguredKeeps { netns, clients: clients(&nginx), servers: servers(&nginx) }),
-        Parsed::PhpFpm(_) => None,
+        ParsedConfig::Nginx(nginx) => Some(ConfiguredKeeps { netns, clients: clients(&nginx), servers: servers(&nginx) }),
+        ParsedConfig::PhpFpm(_) => None,
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     fn of(text: &str) -> (Asked, Served) {
         let mut whole = "server nginx\nprefix /\nversion 1.22.1\naccess_log \nerror_log \n".to_owned();
         dump::add(&mut whole, "/nginx.conf", text);
-        let Parsed::Nginx(nginx) = parsed(&whole).unwrap().1 else { panic!("it is nginx's") };
+        let ParsedConfig::Nginx(nginx) = parsed(&whole).unwrap().1 else { panic!("it is nginx's") };
         (clients(&nginx), servers(&nginx))
     }
 

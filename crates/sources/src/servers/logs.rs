@@ -8,7 +8,7 @@ use chokepoint_config::nginx::{Destination, LogFormat, Nginx};
 use chokepoint_config::php_fpm::Fpm;
 use serde::{Deserialize, Serialize};
 
-use super::config::{Head, Parsed};
+use super::config::{ConfigHead, ParsedConfig};
 use super::master::absolute;
 use super::nginx::levels::levels;
 
@@ -19,7 +19,7 @@ const FORMATS_MAX: usize = 4;
 
 /// The kind of a log's lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Lines {
+pub(super) enum LineKind {
     /// nginx's access log: formats, each with the name of its escaping.
     Access(Vec<(String, String)>),
     /// nginx's error log.
@@ -36,25 +36,25 @@ pub(super) enum Lines {
 }
 
 /// A log in a configuration.
-pub(super) struct Log {
-    pub(super) lines: Lines,
+pub(super) struct LogFile {
+    pub(super) lines: LineKind,
     /// The files that name it; none for the built-in log.
     pub(super) named_in: BTreeSet<String>,
 }
 
-impl Log {
-    fn new(lines: Lines) -> Self {
+impl LogFile {
+    fn new(lines: LineKind) -> Self {
         Self { lines, named_in: BTreeSet::new() }
     }
 }
 
-type Logs = BTreeMap<String, Log>;
+type Logs = BTreeMap<String, LogFile>;
 
 /// The logs of a configuration by their absolute paths.
-pub(super) fn logs(head: &Head, parsed: &Parsed) -> Logs {
+pub(super) fn logs(head: &ConfigHead, parsed: &ParsedConfig) -> Logs {
     let mut found = match parsed {
-        Parsed::Nginx(nginx) => of_nginx(head, nginx),
-        Parsed::PhpFpm(fpm) => of_php_fpm(head, fpm),
+        ParsedConfig::Nginx(nginx) => of_nginx(head, nginx),
+        ParsedConfig::PhpFpm(fpm) => of_php_fpm(head, fpm),
     };
     while found.len() > LOGS_MAX {
         found.pop_last();
@@ -62,16 +62,16 @@ pub(super) fn logs(head: &Head, parsed: &Parsed) -> Logs {
     found
 }
 
-fn of_nginx(head: &Head, nginx: &Nginx) -> Logs {
+fn of_nginx(head: &ConfigHead, nginx: &Nginx) -> Logs {
     let mut found = Logs::new();
     let mut add_errors = |settings: &chokepoint_config::nginx::Settings| {
         let logs = settings.error_logs();
         if logs.is_empty() && !head.error_log.is_empty() {
-            found.insert(absolute(&head.prefix, &head.error_log), Log::new(Lines::Errors));
+            found.insert(absolute(&head.prefix, &head.error_log), LogFile::new(LineKind::Errors));
         }
         for log in logs {
             if let Destination::File(path) = log.destination {
-                let known = found.entry(absolute(&head.prefix, &path)).or_insert_with(|| Log::new(Lines::Errors));
+                let known = found.entry(absolute(&head.prefix, &path)).or_insert_with(|| LogFile::new(LineKind::Errors));
                 known.named_in.insert(log.place.file.to_string());
             }
         }
@@ -109,29 +109,29 @@ fn add_access(found: &mut Logs, path: String, format: &LogFormat, file: Option<S
         Escape::None => "none",
     };
     let format = (format.format.clone(), escape.to_owned());
-    let log = found.entry(path).or_insert_with(|| Log::new(Lines::Access(Vec::new())));
+    let log = found.entry(path).or_insert_with(|| LogFile::new(LineKind::Access(Vec::new())));
     log.named_in.extend(file);
     match &mut log.lines {
-        Lines::Access(formats) if formats.len() < FORMATS_MAX && !formats.contains(&format) => formats.push(format),
+        LineKind::Access(formats) if formats.len() < FORMATS_MAX && !formats.contains(&format) => formats.push(format),
         _ => {}
     }
 }
 
-fn of_php_fpm(head: &Head, fpm: &Fpm) -> Logs {
+fn of_php_fpm(head: &ConfigHead, fpm: &Fpm) -> Logs {
     let mut found = Logs::new();
-    let mut add = |path: String, lines: Lines, origin: &Origin| {
-        let log = found.entry(path).or_insert_with(|| Log::new(lines));
+    let mut add = |path: String, lines: LineKind, origin: &Origin| {
+        let log = found.entry(path).or_insert_with(|| LogFile::new(lines));
         log.named_in.extend(origin.place().map(|place| place.file.to_string()));
     };
     // The built-in path depends on the distribution and is not guessed.
     if let Some(log) = fpm.global.error_log().filter(|log| log.value != "syslog" && !log.value.is_empty()) {
         // For php-fpm a relative error_log is below PREFIX/var.
-        add(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), Lines::FpmErrors, &log.origin);
+        add(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), LineKind::FpmErrors, &log.origin);
     }
     for pool in &fpm.pools {
         if let (Some(log), Some(format)) = (pool.access_log(), pool.text("access.format")) {
             let status_path = pool.text("pm.status_path").map(|path| path.value);
-            let lines = Lines::FpmAccess { format: format.value, status_path };
+            let lines = LineKind::FpmAccess { format: format.value, status_path };
             add(absolute(&head.prefix, &log.value), lines, &log.origin);
         }
     }

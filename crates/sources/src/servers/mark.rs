@@ -9,7 +9,7 @@ use chokepoint_foreign::{Files, open_link_if};
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::logs::Lines;
+use super::logs::LineKind;
 use crate::root::Root;
 
 /// Most descriptors of a master to search for a renamed log.
@@ -23,7 +23,7 @@ const TAIL_BYTES: u64 = 512;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark {
     pub(super) path: String,
-    pub(super) lines: Lines,
+    pub(super) lines: LineKind,
     /// The access to it.
     pub(super) access: Access,
     /// Nothing if it did not exist.
@@ -75,7 +75,7 @@ pub(super) struct Pieces {
 }
 
 impl Mark {
-    pub(super) fn of(files: &Files, path: String, lines: Lines, access: Access) -> Self {
+    pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access) -> Self {
         let file = access.open(files, &path).and_then(|mut file| FileState::of(&mut file)).ok();
         Self { path, lines, access, file }
     }

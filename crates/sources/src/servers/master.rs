@@ -8,6 +8,8 @@ use chokepoint_recording::Outcome;
 
 use super::access::{Access, NEEDS, files};
 use crate::root::Root;
+use crate::text::error::TextLine;
+use crate::text::process::stat::{self, Stat};
 
 /// Most bytes of a command line to read.
 const CMDLINE_BYTES_MAX: usize = 16 << 10;
@@ -18,7 +20,7 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// A kind of server with known configuration and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MasterKind {
     Nginx,
     PhpFpm,
 }
@@ -26,7 +28,7 @@ pub(super) enum Kind {
 /// A master and where its configuration begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Master {
-    pub(super) kind: Kind,
+    pub(super) kind: MasterKind,
     /// The main file.
     pub(super) main: String,
     /// The base of relative paths: of logs for nginx, of includes for php-fpm.
@@ -49,7 +51,8 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
         _ => String::new(),
     };
     let Some(kind) = kind(&comm, &exe) else { return Ok(None) };
-    let began = Origin::of(root, pid).start;
+    let start = || stat_of(root, pid).map(|stat| stat.start_ticks);
+    let began = start();
     let words = words(root, pid);
     if !is_master(root, pid, &comm, &words) {
         return Ok(None);
@@ -60,24 +63,24 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
         _ => "/".to_owned(),
     };
     let mut master = match kind {
-        Kind::Nginx => nginx(&words, &exe, &built_in(root, pid), &|path| files.exists(path)),
-        Kind::PhpFpm => php_fpm(&words, &exe, &|path| files.exists(path)),
+        MasterKind::Nginx => nginx(&words, &exe, &built_in(root, pid), &|path| files.exists(path)),
+        MasterKind::PhpFpm => php_fpm(&words, &exe, &|path| files.exists(path)),
     };
     // A relative prefix is relative to the directory in which the server was started. Neither server changes its directory.
     master.prefix = absolute(&cwd, &master.prefix);
     master.main = absolute(&master.prefix, &master.main);
     master.access = access;
     // If another process got the pid meanwhile, the command line of one must not be combined with the rights of the other.
-    Ok((Origin::of(root, pid).start == began).then_some(master))
+    Ok((start() == began).then_some(master))
 }
 
-fn kind(comm: &str, exe: &str) -> Option<Kind> {
+fn kind(comm: &str, exe: &str) -> Option<MasterKind> {
     let name = exe.rsplit('/').next().unwrap_or_default();
     let kinds = [comm, name].map(ServerKind::of_program);
     match kinds {
-        _ if kinds.contains(&Some(ServerKind::Nginx)) => Some(Kind::Nginx),
+        _ if kinds.contains(&Some(ServerKind::Nginx)) => Some(MasterKind::Nginx),
         [None, None] => None,
-        _ => Some(Kind::PhpFpm),
+        _ => Some(MasterKind::PhpFpm),
     }
 }
 
@@ -87,36 +90,23 @@ fn is_master(root: &Root, pid: u32, comm: &str, words: &[String]) -> bool {
     let title: Vec<&str> = words.iter().take(3).map(String::as_str).collect();
     match title[..] {
         ["nginx:" | "php-fpm:" | "angie:" | "freenginx:", "master", "process"] => {
-            let own = Origin::of(root, pid);
-            let is_copy = |parent: u64| {
-                let parent_pid = u32::try_from(parent).unwrap_or(0);
-                self::words(root, parent_pid) == words && Origin::of(root, parent_pid).stack == own.stack
+            let is_copy = |own: Stat| {
+                let parent_stack = || stat_of(root, own.parent).and_then(|parent| parent.start_stack);
+                self::words(root, own.parent) == words && parent_stack() == own.start_stack
             };
-            return !own.parent.is_some_and(is_copy);
+            return !stat_of(root, pid).is_some_and(is_copy);
         }
         ["nginx:" | "php-fpm:" | "angie:" | "freenginx:", ..] => return false,
         _ => {}
     }
-    let parent = Origin::of(root, pid).parent;
+    let parent = stat_of(root, pid).map(|stat| stat.parent);
     parent.and_then(|parent| text(root, &format!("proc/{parent}/comm"))).is_none_or(|parent| parent != comm)
 }
 
-/// Where a process comes from (proc_pid_stat(5)).
-struct Origin {
-    parent: Option<u64>,
-    /// Where its stack begins: at another place in each program that was executed, at the same in all that are forked of it. Zero for who may not trace it.
-    stack: Option<u64>,
-    /// When it began, ticks since boot.
-    start: Option<u64>,
-}
-
-impl Origin {
-    fn of(root: &Root, pid: u32) -> Self {
-        let stat = text(root, &format!("proc/{pid}/stat")).unwrap_or_default();
-        let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        // The state is the third field.
-        let field = |number: usize| behind_name.split_ascii_whitespace().nth(number - 3)?.parse().ok();
-        Self { parent: field(4), stack: field(28), start: field(22) }
+fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
+    match root.read(&format!("proc/{pid}/stat"), stat::BYTES_MAX, None) {
+        Outcome::Ok(bytes) => stat::parse(TextLine::new("server_config", 1), &bytes).ok(),
+        _ => None,
     }
 }
 
@@ -172,7 +162,7 @@ fn nginx(words: &[String], exe: &str, built_in: &[String], exists: &dyn Fn(&str)
         if exists(&own) { own } else { candidates.into_iter().find(|path| exists(path)).unwrap_or(candidates[0]).to_owned() }
     };
     Master {
-        kind: Kind::Nginx,
+        kind: MasterKind::Nginx,
         main: option(words, "-c", None).or_else(|| configured("--conf-path")).unwrap_or_else(default),
         version: built_in.iter().find(|text| text.starts_with("nginx version: ")).cloned().unwrap_or_default(),
         access_log: configured("--http-log-path").unwrap_or_else(|| "logs/access.log".to_owned()),
@@ -198,7 +188,7 @@ fn php_fpm(words: &[String], exe: &str, exists: &dyn Fn(&str) -> bool) -> Master
     };
     let main = titled.or_else(|| option(words, "-y", Some("--fpm-config"))).unwrap_or_else(default);
     let (access_log, error_log) = (String::new(), String::new());
-    Master { kind: Kind::PhpFpm, main, prefix, version, access_log, error_log, access: Access::default() }
+    Master { kind: MasterKind::PhpFpm, main, prefix, version, access_log, error_log, access: Access::default() }
 }
 
 /// The directory under which a program was installed: "/usr/local" of "/usr/local/sbin/php-fpm".
@@ -263,8 +253,8 @@ mod tests {
             "/bin/nginx\0-p\0/srv/n/\0-c\0conf/a.conf\0",
             "nginx -p/srv/n/ -c conf/a.conf",
         ] {
-            let told = nginx(&split(cmdline), "/usr/sbin/nginx", &built, &none);
-            assert_eq!((told.main.as_str(), told.prefix.as_str()), ("conf/a.conf", "/srv/n/"), "{cmdline}");
+            let found = nginx(&split(cmdline), "/usr/sbin/nginx", &built, &none);
+            assert_eq!((found.main.as_str(), found.prefix.as_str()), ("conf/a.conf", "/srv/n/"), "{cmdline}");
         }
         let bare = nginx(&[], "/opt/nginx/sbin/nginx", &[], &|path| path == "/opt/nginx/conf/nginx.conf");
         assert_eq!((bare.main.as_str(), bare.prefix.as_str()), ("/opt/nginx/conf/nginx.conf", "/opt/nginx"));
@@ -290,8 +280,8 @@ mod tests {
             ("php-fpm\0-y\0/a\0--prefix\0/b\0", "/usr/sbin/php-fpm", "/a", "/b"),
             ("php-fpm8.4\0-F\0", "/usr/sbin/php-fpm8.4", "/etc/php/8.4/fpm/php-fpm.conf", "/usr"),
         ] {
-            let told = php_fpm(&split(cmdline), exe, &none);
-            assert_eq!((told.main.as_str(), told.prefix.as_str()), (main, prefix), "{cmdline}");
+            let found = php_fpm(&split(cmdline), exe, &none);
+            assert_eq!((found.main.as_str(), found.prefix.as_str()), (main, prefix), "{cmdline}");
         }
     }
 

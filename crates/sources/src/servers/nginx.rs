@@ -9,8 +9,8 @@ use chokepoint_config::nginx::{ListenSocket, Main, Nginx, WorkerProcesses};
 use chokepoint_model::observation::{NginxConfig, NginxListen, NginxPass, Origin, Request, Setting};
 
 use super::origin::setting;
-use super::room::{Room, entry_bytes};
-use levels::{Level, levels};
+use super::room::{ConfigRoom, entry_bytes};
+use levels::{ConfigLevel, levels};
 use limits::limits;
 use passes::{addresses, clamped, pass_to};
 use selected::{asks, debug_logs, own, rewrite_log, tls_sessions};
@@ -24,7 +24,7 @@ pub(super) fn config(
     files: Vec<(String, i64)>,
     cores: u32,
     request: &Request,
-    room: &mut Room,
+    room: &mut ConfigRoom,
 ) -> Result<NginxConfig, String> {
     let levels = levels(nginx);
     let sockets = nginx.http.iter().flat_map(|http| &http.sockets);
@@ -79,7 +79,7 @@ fn option_at(socket: &ListenSocket) -> Origin {
     place.map_or_else(Origin::default, |place| Origin { file: place.file.to_string(), line: place.line })
 }
 
-fn passes(nginx: &Nginx, levels: &[Level<'_>], room: &mut Room) -> Result<Vec<NginxPass>, String> {
+fn passes(nginx: &Nginx, levels: &[ConfigLevel<'_>], room: &mut ConfigRoom) -> Result<Vec<NginxPass>, String> {
     let mut found = Vec::new();
     for (level, pass) in levels.iter().filter_map(|level| Some((level, level.pass?))) {
         found.extend(pass_to(nginx, level.http, level.settings, pass, room)?);

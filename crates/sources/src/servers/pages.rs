@@ -7,7 +7,7 @@ use chokepoint_config::php_fpm;
 use chokepoint_model::observation::ListenerAddress;
 use serde::{Deserialize, Serialize};
 
-use super::config::Parsed;
+use super::config::ParsedConfig;
 
 /// Marks our own requests in query and user agent. Lines of logs with this mark are not counted.
 pub(super) const MARK: &str = "chokepoint-status";
@@ -69,19 +69,19 @@ impl StatusPage {
 }
 
 /// The pages of a configuration: at most one of nginx, whose workers count together, and one for each pool of php-fpm.
-pub(super) fn pages(parsed: &Parsed) -> Vec<StatusPage> {
+pub(super) fn pages(parsed: &ParsedConfig) -> Vec<StatusPage> {
     match parsed {
-        Parsed::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
-        Parsed::PhpFpm(fpm) => fpm.pools.iter().filter_map(of_pool).take(POOLS_MAX).collect(),
+        ParsedConfig::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
+        ParsedConfig::PhpFpm(fpm) => fpm.pools.iter().filter_map(of_pool).take(POOLS_MAX).collect(),
     }
 }
 
 /// A location with `stub_status`, with its server.
-type Found<'a> = (&'a Server, &'a Location);
+type StatusLocation<'a> = (&'a Server, &'a Location);
 
 fn of_nginx(nginx: &Nginx) -> Option<StatusPage> {
     let http = nginx.http.as_ref()?;
-    let mut found: Vec<Found<'_>> = Vec::new();
+    let mut found: Vec<StatusLocation<'_>> = Vec::new();
     for server in &http.servers {
         add(server, &server.locations, &mut found);
     }
@@ -95,7 +95,7 @@ fn of_nginx(nginx: &Nginx) -> Option<StatusPage> {
     why.map(|why| StatusPage::Barred { item: ITEM_NGINX.to_owned(), why })
 }
 
-fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<Found<'a>>) {
+fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<StatusLocation<'a>>) {
     for location in locations {
         if location.stub_status().is_some() {
             found.push((server, location));
@@ -192,13 +192,13 @@ mod tests {
     fn nginx(http: &str) -> Vec<StatusPage> {
         let text = format!("events {{}}\nhttp {{\n{http}\n}}\n");
         let tree = Tree::load("/n.conf", None, &mut |_: &str| vec![("/n.conf".to_owned(), Ok(text.clone()))]).unwrap();
-        pages(&Parsed::Nginx(Box::new(Nginx::of(&tree, Version::FALLBACK))))
+        pages(&ParsedConfig::Nginx(Box::new(Nginx::of(&tree, Version::FALLBACK))))
     }
 
     fn fpm(text: &str) -> Vec<StatusPage> {
         let text = format!("[www]\n{text}\n");
         let tree = php_fpm::Tree::load("/f.conf", None, &mut |_: &str| vec![("/f.conf".to_owned(), Ok(text.clone()))]).unwrap();
-        pages(&Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, php_fpm::Version::FALLBACK))))
+        pages(&ParsedConfig::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, php_fpm::Version::FALLBACK))))
     }
 
     fn asked(http: &str) -> String {
@@ -259,8 +259,8 @@ mod tests {
         assert_eq!(pool("pm.status_listen = 127.0.0.1:9001"), page("127.0.0.1:9001", false));
         assert_eq!(pool("pm.status_listen = [::1]:9001\npm = ondemand"), page("[::1]:9001", false));
         assert_eq!(fpm("listen = 9000\npm = static\npm.max_children = 2"), []);
-        let told = |pages: Vec<StatusPage>, part: &str| matches!(&pages[..], [StatusPage::Barred { why, .. }] if why.contains(part));
-        assert!(told(pool("pm = ondemand"), "would start workers"));
-        assert!(told(pool("listen = db.example:9000"), "not looked up"));
+        let is_barred = |pages: Vec<StatusPage>, part: &str| matches!(&pages[..], [StatusPage::Barred { why, .. }] if why.contains(part));
+        assert!(is_barred(pool("pm = ondemand"), "would start workers"));
+        assert!(is_barred(pool("listen = db.example:9000"), "not looked up"));
     }
 }

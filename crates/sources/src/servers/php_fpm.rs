@@ -6,10 +6,10 @@ use chokepoint_config::php_fpm::{Fpm, Listen, Manager, Pool};
 use chokepoint_model::observation::{ListenerAddress, Origin, PhpFpmConfig, PhpFpmPool, Setting};
 
 use super::origin::setting;
-use super::room::{Room, pool_bytes};
+use super::room::{ConfigRoom, pool_bytes};
 
 /// The configuration. Pools without an address or a manager are left out: php-fpm would not start them.
-pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>, room: &mut Room) -> Result<PhpFpmConfig, String> {
+pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>, room: &mut ConfigRoom) -> Result<PhpFpmConfig, String> {
     let mut pools = Vec::new();
     for pool in fpm.pools.iter().filter_map(pool) {
         room.take(pool_bytes(&pool.name, &pool.pm.origin))?;

@@ -13,11 +13,11 @@ const ENTRY_BYTES: usize = 384;
 
 /// The bytes that are left.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ConfigRoom {
     left: usize,
 }
 
-impl Room {
+impl ConfigRoom {
     /// What the configurations of an observation leave.
     pub(super) fn of(observation: &Observation) -> Result<Self, String> {
         let all = || observation.servers.values().flat_map(|server| server.config.values());

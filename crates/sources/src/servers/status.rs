@@ -3,7 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use chokepoint_model::observation::{Listener, ListenerAddress, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
+use chokepoint_model::observation::{ListenerAddress, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
+use chokepoint_model::path::is_configured_at;
 use chokepoint_recording::{Entry, Outcome};
 use serde::{Deserialize, Serialize};
 
@@ -133,20 +134,8 @@ fn queued(context: &ReadContext<'_>, at: &ListenerAddress) -> Option<u32> {
     let dump = (LISTENERS.read)(context).into_iter().find(|(item, _)| item.is_empty())?;
     let Outcome::Ok(bytes) = dump.1 else { return None };
     let listeners = parse_listeners(&bytes).ok()?;
-    let waiting = listeners.iter().filter(|listener| is_at(listener, at)).map(|listener| listener.accept_queue);
+    let waiting = listeners.iter().filter(|listener| is_configured_at(at, &listener.address)).map(|listener| listener.accept_queue);
     waiting.reduce(u32::saturating_add)
-}
-
-fn is_at(listener: &Listener, at: &ListenerAddress) -> bool {
-    // /var/run is /run (Filesystem Hierarchy Standard 3.0), and the kernel shows the path as the server gave it.
-    let plain = |path: &str| path.strip_prefix("/var").filter(|path| path.starts_with("/run/")).unwrap_or(path).to_owned();
-    match (&listener.address, at) {
-        (ListenerAddress::Unix(bound), ListenerAddress::Unix(path)) => plain(bound) == plain(path),
-        (ListenerAddress::Tcp(bound, bound_port), ListenerAddress::Tcp(ip, port)) => {
-            bound_port == port && (bound.to_canonical() == ip.to_canonical() || (bound.is_unspecified() && ip.is_unspecified()))
-        }
-        _ => false,
-    }
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
@@ -329,26 +318,6 @@ mod tests {
         let server = &observation.servers[&7];
         assert_eq!(server.pool_status("www").unwrap().0.points().len(), 1);
         assert!(server.nginx_status().unwrap().last().is_none() && server.pool_status("other").is_none());
-    }
-
-    #[test]
-    fn a_listener_is_identified_by_its_address() {
-        let at = |text: &str| match text.strip_prefix("unix:") {
-            Some(path) => ListenerAddress::Unix(path.to_owned()),
-            None => text.parse::<std::net::SocketAddr>().map(|to| ListenerAddress::Tcp(to.ip(), to.port())).unwrap(),
-        };
-        for (bound, asked, is) in [
-            ("127.0.0.1:9000", "127.0.0.1:9000", true),
-            ("0.0.0.0:9000", "[::]:9000", true),
-            ("[::ffff:10.0.0.1]:9000", "10.0.0.1:9000", true),
-            ("127.0.0.2:9000", "127.0.0.1:9000", false),
-            ("unix:/run/php/a.sock", "unix:/var/run/php/a.sock", true),
-            ("unix:/run/php/a.sock", "unix:/var/lib/a.sock", false),
-            ("unix:/run/php/a.sock", "127.0.0.1:9000", false),
-        ] {
-            let listener = Listener { address: at(bound), v6_only: false, inode: 1, accept_queue: 0, accept_queue_limit: 1, drops: None };
-            assert_eq!(is_at(&listener, &at(asked)), is, "{bound} {asked}");
-        }
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Both sources against trees with a master, its configuration and its logs: what is told, what is missing, and what is damaged.
+//! Both sources on trees with a master, its configuration and its logs: complete, missing and damaged.
 
 mod live;
 mod rights;
@@ -44,7 +44,7 @@ impl Host {
         host
     }
 
-    /// The master is this user's.
+    /// Sets the user of the master.
     fn run_by(&self, uid: u32) {
         let status = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nGid:\t{uid}\t{uid}\t{uid}\t{uid}\nGroups:\t\nCapEff:\t0\n");
         std::fs::write(self.tree.path().join("proc/42/status"), status).unwrap();
@@ -74,8 +74,7 @@ impl Host {
     fn read(&self, source: &Source, phase: Phase) -> Vec<Entry> {
         let root = Root::new(self.tree.path());
         let scope = Scope::Process(42);
-        let context =
-            ReadContext { root: &root, scope, phase, notes: &self.notes, netns: None, late_us: 0, under_way: None, netlink: None };
+        let context = ReadContext::new(&root, scope, phase, &self.notes);
         let entry = |(item, outcome)| Entry { at_us: 5, source: source.name.to_owned(), scope, item, outcome };
         (source.read)(&context).into_iter().map(entry).collect()
     }
@@ -103,7 +102,7 @@ fn why(observation: &Observation) -> String {
 }
 
 #[test]
-fn an_nginx_is_read_with_its_includes() {
+fn nginx_is_read_with_its_includes() {
     let observation = Host::nginx().config();
     let nginx = observation.servers[&42].nginx().unwrap();
     assert_eq!((nginx.worker_processes.value, nginx.worker_processes.origin.line), (3, 1));
@@ -122,7 +121,7 @@ fn an_nginx_is_read_with_its_includes() {
 }
 
 #[test]
-fn a_php_fpm_is_read_with_its_pools() {
+fn php_fpm_is_read_with_its_pools() {
     let host = Host::new("php-fpm8.2", "php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)\0");
     host.write("/etc/php/8.2/fpm/php-fpm.conf", "[global]\nprocess_control_timeout = 10s\ninclude=/etc/php/8.2/fpm/pool.d/*.conf\n");
     let pool = "[www]\nlisten = 127.0.0.1:9000\nlisten.backlog = 511\npm = dynamic\npm.max_children = 5\npm.start_servers = 2\n\
@@ -145,14 +144,14 @@ fn other_processes_have_no_configuration() {
     {
         let host = Host::new(comm, cmdline);
         let read = host.read(&SERVER_CONFIG, Phase::First);
-        // Without a command line it may be a master; its main file is not there.
+        // Without a command line it may be a master, but its main file is missing.
         assert_eq!(read.is_empty(), !cmdline.is_empty(), "{comm} {cmdline}");
         assert!(host.read(&SERVER_LOG, Phase::Last).is_empty());
     }
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_name_their_place() {
     let host = Host::nginx();
     host.write("/etc/nginx/conf.d/site.conf", "server {\n  listen 80;\n");
     assert!(why(&host.config()).contains("/etc/nginx/conf.d/site.conf:"), "{}", why(&host.config()));
@@ -173,7 +172,7 @@ fn log_lines(host: &Host) {
 }
 
 #[test]
-fn only_what_came_meanwhile_is_counted() {
+fn only_new_lines_are_counted() {
     let host = Host::nginx();
     host.write("/var/log/nginx/a.log", "500 9.000 9.000\n");
     let observation = host.follow(|| log_lines(&host));
@@ -187,7 +186,7 @@ fn only_what_came_meanwhile_is_counted() {
 }
 
 #[test]
-fn a_connection_that_breaks_off_before_its_answer_is_a_kind_of_its_own() {
+fn a_connection_closed_before_its_response_is_a_separate_kind() {
     let host = Host::nginx();
     let line =
         |text: &str| format!("2026/11/20 07:17:47 [error] 1#1: *5 {text}, client: 10.0.0.1, server: , request: \"GET / HTTP/1.1\"\n");
@@ -214,7 +213,7 @@ fn access_log(observation: &Observation) -> (bool, BTreeMap<u16, u64>) {
     (log.extent.rotated, log.status.clone())
 }
 
-/// A log with an old line, one more before it is renamed to `to`, and one in the new file.
+/// Follows a log with an old line and a new line, which is then renamed to `to`.
 fn renamed(to: &str, also: impl FnOnce(&Host)) -> (bool, BTreeMap<u16, u64>) {
     let host = Host::nginx();
     host.write(ACCESS, "200 0.001 -\n");
@@ -228,7 +227,7 @@ fn renamed(to: &str, also: impl FnOnce(&Host)) -> (bool, BTreeMap<u16, u64>) {
 }
 
 #[test]
-fn a_log_that_was_renamed_is_counted_to_its_end_and_no_line_twice() {
+fn a_renamed_log_is_counted_to_its_end_without_repeats() {
     let anew = |host: &Host| host.write(ACCESS, "404 0.001 -\n");
     let both = BTreeMap::from([(200, 1), (404, 1)]);
     let open = |host: &Host| {
@@ -242,23 +241,23 @@ fn a_log_that_was_renamed_is_counted_to_its_end_and_no_line_twice() {
 }
 
 #[test]
-fn a_log_that_was_cut_is_told_also_where_it_grew_past_its_old_size() {
+fn a_truncated_log_is_reported_even_if_it_grew_past_its_old_size() {
     let line = |n: u32, status: u32| format!("{status} 0.{n:03} -\n");
     let lines = |status, count| -> String { (0..count).map(|n| line(n, status)).collect() };
-    let told = |before: u32, after: &str| {
+    let counts = |before: u32, after: &str| {
         let host = Host::nginx();
         host.write(ACCESS, &lines(200, before));
         access_log(&host.follow(|| host.write(ACCESS, after)))
     };
-    assert_eq!(told(9, &lines(404, 1)), (true, [(404, 1)].into()));
-    assert_eq!(told(9, &lines(404, 9)), (true, [(404, 9)].into()), "to the same size");
-    assert_eq!(told(200, &lines(404, 300)), (true, [(404, 300)].into()), "and further");
-    assert_eq!(told(0, &lines(404, 3)), (false, [(404, 3)].into()), "it was empty");
-    assert_eq!(told(9, &(lines(200, 9) + &lines(404, 2))), (false, [(404, 2)].into()), "it goes on");
+    assert_eq!(counts(9, &lines(404, 1)), (true, [(404, 1)].into()));
+    assert_eq!(counts(9, &lines(404, 9)), (true, [(404, 9)].into()), "to the same size");
+    assert_eq!(counts(200, &lines(404, 300)), (true, [(404, 300)].into()), "and further");
+    assert_eq!(counts(0, &lines(404, 3)), (false, [(404, 3)].into()), "it was empty");
+    assert_eq!(counts(9, &(lines(200, 9) + &lines(404, 2))), (false, [(404, 2)].into()), "it goes on");
 }
 
 #[test]
-fn of_a_log_that_grows_too_much_the_end_is_read() {
+fn only_the_end_of_a_very_long_log_is_read() {
     let host = Host::nginx();
     host.write("/var/log/nginx/a.log", "");
     let observation = host.follow(|| {
@@ -274,7 +273,7 @@ fn of_a_log_that_grows_too_much_the_end_is_read() {
 }
 
 #[test]
-fn logs_without_status_and_those_that_are_no_files() {
+fn logs_without_status_and_logs_that_are_no_files_are_handled() {
     let host = Host::nginx();
     host.write(
         "/etc/nginx/conf.d/site.conf",
@@ -289,16 +288,8 @@ fn logs_without_status_and_those_that_are_no_files() {
 #[test]
 fn the_tree_of_the_captured_host_has_no_master() {
     let root = Root::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/text/tree-6.18"));
-    let context = ReadContext {
-        root: &root,
-        scope: Scope::Process(4242),
-        phase: Phase::First,
-        notes: &Notes::default(),
-        netns: None,
-        late_us: 0,
-        under_way: None,
-        netlink: None,
-    };
+    let notes = Notes::default();
+    let context = ReadContext::new(&root, Scope::Process(4242), Phase::First, &notes);
     assert_eq!((SERVER_CONFIG.read)(&context), []);
 }
 

@@ -24,7 +24,7 @@ const WHOLE_SHARE: u32 = 1_500;
 
 /// A port of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Port {
+pub(super) enum CrowdedPort {
     /// Of the end in this namespace: a listener's port.
     Local(u16),
     /// Of the other end: the port of a listener that is called from here.
@@ -33,8 +33,8 @@ pub(super) enum Port {
 
 /// The crowded ports of a namespace and their connections.
 #[derive(Debug, Default)]
-pub(crate) struct Crowd {
-    ports: Vec<Port>,
+pub(crate) struct CrowdedPorts {
+    ports: Vec<CrowdedPort>,
     /// The connections' messages, at most one dump.
     messages: Vec<u8>,
     /// Until then they are repeated.
@@ -43,9 +43,9 @@ pub(crate) struct Crowd {
     is_refused: bool,
 }
 
-impl Crowd {
+impl CrowdedPorts {
     /// The ports to exclude while their connections are repeated.
-    pub(super) fn standing(&self, now: Instant) -> Option<&[Port]> {
+    pub(super) fn standing(&self, now: Instant) -> Option<&[CrowdedPort]> {
         (!self.is_refused && self.until.is_some_and(|until| now < until)).then_some(&self.ports)
     }
 
@@ -82,23 +82,23 @@ impl Crowd {
 }
 
 /// The two ports of a TCP connection; nothing for other messages and for handshakes, which are read every time.
-fn ends(message: &Message<'_>) -> Option<[Port; 2]> {
+fn ends(message: &Message<'_>) -> Option<[CrowdedPort; 2]> {
     // `struct inet_diag_msg`: family, state, timer, retransmits, then the ports in network order.
     let [family, state, _, _, a, b, c, d] = *message.body.first_chunk()?;
     let is_handshake = state == TcpState::SynRecv as u8 || state == TcpState::NewSynRecv as u8;
     let is_tcp = matches!(family, AF_INET | AF_INET6);
-    (is_tcp && !is_handshake).then_some([Port::Local(u16::from_be_bytes([a, b])), Port::Remote(u16::from_be_bytes([c, d]))])
+    (is_tcp && !is_handshake).then_some([CrowdedPort::Local(u16::from_be_bytes([a, b])), CrowdedPort::Remote(u16::from_be_bytes([c, d]))])
 }
 
 /// The crowded ports, the fullest first.
-fn crowded(bytes: &[u8]) -> Vec<Port> {
-    let mut counts: HashMap<Port, usize> = HashMap::new();
+fn crowded(bytes: &[u8]) -> Vec<CrowdedPort> {
+    let mut counts: HashMap<CrowdedPort, usize> = HashMap::new();
     for message in messages(bytes).map_while(Result::ok).step_by(STRIDE) {
         for port in ends(&message).into_iter().flatten() {
             *counts.entry(port).or_default() += 1;
         }
     }
-    let mut ports: Vec<(Port, usize)> = counts.into_iter().filter(|(_, count)| count * STRIDE >= CONNECTIONS_MIN).collect();
+    let mut ports: Vec<(CrowdedPort, usize)> = counts.into_iter().filter(|(_, count)| count * STRIDE >= CONNECTIONS_MIN).collect();
     ports.sort_by_key(|(port, count)| (std::cmp::Reverse(*count), *port));
     ports.into_iter().take(PORTS_MAX).map(|(port, _)| port).collect()
 }
@@ -133,8 +133,8 @@ mod tests {
         only_item(Outcome::Ok(bytes))
     }
 
-    fn learned(items: &[(String, Outcome)]) -> (Crowd, Instant) {
-        let (mut crowd, now) = (Crowd::default(), Instant::now());
+    fn learned(items: &[(String, Outcome)]) -> (CrowdedPorts, Instant) {
+        let (mut crowd, now) = (CrowdedPorts::default(), Instant::now());
         crowd.learn(items, Duration::from_millis(5), now);
         (crowd, now)
     }
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn a_crowd_is_repeated_for_a_time_in_proportion_to_its_cost() {
         let (crowd, now) = learned(&items(dump(3000)));
-        assert_eq!(crowd.standing(now), Some(&[Port::Local(80)][..]));
-        assert_eq!(crowd.standing(now + Duration::from_millis(7_499)), Some(&[Port::Local(80)][..]));
+        assert_eq!(crowd.standing(now), Some(&[CrowdedPort::Local(80)][..]));
+        assert_eq!(crowd.standing(now + Duration::from_millis(7_499)), Some(&[CrowdedPort::Local(80)][..]));
         assert_eq!(crowd.standing(now + Duration::from_millis(7_500)), None, "5 ms may be spent every 7.5 s");
         let given = crowd.beside(items(b"others".to_vec())).unwrap();
         assert_eq!(given[0], (String::new(), Outcome::Ok(b"others".to_vec())));
@@ -155,7 +155,7 @@ mod tests {
     fn many_outgoing_connections_are_a_crowd_too() {
         let calls: Vec<u8> = (0..2000).flat_map(|n| message(AF_INET, TcpState::Established, 10_000 + n, 5432)).collect();
         let (crowd, now) = learned(&items(calls));
-        assert_eq!(crowd.standing(now), Some(&[Port::Remote(5432)][..]));
+        assert_eq!(crowd.standing(now), Some(&[CrowdedPort::Remote(5432)][..]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chokepoint_recording::Outcome;
 
-use super::protocol::{Part, Parts};
+use super::protocol::{DumpRequest, DumpRequests};
 use crate::netlink::{DUMP_BYTES_MAX, DumpError, Netlink};
 use crate::table::{Items, ReadContext, only_item};
 
@@ -13,13 +13,13 @@ pub(super) const LEFT_OUT: &str = "left-out";
 
 /// The messages of a dump within its bound.
 #[derive(Default)]
-struct Gathered {
+struct DumpedSockets {
     bytes: Vec<u8>,
     kept: usize,
     left_out: BTreeMap<u8, u64>,
 }
 
-impl Gathered {
+impl DumpedSockets {
     fn add(&mut self, message: &[u8], sockets_max: usize) -> Result<(), DumpError> {
         if self.kept < sockets_max && self.bytes.len() + message.len() <= DUMP_BYTES_MAX {
             self.kept += 1;
@@ -34,7 +34,7 @@ impl Gathered {
 
     /// Adds one dump, or nothing of it if it fails. sock_diag never says that its list changed during the dump: a socket that moved may be missing or appear
     /// twice. Counts tolerate that.
-    fn read(&mut self, netlink: &Netlink, part: &Part, sockets_max: usize) -> Result<(), DumpError> {
+    fn read(&mut self, netlink: &Netlink, part: &DumpRequest, sockets_max: usize) -> Result<(), DumpError> {
         let before = (self.bytes.len(), self.kept, self.left_out.clone());
         let result = netlink.dump_into(part.kind, &part.body, &mut |message| self.add(message, sockets_max));
         if result.is_err() {
@@ -46,23 +46,23 @@ impl Gathered {
 }
 
 /// Reads the dumps into one item. A dump that fails becomes an item of its own, so that the others still count.
-pub(super) fn read(context: &ReadContext<'_>, dumps: &[Parts], sockets_max: usize) -> Items {
+pub(super) fn read(context: &ReadContext<'_>, dumps: &[DumpRequests], sockets_max: usize) -> Items {
     let sockets = match context.sockets() {
         Ok(sockets) => sockets,
         Err(lack) => return only_item(lack),
     };
-    let mut gathered = Gathered::default();
+    let mut gathered = DumpedSockets::default();
     let (mut failures, mut any) = (Vec::new(), false);
     for parts in dumps {
-        let mut fail = |part: &Part, error: &DumpError| {
+        let mut fail = |part: &DumpRequest, error: &DumpError| {
             let missing = format!("this kernel cannot list {} sockets", part.label);
             failures.push((part.label.to_owned(), error.outcome(&missing, None)));
         };
         match gathered.read(sockets.diag(), &parts.first, sockets_max) {
             Ok(()) => any = true,
-            Err(error) if parts.otherwise.is_empty() => fail(&parts.first, &error),
+            Err(error) if parts.fallback.is_empty() => fail(&parts.first, &error),
             Err(_) => {
-                for part in &parts.otherwise {
+                for part in &parts.fallback {
                     match gathered.read(sockets.diag(), part, sockets_max) {
                         Ok(()) => any = true,
                         Err(error) => fail(part, &error),
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn sockets_beyond_the_bound_are_counted_by_state() {
         let message = |state| request(SOCK_DIAG_BY_FAMILY, 0, 0, &[AF_INET, state, 0, 0]);
-        let mut gathered = Gathered::default();
+        let mut gathered = DumpedSockets::default();
         for state in [1, 1, 6, 6, 6, 1] {
             gathered.add(&message(state), 3).unwrap();
         }

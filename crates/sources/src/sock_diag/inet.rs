@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use chokepoint_model::observation::{TcpState, Wait};
 
-use super::crowd::Port;
-use super::protocol::{AF_INET, AF_INET6, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
+use super::crowd::CrowdedPort;
+use super::protocol::{AF_INET, AF_INET6, DiagError, DumpRequest, DumpRequests, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, Message, attributes, u32_at};
 
 /// Bytes of `struct inet_diag_msg`.
@@ -48,7 +48,7 @@ const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 
 /// Requests listening sockets of both families, each with its dropped connections.
-pub(super) fn listeners() -> Parts {
+pub(super) fn listeners() -> DumpRequests {
     parts(1 << (INET_DIAG_SKMEMINFO - 1), STATES_LISTEN)
 }
 
@@ -60,27 +60,27 @@ pub(super) fn udp(family: u8) -> Vec<u8> {
 }
 
 /// Requests all other sockets of both families, without those in TIME_WAIT.
-pub(super) fn sockets() -> Parts {
+pub(super) fn sockets() -> DumpRequests {
     parts(0, STATES_CONNECTED)
 }
 
 /// Requests the same without handshakes, each with its struct tcp_info and the memory of its buffers.
-pub(super) fn sockets_with_info() -> Parts {
+pub(super) fn sockets_with_info() -> DumpRequests {
     parts(EXTENSIONS_INFO, STATES_WITH_INFO)
 }
 
 /// Requests the sockets that can hold a request, each with its struct tcp_info.
-pub(super) fn sockets_with_requests() -> Parts {
+pub(super) fn sockets_with_requests() -> DumpRequests {
     parts(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS | STATES_SHAKING)
 }
 
 /// Requests the sockets that can hold a request: either the handshakes or the others, and only those that pass the filter, if there is one.
-pub(super) fn sockets_with_requests_within(are_shaking: bool, program: Option<&[u8]>) -> Parts {
+pub(super) fn sockets_with_requests_within(are_shaking: bool, program: Option<&[u8]>) -> DumpRequests {
     let states = if are_shaking { STATES_SHAKING } else { STATES_WITH_REQUESTS };
     let mut body = request_both(1 << (INET_DIAG_INFO - 1), states);
     let Some(program) = program else { return parts(1 << (INET_DIAG_INFO - 1), states) };
     append_filter(&mut body, program);
-    Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
+    DumpRequests { first: DumpRequest { label: "TCP", kind: TCPDIAG_GETSOCK, body }, fallback: Vec::new() }
 }
 
 /// Port that splits all sockets into two halves: those with both ports below it, and the others. The middle of Linux's default range of ephemeral ports
@@ -88,10 +88,10 @@ pub(super) fn sockets_with_requests_within(are_shaking: bool, program: Option<&[
 const HALVES_AT: u16 = 46_884;
 
 /// Requests one half of [`sockets_with_info`]: the upper one or the lower one.
-pub(super) fn half_with_info(upper: bool) -> Parts {
+pub(super) fn half_with_info(upper: bool) -> DumpRequests {
     let mut body = request_both(EXTENSIONS_INFO, STATES_WITH_INFO);
     append_filter(&mut body, &half(upper));
-    Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
+    DumpRequests { first: DumpRequest { label: "TCP", kind: TCPDIAG_GETSOCK, body }, fallback: Vec::new() }
 }
 
 /// The filter of one half: two comparisons, each followed by its port, as in [`excluding`]. For the upper half a failed comparison leads to the end, and a jump
@@ -116,16 +116,16 @@ fn append_filter(body: &mut Vec<u8>, program: &[u8]) {
 }
 
 /// Requests all connected sockets except those at these ports. Handshakes at these ports are included.
-pub(super) fn sockets_beside(ports: &[Port]) -> Parts {
+pub(super) fn sockets_beside(ports: &[CrowdedPort]) -> DumpRequests {
     let mut body = request_both(0, STATES_CONNECTED);
     append_filter(&mut body, &excluding(ports));
-    Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
+    DumpRequests { first: DumpRequest { label: "TCP", kind: TCPDIAG_GETSOCK, body }, fallback: Vec::new() }
 }
 
 /// The filter that excludes connections at these ports, made of `struct inet_diag_bc_op` {code, yes, no}. `yes` and `no` are the distances to the next
 /// operation. A socket passes if it arrives exactly at the end, and fails four bytes beyond it (net/ipv4/inet_diag.c, inet_diag_bc_run). Cgroup zero
 /// identifies handshakes: they have no cgroup, unlike every socket of a process. A kernel that does not know an operation refuses the request (EINVAL).
-fn excluding(ports: &[Port]) -> Vec<u8> {
+fn excluding(ports: &[CrowdedPort]) -> Vec<u8> {
     const LOCAL_PORT_IS: u8 = 11;
     const REMOTE_PORT_IS: u8 = 12;
     const CGROUP_IS: u8 = 13;
@@ -134,8 +134,8 @@ fn excluding(ports: &[Port]) -> Vec<u8> {
     let mut program = Vec::new();
     for (done, port) in ports.iter().enumerate() {
         let (code, number) = match port {
-            Port::Local(number) => (LOCAL_PORT_IS, *number),
-            Port::Remote(number) => (REMOTE_PORT_IS, *number),
+            CrowdedPort::Local(number) => (LOCAL_PORT_IS, *number),
+            CrowdedPort::Remote(number) => (REMOTE_PORT_IS, *number),
         };
         let next = u16::try_from(RULE_BYTES).unwrap_or(u16::MAX);
         let excluded = u16::try_from((ports.len() - done) * RULE_BYTES - 8 + 4).unwrap_or(u16::MAX);
@@ -149,16 +149,16 @@ fn excluding(ports: &[Port]) -> Vec<u8> {
 }
 
 /// Requests sockets of both families in TIME_WAIT.
-pub(super) fn time_waits() -> Parts {
+pub(super) fn time_waits() -> DumpRequests {
     parts(0, STATES_TIME_WAIT)
 }
 
 /// One request for both families, and one for each family on kernels that refuse it. The former is the older interface, but it walks the host's table of
 /// connections only once, which is most of the cost with few sockets.
-fn parts(extensions: u8, states: u32) -> Parts {
-    let both = Part { label: "TCP", kind: TCPDIAG_GETSOCK, body: request_both(extensions, states) };
-    let one = |label, family| Part { label, kind: SOCK_DIAG_BY_FAMILY, body: request(family, extensions, states) };
-    Parts { first: both, otherwise: vec![one("TCP over IPv4", AF_INET), one("TCP over IPv6", AF_INET6)] }
+fn parts(extensions: u8, states: u32) -> DumpRequests {
+    let both = DumpRequest { label: "TCP", kind: TCPDIAG_GETSOCK, body: request_both(extensions, states) };
+    let one = |label, family| DumpRequest { label, kind: SOCK_DIAG_BY_FAMILY, body: request(family, extensions, states) };
+    DumpRequests { first: both, fallback: vec![one("TCP over IPv4", AF_INET), one("TCP over IPv6", AF_INET6)] }
 }
 
 /// `struct inet_diag_req`: family, address lengths, extensions, an id of 48 bytes, states, and an id of a database that is not used.
@@ -223,7 +223,7 @@ pub(super) struct InetSocket {
 
 /// The sending side of a socket, from its attributes.
 #[derive(Default)]
-pub(super) struct Measured<'a> {
+pub(super) struct SocketInfo<'a> {
     /// Bytes of struct tcp_info; empty if the socket has none.
     pub(super) info: &'a [u8],
     /// Limit and content of its send buffer, bytes with the kernel's overhead.
@@ -231,9 +231,9 @@ pub(super) struct Measured<'a> {
 }
 
 /// Parses the attributes that [`sockets_with_info`] requests.
-pub(super) fn measured<'a>(message: &Message<'a>) -> Result<Measured<'a>, DiagError> {
+pub(super) fn measured<'a>(message: &Message<'a>) -> Result<SocketInfo<'a>, DiagError> {
     let (_, rest) = message.split("inet_diag_msg", MESSAGE_BYTES)?;
-    let mut measured = Measured::default();
+    let mut measured = SocketInfo::default();
     for attribute in attributes(rest) {
         let attribute = attribute?;
         let word = |place: usize| u32_at(attribute.value, 4 * place);
@@ -386,15 +386,19 @@ mod tests {
 
     #[test]
     fn a_filter_excludes_the_connections_at_its_ports_and_nothing_else() {
-        for ports in [&[Port::Local(80)][..], &[Port::Remote(443)], &[Port::Local(80), Port::Remote(443), Port::Local(81)]] {
+        for ports in [
+            &[CrowdedPort::Local(80)][..],
+            &[CrowdedPort::Remote(443)],
+            &[CrowdedPort::Local(80), CrowdedPort::Remote(443), CrowdedPort::Local(81)],
+        ] {
             let program = excluding(ports);
             for (local, remote) in [(80, 5), (81, 5), (443, 5), (5, 443), (5, 80), (80, 443), (1, 2)] {
-                let is_excluded = ports.contains(&Port::Local(local)) || ports.contains(&Port::Remote(remote));
+                let is_excluded = ports.contains(&CrowdedPort::Local(local)) || ports.contains(&CrowdedPort::Remote(remote));
                 assert_eq!(passes(&program, local, remote, 1), !is_excluded, "{ports:?} {local} {remote}");
             }
         }
         assert!(excluding(&[]).is_empty());
-        assert!(passes(&excluding(&[Port::Local(80)]), 80, 5, 0), "a handshake");
+        assert!(passes(&excluding(&[CrowdedPort::Local(80)]), 80, 5, 0), "a handshake");
     }
 
     #[test]

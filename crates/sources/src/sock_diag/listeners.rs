@@ -7,7 +7,7 @@ use chokepoint_model::observation::{Listener, ListenerAddress, TcpState};
 use chokepoint_recording::Outcome;
 
 use super::dump::read;
-use super::message::{Any, parse_one};
+use super::message::{DiagSocket, parse_socket};
 use super::protocol::{AF_UNIX, DiagError};
 use super::{inet, unix};
 use crate::netlink::wire::{Message, WireError, messages};
@@ -58,8 +58,8 @@ pub(crate) fn parse_listeners(bytes: &[u8]) -> Result<Vec<Listener>, DiagError> 
     let mut listeners = Vec::new();
     let mut seen = BTreeSet::new();
     for message in messages(bytes) {
-        let listener = match parse_one(&message?)? {
-            Any::Inet(socket) if socket.state == TcpState::Listen => Listener {
+        let listener = match parse_socket(&message?)? {
+            DiagSocket::Inet(socket) if socket.state == TcpState::Listen => Listener {
                 address: ListenerAddress::Tcp(socket.local.0, socket.local.1),
                 inode: socket.inode,
                 accept_queue: socket.receive_queue,
@@ -67,7 +67,7 @@ pub(crate) fn parse_listeners(bytes: &[u8]) -> Result<Vec<Listener>, DiagError> 
                 drops: socket.drops,
                 v6_only: socket.v6_only,
             },
-            Any::Unix(socket) if socket.listens && socket.is_stream => Listener {
+            DiagSocket::Unix(socket) if socket.listens && socket.is_stream => Listener {
                 // A listener always has a name: nobody could connect to an unnamed one.
                 address: ListenerAddress::Unix(socket.path.unwrap_or_default()),
                 inode: socket.inode,

@@ -5,18 +5,18 @@ use super::{inet, unix};
 use crate::netlink::wire::Message;
 
 /// A socket of either kind.
-pub(super) enum Any {
+pub(super) enum DiagSocket {
     Inet(inet::InetSocket),
     Unix(unix::UnixSocket),
 }
 
-pub(super) fn parse_one(message: &Message<'_>) -> Result<Any, DiagError> {
+pub(super) fn parse_socket(message: &Message<'_>) -> Result<DiagSocket, DiagError> {
     if !matches!(message.kind, SOCK_DIAG_BY_FAMILY | TCPDIAG_GETSOCK) {
         return Err(DiagError::Kind(message.kind));
     }
     match message.body.first() {
-        Some(&AF_UNIX) => unix::parse(message).map(Any::Unix),
-        Some(&(AF_INET | AF_INET6)) => inet::parse(message).map(Any::Inet),
+        Some(&AF_UNIX) => unix::parse(message).map(DiagSocket::Unix),
+        Some(&(AF_INET | AF_INET6)) => inet::parse(message).map(DiagSocket::Inet),
         family => Err(DiagError::Family(family.copied().unwrap_or(0))),
     }
 }

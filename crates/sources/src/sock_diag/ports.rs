@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use chokepoint_model::observation::NetnsId;
 
 use super::inet;
-use super::message::{Any, parse_one};
-use super::protocol::{AF_INET, AF_INET6, Part, Parts, SOCK_DIAG_BY_FAMILY};
+use super::message::{DiagSocket, parse_socket};
+use super::protocol::{AF_INET, AF_INET6, DumpRequest, DumpRequests, SOCK_DIAG_BY_FAMILY};
 use super::tcp::{ReadError, walk};
 use crate::netlink::Sockets;
 use crate::netns::enter::spawn_inside;
@@ -84,15 +84,15 @@ fn of_namespace(sockets: &Sockets) -> Result<Vec<(bool, inet::InetSocket)>, Read
     // UDP may not be listable (INET_UDP_DIAG is a separate module). TCP counts anyway.
     collect(sockets, &inet::listeners(), false, &mut found)?;
     for family in [AF_INET, AF_INET6] {
-        let part = Part { label: "UDP", kind: SOCK_DIAG_BY_FAMILY, body: inet::udp(family) };
-        let _ = collect(sockets, &Parts { first: part, otherwise: Vec::new() }, true, &mut found);
+        let part = DumpRequest { label: "UDP", kind: SOCK_DIAG_BY_FAMILY, body: inet::udp(family) };
+        let _ = collect(sockets, &DumpRequests { first: part, fallback: Vec::new() }, true, &mut found);
     }
     Ok(found)
 }
 
-fn collect(sockets: &Sockets, parts: &Parts, udp: bool, found: &mut Vec<(bool, inet::InetSocket)>) -> Result<(), ReadError> {
+fn collect(sockets: &Sockets, parts: &DumpRequests, udp: bool, found: &mut Vec<(bool, inet::InetSocket)>) -> Result<(), ReadError> {
     walk(sockets.diag(), parts, &mut |message| {
-        if let Any::Inet(socket) = parse_one(message)? {
+        if let DiagSocket::Inet(socket) = parse_socket(message)? {
             found.push((udp, socket));
         }
         Ok(())

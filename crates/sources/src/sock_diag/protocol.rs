@@ -10,16 +10,16 @@ pub(crate) const AF_UNIX: u8 = libc::AF_UNIX as u8;
 pub(crate) const AF_INET: u8 = libc::AF_INET as u8;
 pub(crate) const AF_INET6: u8 = libc::AF_INET6 as u8;
 /// One request for a dump: the label of the sockets for errors, and the request's kind and body.
-pub(super) struct Part {
+pub(super) struct DumpRequest {
     pub(super) label: &'static str,
     pub(super) kind: u16,
     pub(super) body: Vec<u8>,
 }
 
 /// A request for a dump, and requests that together give the same on a kernel that does not know the first.
-pub(super) struct Parts {
-    pub(super) first: Part,
-    pub(super) otherwise: Vec<Part>,
+pub(super) struct DumpRequests {
+    pub(super) first: DumpRequest,
+    pub(super) fallback: Vec<DumpRequest>,
 }
 
 /// Why a dump of sockets cannot be parsed.

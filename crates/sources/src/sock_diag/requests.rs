@@ -13,8 +13,8 @@ use chokepoint_model::observation::{NetnsId, RequestSample, RequestSocket, Reque
 use chokepoint_recording::{Entry, Outcome};
 
 use super::listeners::UnixAbsence;
-use super::message::{Any, parse_one};
-use super::protocol::{AF_UNIX, DiagError, Part, Parts};
+use super::message::{DiagSocket, parse_socket};
+use super::protocol::{AF_UNIX, DiagError, DumpRequest, DumpRequests};
 use super::{inet, unix};
 use crate::clock::thread_cpu;
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, HEADER_BYTES, Message, messages};
@@ -24,7 +24,7 @@ use crate::observer::under_way::UnderWay;
 use crate::root::reading_of;
 use crate::scope::netns_view;
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
-use crate::tcp_info::TcpInfoPlace;
+use crate::tcp_info::tcp_info_field;
 use awaiting::Awaiting;
 use windows::Windows;
 
@@ -88,7 +88,7 @@ pub(crate) const REQUESTS: Source = Source {
 
 /// The state of sampling in one namespace.
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub(crate) struct RequestSampling {
     due: Option<Instant>,
     connections: Population,
     /// Counted separately: a flood of handshakes must not reduce the share of connections.
@@ -138,13 +138,13 @@ impl Population {
 
 /// The result of one sample.
 #[derive(Debug)]
-struct Taken {
+struct SampledSockets {
     bytes: Vec<u8>,
     /// The shares of the connections and of the handshakes that were read.
     shares: (f64, f64),
 }
 
-impl Requests {
+impl RequestSampling {
     fn is_due(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
     }
@@ -161,7 +161,7 @@ impl Requests {
     }
 
     /// Reads the TCP sockets, or a share of many.
-    fn take(&mut self, sockets: &Sockets) -> Result<Taken, DumpError> {
+    fn take(&mut self, sockets: &Sockets) -> Result<SampledSockets, DumpError> {
         if !self.is_refused && (self.connections.is_large() || self.handshakes.is_large()) {
             match self.take_shares(sockets) {
                 Err(_) => self.is_refused = true,
@@ -169,10 +169,10 @@ impl Requests {
             }
         }
         let (bytes, share) = dump(sockets, &inet::sockets_with_requests())?;
-        Ok(Taken { bytes, shares: (share, share) })
+        Ok(SampledSockets { bytes, shares: (share, share) })
     }
 
-    fn take_shares(&mut self, sockets: &Sockets) -> Result<Taken, DumpError> {
+    fn take_shares(&mut self, sockets: &Sockets) -> Result<SampledSockets, DumpError> {
         let drawn = self.draw();
         let one = |crowd: &mut Population, are_shaking| -> Result<_, DumpError> {
             let windows = crowd.windows(|| drawn);
@@ -183,11 +183,11 @@ impl Requests {
         let (mut bytes, connections) = one(&mut self.connections, false)?;
         let (more, handshakes) = one(&mut self.handshakes, true)?;
         bytes.extend(more);
-        Ok(Taken { bytes, shares: (connections, handshakes) })
+        Ok(SampledSockets { bytes, shares: (connections, handshakes) })
     }
 
     /// Updates the state after a sample.
-    fn learn(&mut self, taken: &Taken, cost: Duration, now: Instant) {
+    fn learn(&mut self, taken: &SampledSockets, cost: Duration, now: Instant) {
         let mut counts: HashMap<u16, usize> = HashMap::new();
         let (mut connections, mut handshakes) = (0, 0);
         for message in messages(&taken.bytes).map_while(Result::ok).filter(|message| message.body.first() != Some(&AF_UNIX)) {
@@ -217,7 +217,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         return only_item(Outcome::Failed("no netlink socket in this namespace".to_owned(), None));
     };
     let (now, from) = (Instant::now(), thread_cpu());
-    let mut requests = sockets.memory::<Requests>().borrow_mut();
+    let mut requests = sockets.memory::<RequestSampling>().borrow_mut();
     let looks = requests.awaiting.take_found();
     let is_elsewhere = context.under_way.is_some_and(|load| load.is_read_from_elsewhere(netns.id));
     if is_elsewhere || (context.phase == Phase::Running && looks.is_none() && !requests.is_due(now)) {
@@ -232,7 +232,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     // The client's end is read right after it, so that a request that moves shows at one of the ends, and the load's own count holds for both.
     let others = context.under_way.and_then(|load| load.other_end(netns.id)).and_then(|(id, sockets)| {
         let sockets = sockets.as_ref()?;
-        let mut requests = sockets.memory::<Requests>().borrow_mut();
+        let mut requests = sockets.memory::<RequestSampling>().borrow_mut();
         let taken = requests.take(sockets).ok()?;
         requests.learn(&taken, Duration::ZERO, now);
         Some((id, taken))
@@ -244,7 +244,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     let mut sampling = format!("late_us {}\n", context.late_us);
     let mut has_met_none = false;
     if let Some((before, after)) = before.zip(after) {
-        // Requests come and go while the sockets are read one after the other.
+        // RequestSampling come and go while the sockets are read one after the other.
         let (all, begun) = (after.mean_since(&before), before.begun as f64 / 2.0 + after.begun as f64 / 2.0);
         sampling.push_str(&format!("under_way {all:.6}\nbegun {begun}\n"));
         has_met_none = before.is_loading && all == 0.0;
@@ -264,7 +264,7 @@ fn read(context: &ReadContext<'_>) -> Items {
 }
 
 /// The two items of one sample: the sockets, and how the sample was taken.
-fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: Taken, sampling: &str) -> [(String, Outcome); 2] {
+fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: SampledSockets, sampling: &str) -> [(String, Outcome); 2] {
     let (connections, handshakes) = taken.shares;
     let sampling = format!("share {connections}\nhandshakes {handshakes}\n{sampling}");
     let name = |kind: &str| netns.map_or(kind.to_owned(), |id| format!("{kind}{OF_NETNS}{}", id.0));
@@ -272,9 +272,9 @@ fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: Taken, sampling: &str)
 }
 
 /// Dumps the TCP sockets, each reduced to what is parsed, with the share that was kept.
-fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
+fn dump(sockets: &Sockets, parts: &DumpRequests) -> Result<(Vec<u8>, f64), DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
-    let mut one = |part: &Part| {
+    let mut one = |part: &DumpRequest| {
         let result = sockets.diag().dump_into(part.kind, &part.body, &mut |message| {
             count += 1;
             if count <= SOCKETS_MAX {
@@ -285,7 +285,7 @@ fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
         result.map(|_| ())
     };
     match one(&parts.first) {
-        Err(_) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut one)?,
+        Err(_) if !parts.fallback.is_empty() => parts.fallback.iter().try_for_each(&mut one)?,
         first => first?,
     }
     // The kernel lists sockets by hash, so the first ones are a random choice. (With one request for each family, IPv4 comes first.)
@@ -336,8 +336,8 @@ fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {
     let mut sample = RequestSample { share: 1.0, handshake_share: 1.0, ..RequestSample::default() };
     for message in messages(bytes) {
         let message = message?;
-        match parse_one(&message)? {
-            Any::Inet(socket) if socket.state != TcpState::Listen => sample.sockets.push(RequestSocket {
+        match parse_socket(&message)? {
+            DiagSocket::Inet(socket) if socket.state != TcpState::Listen => sample.sockets.push(RequestSocket {
                 address: SocketAddress::Tcp { local: socket.local, remote: socket.remote },
                 cookie: inet::cookie(&message),
                 state: socket.state,
@@ -346,7 +346,7 @@ fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {
                 send_queue: socket.send_queue,
                 times: times(inet::measured(&message)?.info),
             }),
-            Any::Unix(socket) if !socket.listens && socket.is_stream => sample.sockets.push(RequestSocket {
+            DiagSocket::Unix(socket) if !socket.listens && socket.is_stream => sample.sockets.push(RequestSocket {
                 address: SocketAddress::Unix { path: socket.path, peer: socket.peer },
                 cookie: socket.inode,
                 state: if socket.is_done { TcpState::CloseWait } else { TcpState::Established },
@@ -363,26 +363,20 @@ fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {
 
 /// Nothing for a socket without struct tcp_info, such as a handshake.
 fn times(info: &[u8]) -> Option<RequestTimes> {
-    macro_rules! field {
-        ($name:literal) => {{
-            const PLACE: TcpInfoPlace = TcpInfoPlace::of($name);
-            PLACE.read(info)
-        }};
-    }
     Some(RequestTimes {
-        last_data_sent_ms: field!("last_data_sent")?,
-        last_data_recv_ms: field!("last_data_recv")?,
-        data_segs_in: field!("data_segs_in"),
-        data_segs_out: field!("data_segs_out"),
-        bytes_acked: field!("bytes_acked"),
-        bytes_received: field!("bytes_received"),
-        bytes_sent: field!("bytes_sent"),
-        unsent: field!("notsent_bytes"),
-        rwnd_limited_us: field!("rwnd_limited"),
-        min_rtt_us: field!("min_rtt"),
-        rtt_us: field!("rtt"),
-        unacked: field!("unacked"),
-        lost: field!("lost").zip(field!("retrans")).map(|(lost, again)| lost + again),
+        last_data_sent_ms: tcp_info_field!(info, "last_data_sent")?,
+        last_data_recv_ms: tcp_info_field!(info, "last_data_recv")?,
+        data_segs_in: tcp_info_field!(info, "data_segs_in"),
+        data_segs_out: tcp_info_field!(info, "data_segs_out"),
+        bytes_acked: tcp_info_field!(info, "bytes_acked"),
+        bytes_received: tcp_info_field!(info, "bytes_received"),
+        bytes_sent: tcp_info_field!(info, "bytes_sent"),
+        unsent: tcp_info_field!(info, "notsent_bytes"),
+        rwnd_limited_us: tcp_info_field!(info, "rwnd_limited"),
+        min_rtt_us: tcp_info_field!(info, "min_rtt"),
+        rtt_us: tcp_info_field!(info, "rtt"),
+        unacked: tcp_info_field!(info, "unacked"),
+        lost: tcp_info_field!(info, "lost").zip(tcp_info_field!(info, "retrans")).map(|(lost, again)| lost + again),
     })
 }
 

@@ -8,14 +8,14 @@ use chokepoint_recording::Outcome;
 
 use super::crowd::CROWD;
 use super::inet;
-use super::message::{Any, parse_one};
+use super::message::{DiagSocket, parse_socket};
 use super::protocol::{AF_INET, AF_INET6, DiagError, SOCK_DIAG_BY_FAMILY};
 use super::tcp::{self, Listening};
 use crate::netlink::wire::{Message, messages, u32_at};
 use crate::netlink::{DumpError, Sockets};
 use crate::scope::put_netns;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source, only_item};
-use crate::tcp_info::TcpInfoPlace;
+use crate::tcp_info::tcp_info_field;
 
 /// Connections in one reading: 3 to 5 us each.
 const SAMPLED_MAX: usize = 32;
@@ -49,7 +49,7 @@ impl SocketId {
 
 /// The connections to read until "sockets" is read again.
 #[derive(Debug, Default)]
-pub(crate) struct Sample {
+pub(crate) struct SampledConnections {
     chosen: Vec<SocketId>,
 }
 
@@ -62,7 +62,7 @@ struct Group {
     kinds: [Vec<SocketId>; 4],
 }
 
-impl Sample {
+impl SampledConnections {
     /// Chooses connections from a reading of "sockets", evenly from all ports; ports at which this namespace listens come first.
     pub(super) fn choose(&mut self, items: &[(String, Outcome)], listening: &Listening) {
         let before: Vec<SocketId> = self.chosen.drain(..).collect();
@@ -107,7 +107,7 @@ impl Sample {
 /// Chooses a new sample after a reading of "sockets". If the listeners cannot be read, every connection counts as dialled; "listeners" reports why.
 pub(super) fn learn(sockets: &Sockets, items: &[(String, Outcome)]) {
     let listening = tcp::listening(sockets).unwrap_or_default();
-    sockets.memory::<Sample>().borrow_mut().choose(items, &listening);
+    sockets.memory::<SampledConnections>().borrow_mut().choose(items, &listening);
 }
 
 /// Local port, remote port and send queue in bytes of a connection whose state allows this end to send.
@@ -126,7 +126,7 @@ fn read(context: &ReadContext<'_>) -> Outcome {
         Err(lack) => return lack,
     };
     let mut bytes = Vec::new();
-    for socket in &sockets.memory::<Sample>().borrow().chosen {
+    for socket in &sockets.memory::<SampledConnections>().borrow().chosen {
         match sockets.diag().one(SOCK_DIAG_BY_FAMILY, &inet::this_one_with_info(socket.family, &socket.id)) {
             Ok(message) => bytes.extend_from_slice(&message),
             // The connection is closed (ENOENT), or another one has its addresses (ESTALE).
@@ -141,7 +141,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<TcpSample>, DiagError> {
     let mut samples = Vec::new();
     for message in messages(bytes) {
         let message = message?;
-        if let Any::Inet(socket) = parse_one(&message)?
+        if let DiagSocket::Inet(socket) = parse_socket(&message)?
             && let Some(id) = SocketId::of(&message)
         {
             samples.extend(sample(&socket, &inet::measured(&message)?, &id));
@@ -151,13 +151,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<TcpSample>, DiagError> {
 }
 
 /// Nothing for a socket without struct tcp_info, such as one that was just closed.
-fn sample(socket: &inet::InetSocket, measured: &inet::Measured<'_>, id: &SocketId) -> Option<TcpSample> {
-    macro_rules! field {
-        ($name:literal) => {{
-            const PLACE: TcpInfoPlace = TcpInfoPlace::of($name);
-            PLACE.read(measured.info)
-        }};
-    }
+fn sample(socket: &inet::InetSocket, measured: &inet::SocketInfo<'_>, id: &SocketId) -> Option<TcpSample> {
     let cookie = u64::from_ne_bytes(*id.id.last_chunk()?);
     Some(TcpSample {
         local: socket.local,
@@ -166,20 +160,20 @@ fn sample(socket: &inet::InetSocket, measured: &inet::Measured<'_>, id: &SocketI
         state: socket.state,
         send_queue: socket.send_queue,
         send_buffer: measured.send_buffer.map(|(limit, _)| limit),
-        loss_state: field!("ca_state")?,
-        mss: field!("snd_mss")?,
-        unacked: field!("unacked")?,
-        cwnd: field!("snd_cwnd")?,
-        retransmitted: field!("total_retrans")?,
-        last_data_sent_ms: field!("last_data_sent")?,
-        rtt_us: field!("rtt")?,
-        min_rtt_us: field!("min_rtt"),
-        unsent: field!("notsent_bytes"),
-        delivered: field!("delivered"),
-        busy_us: field!("busy_time"),
-        rwnd_limited_us: field!("rwnd_limited"),
-        sndbuf_limited_us: field!("sndbuf_limited"),
-        peer_window: field!("snd_wnd"),
+        loss_state: tcp_info_field!(measured.info, "ca_state")?,
+        mss: tcp_info_field!(measured.info, "snd_mss")?,
+        unacked: tcp_info_field!(measured.info, "unacked")?,
+        cwnd: tcp_info_field!(measured.info, "snd_cwnd")?,
+        retransmitted: tcp_info_field!(measured.info, "total_retrans")?,
+        last_data_sent_ms: tcp_info_field!(measured.info, "last_data_sent")?,
+        rtt_us: tcp_info_field!(measured.info, "rtt")?,
+        min_rtt_us: tcp_info_field!(measured.info, "min_rtt"),
+        unsent: tcp_info_field!(measured.info, "notsent_bytes"),
+        delivered: tcp_info_field!(measured.info, "delivered"),
+        busy_us: tcp_info_field!(measured.info, "busy_time"),
+        rwnd_limited_us: tcp_info_field!(measured.info, "rwnd_limited"),
+        sndbuf_limited_us: tcp_info_field!(measured.info, "sndbuf_limited"),
+        peer_window: tcp_info_field!(measured.info, "snd_wnd"),
     })
 }
 
@@ -202,19 +196,19 @@ mod tests {
         request(SOCK_DIAG_BY_FAMILY, 0, 0, &body)
     }
 
-    fn ports(sample: &Sample) -> Vec<(u16, u16)> {
+    fn ports(sample: &SampledConnections) -> Vec<(u16, u16)> {
         let port = |id: &SocketId, at: usize| u16::from_be_bytes([id.id[at], id.id[at + 1]]);
         sample.chosen.iter().map(|id| (port(id, 0), port(id, 2))).collect()
     }
 
-    fn choose(sample: &mut Sample, bytes: Vec<u8>) -> Vec<(u16, u16)> {
+    fn choose(sample: &mut SampledConnections, bytes: Vec<u8>) -> Vec<(u16, u16)> {
         sample.choose(&[(String::new(), Outcome::Ok(bytes))], &Listening::at_ports([80]));
         ports(sample)
     }
 
     #[test]
     fn a_few_connections_of_each_port_are_chosen_sending_ones_first() {
-        let mut sample = Sample::default();
+        let mut sample = SampledConnections::default();
         let idle = (0..500).flat_map(|n| message(TcpState::Established, 80, 10_000 + n, 0));
         let sending = (0..10).flat_map(|n| message(TcpState::FinWait1, 80, 20_000 + n, 9));
         let dialled = (0..5).flat_map(|n| message(TcpState::Established, 30_000 + n, 9000, 0));
@@ -257,7 +251,7 @@ mod tests {
         learn(&sockets, &[(String::new(), Outcome::Ok(own))]);
         let asked = || {
             let asked = sockets
-                .memory::<Sample>()
+                .memory::<SampledConnections>()
                 .borrow()
                 .chosen
                 .iter()
@@ -275,7 +269,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_chosen_from_and_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let mut sample = Sample::default();
+            let mut sample = SampledConnections::default();
             sample.choose(&[(String::new(), Outcome::Ok(bytes.clone()))], &Listening::at_ports([80]));
             drop(parse(&bytes));
             prop_assert!(sample.chosen.len() <= SAMPLED_MAX);

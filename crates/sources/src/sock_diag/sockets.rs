@@ -7,9 +7,9 @@ use chokepoint_model::observation::{NetnsView, Observation, Socket, SocketAddres
 use chokepoint_model::reading::Reading;
 use chokepoint_recording::{Entry, Scope};
 
-use super::crowd::{CROWD, Crowd};
+use super::crowd::{CROWD, CrowdedPorts};
 use super::dump::{LEFT_OUT, read};
-use super::message::{Any, parse_one};
+use super::message::{DiagSocket, parse_socket};
 use super::protocol::DiagError;
 use super::{inet, sample, unix};
 use crate::clock::thread_cpu;
@@ -51,7 +51,7 @@ fn read_sockets(context: &ReadContext<'_>) -> Items {
 fn read_connected(context: &ReadContext<'_>) -> Items {
     let all = || read(context, &[inet::sockets(), unix::sockets()], SOCKETS_MAX);
     let Some(sockets) = context.netlink else { return all() };
-    let mut crowd = sockets.memory::<Crowd>().borrow_mut();
+    let mut crowd = sockets.memory::<CrowdedPorts>().borrow_mut();
     // The first and the last reading are complete, and so is the one after a failure.
     if context.phase == Phase::Running
         && let Some(ports) = crowd.standing(Instant::now())
@@ -72,8 +72,8 @@ fn read_connected(context: &ReadContext<'_>) -> Items {
 pub(crate) fn parse_sockets(bytes: &[u8]) -> Result<Vec<Socket>, DiagError> {
     let mut sockets = Vec::new();
     for message in messages(bytes) {
-        let socket = match parse_one(&message?)? {
-            Any::Inet(socket) if socket.state != TcpState::Listen => Socket {
+        let socket = match parse_socket(&message?)? {
+            DiagSocket::Inet(socket) if socket.state != TcpState::Listen => Socket {
                 address: SocketAddress::Tcp { local: socket.local, remote: socket.remote },
                 state: socket.state,
                 inode: socket.inode,
@@ -82,7 +82,7 @@ pub(crate) fn parse_sockets(bytes: &[u8]) -> Result<Vec<Socket>, DiagError> {
                 send_queue: socket.send_queue,
                 wait: socket.wait,
             },
-            Any::Unix(socket) if !socket.listens && socket.is_stream => Socket {
+            DiagSocket::Unix(socket) if !socket.listens && socket.is_stream => Socket {
                 address: SocketAddress::Unix { path: socket.path, peer: socket.peer },
                 state: TcpState::Established,
                 inode: socket.inode,
@@ -92,7 +92,7 @@ pub(crate) fn parse_sockets(bytes: &[u8]) -> Result<Vec<Socket>, DiagError> {
                 wait: None,
             },
             // Connections that wait to be accepted: no process holds the accepted end yet, so it has no inode.
-            Any::Unix(listener) if listener.is_stream => {
+            DiagSocket::Unix(listener) if listener.is_stream => {
                 let path = listener.path;
                 sockets.extend(listener.waiting.into_iter().map(|inode| Socket {
                     address: SocketAddress::Unix { path: path.clone(), peer: UnixPeer::Inode(inode) },

@@ -4,17 +4,18 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use chokepoint_model::observation::{Counters, TcpState};
 use chokepoint_recording::Outcome;
 
 use super::inet;
-use super::message::{Any, parse_one};
-use super::protocol::{DiagError, Part, Parts};
+use super::message::{DiagSocket, parse_socket};
+use super::protocol::{DiagError, DumpRequest, DumpRequests};
 use crate::netlink::wire::{WireError, messages};
 use crate::netlink::{DumpError, Netlink, Sockets};
 use crate::netns::enter::spawn_inside;
-use crate::netns::{self, NetnsError, NetnsRef};
+use crate::netns::{self, Namespaces, NetnsError, NetnsRef};
 use crate::root::Root;
 use crate::text::net::sockstat;
 
@@ -50,6 +51,29 @@ pub struct TcpSocketsRead {
     pub failed: Vec<(String, Option<&'static str>)>,
 }
 
+impl TcpSocketsRead {
+    /// Nothing read yet; with the reason if some namespaces are not visible.
+    pub(super) fn new(namespaces: &Namespaces) -> Self {
+        let hidden = namespaces.lack().map(|lack| (lack.why, Some("CAP_SYS_PTRACE")));
+        Self { namespaces: 0, failed: hidden.into_iter().collect() }
+    }
+
+    /// Waits for the thread of the namespace at `place`, and notes and returns its result.
+    pub(super) fn add<T>(&mut self, place: &str, thread: Result<JoinHandle<Result<T, ReadError>>, NetnsError>) -> Option<T> {
+        let result =
+            thread.map_err(ReadError::from).and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        match result {
+            Ok(value) => {
+                self.namespaces += 1;
+                return Some(value);
+            }
+            Err(ReadError::Netns(error)) => self.failed.push((error.to_string(), error.needs())),
+            Err(error) => self.failed.push((format!("{place}: {error}"), None)),
+        }
+        None
+    }
+}
+
 /// Why a dump failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
@@ -75,17 +99,14 @@ pub fn read_tcp_sockets<S: Send + 'static>(
     each: fn(&mut S, &NetnsRef, &TcpSocket<'_>),
 ) -> Result<TcpSocketsRead, NetnsError> {
     let namespaces = netns::list(root)?;
-    let mut read = TcpSocketsRead::default();
-    if let Some(lack) = namespaces.lack() {
-        read.failed.push((lack.why, Some("CAP_SYS_PTRACE")));
-    }
+    let mut read = TcpSocketsRead::new(&namespaces);
     for netns in namespaces.found {
         let (states, named, place) = (states.clone(), netns.clone(), netns.path.display().to_string());
         let (root, many) = (root.clone(), root.clone());
         let thread = spawn_inside(netns, root, move |inside| {
             let inside = inside?;
             let listening = listening(inside.sockets())?;
-            let read = |sockets: &Sockets, parts: &Parts, state: &Mutex<S>| {
+            let read = |sockets: &Sockets, parts: &DumpRequests, state: &Mutex<S>| {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 dump(sockets, parts, &listening, &mut |socket| each(&mut state, &named, socket))
             };
@@ -102,16 +123,7 @@ pub fn read_tcp_sockets<S: Send + 'static>(
                 upper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(lower)
             })
         });
-        let result = match thread.map(|thread| thread.join()) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => Err(error.into()),
-        };
-        match result {
-            Ok(()) => read.namespaces += 1,
-            Err(ReadError::Netns(error)) => read.failed.push((error.to_string(), error.needs())),
-            Err(error) => read.failed.push((format!("{place}: {error}"), None)),
-        }
+        read.add(&place, thread);
     }
     Ok(read)
 }
@@ -175,7 +187,7 @@ fn are_many(root: &Root) -> bool {
 pub(super) fn listening(sockets: &Sockets) -> Result<Listening, ReadError> {
     let mut listening = Listening::default();
     walk(sockets.diag(), &inet::listeners(), &mut |message| {
-        if let Any::Inet(socket) = parse_one(message)? {
+        if let DiagSocket::Inet(socket) = parse_socket(message)? {
             listening.add(socket.local);
         }
         Ok(())
@@ -183,16 +195,16 @@ pub(super) fn listening(sockets: &Sockets) -> Result<Listening, ReadError> {
     Ok(listening)
 }
 
-fn dump(sockets: &Sockets, parts: &Parts, listening: &Listening, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), ReadError> {
+fn dump(sockets: &Sockets, parts: &DumpRequests, listening: &Listening, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), ReadError> {
     walk(sockets.diag(), parts, &mut |message| {
-        if let Any::Inet(socket) = parse_one(message)? {
+        if let DiagSocket::Inet(socket) = parse_socket(message)? {
             each(&described(&socket, &inet::measured(message)?, listening));
         }
         Ok(())
     })
 }
 
-pub(super) fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured<'a>, listening: &Listening) -> TcpSocket<'a> {
+pub(super) fn described<'a>(socket: &inet::InetSocket, measured: &inet::SocketInfo<'a>, listening: &Listening) -> TcpSocket<'a> {
     TcpSocket {
         state: socket.state,
         local: socket.local,
@@ -209,9 +221,9 @@ pub(super) fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured
 pub(super) type OfMessage<'a> = dyn FnMut(&crate::netlink::wire::Message<'_>) -> Result<(), DiagError> + 'a;
 
 /// Passes the messages of a dump to `each`. On a kernel that refuses the request for both families, it makes one for each.
-pub(super) fn walk(netlink: &Netlink, parts: &Parts, each: &mut OfMessage<'_>) -> Result<(), ReadError> {
+pub(super) fn walk(netlink: &Netlink, parts: &DumpRequests, each: &mut OfMessage<'_>) -> Result<(), ReadError> {
     let begun = Cell::new(false);
-    let mut attempt = |part: &Part| -> Result<(), ReadError> {
+    let mut attempt = |part: &DumpRequest| -> Result<(), ReadError> {
         let mut broken: Option<DiagError> = None;
         netlink.dump_into(part.kind, &part.body, &mut |bytes| {
             begun.set(true);
@@ -225,7 +237,7 @@ pub(super) fn walk(netlink: &Netlink, parts: &Parts, each: &mut OfMessage<'_>) -
     };
     match attempt(&parts.first) {
         Err(ReadError::Dump(error)) if begun.get() => Err(error.into()),
-        Err(ReadError::Dump(_)) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut attempt),
+        Err(ReadError::Dump(_)) if !parts.fallback.is_empty() => parts.fallback.iter().try_for_each(&mut attempt),
         result => result,
     }
 }

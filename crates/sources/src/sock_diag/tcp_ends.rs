@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::inet;
-use super::message::{Any, parse_one};
+use super::message::{DiagSocket, parse_socket};
 use super::tcp::{Listening, ReadError, TcpSocket, TcpSocketsRead, described, listening, walk};
 use crate::netlink::wire::messages;
 use crate::netlink::{DumpError, Netlink};
-use crate::netns::enter::{Inside, spawn_inside};
+use crate::netns::enter::{EnteredNetns, spawn_inside};
 use crate::netns::{self, NetnsError, NetnsRef};
 use crate::root::Root;
 
@@ -63,10 +63,7 @@ impl TcpEnds {
     ) -> Result<Self, NetnsError> {
         let namespaces = netns::list(root)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut read = TcpSocketsRead::default();
-        if let Some(lack) = namespaces.lack() {
-            read.failed.push((lack.why, Some("CAP_SYS_PTRACE")));
-        }
+        let mut read = TcpSocketsRead::new(&namespaces);
         // Each thread drops its sender once it is ready or has failed.
         let (ready, wait) = sync_channel::<()>(1);
         let mut threads = Vec::new();
@@ -92,12 +89,7 @@ impl TcpEnds {
         self.stop.store(true, Ordering::Relaxed);
         let (mut read, mut lost) = (std::mem::take(&mut self.read), 0);
         for (place, thread) in std::mem::take(&mut self.threads) {
-            match thread.join() {
-                Ok(Ok(more)) => (read.namespaces, lost) = (read.namespaces + 1, lost + more),
-                Ok(Err(ReadError::Netns(error))) => read.failed.push((error.to_string(), error.needs())),
-                Ok(Err(error)) => read.failed.push((format!("{place}: {error}"), None)),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            lost += read.add(&place, Ok(thread)).unwrap_or(0);
         }
         TcpEndsRead { read, lost }
     }
@@ -109,7 +101,7 @@ impl Drop for TcpEnds {
     }
 }
 
-fn listen(inside: &Inside, ready: SyncSender<()>, stop: &AtomicBool, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<u64, ReadError> {
+fn listen(inside: &EnteredNetns, ready: SyncSender<()>, stop: &AtomicBool, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<u64, ReadError> {
     let ends = Netlink::open_destroyed().map_err(DumpError::from)?;
     let listening = listening(inside.sockets())?;
     drop(ready);
@@ -136,7 +128,7 @@ fn one(bytes: &[u8], listening: &Listening, each: &mut dyn FnMut(&TcpSocket<'_>)
     for message in messages(bytes) {
         let message = message?;
         // Messages that do not parse are of other kinds.
-        let (Ok(Any::Inet(socket)), Ok(measured)) = (parse_one(&message), inet::measured(&message)) else { continue };
+        let (Ok(DiagSocket::Inet(socket)), Ok(measured)) = (parse_socket(&message), inet::measured(&message)) else { continue };
         each(&described(&socket, &measured, listening));
     }
     Ok(())
@@ -159,7 +151,7 @@ pub fn read_tcp_time_waits<S: Send + 'static>(
             let listening = listening(inside.sockets())?;
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             walk(inside.sockets().diag(), &inet::time_waits(), &mut |message| {
-                if let Any::Inet(socket) = parse_one(message)?
+                if let DiagSocket::Inet(socket) = parse_socket(message)?
                     && let Some(wait) = socket.wait
                 {
                     let (local, remote, accepted) = (socket.local, socket.remote, listening.has(socket.local));
@@ -168,12 +160,7 @@ pub fn read_tcp_time_waits<S: Send + 'static>(
                 Ok(())
             })
         });
-        match thread.map(JoinHandle::join) {
-            Ok(Ok(Ok(()))) => read.namespaces += 1,
-            Ok(Ok(Err(ReadError::Netns(error)))) | Err(error) => read.failed.push((error.to_string(), error.needs())),
-            Ok(Ok(Err(error))) => read.failed.push((format!("{place}: {error}"), None)),
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        }
+        read.add(&place, thread);
     }
     Ok(read)
 }

@@ -8,8 +8,8 @@ use chokepoint_model::observation::{TimeWaitAccepted, TimeWaitDialled, TimeWaits
 use chokepoint_recording::Outcome;
 
 use super::inet;
-use super::message::{Any, parse_one};
-use super::protocol::{DiagError, Part};
+use super::message::{DiagSocket, parse_socket};
+use super::protocol::{DiagError, DumpRequest};
 use crate::netlink::DumpError;
 use crate::netlink::wire::messages;
 use crate::root::Root;
@@ -46,7 +46,7 @@ struct Counts {
 impl Counts {
     fn add(&mut self, bytes: &[u8]) -> Result<(), DiagError> {
         for message in messages(bytes) {
-            if let Any::Inet(socket) = parse_one(&message?)? {
+            if let DiagSocket::Inet(socket) = parse_socket(&message?)? {
                 self.total += 1;
                 count(&mut self.dialled, (socket.local.0, socket.remote.1, socket.remote.0));
                 count(&mut self.accepted, (socket.local.0, socket.local.1, socket.remote.0));
@@ -85,7 +85,7 @@ fn read(context: &ReadContext<'_>) -> Outcome {
         return Outcome::Ok(Counts::default().text().into_bytes());
     }
     let parts = inet::time_waits();
-    let attempt = |part: &Part| {
+    let attempt = |part: &DumpRequest| {
         let (mut counts, mut broken) = (Counts::default(), None);
         let dumped = sockets.diag().dump_into(part.kind, &part.body, &mut |message| {
             broken = broken.take().or_else(|| counts.add(message).err());
@@ -95,7 +95,7 @@ fn read(context: &ReadContext<'_>) -> Outcome {
     };
     let (mut dumped, mut counts, mut broken) = attempt(&parts.first);
     if dumped.is_err() {
-        for part in &parts.otherwise {
+        for part in &parts.fallback {
             let (result, more, wrong) = attempt(part);
             if result.is_ok() {
                 (dumped, broken) = (result, broken.or(wrong));

@@ -2,7 +2,7 @@
 
 use chokepoint_model::observation::{TcpState, UnixPeer};
 
-use super::protocol::{AF_UNIX, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY};
+use super::protocol::{AF_UNIX, DiagError, DumpRequest, DumpRequests, SOCK_DIAG_BY_FAMILY};
 use crate::netlink::wire::{Message, attributes, u32_at};
 
 /// Bytes of `struct unix_diag_msg`.
@@ -21,23 +21,23 @@ const UNIX_DIAG_SHUTDOWN: u16 = 6;
 /// SEND_SHUTDOWN (net/sock.h): this end has shut its sending side, or the other end is closed.
 const SEND_SHUTDOWN: u8 = 2;
 
-pub(super) fn listeners() -> Parts {
+pub(super) fn listeners() -> DumpRequests {
     parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN)
 }
 
 /// Includes listeners for the connections that wait in their queues, which are not listed themselves.
-pub(super) fn sockets() -> Parts {
+pub(super) fn sockets() -> DumpRequests {
     let states = 1 << TcpState::Established as u32 | 1 << TcpState::Listen as u32;
     parts(states, UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN)
 }
 
 /// `struct unix_diag_req`: family, protocol, padding, states, inode, what to show, and a cookie of eight bytes that a dump leaves empty.
-fn parts(states: u32, show: u32) -> Parts {
+fn parts(states: u32, show: u32) -> DumpRequests {
     let mut body = vec![AF_UNIX, 0, 0, 0];
     for word in [states, 0, show, 0, 0] {
         body.extend_from_slice(&word.to_ne_bytes());
     }
-    Parts { first: Part { label: "unix", kind: SOCK_DIAG_BY_FAMILY, body }, otherwise: Vec::new() }
+    DumpRequests { first: DumpRequest { label: "unix", kind: SOCK_DIAG_BY_FAMILY, body }, fallback: Vec::new() }
 }
 
 /// One unix socket.

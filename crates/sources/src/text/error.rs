@@ -1,12 +1,12 @@
-//! What is wrong with a text that could not be understood, and where; and the few ways in which all text parsers read lines and numbers.
+//! Errors of text parsers, with their place, and how all text parsers read lines and numbers.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 
-/// Most characters of the offending text that an error repeats.
+/// Most characters of the found text in an error.
 const FOUND_CHARS_MAX: usize = 48;
 
-/// A text that does not have the shape its kernel documentation gives it.
+/// A text that differs from its kernel documentation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{of}, line {line}: expected {expected}, found \"{found}\"")]
 pub(crate) struct ParseError {
@@ -14,13 +14,13 @@ pub(crate) struct ParseError {
     of: &'static str,
     /// Line, counted from one.
     line: usize,
-    /// What should have stood there.
+    /// The expected text.
     expected: &'static str,
-    /// What stood there, shortened.
+    /// The found text, shortened.
     found: String,
 }
 
-/// A place in a text: builds the errors that name it.
+/// A line of a text, for errors that name it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextLine {
     of: &'static str,
@@ -33,22 +33,22 @@ impl TextLine {
         Self { of, line }
     }
 
-    /// The error that something else stood here.
+    /// The error that the line has something else.
     pub(crate) fn expected(self, expected: &'static str, found: &str) -> ParseError {
         let found = found.chars().take(FOUND_CHARS_MAX).collect::<String>().escape_debug().to_string();
         ParseError { of: self.of, line: self.line, expected, found }
     }
 
-    /// A decimal number out of a token that may be missing.
+    /// Parses a decimal number. A missing token is an error.
     pub(crate) fn number<T: FromStr>(self, expected: &'static str, token: Option<&str>) -> Result<T, ParseError> {
         let token = token.unwrap_or("");
         token.parse().map_err(|_| self.expected(expected, token))
     }
 
-    /// A hexadecimal number out of a token that may be missing.
+    /// Parses a hexadecimal number. A missing token is an error.
     pub(crate) fn hexadecimal(self, expected: &'static str, token: Option<&str>) -> Result<u64, ParseError> {
         let token = token.unwrap_or("");
-        // from_str_radix would take a sign.
+        // from_str_radix would accept a sign.
         if !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(self.expected(expected, token));
         }
@@ -56,8 +56,8 @@ impl TextLine {
     }
 }
 
-/// A file of lines that the kernel printed. It ends with a newline: a text that was cut off within a line is an error and not a smaller
-/// number. Bytes that are not UTF-8 become U+FFFD, which stands in no number or name that is looked for.
+/// A text of complete lines. It must end with a newline: a text that is cut within a line is an error and not a smaller number. Bytes that are not UTF-8
+/// become U+FFFD, which no parsed number or name contains.
 pub(crate) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str>, ParseError> {
     let text = String::from_utf8_lossy(bytes);
     if text.ends_with('\n') {
@@ -67,15 +67,15 @@ pub(crate) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str
     Err(TextLine::new(of, text.matches('\n').count() + 1).expected("a whole line", last))
 }
 
-/// The lines of a text with their places.
+/// The lines of a text with their line numbers.
 pub(crate) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item = (TextLine, &'a str)> {
     text.lines().enumerate().map(move |(index, line)| (TextLine::new(of, index + 1), line))
 }
 
-/// Most cores that a list may name (the kernel's NR_CPUS is at most 8192).
+/// Most cores in a list (the kernel's NR_CPUS is at most 8192).
 const CORES_MAX: usize = 65_536;
 
-/// Core numbers out of the kernel's list format, "0-3,8" (cpuset(7), "List format"); an empty list is empty.
+/// Parses core numbers in the kernel's list format, "0-3,8" (cpuset(7), "List format"). The list may be empty.
 pub(crate) fn core_list(place: TextLine, text: &str) -> Result<Vec<u32>, ParseError> {
     const EXPECTED: &str = "a list of cores such as 0-3,8";
     let mut cores = Vec::new();
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn core_lists_are_read_as_the_kernel_prints_them() {
+    fn core_lists_of_the_kernel_are_parsed() {
         let place = TextLine::new("test", 1);
         assert_eq!(core_list(place, "0-3,8\n"), Ok(vec![0, 1, 2, 3, 8]));
         assert_eq!(core_list(place, "5"), Ok(vec![5]));
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_source_line_and_what_was_expected() {
+    fn an_error_names_source_line_and_expected_text() {
         let error = TextLine::new("cpu", 3).expected("a number", "x\ny");
         assert_eq!(error.to_string(), "cpu, line 3: expected a number, found \"x\\ny\"");
     }
 
     #[test]
-    fn hexadecimal_takes_no_sign_and_nothing_empty() {
+    fn hexadecimal_accepts_no_sign_and_no_empty_text() {
         let place = TextLine::new("test", 1);
         assert_eq!(place.hexadecimal("hex", Some("0000164a")), Ok(0x164a));
         for wrong in [None, Some(""), Some("+1"), Some("-1"), Some("0x1"), Some("11111111111111111")] {

@@ -1,7 +1,7 @@
-//! Several small things that were read together, as one text: one line each, "name value", so that the reading stays whole and readable.
+//! Several small things that are read together, as one text with a line "name value" for each.
 //!
-//! Values keep their bytes: newline and backslash are escaped, everything else, NUL included, stands as it was read, so that whatever hides
-//! addresses and secrets in a recording sees a command line's arguments as the kernel separates them.
+//! Values keep their bytes: newline and backslash are escaped; everything else, NUL included, is unchanged. So the redaction of a recording sees the
+//! arguments of a command line as the kernel separates them.
 
 use std::borrow::Cow;
 
@@ -29,19 +29,18 @@ pub(crate) struct Fact<'a> {
     pub(crate) line: usize,
     /// Its name.
     pub(crate) name: &'a str,
-    /// Its value, byte for byte as it was read.
+    /// Its value, byte for byte.
     pub(crate) value: Cow<'a, [u8]>,
 }
 
 impl Fact<'_> {
-    /// The value as text, without the newline that files under /proc end with.
+    /// The value as text, without the final newline of files under /proc.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.value.strip_suffix(b"\n").unwrap_or(&self.value))
     }
 }
 
-/// The facts in the order in which they were added. The last line must be whole: a text that was cut off is an error and not a smaller
-/// text.
+/// The facts in the order in which they were added. The last line must be complete: a cut text is an error and not a smaller text.
 pub(crate) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>, ParseError> {
     const EXPECTED: &str = "a line \"name value\"";
     let mut facts = Vec::new();
@@ -66,7 +65,7 @@ pub(crate) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>
     Ok(facts)
 }
 
-/// The first fact of that name, or an error at the end of the text that says what is missing ("the line \"stat\"").
+/// The first fact with this name, or an error at the end of the text about what is missing ("the line \"stat\"").
 pub(crate) fn need<'f, 'a>(
     of: &'static str,
     facts: &'f [Fact<'a>],
@@ -76,7 +75,7 @@ pub(crate) fn need<'f, 'a>(
     find(facts, name).ok_or_else(|| TextLine::new(of, facts.len() + 1).expected(expected, ""))
 }
 
-/// The first fact of that name.
+/// The first fact with this name.
 pub(crate) fn find<'f, 'a>(facts: &'f [Fact<'a>], name: &str) -> Option<&'f Fact<'a>> {
     facts.iter().find(|fact| fact.name == name)
 }
@@ -92,7 +91,7 @@ fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
         match (byte, rest.as_slice().first()) {
             (b'\\', Some(b'n')) => bytes.push(b'\n'),
             (b'\\', Some(b'\\')) => bytes.push(b'\\'),
-            // Only what was rewritten since holds another escape, or half of one.
+            // Only a rewritten text has other escapes or half an escape.
             _ => {
                 bytes.push(byte);
                 continue;
@@ -110,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_added_is_read_again(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6)) {
+        fn added_facts_are_read_back(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6)) {
             let mut text = Vec::new();
             for value in &values {
                 add(&mut text, "name", value);
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_escape_stays_as_it_is() {
+    fn half_an_escape_stays_unchanged() {
         assert_eq!(
             read("test", b"a x\\\nb \\q\\n\n").unwrap().iter().map(|fact| &*fact.value).collect::<Vec<_>>(),
             [b"x\\".as_slice(), b"\\q\n"]

@@ -1,4 +1,4 @@
-//! Every text source against the tree of files that was captured from a Linux 6.18 host, against damaged bytes, and on the running host.
+//! Every text source on files captured from a Linux 6.18 host, on damaged bytes, and on the running host.
 
 use std::path::PathBuf;
 
@@ -27,13 +27,13 @@ fn scope_of(source: &Source, pid: u32) -> Scope {
     }
 }
 
-/// Reads a source at both ends, as the engine does, the log's mark being at a record in the middle of the tree's.
+/// Reads a source at both ends like the observer. The mark of the kernel log is in the middle of the tree's records.
 fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
     let notes = Notes::default();
     let scope = scope_of(source, pid);
     let mut entries = Vec::new();
     if source.name == "cgroup_cpu" {
-        // Which cgroups matter is told by the processes.
+        // The processes determine which cgroups are read.
         let scope = Scope::Process(pid);
         let _ = (self::source("process_cgroups").read)(&ReadContext::new(root, scope, Phase::First, &notes));
     }
@@ -64,64 +64,64 @@ fn source(name: &str) -> &'static Source {
     ALL.iter().find(|source| source.name == name).expect("a source of that name")
 }
 
-/// How many readings of a source arrived: values, and those that are none.
+/// Readings of a source in an observation: values, and series without a value.
 #[derive(Debug, PartialEq)]
-struct Fared {
+struct ReadingCounts {
     values: usize,
     lacks: usize,
 }
 
-fn fared<'a, T: 'a>(all: impl IntoIterator<Item = &'a Series<T>>) -> Fared {
+fn count<'a, T: 'a>(all: impl IntoIterator<Item = &'a Series<T>>) -> ReadingCounts {
     use chokepoint_model::series::SeriesState;
-    let mut fared = Fared { values: 0, lacks: 0 };
+    let mut counts = ReadingCounts { values: 0, lacks: 0 };
     for series in all {
-        fared.values += series.points().len();
-        fared.lacks += usize::from(matches!(series.state(), SeriesState::Absent(_) | SeriesState::Failed(..)));
+        counts.values += series.points().len();
+        counts.lacks += usize::from(matches!(series.state(), SeriesState::Absent(_) | SeriesState::Failed(..)));
     }
-    fared
+    counts
 }
 
-/// A source that has no arm here has no test: add one, its files to the tree and its values to `values_of_the_tree`.
-fn fared_of(observation: &Observation, source: &Source) -> Fared {
+/// A source without an arm here has no test. Add one, its files to the tree and its values to the tests below.
+fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
     let netns = observation.netns.get(&NetnsId(NETNS)).cloned().unwrap_or_default();
     let process = observation.processes.values().next().cloned().unwrap_or_default();
     match source.name {
-        "kernel" => fared([&observation.kernel]),
-        "cpu" => fared([&observation.cpu]),
-        "memory" => fared([&observation.memory]),
-        "softnet" => fared([&observation.softnet]),
-        "ksoftirqd" => fared(observation.ksoftirqd.values()),
-        "kernel_log" => fared([&observation.kernel_log]),
-        "cgroup_cpu" => fared(observation.cgroups.values()),
-        "sysctls" => fared(netns.sysctls.values()),
-        "netstat" => fared([&netns.netstat]),
-        "sockstat" => fared([&netns.sockstat]),
-        "conntrack_count" => fared([&netns.conntrack_count]),
-        "conntrack_cpus" => fared([&netns.conntrack_cpus]),
-        "conntrack_states" => fared([&netns.conntrack_states]),
-        "conntrack_translations" => fared([&netns.conntrack_translations]),
-        "process_identity" => fared([&process.identity]),
-        "process_cpu" => fared([&process.cpu]),
-        "process_files" => fared([&process.files]),
-        "process_fd_count" => fared([&process.fd_count]),
-        "process_syscall" => fared([&process.syscall]),
-        "process_limits" => fared([&process.limits]),
-        "process_cgroups" => fared([&process.cgroups]),
+        "kernel" => count([&observation.kernel]),
+        "cpu" => count([&observation.cpu]),
+        "memory" => count([&observation.memory]),
+        "softnet" => count([&observation.softnet]),
+        "ksoftirqd" => count(observation.ksoftirqd.values()),
+        "kernel_log" => count([&observation.kernel_log]),
+        "cgroup_cpu" => count(observation.cgroups.values()),
+        "sysctls" => count(netns.sysctls.values()),
+        "netstat" => count([&netns.netstat]),
+        "sockstat" => count([&netns.sockstat]),
+        "conntrack_count" => count([&netns.conntrack_count]),
+        "conntrack_cpus" => count([&netns.conntrack_cpus]),
+        "conntrack_states" => count([&netns.conntrack_states]),
+        "conntrack_translations" => count([&netns.conntrack_translations]),
+        "process_identity" => count([&process.identity]),
+        "process_cpu" => count([&process.cpu]),
+        "process_files" => count([&process.files]),
+        "process_fd_count" => count([&process.fd_count]),
+        "process_syscall" => count([&process.syscall]),
+        "process_limits" => count([&process.limits]),
+        "process_cgroups" => count([&process.cgroups]),
         other => panic!("the source {other} has no fixture"),
     }
 }
 
 #[test]
-fn every_source_has_a_fixture_and_all_of_it_is_understood() {
+fn every_source_has_a_fixture_that_parses_completely() {
     let root = tree();
     for source in ALL {
         let entries = entries(&root, source, PID);
         let observation = observe(&entries, source);
-        let fared = fared_of(&observation, source);
-        assert!(fared.values > 0, "{}: the tree has no file for it", source.name);
+        let counts = counts_of(&observation, source);
+        assert!(counts.values > 0, "{}: the tree has no file for it", source.name);
         // Some settings exist in the first namespace only: netdev_budget, netdev_budget_usecs, netdev_max_backlog, tcp_mem.
         let absent = if source.name == "sysctls" { 4 } else { 0 };
-        assert_eq!(fared.lacks, absent, "{}", source.name);
+        assert_eq!(counts.lacks, absent, "{}", source.name);
         assert_eq!(observation.unplaced, Vec::<String>::new());
     }
 }
@@ -221,7 +221,7 @@ fn process_values_of_the_tree() {
 }
 
 #[test]
-fn bytes_that_were_cut_off_give_a_whole_value_or_an_error() {
+fn cut_bytes_give_a_complete_value_or_an_error() {
     let root = tree();
     for source in ALL {
         let mut entries = entries(&root, source, PID);
@@ -231,12 +231,12 @@ fn bytes_that_were_cut_off_give_a_whole_value_or_an_error() {
             let Outcome::Ok(bytes) = entry.outcome.clone() else { continue };
             for cut in 0..bytes.len() {
                 entry.outcome = Outcome::Ok(bytes[..cut].to_vec());
-                let fared = fared_of(&observe(std::slice::from_ref(&entry), source), source);
-                assert_eq!(fared.values + fared.lacks, 1, "{} cut at {cut}", source.name);
+                let counts = counts_of(&observe(std::slice::from_ref(&entry), source), source);
+                assert_eq!(counts.values + counts.lacks, 1, "{} cut at {cut}", source.name);
                 let within_line = cut > 0 && bytes[cut - 1] != b'\n';
-                // A setting's value has no mark of its end.
+                // The value of a setting has no end mark.
                 if within_line && source.name != "sysctls" {
-                    assert_eq!(fared.lacks, 1, "{} cut at {cut} within a line", source.name);
+                    assert_eq!(counts.lacks, 1, "{} cut at {cut} within a line", source.name);
                 }
             }
         }
@@ -244,7 +244,7 @@ fn bytes_that_were_cut_off_give_a_whole_value_or_an_error() {
 }
 
 #[test]
-fn an_entry_of_another_scope_is_told() {
+fn an_entry_of_another_scope_is_listed() {
     for source in ALL.iter().filter(|source| source.scope != ScopeKind::Host) {
         let entry =
             Entry { at_us: 0, source: source.name.to_owned(), scope: Scope::Host, item: String::new(), outcome: Outcome::Ok(Vec::new()) };
@@ -300,11 +300,11 @@ fn the_running_host_is_understood() {
     let root = Root::default();
     for source in ALL {
         for entry in entries(&root, source, std::process::id()) {
-            let fared = fared_of(&observe(std::slice::from_ref(&entry), source), source);
+            let counts = counts_of(&observe(std::slice::from_ref(&entry), source), source);
             match &entry.outcome {
                 Outcome::Ok(_) if entry.item == "mark" => {}
                 Outcome::Ok(bytes) => {
-                    assert_eq!(fared, Fared { values: 1, lacks: 0 }, "{}: {}", source.name, String::from_utf8_lossy(bytes))
+                    assert_eq!(counts, ReadingCounts { values: 1, lacks: 0 }, "{}: {}", source.name, String::from_utf8_lossy(bytes))
                 }
                 Outcome::Absent(why, needs) => println!("skipped: {} {}: {why} ({needs:?})", source.name, entry.item),
                 // Other programs may log more, or have more connections, than the bounds hold.

@@ -1,4 +1,4 @@
-//! Readings that nobody meant: entries of real recordings, damaged, are assembled, redacted and judged within the bounds of `docs/fuzzing.md`.
+//! Damaged entries of real recordings are assembled, redacted and judged within the bounds of `docs/fuzzing.md`.
 //!
 //! Deterministic: recorded bytes.
 
@@ -13,7 +13,7 @@ use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome, Scope};
 use chokepoint_sources::{assemble, place, redact};
 
-/// Recordings of the most different kinds: a cause with a profile, watched traffic, unix sockets, packets lost, servers of several kinds.
+/// Recordings of very different kinds: a cause with a profile, watched traffic, unix sockets, lost packets, servers of several kinds.
 const RECORDINGS: &[&str] = &[
     "data/conntrack-table/conntrack-60.rec",
     "data/transport/packet-loss.rec",
@@ -24,13 +24,13 @@ const RECORDINGS: &[&str] = &[
     "misses/sending/receiver-small.rec",
     "misses/worker-connections/worker-connections-few-watched.rec",
 ];
-/// Longest entry that is damaged by itself.
+/// Longest entry to damage.
 const ENTRY_BYTES_MAX: usize = 24 << 10;
-/// Longest entry of a recording that is judged thousands of times.
+/// Longest entry of a thinned recording, which is judged thousands of times.
 const THIN_BYTES_MAX: usize = 6 << 10;
-/// Entries of one source, scope and item that a thinned recording keeps: two, so that there is a difference.
+/// Entries of one source, scope and item in a thinned recording: two, so that there is a difference.
 const KEPT: usize = 2;
-/// Network namespaces and processes of which a thinned recording keeps entries.
+/// Scopes of one source in a thinned recording.
 const SCOPES_MAX: usize = 2;
 
 fn recording(name: &str) -> Vec<Entry> {
@@ -38,7 +38,7 @@ fn recording(name: &str) -> Vec<Entry> {
     chokepoint_recording::read(&std::fs::read(path).unwrap()).unwrap().entries
 }
 
-/// A recording's entries, so few that thousands of them are judged in a second.
+/// The entries of a recording, reduced so that a second suffices to judge it thousands of times.
 fn thinned(entries: Vec<Entry>, bytes_max: usize) -> Vec<Entry> {
     let mut scopes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
@@ -60,7 +60,7 @@ fn thinned(entries: Vec<Entry>, bytes_max: usize) -> Vec<Entry> {
 static THINNED: LazyLock<Vec<Vec<Entry>>> =
     LazyLock::new(|| RECORDINGS.iter().map(|name| thinned(recording(name), THIN_BYTES_MAX)).collect());
 
-/// Entries by source, each source's bytes a corpus of its own.
+/// Entries by source. The bytes of each source are a corpus of their own.
 static BY_SOURCE: LazyLock<Vec<(Entry, Corpus)>> = LazyLock::new(|| {
     let mut by_source: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
     let all = RECORDINGS.iter().flat_map(|name| thinned(recording(name), ENTRY_BYTES_MAX));
@@ -87,12 +87,12 @@ fn corpora(entries: &[Entry]) -> Vec<(Entry, Corpus)> {
         Some(texts) => Corpus { parts: false, ..Corpus::text(&texts) },
         None => Corpus::bytes(inputs.clone()),
     };
-    // Entries of one source differ by their item, which says how the bytes are read.
+    // The item of an entry decides how its bytes are parsed.
     let mut seen = BTreeSet::new();
     entries.iter().filter(|entry| seen.insert(entry.item.clone())).map(|entry| (entry.clone(), corpus.clone())).collect()
 }
 
-/// Where in an input the number stands that says which entry it is for.
+/// Splits an input into the number of its entry and the rest.
 fn split(input: &[u8]) -> (usize, &[u8]) {
     match input.split_first_chunk::<4>() {
         Some((number, rest)) => (u32::from_le_bytes(*number) as usize, rest),
@@ -117,7 +117,7 @@ fn every_source_has_an_entry() {
 }
 
 #[test]
-fn one_reading() {
+fn a_damaged_reading_is_handled_within_bounds() {
     let make = |chance: &mut Chance| {
         let number = chance.below(BY_SOURCE.len());
         with_number(number, BY_SOURCE[number].1.damaged(chance))
@@ -138,10 +138,10 @@ fn one_reading() {
 }
 
 #[test]
-fn a_report() {
+fn a_damaged_recording_is_judged_within_bounds() {
     let catalogue = Catalogue::english();
     let make = |chance: &mut Chance| {
-        // The entries to damage, each by its number, and what they hold then.
+        // The entries to damage, each by its number, with their new bytes.
         let (number, mut all) = (chance.below(THINNED.len()), Vec::new());
         for _ in 0..1 + chance.below(4) {
             let at = chance.below(THINNED[number].len());

@@ -1,5 +1,5 @@
-//! Leave one out: recordings of faults, judged without the station that knows the fault. What nobody knows may be `unknown`, or found by another sign; it is
-//! never `healthy`, and the account of requests points at the place (docs/measuring.md, "Leave one out").
+//! Leave one out: recordings of faults, judged without the station that knows the fault. The verdict may be `unknown` or another finding, but never
+//! `healthy`, and the account of requests shows the place (docs/measuring.md, "Leave one out").
 //!
 //! Deterministic: recorded bytes.
 
@@ -12,8 +12,8 @@ use chokepoint_sources::assemble;
 
 use LedgerPlaceKind::{AcceptQueue, Connecting, Waiting};
 
-/// A recording, the finding that is the first cause, and where the most requests stand: nothing where what fails at once stands nowhere for long, and only the
-/// account of losses, which the station books, has it.
+/// A recording, the finding that is the first cause, and the place of most requests; none if requests fail at once, and only the account of losses, which the
+/// station keeps, shows them.
 type Case = (&'static str, &'static str, Option<(LedgerPlaceKind, &'static str)>);
 
 const CASES: &[Case] = &[
@@ -28,14 +28,14 @@ const CASES: &[Case] = &[
     ("worker-connections-few", "worker-connections-exhausted", None),
 ];
 
-/// Where the most requests stand.
+/// The place of most requests.
 fn most(diagnosis: &Diagnosis) -> Option<(LedgerPlaceKind, &str)> {
     let places = diagnosis.ledger.iter().flat_map(|ledger| &ledger.places);
     places.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|place| (place.place, place.tier.as_str()))
 }
 
 #[test]
-fn a_fault_whose_station_is_left_out_is_never_called_healthy() {
+fn a_fault_without_its_station_is_never_healthy() {
     let words = Catalogue::english();
     for (name, id, place) in CASES {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/left-out").join(format!("{name}.rec"));

@@ -1,4 +1,4 @@
-//! The readers on the running kernel: in network namespaces of their own where root, else told as skipped.
+//! The readers on the running kernel, in network namespaces of their own. Skipped without root.
 //!
 //! Live: servers and connections in namespaces.
 
@@ -25,7 +25,7 @@ struct Netns {
 }
 
 impl Netns {
-    /// Nothing, with the reason on stderr, where this host or user cannot make one.
+    /// Nothing, with the reason on stderr, if this host or user cannot create one.
     fn new(purpose: &str) -> Option<Self> {
         let name = format!("t-srca-{purpose}-{}", std::process::id());
         let made = Command::new("ip").args(["netns", "add", &name]).stderr(Stdio::null()).status();
@@ -44,7 +44,7 @@ impl Netns {
         assert!(status.success(), "ip {args:?}");
     }
 
-    /// Runs in a thread inside the namespace; sockets made there stay there.
+    /// Runs `work` in a thread inside the namespace. Its sockets stay there.
     fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let file = std::fs::File::open(format!("/run/netns/{}", self.name)).unwrap();
         std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ impl Drop for Netns {
     }
 }
 
-/// A process that does nothing but hold a socket as its standard input; ended with this.
+/// A process that only holds a socket as its standard input. It ends with this value.
 struct Holder(Child);
 
 impl Holder {
@@ -91,7 +91,7 @@ impl Drop for Holder {
 fn listen(address: &str, backlog: i32) -> (OwnedFd, u16) {
     let address: SocketAddr = address.parse().unwrap();
     let family = if address.is_ipv4() { rustix::net::AddressFamily::INET } else { rustix::net::AddressFamily::INET6 };
-    // Close-on-exec: the children of tests that run beside this one must not hold it.
+    // Close-on-exec: children of other tests must not inherit it.
     let flags = rustix::net::SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, rustix::net::SocketType::STREAM, flags, None).unwrap();
     rustix::net::bind(&socket, &address).unwrap();
@@ -114,7 +114,7 @@ fn listener_at(observation: &Observation, netns: NetnsId, port: u16) -> &Listene
 }
 
 #[test]
-fn a_listener_that_overflows_tells_its_queue_and_its_drops() {
+fn an_overflowing_listener_shows_queue_and_drops() {
     let Some(netns) = Netns::new("full") else { return };
     for (address, target) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")] {
         let (listener, port) = netns.inside(|| listen(address, 1));
@@ -135,7 +135,7 @@ fn a_listener_that_overflows_tells_its_queue_and_its_drops() {
 }
 
 #[test]
-fn time_wait_is_seen_where_it_is() {
+fn time_wait_is_found_at_the_side_that_closed_first() {
     let Some(netns) = Netns::new("tw") else { return };
     let (listener, port) = netns.inside(|| listen("127.0.0.1:0", 16));
     let listener = TcpListener::from(listener);
@@ -153,7 +153,7 @@ fn time_wait_is_seen_where_it_is() {
     assert_eq!((waits.total, towards.remote.1, towards.count, waits.accepted.len()), (5, port, 5, 0));
 }
 
-/// Lets this process open so many files; false where it may not.
+/// Lets this process open so many files; false if it may not.
 fn may_open(files: u64) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -162,7 +162,7 @@ fn may_open(files: u64) -> bool {
 }
 
 #[test]
-fn each_of_a_crowd_of_connections_is_in_every_reading() {
+fn every_reading_has_all_connections_at_a_crowded_port() {
     let Some(netns) = Netns::new("crowd") else { return };
     const CONNECTIONS: usize = 1_200;
     if !may_open(4 * CONNECTIONS as u64) {
@@ -188,23 +188,23 @@ fn each_of_a_crowd_of_connections_is_in_every_reading() {
         let inodes: std::collections::BTreeSet<u64> = sockets.iter().map(|socket| socket.inode).collect();
         assert_eq!((sockets.len(), inodes.len()), (2 * CONNECTIONS, 2 * CONNECTIONS));
     }
-    // On a kernel that can leave out ports they were not read each time.
-    let stood = entries.iter().filter(|entry| entry.source == "sockets" && entry.item == "crowd").count();
-    assert_eq!(stood > 0, observation.bounded.iter().any(|text| text.contains("crowded")), "{:?}", observation.bounded);
-    if stood == 0 {
+    // On a kernel that can exclude ports they were not read each time.
+    let repeated = entries.iter().filter(|entry| entry.source == "sockets" && entry.item == "crowd").count();
+    assert_eq!(repeated > 0, observation.bounded.iter().any(|text| text.contains("crowded")), "{:?}", observation.bounded);
+    if repeated == 0 {
         eprintln!("skipped: this kernel cannot leave out ports");
     }
 }
 
 #[test]
-fn a_unix_listener_and_the_process_behind_it() {
+fn a_unix_listener_and_its_process_are_found() {
     let Some(netns) = Netns::new("unix") else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("upstream.sock");
     let unix = netns.inside(|| UnixListener::bind(&path).unwrap());
     let dialled: Vec<UnixStream> = netns.inside(|| (0..3).map(|_| UnixStream::connect(&path).unwrap()).collect());
     let (tcp, port) = netns.inside(|| listen("0.0.0.0:0", 16));
-    // One process listens on TCP and dials the unix socket, another listens there: two tiers.
+    // One process listens on TCP and dials the unix socket, where another one listens: two tiers.
     let dialled_first = dialled[0].try_clone().unwrap();
     let front = Command::new("sleep")
         .arg("60")
@@ -260,7 +260,7 @@ fn a_server_in_another_namespace_is_found_by_its_address() {
     drop((nobody, decoy));
 }
 
-/// nginx with a status page, inside a namespace; ended with this.
+/// nginx with a status page, inside a namespace. It ends with this value.
 struct Nginx {
     child: Child,
     _files: tempfile::TempDir,
@@ -301,7 +301,7 @@ impl Drop for Nginx {
 }
 
 #[test]
-fn a_status_page_in_another_namespace_is_asked_at_both_ends_and_seldom_between() {
+fn a_status_page_in_another_namespace_is_polled_at_both_ends_and_at_most_once_a_second() {
     let Some(netns) = Netns::new("status") else { return };
     let Some(nginx) = Nginx::start(&netns) else { return };
     for address in ["127.0.0.1", "::1"] {
@@ -315,7 +315,7 @@ fn a_status_page_in_another_namespace_is_asked_at_both_ends_and_seldom_between()
         let observation = assemble(&entries);
         let page = observation.servers[&nginx.child.id()].nginx_status().unwrap_or_else(|| panic!("{:?}", observation.servers));
         let counts: Vec<&NginxStatus> =
-            page.values().filter_map(|told| if let ServerStatus::Nginx(counts) = told { Some(counts) } else { None }).collect();
+            page.values().filter_map(|status| if let ServerStatus::Nginx(counts) = status { Some(counts) } else { None }).collect();
         assert!(counts.len() >= 2, "{page:?}");
         let asked = counts.windows(2).all(|pair| pair[1].accepts > pair[0].accepts && pair[1].handled == pair[1].accepts);
         assert!(asked, "{counts:?}");
@@ -326,7 +326,7 @@ fn a_status_page_in_another_namespace_is_asked_at_both_ends_and_seldom_between()
 }
 
 #[test]
-fn a_process_that_ends_and_one_that_comes_while_it_is_observed() {
+fn a_process_that_ends_is_reported_once_and_a_new_one_is_read() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let leaving = Holder::of(listener.try_clone().unwrap());
@@ -344,11 +344,11 @@ fn a_process_that_ends_and_one_that_comes_while_it_is_observed() {
     let ended = |entry: &&Entry| {
         entry.scope == Scope::Process(left) && matches!(&entry.outcome, Outcome::Absent(why, _) if why == "the process ended")
     };
-    assert_eq!(entries.iter().filter(ended).count(), 1, "told once");
+    assert_eq!(entries.iter().filter(ended).count(), 1, "reported once");
     assert!(observation.processes[&coming.pid()].files.last().is_some(), "a worker that is forked later is read, too");
 }
 
-/// Waits until this holds, ten seconds at the most; false if it never did.
+/// Waits until this holds, for at most ten seconds; false if it never does.
 fn holds_soon(holds: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
     while !holds() {
@@ -360,7 +360,7 @@ fn holds_soon(holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// A client, a router that translates its own port 8080 to the server's, and the server; nothing, with the reason, where that cannot be made.
+/// A client, a router that translates its own port 8080 to the server's, and the server; nothing, with the reason, if they cannot be created.
 fn behind_a_nat(port: u16) -> Option<[Netns; 3]> {
     let all = [Netns::new("nat-c")?, Netns::new("nat-r")?, Netns::new("nat-s")?];
     let [client, router, server] = &all;
@@ -375,7 +375,7 @@ fn behind_a_nat(port: u16) -> Option<[Netns; 3]> {
         a.ip(&["route", "add", "default", "via", &format!("10.9.{net}.254")]);
         a.ip(&["-6", "route", "add", "default", "via", &format!("fd09:{net}::254")]);
     }
-    // A router asks for its neighbours from its link-local addresses, which it has a moment after the links are up.
+    // The router needs its link-local addresses for neighbour discovery. They appear a moment after the links are up.
     let ready = |line: &str| line.starts_with("fe80") && line.split_ascii_whitespace().nth(4).is_some_and(|flags| flags == "80");
     let linked = || std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap().lines().filter(|line| ready(line)).count() == 2;
     router.inside(|| assert!(holds_soon(linked), "the router's links have addresses of their own"));
@@ -393,14 +393,14 @@ fn behind_a_nat(port: u16) -> Option<[Netns; 3]> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    // A rule that nft(8) does not understand is a fault of this test and no lack of the machine.
+    // A rule that nft(8) does not understand is an error of this test, not of the machine.
     assert!(!why.contains("syntax error"), "{why}");
     eprintln!("skipped: addresses cannot be translated (nft(8) and the kernel's NAT are needed): {why}");
     None
 }
 
 #[test]
-fn a_server_behind_a_nat_is_found_before_load_begins_and_in_the_traffic_that_is_there() {
+fn a_server_behind_a_nat_is_found_before_a_load_and_in_existing_traffic() {
     let port = 8099;
     let Some([client, router, server]) = behind_a_nat(port) else { return };
     let listener = server.inside(|| TcpListener::bind(("::", port)).unwrap());
@@ -427,7 +427,7 @@ fn a_server_behind_a_nat_is_found_before_load_begins_and_in_the_traffic_that_is_
 }
 
 #[test]
-fn what_is_noted_and_read_comes_back_in_order_and_replays_alike() {
+fn notes_and_readings_are_in_order_and_replay_identically() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let request = Request { addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
@@ -448,7 +448,7 @@ fn what_is_noted_and_read_comes_back_in_order_and_replays_alike() {
 }
 
 #[test]
-fn a_small_bound_is_kept_and_told() {
+fn a_small_bound_is_respected_and_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let request = Request { addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
@@ -462,7 +462,7 @@ fn a_small_bound_is_kept_and_told() {
 }
 
 #[test]
-fn what_is_drained_goes_on_where_it_left_off() {
+fn drains_continue_without_gaps_or_repeats() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let client_netns = netns::own().unwrap();
@@ -470,7 +470,7 @@ fn what_is_drained_goes_on_where_it_left_off() {
     let observer = Observer::start(ObserveOptions::endless(request.clone())).unwrap();
     let mut recent = Recent::new(Duration::from_secs(2));
     let (mut seen, mut sampled, begin) = (Vec::new(), 0, Instant::now());
-    // The readers tell once a second.
+    // The readers report once a second.
     while sampled < 3 {
         assert!(begin.elapsed() < Duration::from_secs(60), "no more samples came: {seen:?}");
         std::thread::sleep(Duration::from_millis(500));
@@ -492,13 +492,13 @@ fn what_is_drained_goes_on_where_it_left_off() {
 }
 
 #[test]
-fn a_namespace_that_is_not_there_is_an_error() {
+fn a_missing_namespace_is_an_error() {
     let request = Request { server_netns: Some(NetnsId(1)), ..Request::default() };
     let error = Observer::start(ObserveOptions::new(request)).unwrap_err();
     assert!(error.to_string().contains("the server's network namespace net:[1]"), "{error}");
 }
 
-/// Runs itself again as nobody: what it may not read is absent and names the privilege, and the rest is there.
+/// Runs itself again as nobody: inaccessible readings are absent and name the privilege, and all others are there.
 #[test]
 fn without_root() {
     const CHILD: &str = "CHOKEPOINT_TEST_PORT";
@@ -511,11 +511,11 @@ fn without_root() {
     }
     let Some(netns) = Netns::new("nobody") else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // A copy that nobody may run, wherever this one lies.
+    // A copy that nobody may run, wherever the original is.
     let directory = tempfile::tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let copy = directory.path().join("live");
-    // Another process makes it: were its file open for writing here, a child forked by another test would keep it busy.
+    // Another process copies it: if the file were open for writing here, a child forked by another test could keep it busy.
     assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
     let output = Command::new(copy)
         .args(["--exact", "live::without_root", "--nocapture"])

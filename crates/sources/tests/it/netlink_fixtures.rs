@@ -1,5 +1,4 @@
-//! Dumps of a real kernel (6.18, network namespace with nginx and php-fpm) through the same parsers as live, and what is left of them when they
-//! are cut, mangled or redacted.
+//! Dumps of a real kernel (6.18, network namespace with nginx and php-fpm) through the live parsers; also cut, damaged and redacted.
 //!
 //! Deterministic: recorded bytes.
 
@@ -56,7 +55,7 @@ fn every_binary_source_has_a_fixture() {
 }
 
 #[test]
-fn listeners() {
+fn listeners_of_a_real_kernel_are_parsed() {
     let view = view(&[entry("listeners", fixture("listeners"))]);
     let listeners: BTreeMap<String, _> =
         view.listeners.last().unwrap().iter().map(|listener| (listener.address.to_string(), listener)).collect();
@@ -73,7 +72,7 @@ fn listeners() {
 }
 
 #[test]
-fn sockets() {
+fn sockets_of_a_real_kernel_are_parsed() {
     let view = view(&[entry("sockets", fixture("sockets"))]);
     let sockets = view.sockets.last().unwrap();
     let count = |state| sockets.iter().filter(|socket| socket.state == state).count();
@@ -82,7 +81,7 @@ fn sockets() {
         socket.inode == 0 && socket.wait.is_some_and(|wait| (1..=60_000).contains(&wait.left_ms))
     };
     assert_eq!(sockets.iter().filter(|socket| socket.state == TcpState::TimeWait).filter(waits).count(), 4);
-    // A dual-stack socket's mapped addresses are those of IPv4, so that both ends match.
+    // Mapped addresses of a dual-stack socket become IPv4, so that both ends match.
     let unread: Vec<_> = sockets.iter().filter(|socket| socket.receive_queue == 5).collect();
     assert!(matches!(unread[..], [socket] if matches!(socket.address,
         SocketAddress::Tcp { remote, .. } if remote == (ip("127.0.0.1"), 8082))));
@@ -96,7 +95,7 @@ fn sockets() {
 }
 
 #[test]
-fn a_sender_whose_peer_does_not_read_and_that_peer() {
+fn a_sender_and_its_peer_that_does_not_read_are_parsed() {
     let view = view(&[entry("tcp_info", fixture("tcp_info"))]);
     let [sender, reader] = &view.tcp_samples.last().unwrap()[..] else { panic!("{:?}", view.tcp_samples) };
     assert_eq!((sender.local, sender.remote), ((ip("127.0.0.1"), 8080), (ip("127.0.0.1"), 33222)));
@@ -111,9 +110,9 @@ fn a_sender_whose_peer_does_not_read_and_that_peer() {
     assert!(sender.cookie != reader.cookie && sender.rtt_us > 0 && sender.min_rtt_us.is_some_and(|us| us < 10_000));
 }
 
-/// One connection that was answered, one whose request was read and not answered, one with an unread request, one that nobody accepted, and a unix socket.
+/// One answered connection, one with a request in service, one with an unread request, one that is not accepted, and a unix socket.
 #[test]
-fn requests_at_each_place() {
+fn requests_at_each_place_are_parsed() {
     let view = view(&[entry("requests", fixture("requests"))]);
     let sockets = &view.request_samples.last().unwrap().sockets;
     let accepted = |port: u16| {
@@ -140,7 +139,7 @@ fn requests_at_each_place() {
 }
 
 #[test]
-fn links_qdiscs_and_addresses() {
+fn links_qdiscs_and_addresses_of_a_real_kernel_are_parsed() {
     let view = view(&BINARY.map(|name| entry(name, fixture(name))));
     let links = view.links.last().unwrap();
     let veth = links.iter().find(|link| link.name == "tsv").unwrap();
@@ -160,7 +159,7 @@ fn links_qdiscs_and_addresses() {
 }
 
 #[test]
-fn a_cut_anywhere_but_between_messages_is_a_failure() {
+fn a_cut_within_a_message_is_a_failure() {
     for name in BINARY {
         let whole = fixture(name);
         let mut boundaries = vec![0];
@@ -176,7 +175,7 @@ fn a_cut_anywhere_but_between_messages_is_a_failure() {
 }
 
 #[test]
-fn redaction_keeps_everything_but_the_addresses() {
+fn redaction_keeps_everything_except_addresses() {
     let mut seen: BTreeMap<IpAddr, IpAddr> = BTreeMap::new();
     let mut stand_in = |ip: IpAddr| {
         let number = seen.len() as u16 + 1;
@@ -195,7 +194,7 @@ fn redaction_keeps_everything_but_the_addresses() {
         }
         assert!(!fails(name, bytes.clone()), "{name}");
     }
-    // Connections that stand as they were seen last have an item of their own, and the same addresses.
+    // Connections at crowded ports have an item of their own with the same addresses.
     let crowd = Entry { item: "crowd".into(), ..entry("sockets", fixture("sockets")) };
     let Outcome::Ok(hidden) = redact(&crowd, &mut stand_in).outcome else { panic!("it parses") };
     assert!(!hidden.windows(3).any(|window| window == [10, 77, 0]));
@@ -204,7 +203,7 @@ fn redaction_keeps_everything_but_the_addresses() {
 }
 
 #[test]
-fn redaction_leaves_text_and_lacks_alone() {
+fn redaction_does_not_change_text_and_lacks() {
     let mut never = |_: IpAddr| -> IpAddr { panic!("no address is in it") };
     let text = Entry { source: "netstat".into(), ..entry("netstat", b"TcpExt: 10.77.0.1".to_vec()) };
     assert_eq!(redact(&text, &mut never), text);

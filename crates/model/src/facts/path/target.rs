@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::translation::{ArrivalAddress, Hop, Translations};
-use super::{PlacedListener, all_listeners, answers, is_asked, newest_listeners};
+use super::{PlacedListener, answers, is_asked, newest_listeners, seen_listeners};
 use crate::observation::{ListenerAddress, NetnsId, Observation, SocketAddress};
 
 /// The listeners of the request's target.
@@ -75,8 +75,8 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
 
 /// The listeners at the requested unix socket. Containers may each have a socket of the same path: then the client's own namespace is meant.
 fn at_socket(obs: &Observation) -> Found {
-    let mut listeners = all_listeners(obs);
-    listeners.retain(|placed| is_asked(&obs.request, placed.netns, &placed.listener));
+    let asked = seen_listeners(obs).filter(|(netns, listener)| is_asked(&obs.request, *netns, listener));
+    let mut listeners: Vec<PlacedListener> = asked.map(PlacedListener::of).collect();
     let mut namespaces: BTreeSet<NetnsId> = listeners.iter().map(|placed| placed.netns).collect();
     if namespaces.contains(&obs.request.client_netns) {
         namespaces = BTreeSet::from([obs.request.client_netns]);

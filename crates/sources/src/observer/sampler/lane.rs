@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chokepoint_recording::Scope;
 
 use super::super::bucket::Bucket;
-use super::super::messages::{Again, Job, Order};
+use super::super::messages::{ReadOrder, ReaderJob, Repetition};
 use super::super::reader::Reader;
-use super::super::schedule::{FILES, Schedule, Watch};
+use super::super::schedule::{FILES, PathRole, Schedule};
 
 use crate::table::{Phase, ScopeKind, Source};
 
@@ -17,11 +17,11 @@ const FILES_AT_ONCE: usize = 8;
 const SYSCALL: &str = "process_syscall";
 const SYSCALL_AT_ONCE: usize = 32;
 
-pub(super) struct Lane {
+pub(super) struct ReaderLane {
     reader: Reader,
     pub(super) schedule: Schedule,
     /// First reads of scopes that joined the path.
-    pub(super) fresh: Vec<Order>,
+    pub(super) fresh: Vec<ReadOrder>,
     /// Scopes to read: its own, or the host and the processes on the path.
     pub(super) scopes: BTreeSet<Scope>,
     /// The process that was read last, for each source that is read for a few processes at a time.
@@ -34,7 +34,7 @@ pub(super) struct Lane {
     pub(super) gone: bool,
 }
 
-impl Lane {
+impl ReaderLane {
     pub(super) fn new(scope: Scope, reader: Reader, now_us: u64) -> Self {
         Self {
             reader,
@@ -58,8 +58,8 @@ impl Lane {
         self.jobs > 0 && !self.gone
     }
 
-    pub(super) fn give(&mut self, job: Job) {
-        self.repeats_until_us = if let Job::Read(_, Some(again)) = &job { Some(again.until_us) } else { None };
+    pub(super) fn give(&mut self, job: ReaderJob) {
+        self.repeats_until_us = if let ReaderJob::Read(_, Some(again)) = &job { Some(again.until_us) } else { None };
         self.gone = !self.reader.give(job);
         self.jobs += 1;
     }
@@ -79,16 +79,16 @@ impl Lane {
 
     /// A job that reads what is due, then repeats the frequent sources until another source is due. So the reader wakes up by itself, and no other thread has
     /// to.
-    pub(super) fn turn(&mut self, due: Vec<&'static Source>, now_us: u64, watch: Watch, bucket: &mut Bucket) -> Job {
-        let orders: Vec<Order> = due.into_iter().flat_map(|source| self.orders(source)).collect();
+    pub(super) fn turn(&mut self, due: Vec<&'static Source>, now_us: u64, role: PathRole, bucket: &mut Bucket) -> ReaderJob {
+        let orders: Vec<ReadOrder> = due.into_iter().flat_map(|source| self.orders(source)).collect();
         if orders.is_empty() && self.repeats_until_us.is_some() {
-            return Job::Read(orders, None);
+            return ReaderJob::Read(orders, None);
         }
-        let again = self.schedule.repeat(now_us, watch, bucket).map(|repeat| {
+        let again = self.schedule.repeat(now_us, role, bucket).map(|repeat| {
             let orders = repeat.sources.into_iter().flat_map(|source| self.orders(source)).collect();
-            Again { orders, period_us: repeat.period_us, until_us: repeat.until_us }
+            Repetition { orders, period_us: repeat.period_us, until_us: repeat.until_us }
         });
-        Job::Read(orders, again)
+        ReaderJob::Read(orders, again)
     }
 
     pub(super) fn next_due_us(&self) -> Option<u64> {
@@ -97,7 +97,7 @@ impl Lane {
 
     /// One source for all scopes of its kind. The most expensive sources are read for a few processes at a time, in turn: any worker of a pool shows whom the
     /// pool calls.
-    fn orders(&mut self, source: &'static Source) -> Vec<Order> {
+    fn orders(&mut self, source: &'static Source) -> Vec<ReadOrder> {
         let of_kind = self.scopes.iter().copied().filter(|scope| ScopeKind::of(*scope) == source.scope);
         let mut scopes: Vec<Scope> = of_kind.collect();
         let at_once = match source.name {
@@ -112,7 +112,7 @@ impl Lane {
             scopes.truncate(at_once);
             self.read_last.extend(scopes.last().map(|scope| (source.name, *scope)));
         }
-        scopes.into_iter().map(|scope| Order { source, scope, phase: Phase::Running }).collect()
+        scopes.into_iter().map(|scope| ReadOrder { source, scope, phase: Phase::Running }).collect()
     }
 }
 
@@ -120,7 +120,7 @@ impl Lane {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::observer::messages::Shared;
+    use crate::observer::messages::ReaderEnvironment;
     use crate::source;
     use crate::table::Notes;
     use std::sync::Arc;
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn open_files_are_read_for_a_few_processes_in_turn() {
         let (events, _inbox) = sync_channel(1);
-        let shared = Shared {
+        let shared = ReaderEnvironment {
             root: crate::Root::default(),
             clock: Clock(Instant::now()),
             notes: Arc::new(Notes::default()),
@@ -138,9 +138,9 @@ mod tests {
             under_way: None,
         };
         let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
-        let mut lane = Lane { scopes, ..Lane::new(Scope::Host, Reader::of_host(shared).unwrap(), 0) };
+        let mut lane = ReaderLane { scopes, ..ReaderLane::new(Scope::Host, Reader::of_host(shared).unwrap(), 0) };
         let mut turn = |name: &str| -> Vec<u32> {
-            let pid = |order: Order| if let Scope::Process(pid) = order.scope { pid } else { 0 };
+            let pid = |order: ReadOrder| if let Scope::Process(pid) = order.scope { pid } else { 0 };
             lane.orders(source(name).unwrap()).into_iter().map(pid).collect()
         };
         assert_eq!(turn(FILES), (1..=8).collect::<Vec<_>>());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chokepoint_recording::Scope;
 
-use super::super::messages::Order;
+use super::super::messages::ReadOrder;
 use super::{PATIENCE_US, Sampler};
 use crate::source;
 use crate::table::Phase;
@@ -36,9 +36,9 @@ impl Sampler {
                     Scope::Netns(_) => "netstat",
                     Scope::Host => return None,
                 };
-                Some(Order { source: source(name)?, scope: *scope, phase: Phase::Running })
+                Some(ReadOrder { source: source(name)?, scope: *scope, phase: Phase::Running })
             };
-            let orders: Vec<Order> = lane.scopes.iter().filter_map(again).collect();
+            let orders: Vec<ReadOrder> = lane.scopes.iter().filter_map(again).collect();
             lane.fresh.extend(orders);
         }
         self.drain(PATIENCE_US);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::super::messages::{Event, Job, Order};
+use super::super::messages::{ReadOrder, ReaderJob, SamplerEvent};
 use super::super::options::ObserveError;
 use super::super::reader::Reader;
 use super::super::scout::listener_inodes;
-use super::lane::Lane;
+use super::lane::ReaderLane;
 use super::{PATIENCE_US, Sampler};
 use crate::netns::NetnsRef;
 use crate::seen::NAMESPACES;
@@ -33,14 +33,14 @@ impl Sampler {
         for netns in others.into_iter().take(SURVEYED_MAX) {
             let scope = Scope::Netns(netns.id.0);
             let reader = Reader::of_netns(self.shared.clone(), netns)?;
-            let orders = SURVEY.iter().filter_map(|name| Some(Order { source: source(name)?, scope, phase: Phase::First }));
-            if !reader.give(Job::Read(orders.collect(), None)) {
+            let orders = SURVEY.iter().filter_map(|name| Some(ReadOrder { source: source(name)?, scope, phase: Phase::First }));
+            if !reader.give(ReaderJob::Read(orders.collect(), None)) {
                 continue;
             }
             // No other reader has work now, so the next reply is from this one.
             while let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(PATIENCE_US)) {
                 match event {
-                    Event::Reply(reply) if reply.reader == scope => {
+                    SamplerEvent::Reply(reply) if reply.reader == scope => {
                         shut_out += u32::from(reply.shut_out);
                         for read in reply.reads {
                             self.remember(read.order.source, &read.entries);
@@ -70,17 +70,17 @@ impl Sampler {
     pub(super) fn refresh_holders(&mut self) {
         let wanted = listener_inodes(&self.view(&["listeners"]));
         if let Some(lane) = self.lanes.get_mut(&Scope::Host) {
-            lane.give(Job::Hold(wanted));
+            lane.give(ReaderJob::Hold(wanted));
         }
         let until_us = self.shared.clock.now_us() + PATIENCE_US;
-        while self.lanes.get(&Scope::Host).is_some_and(Lane::is_busy) {
+        while self.lanes.get(&Scope::Host).is_some_and(ReaderLane::is_busy) {
             let left = until_us.saturating_sub(self.shared.clock.now_us());
             match self.inbox.recv_timeout(Duration::from_micros(left)) {
-                Ok(Event::Reply(reply)) => {
+                Ok(SamplerEvent::Reply(reply)) => {
                     if let Some(lane) = self.lanes.get_mut(&reply.reader) {
                         lane.answered();
                     }
-                    self.holding = reply.holding.unwrap_or_default();
+                    self.pids_by_socket = reply.pids_by_socket.unwrap_or_default();
                 }
                 Ok(event) => self.hear(event),
                 Err(_) => return,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use chokepoint_recording::Scope;
 
-use super::super::messages::{Job, Order, Read};
+use super::super::messages::{ReadOrder, ReadResult, ReaderJob};
 use super::super::options::ObserveError;
 use super::{PATIENCE_US, Sampler};
 use crate::source;
@@ -25,7 +25,7 @@ impl Sampler {
         };
         let address = SocketAddr::new(*ip, self.request.port);
         if let Some(lane) = self.lanes.get_mut(&Scope::Netns(self.request.client_netns.0)) {
-            lane.give(Job::Connect(address));
+            lane.give(ReaderJob::Connect(address));
         }
         self.drain(PATIENCE_US);
         self.order_translations();
@@ -40,25 +40,25 @@ impl Sampler {
     fn order_translations(&mut self) {
         let Some(source) = source(NAME) else { return };
         for (scope, lane) in self.lanes.iter_mut().filter(|(scope, lane)| ScopeKind::of(**scope) == ScopeKind::Netns && !lane.gone) {
-            lane.fresh.push(Order { source, scope: *scope, phase: Phase::Running });
+            lane.fresh.push(ReadOrder { source, scope: *scope, phase: Phase::Running });
         }
     }
 
     /// The same in turns of the scout, while it can change the path and the bucket can pay.
     pub(super) fn order_translations_in_turn(&mut self) {
         let wanted = !self.path.answered || self.translations_turns < TURNS;
-        if wanted && self.bucket.pays(&mut self.translating) {
+        if wanted && self.bucket.reserve(&mut self.translating) {
             self.translations_turns += 1;
             self.order_translations();
         }
     }
 
     /// Notes the cost of a read. The next one waits until that much is saved.
-    pub(super) fn charge_translations(&mut self, read: &Read) {
+    pub(super) fn charge_translations(&mut self, read: &ReadResult) {
         match read.order.phase {
             _ if read.order.source.name != NAME => {}
-            Phase::Running if self.costs.is_sampling() => self.bucket.charge(&mut self.translating, read.cost_us),
-            _ => self.translating.expect(read.cost_us),
+            Phase::Running if self.costs.is_sampling() => self.bucket.settle(&mut self.translating, read.cost_us),
+            _ => self.translating.raise_cost(read.cost_us),
         }
     }
 }

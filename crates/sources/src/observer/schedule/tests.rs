@@ -3,13 +3,13 @@
 use super::*;
 use crate::source;
 
-const PATH: Watch = Watch::Path { sought: &[] };
+const PATH: PathRole = PathRole::OnPath { sought: &[] };
 const SECOND_US: u64 = 1_000_000;
 /// CPU time of wake-ups, messages and storing, microseconds a second (docs/measuring.md).
 const OVERHEAD_US: u64 = 1_300;
 
-fn spent(name: &str, cost_us: u64) -> Spent {
-    Spent { source: source(name).unwrap(), cost_us, is_there: true, is_first: false }
+fn spent(name: &str, cost_us: u64) -> ReadCost {
+    ReadCost { source: source(name).unwrap(), cost_us, is_there: true, is_first: false }
 }
 
 /// All readings with their times, and their CPU time.
@@ -41,10 +41,10 @@ impl Readings {
 struct Reader {
     scope: Scope,
     schedule: Schedule,
-    again: Option<Repeat>,
+    again: Option<RepeatedSources>,
     sampled_us: Option<u64>,
     /// Costs that it has not reported yet.
-    unreported: Vec<Spent>,
+    unreported: Vec<ReadCost>,
 }
 
 impl Reader {
@@ -52,7 +52,7 @@ impl Reader {
     fn new(scope: Scope, bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
         let mut schedule = Schedule::new(scope, 0);
         let names = schedule.slots.iter().map(|slot| slot.source.name);
-        let first: Vec<Spent> = names.map(|name| Spent { is_first: true, ..spent(name, cost_us(scope, name)) }).collect();
+        let first: Vec<ReadCost> = names.map(|name| ReadCost { is_first: true, ..spent(name, cost_us(scope, name)) }).collect();
         schedule.done(0, bucket, &first);
         Self { scope, schedule, again: None, sampled_us: None, unreported: Vec::new() }
     }
@@ -63,7 +63,7 @@ impl Reader {
             let cost_us = cost_us(self.scope, source.name);
             let is_sampled = source.cadence == Cadence::Sampled;
             if is_sampled && self.sampled_us.is_some_and(|sampled_us| now_us < sampled_us + (cost_us * FLOW_US).max(175_000)) {
-                self.unreported.push(Spent { is_there: false, ..spent(source.name, 1) });
+                self.unreported.push(ReadCost { is_there: false, ..spent(source.name, 1) });
                 continue;
             }
             if is_sampled {
@@ -77,7 +77,7 @@ impl Reader {
     /// One hundredth of a second of work, with these sources due.
     fn work(
         &mut self,
-        (now_us, due, watch): (u64, &[&'static Source], Watch),
+        (now_us, due, role): (u64, &[&'static Source], PathRole),
         bucket: &mut Bucket,
         cost_us: &impl Fn(Scope, &str) -> u64,
         readings: &mut Readings,
@@ -94,7 +94,7 @@ impl Reader {
                 }
                 self.again = Some(again);
             }
-            None => self.again = self.schedule.repeat(now_us, watch, bucket),
+            None => self.again = self.schedule.repeat(now_us, role, bucket),
         }
         if self.again.is_none() {
             self.report(now_us, bucket, readings);
@@ -103,7 +103,7 @@ impl Reader {
 
     fn report(&mut self, now_us: u64, bucket: &mut Bucket, readings: &mut Readings) {
         let used_us = self.unreported.iter().map(|spent| spent.cost_us).sum();
-        bucket.take(used_us);
+        bucket.spend(used_us);
         self.schedule.done(now_us, bucket, &self.unreported);
         readings.used_us += used_us;
         self.unreported.clear();
@@ -111,27 +111,27 @@ impl Reader {
 }
 
 /// Runs the readers of a host and of these namespaces as the sampler does.
-fn observe(seconds: u64, namespaces: &[(Scope, Watch)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
+fn observe(seconds: u64, namespaces: &[(Scope, PathRole)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
     let (mut bucket, mut readings) = (Bucket::new(0), Readings::default());
-    bucket.shared_by(namespaces.iter().filter(|(_, watch)| *watch != Watch::Aside).count());
+    bucket.shared_by(namespaces.iter().filter(|(_, role)| *role != PathRole::OffPath).count());
     let mut host = Reader::new(Scope::Host, &mut bucket, &cost_us);
-    let mut others: Vec<(Reader, Watch)> =
-        namespaces.iter().map(|(scope, watch)| (Reader::new(*scope, &mut bucket, &cost_us), *watch)).collect();
+    let mut others: Vec<(Reader, PathRole)> =
+        namespaces.iter().map(|(scope, role)| (Reader::new(*scope, &mut bucket, &cost_us), *role)).collect();
     for now_us in (0..seconds * SECOND_US).step_by(10_000) {
-        bucket.take(OVERHEAD_US / 100);
+        bucket.spend(OVERHEAD_US / 100);
         readings.used_us += OVERHEAD_US / 100;
         let of_others = others.iter_mut().flat_map(|(other, _)| other.schedule.accounts());
-        bucket.pour(now_us, host.schedule.accounts().chain(of_others));
-        let watch = namespaces[0].1;
-        let on_path = others.iter_mut().filter(|(_, watch)| matches!(watch, Watch::Path { .. })).map(|(other, _)| &mut other.schedule);
-        host.schedule.pair(now_us, watch, on_path, &mut bucket);
-        let due = host.schedule.due(now_us, watch, false, &mut bucket);
+        bucket.refill(now_us, host.schedule.accounts().chain(of_others));
+        let role = namespaces[0].1;
+        let on_path = others.iter_mut().filter(|(_, role)| matches!(role, PathRole::OnPath { .. })).map(|(other, _)| &mut other.schedule);
+        host.schedule.pair(now_us, role, on_path, &mut bucket);
+        let due = host.schedule.due(now_us, role, false, &mut bucket);
         let files_due = due.iter().any(|source| source.name == FILES);
-        host.work((now_us, &due, watch), &mut bucket, &cost_us, &mut readings);
-        for (other, watch) in &mut others {
-            let with_files = files_due && matches!(watch, Watch::Path { .. });
-            let due = other.schedule.due(now_us, *watch, with_files, &mut bucket);
-            other.work((now_us, &due, *watch), &mut bucket, &cost_us, &mut readings);
+        host.work((now_us, &due, role), &mut bucket, &cost_us, &mut readings);
+        for (other, role) in &mut others {
+            let with_files = files_due && matches!(role, PathRole::OnPath { .. });
+            let due = other.schedule.due(now_us, *role, with_files, &mut bucket);
+            other.work((now_us, &due, *role), &mut bucket, &cost_us, &mut readings);
         }
     }
     readings.slowed = host.schedule.slowed(Scope::Host, seconds * SECOND_US).collect();
@@ -140,8 +140,8 @@ fn observe(seconds: u64, namespaces: &[(Scope, Watch)], cost_us: impl Fn(Scope, 
 }
 
 /// [`observe`] with one namespace.
-fn watched(seconds: u64, watch: Watch, cost_us: impl Fn(&str) -> u64) -> Readings {
-    observe(seconds, &[(Scope::Netns(1), watch)], |_, name| cost_us(name))
+fn watched(seconds: u64, role: PathRole, cost_us: impl Fn(&str) -> u64) -> Readings {
+    observe(seconds, &[(Scope::Netns(1), role)], |_, name| cost_us(name))
 }
 
 /// Cost of one reading with few connections, microseconds (docs/measuring.md).
@@ -182,12 +182,12 @@ fn cheap_sources_keep_to_their_cadence() {
     }
     is(&path, "addresses", 0..=0);
     assert!(path.slowed.is_empty(), "{:?}", path.slowed);
-    let client = watched(10, Watch::Client, few);
+    let client = watched(10, PathRole::Client, few);
     is(&client, "conntrack_count", 190..=200);
     is(&client, "requests", 40..=56);
     is(&client, "listeners", 1..=2);
     is(&client, "sockets", 1..=2);
-    let aside = watched(20, Watch::Aside, few);
+    let aside = watched(20, PathRole::OffPath, few);
     is(&aside, "listeners", 3..=4);
     is(&aside, "netstat", 3..=4);
     is(&aside, "requests", 0..=0);
@@ -202,9 +202,9 @@ fn all_sources_together_stay_below_one_percent_of_a_core() {
             assert!(readings.used_us < 600_000, "{expensive:?} {cost_us}: {}", readings.used_us);
         }
     }
-    let two = [(Scope::Netns(1), PATH), (Scope::Netns(2), Watch::Client)];
+    let two = [(Scope::Netns(1), PATH), (Scope::Netns(2), PathRole::Client)];
     assert!(observe(60, &two, |_, name| many(name)).used_us < 600_000);
-    assert!(watched(60, Watch::Path { sought: &EDGES }, many).used_us < 600_000);
+    assert!(watched(60, PathRole::OnPath { sought: &EDGES }, many).used_us < 600_000);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn the_cost_of_other_sources_does_not_change_a_fixed_cadence() {
 
 #[test]
 fn many_namespaces_with_few_connections_are_read_in_time_at_first_and_all_more_rarely_later() {
-    let namespaces: Vec<(Scope, Watch)> = (1..=7).map(|id| (Scope::Netns(id), PATH)).collect();
+    let namespaces: Vec<(Scope, PathRole)> = (1..=7).map(|id| (Scope::Netns(id), PATH)).collect();
     let cost_us = |_, name: &str| match name {
         "sockets" | "requests" | "time_wait" => 500,
         _ => few(name),
@@ -266,7 +266,7 @@ fn no_source_starves() {
     let counts = ["cpu", "process_cpu"].map(|name| readings.count(name));
     assert!(readings.gap_s("listeners") < 1.0 && counts[0] == counts[1], "{} {counts:?}", readings.gap_s("listeners"));
     assert!(readings.used_us < 1_200_000, "{}", readings.used_us);
-    assert!(readings.slowed.iter().any(|told| told.starts_with("listeners of net:[1]: up to ")), "{:?}", readings.slowed);
+    assert!(readings.slowed.iter().any(|text| text.starts_with("listeners of net:[1]: up to ")), "{:?}", readings.slowed);
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn connections_and_files_are_read_together_and_system_calls_right_after() {
 
 #[test]
 fn the_search_for_an_upstream_uses_only_what_is_left_over() {
-    let sought = |names: &'static [&'static str], cost_us: fn(&str) -> u64| watched(10, Watch::Path { sought: names }, cost_us);
+    let sought = |names: &'static [&'static str], cost_us: fn(&str) -> u64| watched(10, PathRole::OnPath { sought: names }, cost_us);
     let one = sought(&EDGES[..1], few);
     assert!(one.count(CONNECTIONS) >= 36 && one.count(FILES) <= 10, "{} {}", one.count(CONNECTIONS), one.count(FILES));
     assert!(sought(&EDGES, few).count(FILES) >= 36);
@@ -306,7 +306,7 @@ fn an_absent_source_is_read_rarely() {
     for now_us in (0..10_000_000).step_by(10_000) {
         let due = schedule.due(now_us, PATH, false, &mut bucket).into_iter().filter(|source| source.name == "conntrack_count");
         // It comes after five seconds.
-        let read: Vec<Spent> = due.map(|source| Spent { is_there: now_us > 5_000_000, ..spent(source.name, 0) }).collect();
+        let read: Vec<ReadCost> = due.map(|source| ReadCost { is_there: now_us > 5_000_000, ..spent(source.name, 0) }).collect();
         reads += read.len();
         schedule.done(now_us, &mut bucket, &read);
     }
@@ -316,7 +316,7 @@ fn an_absent_source_is_read_rarely() {
 #[test]
 fn a_reader_repeats_by_itself_until_another_source_is_due() {
     let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
-    let names = |repeat: Repeat| repeat.sources.iter().map(|source| source.name).collect::<Vec<_>>();
+    let names = |repeat: RepeatedSources| repeat.sources.iter().map(|source| source.name).collect::<Vec<_>>();
     assert!(!schedule.due(SECOND_US, PATH, false, &mut bucket).is_empty());
     let repeat = schedule.repeat(SECOND_US, PATH, &mut bucket).unwrap();
     assert_eq!((repeat.until_us, repeat.period_us), (2 * SECOND_US, FAST_PERIOD_US));
@@ -326,14 +326,14 @@ fn a_reader_repeats_by_itself_until_another_source_is_due() {
     assert!(schedule.repeat(1_960_000, PATH, &mut bucket).is_none(), "there is no turn left");
     assert!(schedule.due(2 * SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == "listeners"));
     // Samples that cost more than their share are given out one by one.
-    schedule.done(2 * SECOND_US, &mut bucket, &[spent("requests", 500), Spent { is_first: true, ..spent("requests", 60_000) }]);
+    schedule.done(2 * SECOND_US, &mut bucket, &[spent("requests", 500), ReadCost { is_first: true, ..spent("requests", 60_000) }]);
     let repeat = schedule.repeat(2 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap();
     assert_eq!(names(repeat), ["requests", "listeners", "conntrack_count"]);
-    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 1_400), Spent { is_there: false, ..spent("requests", 2) }]);
+    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 1_400), ReadCost { is_there: false, ..spent("requests", 2) }]);
     schedule.due(3 * SECOND_US, PATH, false, &mut Bucket::new(0));
     assert_eq!(names(schedule.repeat(3 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap()), ["listeners", "conntrack_count"]);
     assert!(schedule.next_due_us().unwrap() < 4 * SECOND_US);
-    assert!(Schedule::new(Scope::Netns(1), 0).repeat(0, Watch::Aside, &mut bucket).is_none(), "nothing is read often there");
+    assert!(Schedule::new(Scope::Netns(1), 0).repeat(0, PathRole::OffPath, &mut bucket).is_none(), "nothing is read often there");
     assert!(Schedule::new(Scope::Host, 0).repeat(0, PATH, &mut bucket).is_none(), "nothing of the host's is");
 }
 
@@ -342,7 +342,7 @@ fn a_turn_without_a_sample_says_nothing() {
     let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
     schedule.due(SECOND_US, PATH, false, &mut bucket);
     schedule.done(SECOND_US, &mut bucket, &[spent("requests", 300)]);
-    schedule.done(SECOND_US, &mut bucket, &[Spent { is_there: false, ..spent("requests", 2) }]);
+    schedule.done(SECOND_US, &mut bucket, &[ReadCost { is_there: false, ..spent("requests", 2) }]);
     let requests = schedule.slot("requests").unwrap();
     assert_eq!((requests.account.cost_us(), requests.is_absent), (300, false));
 }
@@ -366,8 +366,8 @@ fn a_source_that_was_never_paid_for_again_is_reported_too() {
     let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
     assert!(schedule.due(SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == CONNECTIONS));
     schedule.done(SECOND_US, &mut bucket, &[spent(CONNECTIONS, 5_000)]);
-    bucket.take(80_000);
+    bucket.spend(80_000);
     assert!(!schedule.due(2 * SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == CONNECTIONS));
-    let told = |until_us| schedule.slowed(Scope::Netns(1), until_us).collect::<Vec<_>>();
-    assert!(told(5 * SECOND_US).iter().any(|text| text.starts_with("sockets of net:[1]: up to 3998")), "{:?}", told(5 * SECOND_US));
+    let slowed = |until_us| schedule.slowed(Scope::Netns(1), until_us).collect::<Vec<_>>();
+    assert!(slowed(5 * SECOND_US).iter().any(|text| text.starts_with("sockets of net:[1]: up to 3998")), "{:?}", slowed(5 * SECOND_US));
 }

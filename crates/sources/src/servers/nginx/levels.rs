@@ -3,7 +3,7 @@
 use chokepoint_config::nginx::{Condition, Http, Location, Nginx, Pass, Settings};
 
 /// One level with the settings that are in force there.
-pub(in crate::servers) struct Level<'a> {
+pub(in crate::servers) struct ConfigLevel<'a> {
     pub(in crate::servers) settings: &'a Settings,
     pub(in crate::servers) pass: Option<&'a Pass>,
     /// Its http block; nothing in the stream block.
@@ -11,30 +11,30 @@ pub(in crate::servers) struct Level<'a> {
 }
 
 /// All levels, outer ones before inner ones.
-pub(in crate::servers) fn levels(nginx: &Nginx) -> Vec<Level<'_>> {
+pub(in crate::servers) fn levels(nginx: &Nginx) -> Vec<ConfigLevel<'_>> {
     let mut found = Vec::new();
     if let Some(http) = &nginx.http {
-        found.push(Level { settings: &http.settings, pass: None, http: Some(http) });
+        found.push(ConfigLevel { settings: &http.settings, pass: None, http: Some(http) });
         for server in &http.servers {
-            found.push(Level { settings: &server.settings, pass: None, http: Some(http) });
+            found.push(ConfigLevel { settings: &server.settings, pass: None, http: Some(http) });
             add_conditions(http, &server.conditions, &mut found);
             add_locations(http, &server.locations, &mut found);
         }
     }
     for server in nginx.stream.iter().flat_map(|stream| &stream.servers) {
-        found.push(Level { settings: &server.settings, pass: server.pass.as_ref(), http: None });
+        found.push(ConfigLevel { settings: &server.settings, pass: server.pass.as_ref(), http: None });
     }
     found
 }
 
-fn add_locations<'a>(http: &'a Http, locations: &'a [Location], found: &mut Vec<Level<'a>>) {
+fn add_locations<'a>(http: &'a Http, locations: &'a [Location], found: &mut Vec<ConfigLevel<'a>>) {
     for location in locations {
-        found.push(Level { settings: &location.settings, pass: location.pass.as_ref(), http: Some(http) });
+        found.push(ConfigLevel { settings: &location.settings, pass: location.pass.as_ref(), http: Some(http) });
         add_conditions(http, &location.conditions, found);
         add_locations(http, &location.locations, found);
     }
 }
 
-fn add_conditions<'a>(http: &'a Http, conditions: &'a [Condition], found: &mut Vec<Level<'a>>) {
-    found.extend(conditions.iter().map(|own| Level { settings: &own.settings, pass: own.pass.as_ref(), http: Some(http) }));
+fn add_conditions<'a>(http: &'a Http, conditions: &'a [Condition], found: &mut Vec<ConfigLevel<'a>>) {
+    found.extend(conditions.iter().map(|own| ConfigLevel { settings: &own.settings, pass: own.pass.as_ref(), http: Some(http) }));
 }

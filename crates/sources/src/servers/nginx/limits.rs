@@ -6,11 +6,11 @@ use chokepoint_config::nginx::{Address, Delay, Http, LimitZone, ListenSocket, Lo
 use chokepoint_config::{Origin, SourceLine};
 use chokepoint_model::observation::{ListenerAddress, NginxLimit, Origin as ModelOrigin, Request};
 
-use super::levels::Level;
+use super::levels::ConfigLevel;
 use super::passes::addresses;
 use super::selected::locals;
 use crate::servers::origin::origin;
-use crate::servers::room::{Room, limit_bytes};
+use crate::servers::room::{ConfigRoom, limit_bytes};
 
 /// Default status of a refused request (ngx_http_limit_req_module, ngx_http_limit_conn_module).
 const STATUS_DEFAULT: u16 = 503;
@@ -18,7 +18,12 @@ const STATUS_DEFAULT: u16 = 503;
 const WAYS_MAX: usize = 1_000_000;
 
 /// Every limit that is in force anywhere, once for each line. A dry run limits nothing.
-pub(super) fn limits(nginx: &Nginx, levels: &[Level<'_>], request: &Request, room: &mut Room) -> Result<Vec<NginxLimit>, String> {
+pub(super) fn limits(
+    nginx: &Nginx,
+    levels: &[ConfigLevel<'_>],
+    request: &Request,
+    room: &mut ConfigRoom,
+) -> Result<Vec<NginxLimit>, String> {
     let route = nginx.http.as_ref().and_then(|http| Route::of(http, request, &locals(http, request)));
     // There is one route for each socket, and it can pass every level.
     let sockets = nginx.http.as_ref().map_or(0, |http| http.sockets.len());
@@ -190,7 +195,7 @@ mod tests {
             addresses: vec![ip.parse().unwrap()],
             ..Request::default()
         };
-        limits(&nginx, &levels(&nginx), &request, &mut Room::whole()).unwrap()
+        limits(&nginx, &levels(&nginx), &request, &mut ConfigRoom::whole()).unwrap()
     }
 
     #[test]
@@ -209,15 +214,15 @@ mod tests {
     #[test]
     fn a_limit_applies_if_its_location_responds() {
         let two = "location / { limit_req zone=one; }\nlocation /login { limit_req zone=two; }";
-        let told = |yes: &str, no: &str| vec![(yes.to_owned(), Some(true)), (no.to_owned(), Some(false))];
-        assert_eq!(applies(two, "/index.html?x=/login"), told("one", "two"));
-        assert_eq!(applies(two, "/"), told("one", "two"), "an index file is in the same location");
-        let mut other = told("two", "one");
+        let decided = |yes: &str, no: &str| vec![(yes.to_owned(), Some(true)), (no.to_owned(), Some(false))];
+        assert_eq!(applies(two, "/index.html?x=/login"), decided("one", "two"));
+        assert_eq!(applies(two, "/"), decided("one", "two"), "an index file is in the same location");
+        let mut other = decided("two", "one");
         other.reverse();
         assert_eq!(applies(two, "/login/x"), other);
         assert_eq!(
             applies("limit_req zone=one;\nlocation / { limit_req zone=two; }", "/x"),
-            told("one", "two").into_iter().map(|(zone, yes)| (zone, yes.map(|yes| !yes))).collect::<Vec<_>>(),
+            decided("one", "two").into_iter().map(|(zone, yes)| (zone, yes.map(|yes| !yes))).collect::<Vec<_>>(),
             "the location's limits replace the server's"
         );
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use chokepoint_config::nginx::{Address, Http, Nginx, Pass, PassKind, Reuse, Settings, Target, Upstream};
 use chokepoint_model::observation::{ListenerAddress, NginxPass, Origin};
 
-use crate::servers::room::{Room, pass_bytes};
+use crate::servers::room::{ConfigRoom, pass_bytes};
 
 /// The IP addresses of an address. "localhost" is loopback everywhere; other names are not resolved.
 pub(in crate::servers) fn addresses(address: &Address) -> Vec<ListenerAddress> {
@@ -30,7 +30,7 @@ pub(super) fn pass_to(
     http: Option<&Http>,
     settings: &Settings,
     pass: &Pass,
-    room: &mut Room,
+    room: &mut ConfigRoom,
 ) -> Result<Vec<NginxPass>, String> {
     let reuse: Option<Reuse> = http.map(|http| pass.reuse(http, settings));
     let known = |name: &str| -> Option<&Upstream> {

@@ -6,7 +6,7 @@ use chokepoint_model::observation::{NginxAsks, NginxDebugLog, NginxOwn, NginxTls
 
 use super::passes::pass_to;
 use crate::servers::origin::{origin, setting};
-use crate::servers::room::{Room, debug_log_bytes, field_bytes};
+use crate::servers::room::{ConfigRoom, debug_log_bytes, field_bytes};
 
 /// Most passes to list, the likeliest first.
 const ASKS_MAX: usize = 8;
@@ -43,7 +43,7 @@ fn selection<'a>(http: &'a Http, request: &Request) -> Option<(LocalAddress, Sel
 }
 
 /// The requests to upstreams for the request, the likeliest first.
-pub(super) fn asks(nginx: &Nginx, request: &Request, room: &mut Room) -> Result<Vec<NginxAsks>, String> {
+pub(super) fn asks(nginx: &Nginx, request: &Request, room: &mut ConfigRoom) -> Result<Vec<NginxAsks>, String> {
     let Some((local, selection)) = nginx.http.as_ref().and_then(|http| selection(http, request)) else { return Ok(Vec::new()) };
     let host = request.host_header();
     let scheme = request.scheme.split('+').next().unwrap_or_default();
@@ -64,7 +64,7 @@ fn of_candidate(
     selection: &Selection<'_>,
     candidate: &Candidate<'_>,
     client: &ClientRequest<'_>,
-    room: &mut Room,
+    room: &mut ConfigRoom,
 ) -> Result<Vec<NginxAsks>, String> {
     let asked = candidate.upstream_request(selection, client);
     let made = |pass| {
@@ -95,7 +95,7 @@ pub(super) fn own(nginx: &Nginx, request: &Request) -> Vec<NginxOwn> {
 }
 
 /// The debug logs of the request.
-pub(super) fn debug_logs(nginx: &Nginx, request: &Request, room: &mut Room) -> Result<Vec<NginxDebugLog>, String> {
+pub(super) fn debug_logs(nginx: &Nginx, request: &Request, room: &mut ConfigRoom) -> Result<Vec<NginxDebugLog>, String> {
     let selected = nginx.http.as_ref().and_then(|http| selection(http, request)).map(|(_, selection)| selection);
     let mut found = Vec::new();
     for log in nginx.debug_logs(selected.as_ref()) {
@@ -139,27 +139,27 @@ mod tests {
         let text = format!("{main}\nevents {{}}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\n}}\n}}\n");
         let mut resolve = |path: &str| -> Vec<Resolved> { vec![(path.to_owned(), Ok(text.clone()))] };
         let nginx = Nginx::of(&Tree::load("/nginx.conf", None, &mut resolve).unwrap(), Version::FALLBACK);
-        let found = debug_logs(&nginx, &request("http://10.0.0.2/a"), &mut Room::whole()).unwrap();
+        let found = debug_logs(&nginx, &request("http://10.0.0.2/a"), &mut ConfigRoom::whole()).unwrap();
         let rewrites = rewrite_log(&nginx, &request("http://10.0.0.2/a")).map(|origin| origin.line);
         (found.into_iter().map(|log| (log.levels, log.quiet, log.origin.line)).collect(), rewrites)
     }
 
     #[test]
     fn debug_logs_are_found_if_they_are_in_force_for_the_request() {
-        let told = |levels: &str, quiet: &str, line| vec![(levels.to_owned(), quiet.to_owned(), line)];
-        assert_eq!(steps_of("error_log /e debug;", "", "").0, told("debug", "error", 1));
+        let logs = |levels: &str, quiet: &str, line| vec![(levels.to_owned(), quiet.to_owned(), line)];
+        assert_eq!(steps_of("error_log /e debug;", "", "").0, logs("debug", "error", 1));
         assert_eq!(
             steps_of("error_log /e warn;", "error_log /e debug_http debug_event;", "").0,
-            told("warn, debug_http debug_event", "warn, error", 4)
+            logs("warn, debug_http debug_event", "warn, error", 4)
         );
         // Events without a request go to the main log, whatever the server block says.
-        assert_eq!(steps_of("error_log /e debug;", "", "error_log /f;").0, told("debug", "error", 1));
+        assert_eq!(steps_of("error_log /e debug;", "", "error_log /f;").0, logs("debug", "error", 1));
         for silent in
             ["error_log /e info;", "error_log /e;", "location /b { error_log /e debug; }", "location ~ (*x)a { error_log /e debug; }"]
         {
             assert_eq!(steps_of("", "", silent).0, [], "{silent}");
         }
-        assert_eq!(steps_of("", "", "location /a { error_log /e debug; }").0, told("debug", "error", 7));
+        assert_eq!(steps_of("", "", "location /a { error_log /e debug; }").0, logs("debug", "error", 7));
         assert_eq!(steps_of("", "", "rewrite_log on; error_log /e notice;").1, Some(7));
         assert_eq!(steps_of("", "", "rewrite_log on; error_log /e;").1, None);
         assert_eq!(steps_of("", "rewrite_log on;", "rewrite_log off; error_log /e notice;").1, None);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn asks_of(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
-        asks(nginx, request, &mut Room::whole()).unwrap()
+        asks(nginx, request, &mut ConfigRoom::whole()).unwrap()
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Both servers as they run: their configuration, their logs through every kind of rotation, and their status pages. Skipped where they are
-//! not installed.
+//! Both servers running: their configuration, their logs through every kind of rotation, and their status pages. Skipped if they are not installed.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -23,7 +22,7 @@ use crate::netns::of_process;
 use crate::root::Root;
 use crate::table::{Notes, Phase, ReadContext, Source};
 
-/// A running server with its files; ended with this.
+/// A running server with its files. It ends with this value.
 struct Running {
     directory: tempfile::TempDir,
     child: Child,
@@ -50,7 +49,7 @@ fn free_port() -> u16 {
 }
 
 impl Running {
-    /// Starts a program with a configuration in which `DIR` is its directory; nothing where it is not installed.
+    /// Starts a program with a configuration in which `DIR` is its directory; nothing if it is not installed.
     fn start(program: &str, config: &str, args: &[&str]) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path().display().to_string();
@@ -63,9 +62,9 @@ impl Running {
         Some(Self { directory, child, notes: Arc::default() })
     }
 
-    /// One worker that logs its answers' status and query, listening at `s`; `inside` is the rest of its server.
+    /// One worker that logs status and query of its responses, listening at `s`. `inside` is the rest of its server block.
     fn nginx(listen: &str, inside: &str) -> Option<Self> {
-        // Workers of another user could not open the logs of this test's directory again.
+        // Workers of another user could not reopen the logs in this test's directory.
         let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
         let config = format!(
             "{user}pid DIR/pid;\nerror_log DIR/e.log;\nworker_processes 1;\nevents {{ worker_connections 8; accept_mutex off; }}\nhttp {{\n\
@@ -93,7 +92,7 @@ impl Running {
     fn reopen_logs(&self) {
         kill_process(Pid::from_child(&self.child), Signal::USR1).unwrap();
         until("the logs are opened again", || self.at("a.log").exists());
-        // The worker follows its master: the first line in the new file shows it.
+        // The worker reopens after its master. A line in the new file proves it.
         until("the worker writes to the new log", || {
             let mut stream = UnixStream::connect(self.at("s")).unwrap();
             stream.write_all(b"GET /?probe HTTP/1.0\r\n\r\n").unwrap();
@@ -102,7 +101,7 @@ impl Running {
         });
     }
 
-    /// Reads in a thread that is inside the server's namespace, as the sampler does.
+    /// Reads in a thread inside the server's namespace, like the sampler.
     fn read(&self, source: &'static Source, phase: Phase, observation: &mut Observation) {
         let (root, scope) = (Root::default(), Scope::Process(self.child.id()));
         let netns = of_process(&root, self.child.id()).unwrap();
@@ -124,7 +123,7 @@ fn access_log(nginx: &Running, observation: &Observation) -> (u64, bool, BTreeMa
 }
 
 #[test]
-fn a_running_nginx_is_found_by_its_command_line_and_its_program() {
+fn a_running_nginx_is_found_by_command_line_and_program() {
     let Some(nginx) = Running::nginx("", "") else { return };
     let mut observation = Observation::default();
     nginx.read(&SERVER_CONFIG, Phase::First, &mut observation);
@@ -138,14 +137,14 @@ fn a_running_nginx_is_found_by_its_command_line_and_its_program() {
 }
 
 #[test]
-fn a_log_that_logrotate_moves_away_is_counted_to_its_end() {
+fn a_log_moved_by_logrotate_is_counted_to_its_end() {
     let Some(nginx) = Running::nginx("", "") else { return };
     let mut observation = Observation::default();
     nginx.answer("a.log");
     nginx.read(&SERVER_LOG, Phase::First, &mut observation);
     nginx.answer("a.log");
     std::fs::rename(nginx.at("a.log"), nginx.at("a.log.1")).unwrap();
-    // Between the two nginx writes on into the old file.
+    // Until it reopens its logs, nginx writes to the old file.
     nginx.answer("a.log.1");
     nginx.reopen_logs();
     nginx.answer("a.log");
@@ -157,7 +156,7 @@ fn a_log_that_logrotate_moves_away_is_counted_to_its_end() {
 }
 
 #[test]
-fn a_log_that_logrotate_copies_and_cuts_is_told() {
+fn a_log_truncated_by_logrotate_is_reported() {
     let Some(nginx) = Running::nginx("", "") else { return };
     let mut observation = Observation::default();
     (0..3).for_each(|_| nginx.answer("a.log"));
@@ -167,7 +166,7 @@ fn a_log_that_logrotate_copies_and_cuts_is_told() {
     std::fs::OpenOptions::new().write(true).open(nginx.at("a.log")).unwrap().set_len(0).unwrap();
     (0..2).for_each(|_| nginx.answer("a.log"));
     nginx.read(&SERVER_LOG, Phase::Last, &mut observation);
-    assert_eq!(access_log(&nginx, &observation), (2, true, [(200, 2)].into()), "what is there is counted, and that some is lost is told");
+    assert_eq!(access_log(&nginx, &observation), (2, true, [(200, 2)].into()), "the remaining lines count, and the loss is reported");
 }
 
 fn nginx_status(nginx: &Running, observation: &Observation) -> NginxStatus {
@@ -179,7 +178,7 @@ fn nginx_status(nginx: &Running, observation: &Observation) -> NginxStatus {
 }
 
 #[test]
-fn the_status_page_of_a_running_nginx_counts_what_it_dropped_and_our_requests_are_in_no_figure() {
+fn the_status_page_of_nginx_counts_drops_and_logs_do_not_count_our_requests() {
     let port = free_port();
     let listen = format!("listen 127.0.0.1:{port};");
     let Some(nginx) = Running::nginx(&listen, "location = /status { stub_status; }") else { return };
@@ -188,7 +187,7 @@ fn the_status_page_of_a_running_nginx_counts_what_it_dropped_and_our_requests_ar
     nginx.read(&SERVER_STATUS, Phase::First, &mut observation);
     let before = nginx_status(&nginx, &observation);
     assert_eq!(before.accepts, before.handled);
-    // Requests that are never whole take every connection of the worker; each further one is accepted and closed.
+    // Incomplete requests occupy every connection of the worker. It accepts and closes further ones.
     let mut stuck = Vec::new();
     until("connections are dropped", || {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -216,7 +215,7 @@ fn the_status_page_of_a_running_nginx_counts_what_it_dropped_and_our_requests_ar
 }
 
 #[test]
-fn a_page_that_is_refused_is_asked_for_once() {
+fn a_refused_page_is_requested_once() {
     let Some(nginx) = Running::nginx("", "location = /status { stub_status; deny all; }") else { return };
     let mut observation = Observation::default();
     for phase in [Phase::First, Phase::Running, Phase::Last] {
@@ -252,7 +251,7 @@ fn pool_status(php_fpm: &Running, observation: &Observation) -> (Vec<PhpFpmStatu
 }
 
 #[test]
-fn a_pool_that_answers_for_itself_is_asked_only_while_a_worker_is_free() {
+fn a_pool_that_serves_its_own_page_is_polled_only_while_a_worker_is_free() {
     let port = free_port();
     let Some(php_fpm) = php_fpm(&format!("127.0.0.1:{port}"), "") else { return };
     let mut observation = Observation::default();
@@ -264,7 +263,7 @@ fn a_pool_that_answers_for_itself_is_asked_only_while_a_worker_is_free() {
         ("www", 0, 2, 2),
         "without the one that answers"
     );
-    // Connections without a request hold the workers; the third waits in the queue.
+    // Two connections without a request occupy the workers, and the third waits in the queue.
     let held: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
     let why = |observation: &Observation| {
         let series = observation.servers[&php_fpm.child.id()].pool_status("www").unwrap().0;
@@ -282,7 +281,7 @@ fn a_pool_that_answers_for_itself_is_asked_only_while_a_worker_is_free() {
 }
 
 #[test]
-fn a_page_behind_a_listener_of_its_own_counts_workers_that_are_all_taken() {
+fn a_page_behind_its_own_listener_is_served_while_all_workers_are_busy() {
     let Some(php_fpm) = php_fpm("DIR/f.sock", "pm.status_listen = DIR/status.sock") else { return };
     let mut observation = Observation::default();
     php_fpm.read(&SERVER_LOG, Phase::First, &mut observation);
@@ -290,7 +289,7 @@ fn a_page_behind_a_listener_of_its_own_counts_workers_that_are_all_taken() {
     assert_eq!(pool_status(&php_fpm, &observation).0[0].active, 0);
     let held: Vec<UnixStream> = (0..3).map(|_| UnixStream::connect(php_fpm.at("f.sock")).unwrap()).collect();
     for stream in &held {
-        // A begun request: the worker reads its head and waits for more.
+        // An incomplete request: the worker reads its beginning and waits for the rest.
         (&*stream).write_all(&[1, 1, 0, 1, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]).unwrap();
     }
     until("both workers are active", || {
@@ -298,7 +297,7 @@ fn a_page_behind_a_listener_of_its_own_counts_workers_that_are_all_taken() {
         pool_status(&php_fpm, &observation).0.last().is_some_and(|counts| counts.active == 2)
     });
     let last = pool_status(&php_fpm, &observation).0.pop().unwrap();
-    assert_eq!((last.idle, last.total, last.listen_queue), (0, 2, 0), "the queue of a unix socket is not told");
+    assert_eq!((last.idle, last.total, last.listen_queue), (0, 2, 0), "the queue of a unix socket is not reported");
     drop(held);
     php_fpm.read(&SERVER_LOG, Phase::Last, &mut observation);
     let logs = &observation.servers[&php_fpm.child.id()].access_logs;

@@ -1,4 +1,4 @@
-//! Whose rights count for a configuration: nobody has a file read that the own rights would not show.
+//! Whose rights apply to a configuration: nobody can have a file read that their own rights do not allow.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -8,7 +8,7 @@ const NOBODY: u32 = 65_534;
 const SECRET: &str = "/srv/secret/only-root.conf";
 const MARKER: &str = "marker-7f3a";
 
-/// A host with a file that only root may read; nothing for who is not root.
+/// A host with a file that only root may read; nothing without root.
 fn host() -> Option<Host> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root has others' rights");
@@ -33,7 +33,7 @@ fn all(entries: &[Entry]) -> String {
     entries.iter().map(bytes).collect()
 }
 
-/// What is said of the configuration; the marker is nowhere in what was read.
+/// The reason for the missing configuration. Nothing that was read contains the marker.
 fn refused(host: &Host) -> String {
     let read = all(&host.read(&SERVER_CONFIG, Phase::First));
     assert!(!read.contains(MARKER), "{read}");
@@ -43,7 +43,7 @@ fn refused(host: &Host) -> String {
 const DENIED: &str = "permission denied: /srv/secret/only-root.conf (read with the rights of user 65534)";
 
 #[test]
-fn an_include_brings_in_what_the_owner_of_its_file_may_read() {
+fn an_include_reads_what_the_owner_of_its_file_may_read() {
     let Some(host) = host() else { return };
     host.write(MAIN, &format!("events {{}}\nhttp {{ include conf.d/*.conf; include {SECRET}; }}"));
     let read = all(&host.read(&SERVER_CONFIG, Phase::First));
@@ -57,14 +57,14 @@ fn an_include_brings_in_what_the_owner_of_its_file_may_read() {
     assert_eq!(host.config().servers[&42].nginx().unwrap().files.len(), 4, "what is theirs they may read");
     host.write("/home/theirs/own.conf", &format!("include {SECRET};"));
     assert_eq!(refused(&host), DENIED);
-    // A file of root's that this one includes does not bring root's rights back.
+    // Including a file of root does not restore root's rights.
     host.write("/etc/nginx/roots.conf", &format!("include {SECRET};"));
     host.write("/home/theirs/own.conf", "include /etc/nginx/roots.conf;");
     assert_eq!(refused(&host), DENIED);
 }
 
 #[test]
-fn a_link_or_directory_of_theirs_leads_no_further_than_they_may() {
+fn a_users_link_or_directory_leads_only_to_files_that_the_user_may_read() {
     let Some(host) = host() else { return };
     host.write(MAIN, "events {}\nhttp { include conf.d/*.conf; include /home/theirs/*.conf; }");
     host.write("/home/theirs/a.conf", "keepalive_requests 7;");
@@ -79,20 +79,20 @@ fn a_link_or_directory_of_theirs_leads_no_further_than_they_may() {
 }
 
 #[test]
-fn a_master_has_the_rights_that_it_runs_with() {
+fn a_master_has_the_rights_of_its_user() {
     let Some(host) = host() else { return };
     host.run_by(NOBODY);
     assert_eq!(host.config().servers[&42].nginx().unwrap().files.len(), 2, "everybody may read these");
     host.write(MAIN, &format!("events {{}}\nhttp {{ include conf.d/*.conf; include {SECRET}; }}"));
     assert_eq!(refused(&host), DENIED);
-    // A directory that only root may look into.
+    // A directory that only root may list.
     host.write(MAIN, "events {}\nhttp { include conf.d/*.conf; include /srv/secret/*.conf; }");
     std::fs::set_permissions(host.at("/srv/secret"), std::fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(refused(&host), "permission denied: /srv/secret/*.conf (read with the rights of user 65534)");
 }
 
 #[test]
-fn a_log_is_read_with_the_rights_of_who_names_it() {
+fn a_log_is_read_with_the_rights_of_the_user_who_names_it() {
     let Some(host) = host() else { return };
     let line = format!("2024/05/06 07:08:09 [error] 7#7: *1 {MARKER}\n");
     let log = "/var/log/nginx/theirs.log";
@@ -111,7 +111,7 @@ fn a_log_is_read_with_the_rights_of_who_names_it() {
         let why = "permission denied (read with the rights of user 65534)";
         match &entry.outcome {
             Outcome::Ok(_) if is_read => {}
-            Outcome::Absent(told, None) if !is_read => assert_eq!(told, why),
+            Outcome::Absent(reason, None) if !is_read => assert_eq!(reason, why),
             other => panic!("{named_by_them}: {other:?}"),
         }
         assert!(is_read || !all(&entries).contains(MARKER));

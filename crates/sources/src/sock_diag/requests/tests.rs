@@ -62,10 +62,10 @@ fn a_unix_socket_has_no_request_once_its_response_is_complete_or_its_caller_gone
     let path = directory.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
     let sockets = Sockets::open().unwrap();
-    let told = path.to_str().map(str::to_owned);
+    let own_path = path.to_str().map(str::to_owned);
     let states = || {
         let found = parse(&unix_sockets(&sockets).unwrap()).unwrap().sockets;
-        let own = |socket: &RequestSocket| matches!(&socket.address, SocketAddress::Unix { path, .. } if *path == told);
+        let own = |socket: &RequestSocket| matches!(&socket.address, SocketAddress::Unix { path, .. } if *path == own_path);
         let mut states: Vec<TcpState> = found.into_iter().filter(own).map(|socket| socket.state).collect();
         states.sort_by_key(|state| *state as u8);
         states
@@ -119,25 +119,25 @@ fn the_kernel_reads_only_ports_within_the_windows() {
 #[test]
 fn of_many_sockets_a_share_is_read_and_an_expensive_sample_delays_the_next() {
     let now = Instant::now();
-    let mut requests = Requests::default();
+    let mut requests = RequestSampling::default();
     assert!(requests.is_due(now) && !requests.connections.is_large());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
-    requests.learn(&Taken { bytes: crowd, shares: (0.5, 1.0) }, Duration::from_millis(20), now);
+    requests.learn(&SampledSockets { bytes: crowd, shares: (0.5, 1.0) }, Duration::from_millis(20), now);
     assert_eq!((requests.connections.size, requests.ports.as_slice()), (4_000, &[80][..]));
     let (first, second) = (requests.connections.windows(|| 7).unwrap(), requests.connections.windows(|| 7).unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
     assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
-    requests.learn(&Taken { bytes: message(80, 1), shares: (1.0, 1.0) }, Duration::ZERO, now);
+    requests.learn(&SampledSockets { bytes: message(80, 1), shares: (1.0, 1.0) }, Duration::ZERO, now);
     assert!(!requests.connections.is_large() && requests.ports.is_empty());
     assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
 }
 
 #[test]
 fn a_flood_of_handshakes_does_not_reduce_the_share_of_connections() {
-    let mut requests = Requests::default();
+    let mut requests = RequestSampling::default();
     let flood = (0..3_000).flat_map(|n| message_in(TcpState::SynRecv, 80, 10_000 + n));
     let bytes: Vec<u8> = flood.chain((0..10).flat_map(|n| message(80, 50_000 + n))).collect();
-    requests.learn(&Taken { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
+    requests.learn(&SampledSockets { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
     assert_eq!((requests.connections.size, requests.handshakes.size), (10, 3_000));
     assert!(requests.connections.windows(|| 7).is_none() && requests.handshakes.windows(|| 7).is_some());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -163,10 +163,14 @@ fn share_and_lateness_are_added_to_the_sample_of_their_time() {
     ];
     let observation = crate::assemble(&entries);
     let samples = &observation.netns.values().next().unwrap().request_samples;
-    let told = |sample: &RequestSample| (sample.share, sample.handshake_share, sample.late_us, sample.under_way, sample.begun);
-    assert_eq!(samples.values().map(told).collect::<Vec<_>>(), [(0.25, 0.125, 70, Some(2.5), Some(1.0)), (1.0, 1.0, 0, None, None)]);
+    let values = |sample: &RequestSample| (sample.share, sample.handshake_share, sample.late_us, sample.under_way, sample.begun);
+    assert_eq!(samples.values().map(values).collect::<Vec<_>>(), [(0.25, 0.125, 70, Some(2.5), Some(1.0)), (1.0, 1.0, 0, None, None)]);
     let old = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, b"share 0.5\n".to_vec())]);
-    assert_eq!(told(old.netns.values().next().unwrap().request_samples.last().unwrap()), (0.5, 0.5, 0, None, None), "of an older version");
+    assert_eq!(
+        values(old.netns.values().next().unwrap().request_samples.last().unwrap()),
+        (0.5, 0.5, 0, None, None),
+        "of an older version"
+    );
     for bad in [
         &b""[..],
         b"share 0",
@@ -203,20 +207,20 @@ fn addresses_are_redacted_and_the_rest_stays() {
 fn awaited_samples_and_those_of_the_client_have_their_own_items_and_are_redacted() {
     let mut bytes = message(80, 5);
     bytes[HEADER_BYTES + 8..HEADER_BYTES + 12].copy_from_slice(&[8, 8, 8, 8]);
-    let told = |text: &str| text.as_bytes().to_vec();
+    let bytes_of = |text: &str| text.as_bytes().to_vec();
     let entries = [
         entry(1, AWAITED, bytes.clone()),
-        entry(1, AWAITED_SAMPLING, told("share 1\nunder_way 1.25\nlooks 9\n")),
+        entry(1, AWAITED_SAMPLING, bytes_of("share 1\nunder_way 1.25\nlooks 9\n")),
         entry(1, "awaited@8", bytes.clone()),
-        entry(1, "awaited-sampling@8", told("share 1\nunder_way 1.25\nlooks 9\n")),
+        entry(1, "awaited-sampling@8", bytes_of("share 1\nunder_way 1.25\nlooks 9\n")),
         entry(2, "@8", bytes),
-        entry(2, "sampling@8", told("share 0.5\nunder_way 0.000001\n")),
+        entry(2, "sampling@8", bytes_of("share 0.5\nunder_way 0.000001\n")),
     ];
     let observation = crate::assemble(&entries);
     let of = |id| {
-        let told = |sample: &RequestSample| (sample.share, sample.under_way, sample.looks, sample.sockets.len());
+        let values = |sample: &RequestSample| (sample.share, sample.under_way, sample.looks, sample.sockets.len());
         let view = &observation.netns[&NetnsId(id)];
-        (view.request_samples.values().map(told).collect::<Vec<_>>(), view.awaited_samples.values().map(told).collect::<Vec<_>>())
+        (view.request_samples.values().map(values).collect::<Vec<_>>(), view.awaited_samples.values().map(values).collect::<Vec<_>>())
     };
     assert_eq!(of(7), (vec![], vec![(1.0, Some(1.25), 9, 1)]));
     assert_eq!(of(8), (vec![(0.5, Some(0.000_001), 0, 1)], vec![(1.0, Some(1.25), 9, 1)]));
@@ -226,7 +230,7 @@ fn awaited_samples_and_those_of_the_client_have_their_own_items_and_are_redacted
         assert!(!bytes.windows(4).any(|window| window == [8; 4]), "{}", one.item);
     }
     for bad in ["looks -1\n", "looks inf\n", "looks 1e300\n", "looks x\n"] {
-        let observation = crate::assemble(&[entry(1, AWAITED, message(80, 5)), entry(1, AWAITED_SAMPLING, told(bad))]);
+        let observation = crate::assemble(&[entry(1, AWAITED, message(80, 5)), entry(1, AWAITED_SAMPLING, bytes_of(bad))]);
         assert_eq!(observation.netns[&NetnsId(7)].awaited_samples.last().unwrap().looks, 0, "{bad}");
     }
     assert!(crate::assemble(&[entry(1, "@x", message(80, 5))]).netns.contains_key(&NetnsId(7)), "an invalid number is ignored");
@@ -258,7 +262,7 @@ fn the_reader_of_the_server_reads_both_ends_of_a_load() {
     assert_eq!(names(client), [""; 0]);
     assert_eq!(names(NetnsId(3)), ["", SAMPLING], "another tier's");
     // That sample met no request, so one is awaited.
-    assert_eq!(sockets.memory::<Requests>().borrow_mut().look(Some(&under_way)), Some(false));
+    assert_eq!(sockets.memory::<RequestSampling>().borrow_mut().look(Some(&under_way)), Some(false));
     under_way.is_answered_in(client);
     assert_eq!(names(client), ["", SAMPLING], "both ends are in one namespace");
 }
@@ -272,7 +276,7 @@ proptest! {
         let mut short = Vec::new();
         append_short(&whole, &mut short);
         prop_assert!(messages(&short).all(|message| message.is_ok()));
-        Requests::default().learn(&Taken { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
+        RequestSampling::default().learn(&SampledSockets { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
     }
 }
 

@@ -1,4 +1,4 @@
-//! CPU bandwidth of the path's cgroups and of all above them, from the files of the controller `cpu`, version 1 and 2.
+//! CPU bandwidth of the path's cgroups and their ancestors, from the files of the controller `cpu`, versions 1 and 2.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +15,42 @@ use crate::text::facts::{self, Fact};
 use crate::text::net::sysctls;
 
 const NAME: &str = "cgroup_cpu";
-/// The most of these files, `cpu.stat`, has some dozen short lines.
+/// The largest of these files, `cpu.stat`, has some dozen short lines.
 const BYTES_MAX: usize = 16 << 10;
-/// Cgroups that are read: those of the path's processes are few, and each has a handful of others above it.
+/// Most cgroups to read. The path's processes are in few cgroups, each with a handful of ancestors.
 const CGROUPS_MAX: usize = 256;
-/// Item that tells how many were left out.
+/// Item with the number of cgroups that were left out.
 const LEFT_OUT: &str = "left out";
-/// Stands for a file that is not there: the root of version 2 has no limit.
+/// Represents a missing file: the root of version 2 has no limit.
 const ABSENT: &[u8] = b"absent";
-/// The cgroup is no more.
+/// The cgroup was removed.
 const WHY_GONE: &str = "the cgroup is no more";
 
-/// Once a second for the host: of each cgroup that holds a process of the path, item "v1:/path" or "v2:/path", the facts `dir`, `quota_us` and
-/// `period_us` (version 1) or `max` (version 2), `stat`, `usage_ns` (version 1, `cpuacct.usage`) and `mode` of the limit's file. One without a
-/// limit is read at both ends alone. Paths may name users and containers.
+/// Once a second for the host: for each cgroup with a process of the path, item "v1:/path" or "v2:/path" with the facts `dir`, `quota_us` and `period_us`
+/// (version 1) or `max` (version 2), `stat`, `usage_ns` (version 1, `cpuacct.usage`) and `mode` of the limit's file. A cgroup without a limit is read only at
+/// both ends. Paths may contain names of users and containers.
 pub(crate) const CGROUP_CPU: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::Text };
 
-/// Where the files of one cgroup are.
+/// Location of the files of one cgroup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Level {
-    /// Directory of its files; nothing where its hierarchy is not mounted anywhere that can be seen.
+struct CgroupFiles {
+    /// Directory of its files; nothing if no visible mount shows its hierarchy.
     dir: Option<String>,
-    /// Version 1: directory of its account of CPU time, where that can be told.
+    /// Version 1: directory of its CPU time account, if known.
     account: Option<String>,
-    /// False where it had no limit when it was last read; nothing where it was not read yet.
+    /// Whether it had a limit at the last read; nothing before the first read.
     limited: Option<bool>,
 }
 
-/// What is known of the path's cgroups, by the written form of their ids.
+/// The path's cgroups by the text of their ids.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Levels {
-    levels: BTreeMap<String, Level>,
+struct KnownCgroups {
+    levels: BTreeMap<String, CgroupFiles>,
     left_out: usize,
 }
 
-impl Levels {
+impl KnownCgroups {
     fn of(notes: &Notes) -> Self {
         notes.get(NAME).and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
@@ -65,17 +65,17 @@ impl Levels {
 /// Adds the cgroups of a process, given by its path in each controller, to those that are read from now on.
 pub(super) fn add_process(context: &ReadContext<'_>, pid: u32, paths: &BTreeMap<String, String>) {
     let Some(own) = CgroupId::of_cpu(paths) else { return };
-    let mut known = Levels::of(context.notes);
+    let mut known = KnownCgroups::of(context.notes);
     let levels = own.levels();
     if levels.iter().all(|level| known.levels.contains_key(&level.to_string())) {
         return;
     }
     let mounts = Mounts::read(context.root, pid);
-    // Version 1 may keep the account in a hierarchy of its own. Only where the process is at the same place in both is it the same cgroup.
+    // Version 1 may have the account in a separate hierarchy. The cgroup is the same only if the process has the same path in both.
     let accounted = own.version == CgroupVersion::V1 && paths.get("cpuacct") == Some(&own.path);
     for (at, level) in levels.iter().enumerate() {
         let dir = mounts.dir(level, "cpu");
-        // What is above the part that is mounted cannot be seen; that nothing is mounted at all is told of the process's own.
+        // Ancestors above the mounted part are not visible. A hierarchy without any mount is reported for the process's own cgroup.
         if (dir.is_none() && at > 0) || known.levels.contains_key(&level.to_string()) {
             continue;
         }
@@ -84,13 +84,13 @@ pub(super) fn add_process(context: &ReadContext<'_>, pid: u32, paths: &BTreeMap<
             continue;
         }
         let account = mounts.dir(level, "cpuacct").filter(|_| accounted);
-        known.levels.insert(level.to_string(), Level { dir, account, limited: None });
+        known.levels.insert(level.to_string(), CgroupFiles { dir, account, limited: None });
     }
     known.keep(context.notes);
 }
 
 fn read(context: &ReadContext<'_>) -> Items {
-    let mut known = Levels::of(context.notes);
+    let mut known = KnownCgroups::of(context.notes);
     let mut entries = Vec::new();
     for (item, level) in &mut known.levels {
         let Some(id) = CgroupId::parse(item) else { continue };
@@ -146,7 +146,7 @@ fn facts_of(root: &Root, version: CgroupVersion, dir: &str, account: Option<&str
     if !root.path(dir).is_dir() {
         return Err(Outcome::Absent(WHY_GONE.to_owned(), None));
     }
-    // An account that cannot be read is one fact less: what its processes used is known.
+    // The account is optional: the CPU time of its processes is known.
     if let Some(Outcome::Ok(usage)) = account.map(|account| root.read(&format!("{account}/cpuacct.usage"), BYTES_MAX, None)) {
         facts::add(&mut text, "usage_ns", &usage);
     }
@@ -156,7 +156,7 @@ fn facts_of(root: &Root, version: CgroupVersion, dir: &str, account: Option<&str
     Ok(text)
 }
 
-/// Reads the facts. A limit must be told, be it that there is none; a counter that is not there is not zero.
+/// Parses the facts. The limit is required, even if it says that there is none. A missing counter is not zero.
 pub(crate) fn parse(bytes: &[u8]) -> Result<CgroupCpu, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let dir = facts::need(NAME, &facts, "dir", "the cgroup's directory")?.text();
@@ -190,7 +190,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<CgroupCpu, ParseError> {
     })
 }
 
-/// Reads `cpu.max`: "50000 100000", "max 100000"; without it there is no limit.
+/// Parses `cpu.max`: "50000 100000", "max 100000". Without it there is no limit.
 fn unified_limit(max: &Fact<'_>) -> Result<(Option<u64>, u64), ParseError> {
     const EXPECTED: &str = "a quota or \"max\", and a period";
     let place = TextLine::new(NAME, max.line);
@@ -210,7 +210,7 @@ fn unified_limit(max: &Fact<'_>) -> Result<(Option<u64>, u64), ParseError> {
     Ok((quota, period))
 }
 
-/// Reads `cpu.cfs_quota_us`, where `none` stands for no limit.
+/// Parses `cpu.cfs_quota_us`. The value `none` means no limit.
 fn quota_of(quota: &Fact<'_>, none: i64) -> Result<Option<u64>, ParseError> {
     const EXPECTED: &str = "a quota in microseconds, or -1";
     let place = TextLine::new(NAME, quota.line);
@@ -228,7 +228,7 @@ fn number(fact: &Fact<'_>) -> Result<u64, ParseError> {
     TextLine::new(NAME, fact.line).number("a number", Some(&fact.text()))
 }
 
-/// A counter of `cpu.stat`, lines "name number"; which there are differs by version, kernel and controllers.
+/// A counter of `cpu.stat`, lines "name number". The set of counters depends on version, kernel and controllers.
 fn counter(stat: &Fact<'_>, name: &str) -> Result<Option<u64>, ParseError> {
     let text = stat.text();
     let value = text.lines().find_map(|line| line.split_once(' ').filter(|(found, _)| *found == name).map(|(_, value)| value.to_owned()));

@@ -1,26 +1,26 @@
-//! Where a cgroup's files are: the mount of its hierarchy, from `/proc/PID/mountinfo`.
+//! The mount of a cgroup hierarchy, from `/proc/PID/mountinfo`.
 
 use chokepoint_model::observation::{CgroupId, CgroupVersion};
 use chokepoint_recording::Outcome;
 
 use crate::root::Root;
 
-/// Mounts of a host with some thousand containers are a few megabytes.
+/// The mounts of a host with some thousand containers take a few megabytes.
 const BYTES_MAX: usize = 4 << 20;
 
 /// One mount of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
-    /// The cgroup that is at the mount's root, as this cgroup namespace shows it.
+    /// The cgroup at the mount's root, as seen from this cgroup namespace.
     root: String,
-    /// Where it is mounted.
+    /// The mount point.
     point: String,
-    /// Version 1: its options, the controllers among them; `None` for version 2.
+    /// Version 1: its options, including the controllers; `None` for version 2.
     controllers: Option<Vec<String>>,
 }
 
 impl Mount {
-    /// True where the controller of a cgroup of this version is on it.
+    /// True if it has this controller for cgroups of this version.
     fn has(&self, version: CgroupVersion, controller: &str) -> bool {
         match (&self.controllers, version) {
             (Some(controllers), CgroupVersion::V1) => controllers.iter().any(|name| name == controller),
@@ -29,7 +29,7 @@ impl Mount {
         }
     }
 
-    /// The directory of a cgroup on it; nothing where the cgroup is not below its root.
+    /// The directory of a cgroup on it; nothing if the cgroup is not below its root.
     fn dir(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(self.root.trim_end_matches('/'))?;
         let is_below = (rest.is_empty() || rest.starts_with('/')) && !rest.split('/').any(|name| name == "..");
@@ -37,12 +37,12 @@ impl Mount {
     }
 }
 
-/// All mounts of cgroup hierarchies that this process, the first one and the given one see, with what stands before their paths. The reader's own
-/// come first: a path needs no way through another process's root there.
+/// All mounts of cgroup hierarchies that this process, process 1 and the given process see, each with a prefix for its path. The own mounts come first: they
+/// need no path through another process's root.
 pub(crate) struct Mounts(Vec<(String, Mount)>);
 
 impl Mounts {
-    /// Reads them. What may not be read is left out: another view may do.
+    /// Reads the mounts. Inaccessible views are left out: another one may suffice.
     pub(crate) fn read(root: &Root, pid: u32) -> Self {
         let views = [
             ("proc/self/mountinfo".to_owned(), String::new()),
@@ -56,8 +56,7 @@ impl Mounts {
         Self(views.iter().flat_map(of).collect())
     }
 
-    /// The directory in which a controller's files of a cgroup are: of the mounts that show it in the first view that has any, the one that
-    /// shows most of what is above it.
+    /// The directory with a controller's files of a cgroup. Uses the first view with a fitting mount, and of its mounts the one that shows the most ancestors.
     pub(crate) fn dir(&self, id: &CgroupId, controller: &str) -> Option<String> {
         let fitting = self.0.iter().filter(|(_, mount)| mount.has(id.version, controller));
         let shown: Vec<(&str, &Mount, String)> =
@@ -86,7 +85,7 @@ fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
-/// Blank, tab, newline and backslash stand as three octal digits.
+/// Blank, tab, newline and backslash are written as three octal digits.
 fn unescape(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_is_where_its_hierarchy_is_mounted() {
+    fn a_controller_is_found_at_the_mount_of_its_hierarchy() {
         assert_eq!(dir(HYBRID, "v1:/a/b", "cpu").as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct/a/b"));
         assert_eq!(dir(HYBRID, "v1:/", "cpuacct").as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct"));
         assert_eq!(dir(HYBRID, "v2:/a b", "cpu").as_deref(), Some("/sys/fs/cgroup/unified/a b"));
@@ -121,24 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn a_container_sees_its_own_part() {
+    fn a_container_sees_only_its_own_part() {
         let bound = "31 24 0:27 /docker/ab /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n";
         assert_eq!(dir(bound, "v1:/docker/ab", "cpu").as_deref(), Some("/sys/fs/cgroup/cpu"));
         assert_eq!(dir(bound, "v1:/docker/ab/x", "cpu").as_deref(), Some("/sys/fs/cgroup/cpu/x"));
         assert_eq!((dir(bound, "v1:/docker/abc", "cpu"), dir(bound, "v1:/docker", "cpu")), (None, None));
-        // A cgroup beside the namespace's own root is not on its mount.
+        // A cgroup outside of the namespace's root is not on its mount.
         assert_eq!(dir("30 24 0:26 / /c rw - cgroup2 cgroup2 rw\n", "v2:/../other", "cpu"), None);
         assert_eq!(dir("30 24 0:26 /.. /c rw - cgroup2 cgroup2 rw\n", "v2:/../other", "cpu").as_deref(), Some("/c/other"));
     }
 
     #[test]
-    fn of_two_mounts_the_wider_one_shows_more_levels() {
+    fn of_two_mounts_the_one_with_more_levels_is_used() {
         let two = "1 0 0:1 /a /x rw - cgroup2 c rw\n2 0 0:1 / /my\\040cgroups rw - cgroup2 c rw\n";
         assert_eq!(dir(two, "v2:/a/b", "cpu").as_deref(), Some("/my cgroups/a/b"));
     }
 
     #[test]
-    fn another_process_shows_what_the_reader_has_not_mounted() {
+    fn mounts_of_another_process_are_used_if_the_reader_has_none() {
         let tree = tempfile::tempdir().unwrap();
         for (pid, text) in [("self", "24 1 8:1 / / rw - ext4 /dev/vda rw\n"), ("1", "bad\n"), ("42", HYBRID)] {
             std::fs::create_dir_all(tree.path().join("proc").join(pid)).unwrap();
@@ -151,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_harm(text in "[ -~\n]{0,300}", path in "/[a-z./]{0,20}") {
+        fn any_text_is_parsed_without_harm(text in "[ -~\n]{0,300}", path in "/[a-z./]{0,20}") {
             let _ = mounts(&text).dir(&CgroupId { version: CgroupVersion::V2, path: path.clone() }, "cpu");
             let hostile = format!("1 2 3 / /p {text} - cgroup2 x rw\n");
             let found = mounts(&hostile).dir(&CgroupId { version: CgroupVersion::V2, path }, "cpu");

@@ -15,7 +15,7 @@ const NAME: &str = "process_cgroups";
 /// At most some dozen hierarchies with a path (PATH_MAX, 4096 bytes) each.
 const BYTES_MAX: usize = 128 << 10;
 
-/// Once for each process: `/proc/PID/cgroup` (cgroups(7)). Paths may name users and containers.
+/// Once for each process: `/proc/PID/cgroup` (cgroups(7)). Paths may contain names of users and containers.
 pub(crate) const PROCESS_CGROUPS: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: None, read, put, redact: Redact::Text };
 
@@ -30,8 +30,8 @@ fn read(context: &ReadContext<'_>) -> Items {
     only_item(outcome)
 }
 
-/// Reads lines "hierarchy:controllers:path" into path by controller: "" is version 2, "name=systemd" a named hierarchy; "cpu,cpuacct" are
-/// two controllers with the same path. A path may contain colons. A kernel without cgroups gives an empty file.
+/// Parses lines "hierarchy:controllers:path" into path by controller. "" is version 2, "name=systemd" a named hierarchy, "cpu,cpuacct" two controllers with
+/// the same path. A path may contain colons. On a kernel without cgroups the file is empty.
 pub(crate) fn parse(bytes: &[u8]) -> Result<BTreeMap<String, String>, ParseError> {
     let mut paths = BTreeMap::new();
     if bytes.is_empty() {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_side_by_side() {
+    fn both_versions_are_parsed_together() {
         let paths = parse(b"9:name=systemd:/\n4:cpu,cpuacct:/docker/ab:cd\n0::/system.slice/nginx.service\n").unwrap();
         assert_eq!(paths[""], "/system.slice/nginx.service");
         assert_eq!((paths["cpu"].as_str(), paths["cpuacct"].as_str()), ("/docker/ab:cd", "/docker/ab:cd"));

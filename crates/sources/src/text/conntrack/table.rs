@@ -1,5 +1,4 @@
-//! The conntrack table of one namespace: how many entries it has (`nf_conntrack_count`), and its counters per CPU
-//! (`/proc/net/stat/nf_conntrack`).
+//! The conntrack table of one namespace: its number of entries (`nf_conntrack_count`) and its counters for each CPU (`/proc/net/stat/nf_conntrack`).
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -51,16 +50,16 @@ fn read_count(context: &ReadContext<'_>) -> Items {
     {
         return only_item(Outcome::Ok(bytes));
     }
-    only_item(told(context.root, context.root.read(COUNT_FILE, COUNT_BYTES_MAX, None)))
+    only_item(explain_missing(context.root, context.root.read(COUNT_FILE, COUNT_BYTES_MAX, None)))
 }
 
 thread_local! {
-    /// The file of the namespace that the thread has entered, which it never leaves (netns::enter). Opening it costs ten times what reading it
-    /// does, 20 times a second.
+    /// The open file of the thread's namespace, which the thread never leaves (netns::enter). It is read 20 times a second, and opening it costs ten times as
+    /// much as reading it.
     static KEPT: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// Reads the file that is kept open, opening it where it is not; nothing where that fails, as where conntrack came or went.
+/// Reads the kept open file and opens it first if needed; nothing if that fails, such as after conntrack came into use or went out of use.
 fn read_kept() -> Option<Vec<u8>> {
     KEPT.with_borrow_mut(|kept| {
         if kept.is_none() {
@@ -81,11 +80,11 @@ fn read_kept() -> Option<Vec<u8>> {
 }
 
 fn read_cpus(context: &ReadContext<'_>) -> Items {
-    only_item(told(context.root, context.root.read("proc/thread-self/net/stat/nf_conntrack", CPUS_BYTES_MAX, None)))
+    only_item(explain_missing(context.root, context.root.read("proc/thread-self/net/stat/nf_conntrack", CPUS_BYTES_MAX, None)))
 }
 
-/// A missing file in words: without conntrack none of its files is there, and some kernels have it without its files in /proc/net.
-pub(crate) fn told(root: &Root, outcome: Outcome) -> Outcome {
+/// Explains a missing file: conntrack is not in use, or the kernel has no files for it in /proc/net.
+pub(crate) fn explain_missing(root: &Root, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Absent(why, _) if why == WHY_MISSING => {
             let in_use = root.exists(COUNT_FILE);
@@ -96,15 +95,15 @@ pub(crate) fn told(root: &Root, outcome: Outcome) -> Outcome {
     }
 }
 
-/// Reads the one decimal number.
+/// Parses the one decimal number.
 pub(crate) fn parse_count(bytes: &[u8]) -> Result<u64, ParseError> {
     let text = whole(COUNT, bytes)?;
     TextLine::new(COUNT, 1).number("a number of entries", Some(text.trim_end()))
 }
 
-/// Reads a header of names and one row of hexadecimal columns for each possible CPU. The columns differ by kernel (Linux 5.9 put "clashres"
-/// into the place of "searched"), so they go by their names; where a header repeats a name, its first column counts. "entries" is the whole
-/// namespace's in every row.
+/// Parses a header of names and one row of hexadecimal columns for each possible CPU. The columns depend on the kernel (Linux 5.9 replaced "searched" by
+/// "clashres"), so they are identified by name. If a header repeats a name, its first column counts. "entries" is the value of the whole namespace in every
+/// row.
 pub(crate) fn parse_cpus(bytes: &[u8]) -> Result<Vec<ConntrackCpu>, ParseError> {
     let text = whole(CPUS, bytes)?;
     let mut lines = lines(CPUS, &text);
@@ -119,7 +118,7 @@ pub(crate) fn parse_cpus(bytes: &[u8]) -> Result<Vec<ConntrackCpu>, ParseError> 
             return Err(place.expected("as many columns as the header has", line));
         }
         let mut counters = Vec::with_capacity(names.len());
-        // From the last: of one name the first column counts.
+        // In reverse order: the first column of a name counts.
         for (name, value) in names.iter().zip(values).rev() {
             counters.push(((*name).to_owned(), place.hexadecimal("hexadecimal columns", Some(value))?));
         }
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_go_by_their_names_on_every_kernel() {
+    fn columns_are_identified_by_name_on_every_kernel() {
         let old = parse_cpus(include_bytes!("../../../tests/data/text/variants/nf_conntrack-stat-4.19")).unwrap();
         assert_eq!(old.len(), 2);
         assert_eq!((old[0].counters["searched"], old[0].counters["drop"], old[1].counters["early_drop"]), (0x1d, 0x2f, 0x5));
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_its_header_is_an_error() {
+    fn a_row_that_does_not_fit_its_header_is_an_error() {
         for wrong in
             ["", "\n", "entries drop\n", "found drop\n1 2\n", "entries drop\n1\n", "entries drop\n1 2 3\n", "entries\nx\n", "entries\n1"]
         {
@@ -183,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_told_in_words() {
+    fn a_missing_file_is_explained() {
         let tree = tempfile::tempdir().unwrap();
         let root = Root::new(tree.path());
         let missing = || Outcome::Absent(WHY_MISSING.to_owned(), None);
-        assert_eq!(told(&root, missing()), Outcome::Absent("conntrack is not in use in this namespace".to_owned(), None));
+        assert_eq!(explain_missing(&root, missing()), Outcome::Absent("conntrack is not in use in this namespace".to_owned(), None));
         std::fs::create_dir_all(tree.path().join("proc/sys/net/netfilter")).unwrap();
         std::fs::write(tree.path().join(COUNT_FILE), "0\n").unwrap();
-        assert_eq!(told(&root, missing()), Outcome::Absent("the kernel has no CONFIG_NF_CONNTRACK_PROCFS".to_owned(), None));
+        assert_eq!(explain_missing(&root, missing()), Outcome::Absent("the kernel has no CONFIG_NF_CONNTRACK_PROCFS".to_owned(), None));
     }
 }

@@ -1,5 +1,5 @@
-//! Which addresses the connections of one namespace are translated to, out of the two sides of each entry of `/proc/net/nf_conntrack`: so the
-//! path is followed to servers behind a destination NAT, such as containers.
+//! Translations of destination addresses in one namespace, from the two directions of each entry of `/proc/net/nf_conntrack`. With them the path is followed
+//! to servers behind a destination NAT, such as containers.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,19 +10,19 @@ use chokepoint_model::observation::{Observation, Translation};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::entries::{FILE, ITEM_PARTIAL, LINES_MAX, NEEDS, Progress, TIME_MAX, each_line};
-use super::table::{COUNT_FILE, parse_count, told};
+use super::table::{COUNT_FILE, explain_missing, parse_count};
 use crate::root::{outcome_of, reading_of};
 use crate::scope::netns_view;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::text::error::{ParseError, TextLine, lines, whole};
 
 pub(crate) const NAME: &str = "conntrack_translations";
-/// Translations of one namespace that are kept: services times backends. Those of the first entries stay; the table goes by hashes.
+/// Most translations of one namespace: services times backends. Those of the first entries are kept; the table is ordered by hash.
 const KINDS_MAX: usize = 1024;
 
-/// At both ends in each namespace, and while no listener of the target is known: lines "original-address port translated-address port count"
-/// ("10.0.0.2 8080 172.20.0.2 80 12"), from at most 300,000 TCP entries or in at most 200 ms. Where there were more, item "partial"
-/// says how many were looked at; an address that is much used is among them, for the file goes by the entries' hashes.
+/// At both ends in each namespace, and while no listener of the target is known: lines "original-address port translated-address port count" ("10.0.0.2 8080
+/// 172.20.0.2 80 12"), from at most 300,000 entries and in at most 200 ms. If there are more, item "partial" says how many were read. A frequent address is
+/// among them, since the file is ordered by hash.
 pub(crate) const CONNTRACK_TRANSLATIONS: Source =
     Source { name: NAME, scope: ScopeKind::Netns, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Text };
 
@@ -31,9 +31,9 @@ type Endpoint = (IpAddr, u16);
 fn read(context: &ReadContext<'_>) -> Items {
     let file = match context.root.open(FILE) {
         Ok(file) => file,
-        Err(error) => return only_item(told(context.root, outcome_of(&error, Some(NEEDS)))),
+        Err(error) => return only_item(explain_missing(context.root, outcome_of(&error, Some(NEEDS)))),
     };
-    // The file of a namespace without entries still walks the table of the whole machine.
+    // Even in a namespace without entries, reading the file walks the table of the whole machine.
     if let Outcome::Ok(count) = context.root.read(COUNT_FILE, 64, None)
         && parse_count(&count) == Ok(0)
     {
@@ -51,7 +51,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     }
 }
 
-/// Gathers the translations of a file's entries, and says how far it came.
+/// The translations in a file's entries, and how many entries were read.
 fn gather(file: impl Read, lines_max: u64, time_max: Duration) -> std::io::Result<(Vec<u8>, Progress)> {
     let mut seen: BTreeMap<(Endpoint, Endpoint), u64> = BTreeMap::new();
     let progress = each_line(file, lines_max, time_max, |line| {
@@ -67,8 +67,8 @@ fn gather(file: impl Read, lines_max: u64, time_max: Duration) -> std::io::Resul
     Ok((seen.iter().flat_map(line).collect(), progress))
 }
 
-/// What the destination of one TCP entry is translated to, if it is. The entry ends in "src=A dst=B sport=C dport=D" as the client sent it and
-/// the same as the answer comes back, whose source is the real server (nf_conntrack_standalone.c, `ct_seq_show`); flags stand between.
+/// The translated destination of one TCP entry, if it has one. The entry ends in "src=A dst=B sport=C dport=D" of the original direction and the same of the
+/// reply direction, whose source is the real server (nf_conntrack_standalone.c, `ct_seq_show`); flags are in between.
 fn translation_of(line: &[u8]) -> Option<(Endpoint, Endpoint)> {
     let line = std::str::from_utf8(line).ok()?;
     let mut tokens = line.split_ascii_whitespace().skip(2);
@@ -109,12 +109,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Translation>, ParseError> {
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
-    // What was found holds all the same; an address that is much used is among it.
+    // The translations that were found are still valid, and a frequent address is among them.
     if entry.item == ITEM_PARTIAL {
         let (Outcome::Absent(why, _) | Outcome::Failed(why, _)) = &entry.outcome else { return };
-        let told = format!("{NAME}: {why}");
-        if !observation.bounded.contains(&told) {
-            observation.bounded.push(told);
+        let text = format!("{NAME}: {why}");
+        if !observation.bounded.contains(&text) {
+            observation.bounded.push(text);
         }
         return;
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_destination_that_was_translated_is_told_and_a_masqueraded_source_is_not() {
+    fn a_translated_destination_counts_and_a_masqueraded_source_does_not() {
         let expected = [
             "(10.78.0.2, 8080) (172.20.0.2, 80) 3",
             "(10.78.0.2, 8081) (10.78.0.2, 81) 1",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_read_in_part_is_told_as_bounded_and_what_was_found_stays() {
+    fn a_partly_read_table_is_reported_as_bounded_and_its_translations_stay() {
         let entry = |item: &str, outcome| Entry {
             at_us: 1,
             source: NAME.into(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_gives_no_translation_that_is_not_there() {
+    fn a_file_cut_at_any_byte_gives_no_wrong_translation() {
         let whole = translations(ENTRIES);
         let pairs = |all: &[String]| all.iter().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect::<Vec<_>>();
         for cut in 0..ENTRIES.len() {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_entries_are_passed_over() {
+    fn malformed_entries_are_skipped() {
         for line in [
             "",
             "\n",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_translation_is_an_error() {
+    fn a_malformed_translation_is_an_error() {
         for wrong in ["\n", "10.0.0.1 80\n", "10.0.0.1 80 10.0.0.2 x 1\n", "10.0.0.1 80 10.0.0.2 80 1 2\n", "10.0.0.1 80 10.0.0.2 80 1"] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }
@@ -214,14 +214,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..20_000)) {
+        fn any_bytes_are_parsed_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..20_000)) {
             let (text, _) = gather(&bytes[..], LINES_MAX, Duration::from_secs(60)).unwrap();
             prop_assert!(parse(&text).unwrap().len() <= KINDS_MAX);
             let _ = parse(&bytes);
         }
 
         #[test]
-        fn any_words_of_an_entry_are_read_without_harm(words in proptest::collection::vec("(src|dst|sport|dport|tcp|=|\\[UNREPLIED\\]|10\\.0\\.0\\.[0-9]|::1|[0-9]{1,6}| )", 0..60)) {
+        fn any_words_of_an_entry_are_parsed_without_harm(words in proptest::collection::vec("(src|dst|sport|dport|tcp|=|\\[UNREPLIED\\]|10\\.0\\.0\\.[0-9]|::1|[0-9]{1,6}| )", 0..60)) {
             let line = format!("ipv4     2 tcp      6 9 {}\n", words.concat());
             let (text, _) = gather(line.as_bytes(), LINES_MAX, Duration::from_secs(60)).unwrap();
             prop_assert!(parse(&text).unwrap().len() <= 1);

@@ -8,7 +8,7 @@ use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_
 use crate::text::error::{ParseError, TextLine, lines, whole};
 
 const NAME: &str = "cpu";
-/// Bytes of `/proc/stat` at most: its line of interrupts is long where there are thousands of vectors.
+/// Most bytes of `/proc/stat`. With thousands of interrupt vectors its line of interrupts is long.
 pub(crate) const BYTES_MAX: usize = 4 << 20;
 
 /// Once a second for the host: the lines "cpuN ..." of `/proc/stat` (proc_stat(5)).
@@ -17,7 +17,7 @@ pub(crate) const CPU: Source =
 
 fn read(context: &ReadContext<'_>) -> Items {
     only_item(match context.root.read("proc/stat", BYTES_MAX, None) {
-        // The rest (interrupts by number) is most of the file and told nobody anything.
+        // The rest (interrupts by number) is most of the file and is not used.
         Outcome::Ok(bytes) => {
             Outcome::Ok(bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.starts_with(b"cpu")).flatten().copied().collect())
         }
@@ -25,14 +25,14 @@ fn read(context: &ReadContext<'_>) -> Items {
     })
 }
 
-/// The cores that `/proc/stat` lists, in the kernel's list format.
+/// The cores in `/proc/stat`, in the kernel's list format.
 pub(crate) fn online(bytes: &[u8]) -> String {
     let cores = parse(bytes).map(|times| times.cores).unwrap_or_default();
     cores.iter().map(|(core, _)| core.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Reads the lines "cpuN user nice system idle [iowait irq softirq steal [guest guest_nice]]" and skips all others. Columns that an older
-/// kernel does not print are zero there. Guest times are in user and nice already and would count twice.
+/// Parses the lines "cpuN user nice system idle [iowait irq softirq steal [guest guest_nice]]" and skips all others. Columns that an older kernel does not
+/// print are zero. Guest times are ignored: user and nice include them.
 pub(crate) fn parse(bytes: &[u8]) -> Result<CpuTimes, ParseError> {
     let text = whole(NAME, bytes)?;
     let mut cores: Vec<(u32, CoreTimes)> = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<CpuTimes, ParseError> {
 }
 
 fn core_times<'a>(place: TextLine, mut tokens: impl Iterator<Item = &'a str>) -> Result<CoreTimes, ParseError> {
-    // An odd kernel's huge number must not overflow the sums of the model.
+    // A huge number must not overflow the sums of the model.
     const TICKS_MAX: u64 = u64::MAX >> 4;
     const EXPECTED: &str = "user, nice, system and idle ticks and more";
     let mut columns = [0u64; 8];
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offline_cores_are_left_out_and_guest_time_counts_once() {
+    fn offline_cores_are_missing_and_guest_time_counts_once() {
         let times = parse(include_bytes!("../../../tests/data/text/variants/stat-4.19-offline-core")).unwrap();
         assert_eq!(times.cores.iter().map(|(core, _)| *core).collect::<Vec<_>>(), [0, 2, 3]);
         let (_, core) = times.cores[1];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_an_error() {
+    fn another_file_is_an_error() {
         for wrong in [
             "",
             "\n",

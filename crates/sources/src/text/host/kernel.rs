@@ -1,4 +1,4 @@
-//! Facts about the running kernel that do not change: release, boot id, clock ticks, page size, online cores and the time of its boot.
+//! Constants of the running kernel: release, boot id, clock ticks, page size, online cores and boot time.
 
 use chokepoint_model::observation::{KernelInfo, Observation};
 use chokepoint_recording::{Entry, Outcome};
@@ -12,7 +12,7 @@ const NAME: &str = "kernel";
 /// Releases, boot ids and core lists are short (a core list of 8192 single cores has 40 KiB).
 const BYTES_MAX: usize = 64 << 10;
 
-/// Once for the host: `osrelease`, `boot_id`, `ticks_per_s`, `page_bytes` and `online`, a line each, and `btime` where /proc/stat tells it.
+/// Once for the host: `osrelease`, `boot_id`, `ticks_per_s`, `page_bytes` and `online`, a line each, and `btime` if /proc/stat has it.
 pub(crate) const KERNEL: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Once, needs: None, read, put, redact: Redact::None };
 
@@ -28,13 +28,13 @@ fn read_facts(root: &Root) -> Result<Outcome, Outcome> {
             lack => return Err(lack),
         }
     }
-    // Both belong to the machine that reads, not to a tree of files; they come from the auxiliary vector (getauxval(3)).
+    // Both are constants of the reading machine, not of a tree of files. They come from the auxiliary vector (getauxval(3)).
     facts::add(&mut text, "ticks_per_s", rustix::param::clock_ticks_per_second().to_string().as_bytes());
     facts::add(&mut text, "page_bytes", rustix::param::page_size().to_string().as_bytes());
     let stat = root.read("proc/stat", super::cpu::BYTES_MAX, None);
     match (root.read("sys/devices/system/cpu/online", BYTES_MAX, None), &stat) {
         (Outcome::Ok(bytes), _) => facts::add(&mut text, "online", &bytes),
-        // A container without /sys: /proc/stat lists the online cores, too.
+        // A container without /sys: /proc/stat lists the online cores too.
         (_, Outcome::Ok(bytes)) => facts::add(&mut text, "online", super::cpu::online(bytes).as_bytes()),
         (lack, _) => return Err(lack),
     }
@@ -46,12 +46,12 @@ fn read_facts(root: &Root) -> Result<Outcome, Outcome> {
     Ok(Outcome::Ok(text))
 }
 
-/// The value of the line "btime" of /proc/stat, as it stands there.
+/// The value of the line "btime" of /proc/stat.
 fn boot_time(stat: &[u8]) -> Option<&[u8]> {
     stat.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"btime ")).map(<[u8]>::trim_ascii)
 }
 
-/// Reads the facts; all but the time of the boot, which old recordings lack, must be there.
+/// Parses the facts. All are required except the boot time, which old recordings lack.
 pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let number = |name: &str, expected| {
@@ -77,7 +77,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
         boot_id: text("boot_id", "the boot id")?,
         ticks_per_s: number("ticks_per_s", "clock ticks a second")?,
         page_bytes: number("page_bytes", "bytes a page")?,
-        // core_list bounds it far below.
+        // core_list has a much lower bound.
         cores: u32::try_from(cores.len()).unwrap_or(u32::MAX),
         boot_s,
     })
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_five_facts_are_needed() {
+    fn all_five_facts_are_required() {
         let text = b"osrelease 6.1.0-28-amd64\\n\nboot_id 5f2c3a52-8e1f-4c59-b5bb-0a6f0f6cbe09\\n\nticks_per_s 100\npage_bytes 4096\nonline 0-1,3\\n\n";
         let kernel = parse(text).unwrap();
         assert_eq!(kernel.release, "6.1.0-28-amd64");
@@ -104,7 +104,7 @@ mod tests {
             assert!(parse(less.as_bytes()).is_err(), "without line {missing}");
         }
         assert!(parse(text.replace("0-1,3", "").as_bytes()).is_err());
-        assert_eq!(kernel.boot_s, None, "a recording from before it was read");
+        assert_eq!(kernel.boot_s, None, "an old recording");
         assert_eq!(parse(format!("{text}btime 1700465520\n").as_bytes()).unwrap().boot_s, Some(1_700_465_520));
         assert!(parse(format!("{text}btime soon\n").as_bytes()).is_err());
         assert!(parse(text.replace("100", "x").as_bytes()).is_err());

@@ -1,4 +1,4 @@
-//! What the kernel logged while the observation ran, from `/dev/kmsg`.
+//! The records that the kernel logged during the observation, from `/dev/kmsg`.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -12,20 +12,20 @@ use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source
 use crate::text::error::{ParseError, TextLine, lines, whole};
 
 const NAME: &str = "kernel_log";
-/// Reading needs it where `kernel.dmesg_restrict` is 1 (Documentation/admin-guide/sysctl/kernel.rst).
+/// Needed if `kernel.dmesg_restrict` is 1 (Documentation/admin-guide/sysctl/kernel.rst).
 const NEEDS: &str = "CAP_SYSLOG";
 const FILE: &str = "dev/kmsg";
-/// What is kept of the log: the newest records up to both bounds.
+/// The newest records up to both bounds are kept.
 const BYTES_MAX: usize = 256 << 10;
 const RECORDS_MAX: usize = 2000;
-/// Records that are looked at in one reading, whatever the log's size: the largest log buffer (2^25 bytes) holds fewer.
+/// Most records of one read: the largest log buffer (2^25 bytes) has fewer.
 const RECORDS_READ_MAX: usize = 1 << 20;
-/// A record with its prefix and continuation lines has at most 8 KiB (CONSOLE_EXT_LOG_MAX); a smaller buffer gives EINVAL.
+/// A record with its prefix and continuation lines has at most 8 KiB (CONSOLE_EXT_LOG_MAX). A smaller buffer leads to EINVAL.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
-/// At both ends for the host. At first, item "mark": the prefix of the last record before the observation. Then, item "": all records after
-/// that one, by their numbers, as the times in the log drift away from every clock that a program can read; and item "lost" where some were
-/// overwritten before they were read, or were more than the bounds allow.
+/// At both ends for the host. The first read gives item "mark": the prefix of the last record before the observation. The last read gives item "": all
+/// records after that one, by their numbers, since times in the log drift away from every clock that a program can read. Item "lost" follows if records were
+/// overwritten before the read, or exceeded the bounds.
 pub(crate) const KERNEL_LOG: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
@@ -34,7 +34,7 @@ const ITEM_LOST: &str = "lost";
 
 fn read(context: &ReadContext<'_>) -> Items {
     let first = context.phase == Phase::First;
-    // An empty mark: the log was empty, every record is new.
+    // After an empty mark, from an empty log, every record is new.
     let mark = context.notes.get(NAME).filter(|_| !first);
     let after = mark.as_ref().and_then(|mark| parse_record(TextLine::new(NAME, 1), std::str::from_utf8(mark).ok()?).ok());
     let log = match context.root.open(FILE).and_then(|file| read_after(file, after.map(|mark| mark.sequence))) {
@@ -58,26 +58,26 @@ fn read(context: &ReadContext<'_>) -> Items {
     entries
 }
 
-/// What one reading of the log gave.
+/// The result of one read of the log.
 #[derive(Debug, Default)]
-struct Log {
-    /// The newest records after the mark, a line each, and their size.
+struct LogRead {
+    /// The newest records after the mark, one line each, and their size.
     records: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Prefix of the last record, "priority,sequence,microseconds,flags;" and a newline; empty where the log is empty.
+    /// Prefix of the last record, "priority,sequence,microseconds,flags;" and a newline; empty for an empty log.
     last_prefix: Vec<u8>,
-    /// Number that the next record should have.
+    /// Expected number of the next record.
     next: Option<u64>,
-    /// Records after the mark that are not among them.
+    /// Records after the mark that are missing.
     lost: u64,
 }
 
-impl Log {
+impl LogRead {
     fn new(mark: Option<u64>) -> Self {
         Self { next: mark.map(|mark| mark.saturating_add(1)), ..Self::default() }
     }
 
-    /// Adds a record where it comes after the mark; the oldest ones make room for it.
+    /// Adds a record if it is after the mark. The oldest records make room for it.
     fn add(&mut self, line: &[u8], sequence: u64, mark: Option<u64>) {
         let prefix = line.split(|&byte| byte == b';').next().unwrap_or_default();
         self.last_prefix = [prefix, b";\n"].concat();
@@ -99,21 +99,21 @@ impl Log {
     }
 }
 
-/// Reads every record that is in the log, one a read(2) as /dev/kmsg gives them (Documentation/ABI/testing/dev-kmsg), and keeps those after
-/// the mark. EPIPE says that the record to be read next was overwritten; the next read goes on after the gap, which the numbers show.
-fn read_after(mut file: impl Read, mark: Option<u64>) -> std::io::Result<Log> {
-    let mut log = Log::new(mark);
+/// Reads every record of the log, one for each read(2) (Documentation/ABI/testing/dev-kmsg), and keeps those after the mark. EPIPE means that the next record
+/// was overwritten; the next read continues after the gap, which the numbers show.
+fn read_after(mut file: impl Read, mark: Option<u64>) -> std::io::Result<LogRead> {
+    let mut log = LogRead::new(mark);
     let mut buffer = vec![0; RECORD_BYTES_MAX];
     for _ in 0..RECORDS_READ_MAX {
         let length = match file.read(&mut buffer) {
-            // A file of a tree ends; the device says EAGAIN.
+            // A file of a tree ends; the device returns EAGAIN.
             Ok(0) => break,
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == ErrorKind::Interrupted || error.raw_os_error() == Some(libc::EPIPE) => continue,
             Err(error) => return Err(error),
         };
-        // Continuation lines ("\n KEY=value") name the device that a record is about and are of no use here.
+        // Continuation lines ("\n KEY=value") name the device of a record and are not used.
         for line in buffer[..length].split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b" ")) {
             let Some(record) = std::str::from_utf8(line).ok().and_then(|line| parse_record(TextLine::new(NAME, 1), line).ok()) else {
                 continue;
@@ -124,8 +124,8 @@ fn read_after(mut file: impl Read, mark: Option<u64>) -> std::io::Result<Log> {
     Ok(log)
 }
 
-/// Reads records "priority,sequence,microseconds,flags[,...];text", one a line, and skips continuation lines, which begin with a space. No
-/// record at all is an empty log.
+/// Parses records "priority,sequence,microseconds,flags[,...];text", one per line. Skips continuation lines, which begin with a space. An empty text is an
+/// empty log.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<KernelLine>, ParseError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -134,13 +134,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<KernelLine>, ParseError> {
     lines(NAME, &text).filter(|(_, line)| !line.starts_with(' ')).map(|(place, line)| parse_record(place, line)).collect()
 }
 
-/// The records of which the model reads something; the others are left out.
+/// Reduces the log to the records that the model reads.
 pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
     let mut kept = Vec::new();
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let record = std::str::from_utf8(line).ok().and_then(|line| parse_record(TextLine::new(NAME, 1), line.trim_end_matches('\n')).ok());
         match record {
-            // The mark of where the log stood holds no text.
+            // The mark has no text.
             Some(record) if record.is_read() || record.text.is_empty() => kept.extend_from_slice(line),
             _ => reduction.log_lines += 1,
         }
@@ -161,7 +161,7 @@ fn parse_record(place: TextLine, line: &str) -> Result<KernelLine, ParseError> {
 
 fn put(observation: &mut Observation, entry: &Entry) {
     match (entry.item.as_str(), &entry.outcome) {
-        // Where the observation began; no reading of the log itself.
+        // The mark is no reading of the log.
         (ITEM_MARK, Outcome::Ok(_)) => {}
         _ => observation.kernel_log.push(entry.at_us, reading_of(&entry.outcome, parse)),
     }
@@ -174,7 +174,7 @@ mod tests {
     use crate::table::Notes;
     use chokepoint_recording::Scope;
 
-    /// The device: a record or an error a read.
+    /// The device: each read returns a record or an error.
     struct Device(std::vec::IntoIter<Result<String, i32>>);
     impl Read for Device {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_records_stay_within_the_bounds() {
+    fn the_newest_records_are_kept_within_the_bounds() {
         let many = (0..3000).map(|sequence| record(sequence, "x")).collect();
         let log = read_after(device(many), None).unwrap();
         assert_eq!(log.lost, 1000);
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn the_second_reading_goes_on_where_the_first_left_off() {
+    fn the_second_read_continues_after_the_first() {
         let tree = tempfile::tempdir().unwrap();
         std::fs::create_dir(tree.path().join("dev")).unwrap();
         std::fs::write(tree.path().join("dev/kmsg"), "4,5,1,-;before\n").unwrap();
         let (root, notes) = (Root::new(tree.path()), Notes::default());
         let context = |phase| ReadContext::new(&root, Scope::Host, phase, &notes);
-        assert!(matches!(&read(&context(Phase::Last))[..], [(_, Outcome::Failed(..))]), "without a mark nothing is told apart");
+        assert!(matches!(&read(&context(Phase::Last))[..], [(_, Outcome::Failed(..))]), "without a mark new records are unknown");
         let first = read(&context(Phase::First));
         assert_eq!(first, [("mark".to_owned(), Outcome::Ok(b"4,5,1,-;\n".to_vec()))]);
         assert_eq!(read(&context(Phase::Last)), [(String::new(), Outcome::Ok(Vec::new()))]);

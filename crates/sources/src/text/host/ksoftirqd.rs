@@ -1,4 +1,4 @@
-//! CPU use of each core's `ksoftirqd/N`, the kernel thread that does packet work which soft interrupts could not finish.
+//! CPU use of each core's `ksoftirqd/N`, the kernel thread for packet work that soft interrupts could not finish.
 
 use chokepoint_model::observation::{CpuUse, Observation};
 use chokepoint_recording::{Entry, Outcome};
@@ -14,8 +14,7 @@ use crate::text::process::stat::{self, Stat};
 const NAME: &str = "ksoftirqd";
 const COMM: &str = "ksoftirqd/";
 
-/// Once a second for the host: item "N", the core, with what `process_cpu` reads of a process. In a container's pid namespace there are no
-/// kernel threads: absent, told at core 0.
+/// Once a second for the host: item "N", the core, with the text of `process_cpu`. A container's pid namespace has no kernel threads; then core 0 is absent.
 pub(crate) const KSOFTIRQD: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::None };
 
@@ -30,7 +29,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     pids.into_iter().map(|(core, pid)| (core.to_string(), read_process(context.root, NAME, pid))).collect()
 }
 
-/// The core and the pid of each thread; found once, then remembered. The threads live as long as the kernel, also those of offline cores.
+/// The core and the pid of each thread, searched once and then kept. The threads live as long as the kernel, even those of offline cores.
 fn pids(root: &Root, notes: &Notes) -> Result<Vec<(u32, u32)>, Outcome> {
     if let Some(noted) = notes.get(NAME) {
         return Ok(from_note(&noted));
@@ -48,7 +47,7 @@ fn from_note(note: &[u8]) -> Vec<(u32, u32)> {
     String::from_utf8_lossy(note).lines().filter_map(line).collect()
 }
 
-/// Looks through the processes by ascending pid until every online core has its thread: kernel threads come first, so that is soon.
+/// Searches the processes by ascending pid until every online core has its thread. Kernel threads come first, so this is short.
 fn find(root: &Root) -> Result<Vec<(u32, u32)>, Outcome> {
     let cores = match root.read("proc/stat", cpu::BYTES_MAX, None) {
         Outcome::Ok(bytes) => cpu::parse(&bytes).map(|times| times.cores.len()).unwrap_or(usize::MAX),
@@ -66,7 +65,7 @@ fn find(root: &Root) -> Result<Vec<(u32, u32)>, Outcome> {
     Ok(found)
 }
 
-/// The core of a thread with the right name that is the kernel's: any program may call itself so.
+/// The core of a kernel thread with this name. Any program can use the name.
 fn core_of(stat: &Stat) -> Option<u32> {
     stat.comm.strip_prefix(COMM).filter(|_| stat.is_kernel_thread)?.parse().ok()
 }
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_kernels_own_threads_count() {
+    fn only_kernel_threads_count() {
         let tree = tree(&[
             (9, "ksoftirqd/1", 2_129_984),
             (14, "ksoftirqd/0", 69_238_848),
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn pids_are_remembered() {
+    fn pids_are_searched_once() {
         let tree = tree(&[(14, "ksoftirqd/0", 2_129_984)]);
         let (root, notes) = (Root::new(tree.path()), Notes::default());
         assert_eq!(pids(&root, &notes), Ok(vec![(0, 14)]));
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_namespace_without_kernel_threads_is_told_apart_from_an_idle_one() {
+    fn a_pid_namespace_without_kernel_threads_is_absent_and_not_idle() {
         let tree = tree(&[(300, "ksoftirqd/0", 4_194_560)]);
         let (root, notes) = (Root::new(tree.path()), Notes::default());
         let context = ReadContext::new(&root, chokepoint_recording::Scope::Host, crate::table::Phase::First, &notes);

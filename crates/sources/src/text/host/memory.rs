@@ -18,8 +18,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     only_item(context.root.read("proc/meminfo", BYTES_MAX, None))
 }
 
-/// Reads "Name: N kB" by name. MemAvailable exists since Linux 3.14; an estimate in its place would be a guess, so older kernels give an
-/// error.
+/// Parses "Name: N kB" by name. MemAvailable exists since Linux 3.14. Older kernels give an error: an estimate would be a guess.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Memory, ParseError> {
     const EXPECTED: &str = "a number of kB";
     let text = whole(NAME, bytes)?;
@@ -48,7 +47,7 @@ mod tests {
     const TEXT: &str = "MemTotal:        8123456 kB\nMemFree:  1 kB\nMemAvailable:    4000000 kB\nSwapCached: 0 kB\nSwapTotal: 16 kB\nSwapFree: 4 kB\nHugePages_Total:       0\n";
 
     #[test]
-    fn bytes_by_name() {
+    fn kilobytes_are_parsed_by_name() {
         let memory = parse(TEXT.as_bytes()).unwrap();
         assert_eq!(memory, Memory { total: 8_123_456 << 10, available: 4_000_000 << 10, swap_total: 16 << 10, swap_free: 4 << 10 });
     }

@@ -1,5 +1,4 @@
-//! Packet processing per core, from `/proc/net/softnet_stat`: packets dropped because a core's netdev backlog was full, and time that ran
-//! out.
+//! Packet processing of each core, from `/proc/net/softnet_stat`: drops at a full netdev backlog, and exhausted time slices.
 
 use chokepoint_model::observation::{Observation, SoftnetRow};
 use chokepoint_recording::Entry;
@@ -9,7 +8,7 @@ use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_
 use crate::text::error::{ParseError, TextLine, lines, whole};
 
 const NAME: &str = "softnet";
-/// 8192 cores (the kernel's most) of 15 columns have 1.1 MiB.
+/// 8192 cores (the kernel's maximum) with 15 columns take 1.1 MiB.
 const BYTES_MAX: usize = 2 << 20;
 
 /// Once a second for the host: every namespace shows the same counters (net/core/net-procfs.c).
@@ -22,10 +21,10 @@ fn read(context: &ReadContext<'_>) -> Items {
 
 /// Column of the backlog's length, since Linux 5.7.
 const BACKLOG: usize = 11;
-/// Column of the core's number, since Linux 5.7; before, the rows of offline cores are simply missing.
+/// Column of the core's number, since Linux 5.7. Before, the rows of offline cores are missing.
 const CORE: usize = 12;
 
-/// Reads one row a core, hexadecimal columns without a header: 9 to 11 of them before Linux 5.7, 13 since, 15 since 6.4.
+/// Parses one row for each core, hexadecimal columns without a header: 9 to 11 before Linux 5.7, 13 since, 15 since 6.4.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<SoftnetRow>, ParseError> {
     let text = whole(NAME, bytes)?;
     let mut rows: Vec<SoftnetRow> = Vec::new();
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_4_x_numbers_the_rows_by_their_place() {
+    fn before_linux_5_7_rows_are_numbered_by_position() {
         let rows = parse(include_bytes!("../../../tests/data/text/variants/softnet-4.19-11-columns")).unwrap();
         assert_eq!(rows.iter().map(|row| row.cpu).collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(rows[2], SoftnetRow { cpu: 2, processed: 0x00a1_b2c3, dropped: 0x1f, time_squeeze: 0x2a, backlog: None });
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_an_error() {
+    fn another_file_is_an_error() {
         for wrong in ["", "\n", "00000000\n", "0 0 0 0 0 0 0 0 g\n", "0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0 0 fffffffff\n"] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

@@ -1,4 +1,4 @@
-//! Counters of the network protocols in one namespace: `/proc/net/netstat`, `/proc/net/snmp` and the IPv6 lines of `/proc/net/snmp6`.
+//! Protocol counters of one namespace: `/proc/net/netstat`, `/proc/net/snmp` and the IPv6 lines of `/proc/net/snmp6`.
 
 use chokepoint_model::observation::{Counters, Observation};
 use chokepoint_model::reading::Reading;
@@ -14,7 +14,7 @@ const NAME: &str = "netstat";
 /// Each of the three files has a few hundred numbers at most.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Once a second in each namespace: the three files one after the other, of the third only the lines "Ip6...".
+/// Once a second in each namespace: the three files one after the other, the third reduced to the lines "Ip6...".
 pub(crate) const NETSTAT: Source =
     Source { name: NAME, scope: ScopeKind::Netns, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::None };
 
@@ -32,15 +32,15 @@ fn read_files(root: &Root) -> Result<Outcome, Outcome> {
     }
     match root.read("proc/thread-self/net/snmp6", BYTES_MAX, None) {
         Outcome::Ok(bytes) => text.extend(bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.starts_with(b"Ip6")).flatten()),
-        // IPv6 is not in this kernel, or switched off at boot.
+        // The kernel has no IPv6, or it is disabled at boot.
         Outcome::Absent(why, _) if why == WHY_MISSING => {}
         lack => return Err(lack),
     }
     Ok(Outcome::Ok(text))
 }
 
-/// Reads pairs of lines, "Protocol: names" and "Protocol: values", into "Protocol.Name"; and lines "Ip6Name value" into "Ip6.Name". What
-/// the kernel's documentation calls unsigned and does not fit is the largest number. Values may be negative (Tcp.MaxConn is -1; RFC 4022).
+/// Parses pairs of lines, "Protocol: names" and "Protocol: values", into "Protocol.Name"; and lines "Ip6Name value" into "Ip6.Name". Larger unsigned values
+/// become the largest number. Values may be negative (Tcp.MaxConn is -1; RFC 4022).
 pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
     let text = whole(NAME, bytes)?;
     let mut counters: Vec<(String, i64)> = Vec::new();
@@ -86,7 +86,7 @@ fn ip6_line(place: TextLine, line: &str) -> Result<(String, i64), ParseError> {
     }
 }
 
-/// A counter: negative where the kernel prints it so, at most `i64::MAX`.
+/// A counter, possibly negative, at most `i64::MAX`.
 pub(crate) fn number(place: TextLine, token: Option<&str>) -> Result<i64, ParseError> {
     match place.number::<i128>("a decimal number", token)? {
         value if value < i128::from(i64::MIN) => Err(place.expected("a decimal number of 64 bits", token.unwrap_or(""))),
@@ -100,7 +100,7 @@ fn put(observation: &mut Observation, entry: &Entry) {
     }
 }
 
-/// Adds a reading, with the list of names of the one before it where they are the same.
+/// Adds a reading. It shares the list of names with the previous one if they are the same.
 pub(crate) fn push_sharing(series: &mut Series<Counters>, at_us: u64, mut reading: Reading<Counters>) {
     if let (Reading::Ok(counters), Some(last)) = (&mut reading, series.last()) {
         counters.share_names(last);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_of_lines_and_ipv6_lines() {
+    fn pairs_of_lines_and_ipv6_lines_are_parsed() {
         let counters = parse(
             b"TcpExt: ListenOverflows ListenDrops\nTcpExt: 7 9\nTcp: MaxConn\nTcp: -1\nIp6InReceives                   \t12\nIcmp6OutErrors 1\n",
         )
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_has_fewer_names_and_all_are_found_by_name() {
+    fn counters_of_an_old_kernel_are_found_by_name() {
         let counters = parse(include_bytes!("../../../tests/data/text/variants/netstat-3.10")).unwrap();
         assert_eq!(counters["TcpExt.ListenOverflows"], 4321);
         assert_eq!(counters["TcpExt.ListenDrops"], 4400);
@@ -135,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn large_values_stop_at_the_largest_number() {
+    fn large_values_become_the_largest_number() {
         let counters = parse(format!("IpExt: InOctets\nIpExt: {}\n", u64::MAX).as_bytes()).unwrap();
         assert_eq!(counters["IpExt.InOctets"], i64::MAX);
     }
 
     #[test]
-    fn what_does_not_pair_is_an_error() {
+    fn unpaired_lines_are_an_error() {
         for wrong in [
             "",
             "\n",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ipv6_the_other_two_are_enough() {
+    fn without_ipv6_the_other_two_files_suffice() {
         let tree = tempfile::tempdir().unwrap();
         let net = tree.path().join("proc/thread-self/net");
         std::fs::create_dir_all(&net).unwrap();

@@ -21,7 +21,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     only_item(read_files(context.root))
 }
 
-/// Reads both files; the result is for [`parse`].
+/// Reads both files, for [`parse`].
 pub(crate) fn read_files(root: &Root) -> Outcome {
     let mut text = match root.read("proc/thread-self/net/sockstat", BYTES_MAX, None) {
         Outcome::Ok(bytes) => bytes,
@@ -29,15 +29,15 @@ pub(crate) fn read_files(root: &Root) -> Outcome {
     };
     match root.read("proc/thread-self/net/sockstat6", BYTES_MAX, None) {
         Outcome::Ok(bytes) => text.extend(bytes),
-        // IPv6 is not in this kernel, or switched off at boot.
+        // The kernel has no IPv6, or it is disabled at boot.
         Outcome::Absent(why, _) if why == WHY_MISSING => {}
         lack => return lack,
     }
     Outcome::Ok(text)
 }
 
-/// Reads lines "Protocol: name value name value ..." into "Protocol.name". "TCP.alloc" and "TCP.mem" are the whole host's, the rest is the
-/// namespace's (net/ipv4/proc.c).
+/// Parses lines "Protocol: name value name value ..." into "Protocol.name". "TCP.alloc" and "TCP.mem" count the whole host, the others the namespace
+/// (net/ipv4/proc.c).
 pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
     let text = whole(NAME, bytes)?;
     let mut counters: Vec<(String, i64)> = Vec::new();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_alternate_is_an_error() {
+    fn a_missing_name_or_value_is_an_error() {
         for wrong in ["", "\n", "TCP: inuse\n", "TCP: inuse x\n", "TCP inuse 1\n", "TCP: inuse 1", "TCP: \n"] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

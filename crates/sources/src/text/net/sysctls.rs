@@ -1,4 +1,4 @@
-//! Settings of the kernel as one namespace sees them, and whether it may change them.
+//! Kernel settings as one namespace sees them, and whether it may change them.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,11 +11,11 @@ use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source};
 use crate::text::error::{ParseError, TextLine};
 
 const NAME: &str = "sysctls";
-/// The longest is `ip_local_reserved_ports`: every second port reserved has 192 KiB.
+/// The longest is `ip_local_reserved_ports`: with every second port it has 192 KiB.
 const BYTES_MAX: usize = 256 << 10;
 
-/// The settings that stations, findings and remedies use. Some exist only in the first namespace, some only on newer kernels: absent there.
-/// The settings under fs hold for the whole host and are seen from every namespace.
+/// The settings that stations, findings and remedies use. Some exist only in the first namespace or on newer kernels and are absent elsewhere. Settings under
+/// fs apply to the whole host and are visible in every namespace.
 pub(crate) const KEYS: &[&str] = &[
     "fs.file-max",
     "fs.file-nr",
@@ -52,7 +52,7 @@ pub(crate) const KEYS: &[&str] = &[
     "net.netfilter.nf_conntrack_udp_timeout_stream",
 ];
 
-/// What follows a key in the item that says whether it can be written.
+/// Ends the item that says whether a key is writable.
 const MODE: &str = " mode";
 
 /// At both ends in each namespace: item "KEY" is the file's text, item "KEY mode" is "rw" or "ro" by the file's mode bits and its mount (a
@@ -74,12 +74,12 @@ fn read(context: &ReadContext<'_>) -> Items {
     entries
 }
 
-/// The file of a key (sysctl(8)): no key of the table has a dot or a slash within a name.
+/// The file of a key (sysctl(8)). No key of the table has a dot or a slash within a name.
 fn file(key: &str) -> String {
     format!("proc/sys/{}", key.replace('.', "/"))
 }
 
-/// "rw" where some write bit is set and the mount is writable. The kernel clears the bits of what a namespace may not set:
+/// "rw" if a write bit is set and the mount is writable, else "ro". The kernel clears the write bits of settings that a namespace may not change:
 /// `nf_conntrack_max` is 0644 in the first namespace and 0444 in all others.
 pub(crate) fn mode(root: &Root, file: &str) -> Option<&'static str> {
     let bits = root.metadata(file).ok()?.permissions().mode();
@@ -88,12 +88,12 @@ pub(crate) fn mode(root: &Root, file: &str) -> Option<&'static str> {
     Some(if writable { "rw" } else { "ro" })
 }
 
-/// The value without the newline at its end; several numbers stay as the kernel separates them (tabs).
+/// Parses the value, without its final newline. Tabs between several numbers stay.
 pub(crate) fn parse(bytes: &[u8]) -> Result<String, ParseError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(TextLine::new(NAME, 1).expected("text", &String::from_utf8_lossy(bytes)));
     };
-    // An empty value is one: no port is reserved.
+    // An empty value is valid: no port is reserved.
     let value = text.strip_suffix('\n').unwrap_or(text);
     if value.contains(['\n', '\0']) {
         return Err(TextLine::new(NAME, 1).expected("one line", value));
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keys_are_in_order_and_once() {
+    fn the_keys_are_sorted_and_unique() {
         assert!(KEYS.is_sorted_by(|a, b| a < b));
         assert!(KEYS.iter().all(|key| !key.contains(['/', ' '])));
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_bits_tell_what_may_be_set() {
+    fn mode_bits_decide_what_is_writable() {
         let tree = tempfile::tempdir().unwrap();
         std::fs::write(tree.path().join("a"), "1\n").unwrap();
         let root = Root::new(tree.path());

@@ -1,4 +1,4 @@
-//! CPU use of one process with all of its threads, from `/proc/PID/stat` and its threads' `schedstat`.
+//! CPU use of one process and its threads, from `/proc/PID/stat` and the threads' `schedstat`.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use crate::text::error::{ParseError, TextLine};
 use crate::text::facts;
 
 const NAME: &str = "process_cpu";
-/// Most threads whose times are read one by one: a read costs some 10 us.
+/// Most threads of a process whose times are read: each read costs some 10 us.
 const THREADS_MAX: u32 = 64;
 /// Three decimal numbers.
 const SCHEDSTAT_BYTES_MAX: usize = 256;
 
-/// Once a second for each process: `stat` (the whole process, in clock ticks), `page_bytes`, and `schedstat` (nanoseconds on a CPU,
-/// nanoseconds runnable but waiting, slices; Documentation/scheduler/sched-stats.rst): of its only thread, or, where it has at most 64, of each
-/// as `thread` behind the thread's id.
+/// Once a second for each process: `stat` (the whole process, in clock ticks), `page_bytes`, and `schedstat` of its only thread (nanoseconds on a CPU,
+/// nanoseconds runnable but waiting, slices; Documentation/scheduler/sched-stats.rst). A process with 2 to 64 threads has `thread` for each instead: the
+/// thread's id and its schedstat.
 pub(crate) const PROCESS_CPU: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::Text };
 
@@ -29,22 +29,22 @@ fn read(context: &ReadContext<'_>) -> Items {
     only_item(read_process(context.root, NAME, pid))
 }
 
-/// Reads a process or kernel thread; the result is for [`parse`].
+/// Reads a process or kernel thread, for [`parse_of`].
 pub(crate) fn read_process(root: &Root, of: &'static str, pid: u32) -> Outcome {
     read_while_alive(root, of, pid, |line, stat| {
         let mut text = Vec::new();
         facts::add(&mut text, "stat", line);
-        // Of the machine that reads: a recording may be replayed on one with other pages.
+        // A recording may be replayed on a machine with another page size.
         facts::add(&mut text, "page_bytes", rustix::param::page_size().to_string().as_bytes());
         add_schedstats(root, pid, stat, &mut text);
         Ok(Outcome::Ok(text))
     })
 }
 
-/// Adds the threads' lines, or none: where there are too many threads, or the kernel has no CONFIG_SCHED_INFO.
+/// Adds the threads' lines; none if there are too many threads, or the kernel has no CONFIG_SCHED_INFO.
 fn add_schedstats(root: &Root, pid: u32, stat: &Stat, text: &mut Vec<u8>) {
     let mut add = |fact: &str, before: &str, file: &str| {
-        // A thread that ended in between took its time with it; that is noise of one thread's last second.
+        // The time of a thread that just ended is lost: at most its last second.
         if let Outcome::Ok(bytes) = root.read(file, SCHEDSTAT_BYTES_MAX, None) {
             facts::add(text, fact, &[before.as_bytes(), &bytes].concat());
         }
@@ -63,9 +63,8 @@ fn add_schedstats(root: &Root, pid: u32, stat: &Stat, text: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`read_process`] gave, of the source `of`. The schedstat times are the sum over the threads that live, so they fall by a
-/// thread's time when it ends; the clock ticks never fall. They are `None` where the kernel gave none, or counts none (all zero in a
-/// process that used CPU time).
+/// Parses the text of [`read_process`] for the source `of`. The schedstat times are sums over the living threads, so they drop when a thread ends; the clock
+/// ticks never drop. The times are `None` if the kernel has none or does not count (all zero in a process that used CPU time).
 pub(crate) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseError> {
     let facts = facts::read(of, bytes)?;
     let line = facts::need(of, &facts, "stat", "the line \"stat\"")?;
@@ -85,7 +84,7 @@ pub(crate) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseEr
     }
     let sum = |(run, delay): (u64, u64), one: &ThreadTimes| (run.saturating_add(one.run_ns), delay.saturating_add(one.delay_ns));
     let times = (!threads.is_empty()).then(|| threads.iter().fold((0, 0), sum));
-    // Recordings of the first versions have the times of several threads without their ids.
+    // Recordings of the first versions have several threads without their ids.
     let all_apart = threads.iter().map(|thread| thread.id).collect::<BTreeSet<u32>>().len() == stat.threads as usize;
     let is_counted = |&(run, _): &(u64, u64)| run > 0 || stat.user_ticks.saturating_add(stat.system_ticks) == 0;
     let times = times.filter(is_counted);
@@ -121,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn the_threads_times_are_summed() {
+    fn times_of_threads_are_summed() {
         let cpu = parse_with("schedstat 3000 200 7\\n\nschedstat 500 50 1\\n\n").unwrap();
         assert_eq!((cpu.run_ns, cpu.run_delay_ns), (Some(3500), Some(250)));
-        assert!(cpu.thread_times.is_empty(), "whose they are is not told");
+        assert!(cpu.thread_times.is_empty(), "the ids are unknown");
         assert_eq!((cpu.user_ticks, cpu.system_ticks, cpu.threads, cpu.resident_bytes, cpu.state), (250, 125, 2, 1500 * 4096, 'S'));
     }
 
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_incomplete_is_an_error() {
+    fn an_incomplete_text_is_an_error() {
         assert!(parse(STAT.as_bytes()).is_err());
         assert!(parse(b"page_bytes 4096\n").is_err());
         assert!(parse_with("schedstat 1 2\n").is_err());
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_two_threads_is_read_with_both() {
+    fn both_threads_of_a_process_are_read() {
         let tree = tempfile::tempdir().unwrap();
         for thread in [42, 43] {
             let directory = tree.path().join(format!("proc/42/task/{thread}"));

@@ -1,4 +1,4 @@
-//! How many file descriptors one process has open, from the size of `/proc/PID/fd`: one system call, where reading the links costs one each.
+//! The number of open file descriptors of one process, from the size of `/proc/PID/fd`: a single system call instead of one for each link.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -13,7 +13,7 @@ use crate::text::error::{ParseError, TextLine, whole};
 
 const NAME: &str = "process_fd_count";
 /// Before Linux 6.2 the directory has no size (fs/proc/fd.c, `proc_fd_getattr`).
-const WHY_UNTOLD: &str = "this kernel does not tell the number of descriptors at once";
+const WHY_UNKNOWN: &str = "this kernel does not tell the number of descriptors at once";
 
 /// Four times a second for each process: the number of its open descriptors.
 pub(crate) const PROCESS_FD_COUNT: Source =
@@ -26,9 +26,9 @@ fn read(context: &ReadContext<'_>) -> Items {
 
 fn read_size(root: &Root, pid: u32) -> Outcome {
     match root.metadata(&format!("proc/{pid}/fd")) {
-        // A process that ended and waits for its parent has none, either.
+        // A zombie has no descriptors either.
         Ok(directory) if directory.size() == 0 => match read_alive(root, NAME, pid) {
-            Ok(_) => Outcome::Absent(WHY_UNTOLD.to_owned(), None),
+            Ok(_) => Outcome::Absent(WHY_UNKNOWN.to_owned(), None),
             Err(lack) => lack,
         },
         Ok(directory) => Outcome::Ok(format!("{}\n", directory.size()).into_bytes()),
@@ -50,20 +50,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_is_the_number_of_the_links() {
+    fn the_size_is_the_number_of_links() {
         let pid = std::process::id();
-        let told = match read_size(&Root::default(), pid) {
+        let count = match read_size(&Root::default(), pid) {
             Outcome::Ok(bytes) => parse(&bytes).unwrap(),
             lack => return println!("skipped: {lack:?}"),
         };
         // Other tests of this process open and close files meanwhile.
         let files: Vec<std::fs::File> = (0..200).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
-        let Outcome::Ok(bytes) = read_size(&Root::default(), pid) else { panic!("it was told before") };
-        assert!(parse(&bytes).unwrap() >= told.max(100) + 100, "{told} and {} more", files.len());
+        let Outcome::Ok(bytes) = read_size(&Root::default(), pid) else { panic!("it was read before") };
+        assert!(parse(&bytes).unwrap() >= count.max(100) + 100, "{count} and {} more", files.len());
     }
 
     #[test]
-    fn what_is_no_number_is_an_error() {
+    fn a_malformed_number_is_an_error() {
         assert_eq!(parse(b"269\n"), Ok(269));
         for wrong in ["", "269", "x\n", "-1\n", "4294967296\n", "1 2\n"] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_is_told() {
+    fn an_ended_process_is_reported() {
         let Outcome::Absent(why, None) = read_size(&Root::default(), u32::MAX) else { panic!("no such process") };
         assert_eq!(why, crate::root::WHY_ENDED);
     }

@@ -16,22 +16,21 @@ use crate::text::error::{ParseError, TextLine};
 use crate::text::facts;
 
 const NAME: &str = "process_files";
-/// The directory belongs to the process's user (CAP_DAC_READ_SEARCH would open it), the links ask for the right to trace it
-/// (proc_pid_fd(5)).
+/// The directory belongs to the process's user (CAP_DAC_READ_SEARCH opens it). Its links need the right to trace the process (proc_pid_fd(5)).
 const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
-/// Descriptors whose links are read: about 1 us each. All descriptors are counted.
+/// Most descriptors whose links are read: about 1 us each. All descriptors are counted.
 const LINKS_MAX: usize = 65_536;
-/// Descriptors that are counted at most: far above the default of `fs.nr_open` (1,048,576).
+/// Most descriptors to count: far above the default of `fs.nr_open` (1,048,576).
 const COUNT_MAX: u32 = 1 << 24;
-/// Names that the kernel gives at once.
+/// Buffer for names of one system call.
 const NAMES_BYTES: usize = 32 << 10;
-/// Of a link's target: more than "socket:[18446744073709551615]" needs; what is longer is no socket.
+/// Buffer for a link's target: enough for "socket:[18446744073709551615]". Longer targets are no sockets.
 const TARGET_BYTES: usize = 64;
 /// A usual line "socket INODE".
 const LINE_BYTES: usize = 16;
 
-/// At both ends for each process: `count`, how many descriptors are open; `sockets`, how many of the first 65,536 are sockets; and `socket`
-/// with each one's inode.
+/// At both ends for each process: `count`, the number of open descriptors; `sockets`, how many of the first 65,536 are sockets; and `socket` for each
+/// socket's inode.
 pub(crate) const PROCESS_FILES: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::None };
 
@@ -42,7 +41,7 @@ fn read(context: &ReadContext<'_>) -> Items {
 
 fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     let lack = |error: std::io::Error| outcome_of(&error, Some(NEEDS));
-    // Links are read relative to the directory: finding each anew from the root is half of the cost of a server with thousands of connections.
+    // Links are read relative to the directory: paths from the root would double the cost for a server with thousands of connections.
     let directory = root.open(&format!("proc/{pid}/fd")).map_err(lack)?;
     let mut names = [MaybeUninit::uninit(); NAMES_BYTES];
     let mut names = RawDir::new(&directory, &mut names);
@@ -73,18 +72,18 @@ fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     let mut text = format!("count {count}\nsockets {}\n", sockets.len());
     text.reserve(sockets.len() * LINE_BYTES);
     for inode in sockets {
-        // A text takes whatever is written to it.
+        // Writing to a text cannot fail.
         let _ = writeln!(text, "socket {inode}");
     }
     Ok(Outcome::Ok(text.into_bytes()))
 }
 
-/// The inode out of "socket:[123]" (proc_pid_fd(5)).
+/// The inode in "socket:[123]" (proc_pid_fd(5)).
 pub(crate) fn socket_inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Reads the facts; there must be as many inodes as `sockets` says.
+/// Parses the facts. There must be as many inodes as `sockets` says.
 pub(crate) fn parse(bytes: &[u8]) -> Result<OpenFiles, ParseError> {
     const EXPECTED: &str = "count, sockets and as many lines \"socket\"";
     let facts = facts::read(NAME, bytes)?;
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_told_from_other_files() {
+    fn sockets_are_distinguished_from_other_files() {
         let tree = tempfile::tempdir().unwrap();
         let directory = tree.path().join("proc/42/fd");
         std::fs::create_dir_all(&directory).unwrap();
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_holds_a_socket_of_its_own() {
+    fn the_own_socket_is_found() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let link = std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&listener))).unwrap();
         let inode = socket_inode(&link.to_string_lossy()).unwrap();

@@ -1,9 +1,10 @@
-//! Who a process is: its name, parent, executable, command line, namespace, user and the cores it may use.
+//! The identity of a process: its name, parent, executable, command line, namespace, user and allowed cores.
 
 use chokepoint_model::observation::{Identity, NetnsId, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::stat::{self, read_while_alive};
+use crate::netns::id_of_link;
 use crate::reduction::{Reduction, unreadable};
 use crate::root::{Root, WHY_ENDED};
 use crate::scope::put_process;
@@ -13,16 +14,16 @@ use crate::text::error::{ParseError, TextLine, core_list};
 use crate::text::facts;
 
 const NAME: &str = "process_identity";
-/// Right for the links of another user's process (proc_pid_exe(5), namespaces(7)); without it the rest is read.
+/// Needed for the links of another user's process (proc_pid_exe(5), namespaces(7)). Without it the rest is read.
 const NEEDS: &str = "CAP_SYS_PTRACE";
 const STATUS_BYTES_MAX: usize = 64 << 10;
-/// What is kept of a command line, which may have megabytes.
+/// Most bytes of a command line, which may have megabytes.
 const CMDLINE_BYTES_MAX: usize = 4096;
 /// Lines of `/proc/PID/status` that are kept.
 const STATUS_NAMES: [&str; 2] = ["Uid", "Cpus_allowed_list"];
 
-/// Once for each process: `stat`, `Uid` and `Cpus_allowed_list` of `status`, `cmdline` (the first 4 KiB), and where the user may read them
-/// the links `exe` and `ns/net`.
+/// Once for each process: `stat`, `Uid` and `Cpus_allowed_list` of `status`, `cmdline` (the first 4 KiB), and the links `exe` and `ns/net` if they are
+/// accessible.
 pub(crate) const PROCESS_IDENTITY: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
@@ -50,19 +51,19 @@ fn read_facts(root: &Root, pid: u32, stat: &[u8]) -> Result<Outcome, Outcome> {
         match root.link_process(pid, file, Some(NEEDS)) {
             Outcome::Ok(target) => facts::add(&mut text, name, &target),
             Outcome::Absent(why, _) if why == WHY_ENDED => return Err(stat::ended()),
-            // A kernel thread has no executable; another user's links may not be read.
+            // A kernel thread has no executable, and another user's links are not accessible.
             _ => {}
         }
     }
     Ok(Outcome::Ok(text))
 }
 
-/// The beginning of the command line: a bounded read that is no error where there is more.
+/// The beginning of the command line. A longer one is no error.
 fn cmdline(root: &Root, pid: u32) -> Result<Vec<u8>, Outcome> {
     root.command_line(pid, CMDLINE_BYTES_MAX).map_err(|error| crate::root::outcome_of(&error, None))
 }
 
-/// The facts with only those words of the command line that readers know.
+/// Reduces the command line in the facts.
 pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
     let Ok(facts) = facts::read(NAME, bytes) else { return unreadable() };
     let mut text = Vec::new();
@@ -75,8 +76,8 @@ pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
     Outcome::Ok(text)
 }
 
-/// Reads the facts. Without `exe` and `netns` (no right to read them) the executable is `None` and the namespace 0, which no namespace has.
-/// The executable loses the mark " (deleted)" that the kernel adds after an upgrade.
+/// Parses the facts. Without `exe` and `netns`, which may be inaccessible, the executable is `None` and the namespace 0, which is no namespace's number. The
+/// mark " (deleted)" that the kernel adds after an upgrade is removed from the executable.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let need = |name, expected| facts::need(NAME, &facts, name, expected);
@@ -88,7 +89,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, ParseError> {
     let effective = place(uid).number("four user ids", uid.text().split_ascii_whitespace().nth(1))?;
     let cpus = need("Cpus_allowed_list", "the line \"Cpus_allowed_list\"")?;
     let netns = match facts::find(&facts, "netns") {
-        Some(fact) => NetnsId(netns_inode(place(fact), &fact.text())?),
+        Some(fact) => id_of_link(&fact.text()).ok_or_else(|| place(fact).expected("net:[INODE]", &fact.text()))?,
         None => NetnsId(0),
     };
     Ok(Identity {
@@ -107,14 +108,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, ParseError> {
     })
 }
 
-/// The inode out of "net:[4026531840]" (namespaces(7)).
-fn netns_inode(place: TextLine, target: &str) -> Result<u64, ParseError> {
-    const EXPECTED: &str = "net:[INODE]";
-    let inode = target.strip_prefix("net:[").and_then(|rest| rest.strip_suffix(']'));
-    place.number(EXPECTED, inode).map_err(|_| place.expected(EXPECTED, target))
-}
-
-/// Arguments end with NUL bytes; programs that set their title leave many at the end.
+/// The arguments separated by blanks. Arguments end with NUL bytes; programs that set their title leave many at the end.
 fn arguments(cmdline: &[u8]) -> String {
     let end = cmdline.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let spaced: Vec<u8> = cmdline[..end].iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
@@ -133,7 +127,7 @@ mod tests {
         Uid 0\t33\t33\t33\nCpus_allowed_list 0-1,4\ncmdline php-fpm: pool www\0--k=a\\nb\0\0\0\nexe /usr/sbin/php-fpm8.2 (deleted)\nnetns net:[4026532201]\n";
 
     #[test]
-    fn the_awkward_process() {
+    fn awkward_names_and_arguments_are_parsed() {
         let identity = parse(TEXT.as_bytes()).unwrap();
         assert_eq!((identity.pid, identity.parent, identity.start_ticks, identity.uid), (42, 7, 98_765, 33));
         assert_eq!(identity.comm, "php-fpm: ) (x");
@@ -144,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_is_unknown() {
+    fn inaccessible_links_are_unknown() {
         let text: String =
             TEXT.lines().filter(|line| !line.starts_with("exe") && !line.starts_with("netns")).map(|line| format!("{line}\n")).collect();
         let identity = parse(text.as_bytes()).unwrap();

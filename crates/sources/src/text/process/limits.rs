@@ -1,4 +1,4 @@
-//! Resource limits of one process that are in force, from `/proc/PID/limits`.
+//! The resource limits in force for one process, from `/proc/PID/limits`.
 
 use chokepoint_model::observation::{Limits, Observation};
 use chokepoint_recording::Entry;
@@ -11,7 +11,7 @@ use crate::text::error::{ParseError, TextLine, lines, whole};
 const NAME: &str = "process_limits";
 const BYTES_MAX: usize = 16 << 10;
 
-/// At both ends for each process: `/proc/PID/limits` (proc_pid_limits(5)); prlimit(1) may change them while the process runs.
+/// At both ends for each process: `/proc/PID/limits` (proc_pid_limits(5)); prlimit(1) can change them while the process runs.
 pub(crate) const PROCESS_LIMITS: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: None, read, put, redact: Redact::None };
 
@@ -20,7 +20,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     only_item(read_while_alive(context.root, NAME, pid, |_, _| Ok(context.root.read_process(pid, "limits", BYTES_MAX, None))))
 }
 
-/// Reads the line "Max open files  SOFT  HARD  files"; a limit is a number or "unlimited".
+/// Parses the line "Max open files  SOFT  HARD  files". A limit is a number or "unlimited".
 pub(crate) fn parse(bytes: &[u8]) -> Result<Limits, ParseError> {
     const EXPECTED: &str = "Max open files, two limits and their unit";
     let text = whole(NAME, bytes)?;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_by_name() {
+    fn limits_are_parsed_by_name() {
         let head = "Limit                     Soft Limit           Hard Limit           Units     \n";
         let limits = |line: &str| parse(format!("{head}{line}\n").as_bytes());
         let line = "Max open files            1024                 524288               files     ";

@@ -1,4 +1,4 @@
-//! The line `/proc/PID/stat`, which several sources of a process share, and whether a process is still there.
+//! `/proc/PID/stat`, which several sources of a process share, and whether a process is still alive.
 
 use chokepoint_recording::Outcome;
 
@@ -11,7 +11,7 @@ pub(crate) const BYTES_MAX: usize = 4096;
 /// Flag of kernel threads (PF_KTHREAD, include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What is used of `/proc/PID/stat` (proc_pid_stat(5)).
+/// The used fields of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) pid: u32,
@@ -19,23 +19,25 @@ pub(crate) struct Stat {
     pub(crate) state: char,
     pub(crate) parent: u32,
     pub(crate) is_kernel_thread: bool,
-    /// Of the whole process, threads that ended included.
+    /// Of the whole process, including ended threads.
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
     pub(crate) threads: u32,
     pub(crate) start_ticks: u64,
-    /// Exact to some dozen pages for each core: the kernel counts them in batches.
+    /// The start of its stack: a different address after each execution of a program, the same in all its forks. Zero without the right to trace it.
+    pub(crate) start_stack: Option<u64>,
+    /// Exact to some dozen pages for each core: the kernel counts in batches.
     pub(crate) resident_pages: u64,
 }
 
 impl Stat {
-    /// True where nothing runs in it any more. A main thread that ended while others run is a zombie, too, and its process is alive.
+    /// True if none of its threads runs any more. A main thread that ended before the others is a zombie too, but its process is alive.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x') && self.threads <= 1
     }
 }
 
-/// Reads "pid (comm) state parent ...". The name may contain spaces, parentheses and newlines; it ends at the last parenthesis.
+/// Parses "pid (comm) state parent ...". The name may contain spaces, parentheses and newlines; it ends at the last parenthesis.
 pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
     const EXPECTED: &str = "pid (comm) state and at least 22 numbers";
     let text = String::from_utf8_lossy(bytes);
@@ -45,7 +47,7 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
     // proc_pid_stat(5) counts from one and the name is the second.
     let field = |number: usize| fields.get(number - 3).copied();
-    // Without the field after it, the last number may have been cut off.
+    // Without the next field, the last number may be cut.
     field(25).ok_or_else(wrong)?;
     let state = field(3).and_then(|state| state.chars().next()).ok_or_else(wrong)?;
     let flags: u64 = place.number(EXPECTED, field(9))?;
@@ -59,16 +61,17 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
         system_ticks: place.number(EXPECTED, field(15))?,
         threads: place.number(EXPECTED, field(20))?,
         start_ticks: place.number(EXPECTED, field(22))?,
+        start_stack: field(28).and_then(|address| address.parse().ok()),
         resident_pages: place.number(EXPECTED, field(24))?,
     })
 }
 
-/// That the process ended.
+/// The outcome for an ended process.
 pub(crate) fn ended() -> Outcome {
     Outcome::Absent(WHY_ENDED.to_owned(), None)
 }
 
-/// Reads the line of a process that is alive; of a process that has ended, even where its parent has not taken note yet, `Err(ended())`.
+/// Reads the line of a living process; `Err(ended())` for an ended process, even if its parent has not waited for it yet.
 pub(crate) fn read_alive(root: &Root, of: &'static str, pid: u32) -> Result<(Vec<u8>, Stat), Outcome> {
     match root.read_process(pid, "stat", BYTES_MAX, None) {
         Outcome::Ok(bytes) => match parse(TextLine::new(of, 1), &bytes) {
@@ -80,8 +83,7 @@ pub(crate) fn read_alive(root: &Root, of: &'static str, pid: u32) -> Result<(Vec
     }
 }
 
-/// Reads with `read` between two looks at the process: where it ended in between, or its pid went to another one, what was read is no
-/// reading.
+/// Reads with `read` between two checks of the process. If it ended in between, or another process got its pid, the result is discarded.
 pub(crate) fn read_while_alive(
     root: &Root,
     of: &'static str,
@@ -108,7 +110,7 @@ mod tests {
     pub(crate) const TAIL: &str = "S 1 41 41 0 -1 4194560 500 0 0 0 250 125 0 0 20 0 4 0 98765 70000000 1500 18446744073709551615 1 1 0";
 
     #[test]
-    fn the_name_may_hold_anything() {
+    fn the_name_may_contain_anything() {
         for name in ["nginx", "a b", ") S 1 (", "((", "x\ny", "", "a (deleted)", "\u{e9}"] {
             let stat = parse(TextLine::new("test", 1), format!("42 ({name}) {TAIL}\n").as_bytes()).unwrap();
             assert_eq!((stat.pid, stat.comm.as_str(), stat.state, stat.parent), (42, name, 'S', 1));
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_anywhere_before_the_last_field_that_counts_is_an_error() {
+    fn a_line_cut_before_the_last_used_field_is_an_error() {
         let line = format!("42 (a) {TAIL}");
         let enough = line.find(" 18446744073709551615").unwrap() + 2;
         for cut in 0..line.len() {

@@ -1,4 +1,4 @@
-//! What one process waits for: the system call it is in (`/proc/PID/syscall`), and the sockets that it waits for in it.
+//! What one process waits for: its current system call (`/proc/PID/syscall`) and the sockets that it waits for there.
 
 use chokepoint_model::observation::{Observation, Syscall, ThreadCalls};
 use chokepoint_recording::{Entry, Outcome};
@@ -12,71 +12,71 @@ use crate::text::error::{ParseError, TextLine};
 use crate::text::facts;
 
 const NAME: &str = "process_syscall";
-/// The file asks for the right to attach to the process (proc_pid_syscall(5), ptrace(2)), and is mode 0400.
+/// The file needs the right to attach to the process (proc_pid_syscall(5), ptrace(2)) and has mode 0400.
 const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 /// Nine numbers.
 const LINE_BYTES_MAX: usize = 512;
-/// Threads of a process that are looked at beside its main one, and those that are listed for it.
+/// Most threads of a process to look at, besides the main thread, and most threads to list.
 const THREADS_MAX: usize = 16;
 const LISTED_MAX: usize = 1_024;
-/// Descriptors of one poll(2) or select(2) that are looked at: a process that waits for more is an event loop.
+/// Most descriptors of one poll(2) or select(2) to look at. A process that waits for more is an event loop.
 const DESCRIPTORS_MAX: usize = 64;
-/// Descriptors that select(2) knows (FD_SETSIZE).
+/// Descriptors of select(2) (FD_SETSIZE).
 const SELECT_MAX: u64 = 1024;
 /// Bytes of a `struct pollfd`.
 const POLLFD_BYTES: usize = 8;
-/// The call of a process that was in none, or left it while it was read.
+/// The call of a process outside of any call, or one that left its call during the read.
 const RUNNING: &str = "running";
 
-/// Once a second for each process: `call`, the name of the system call that its main thread waits in (its number where it has no name here,
-/// "running" where it is in none), and the inodes of the sockets that it waits for, `sockets` of them, each as `socket`. Of the memory that
-/// a call points to, only descriptors are read, and neither they nor any address are kept. Of a process with more threads also how many others were looked at
+/// Once a second for each process: `call`, the name of the system call of its main thread (a number if the name is unknown here, "running" outside of any
+/// call), and the inodes of the sockets that it waits for: their number as `sockets`, and each as `socket`. Of the memory that a call points to, only
+/// descriptors are read; neither descriptors nor addresses are kept. For a process with several threads also: how many other threads were looked at
 /// (`threads`), and how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`).
 pub(crate) const PROCESS_SYSCALL: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::None };
 
-/// How a system call tells the descriptors that it waits for.
+/// How a system call names the descriptors that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum DescriptorArguments {
     /// The first argument is the descriptor.
     One,
-    /// An array of `struct pollfd`, and their number.
+    /// An array of `struct pollfd` and its length.
     Poll,
-    /// A number of bits, and a set each for reading and for writing.
+    /// A number of bits, a set for reading and a set for writing.
     Select,
-    /// None that is a socket, or too many to tell one.
+    /// No socket, or too many sockets to name one.
     Nothing,
 }
 
-/// The calls in which servers wait, by their number on the machine that reads (syscalls(2)).
-const CALLS: &[(libc::c_long, &str, Names)] = &[
-    (libc::SYS_read, "read", Names::One),
-    (libc::SYS_readv, "readv", Names::One),
-    (libc::SYS_recvfrom, "recvfrom", Names::One),
-    (libc::SYS_recvmsg, "recvmsg", Names::One),
-    (libc::SYS_write, "write", Names::One),
-    (libc::SYS_writev, "writev", Names::One),
-    (libc::SYS_sendto, "sendto", Names::One),
-    (libc::SYS_sendmsg, "sendmsg", Names::One),
-    (libc::SYS_connect, "connect", Names::One),
-    (libc::SYS_accept, "accept", Names::One),
-    (libc::SYS_accept4, "accept4", Names::One),
-    (libc::SYS_ppoll, "ppoll", Names::Poll),
-    (libc::SYS_pselect6, "pselect6", Names::Select),
-    (libc::SYS_epoll_pwait, "epoll_pwait", Names::Nothing),
-    (libc::SYS_nanosleep, "nanosleep", Names::Nothing),
-    (libc::SYS_clock_nanosleep, "clock_nanosleep", Names::Nothing),
-    (libc::SYS_futex, "futex", Names::Nothing),
-    (libc::SYS_flock, "flock", Names::Nothing),
-    (libc::SYS_fsync, "fsync", Names::Nothing),
-    (libc::SYS_wait4, "wait4", Names::Nothing),
-    // Newer machines have only the calls above.
+/// The calls in which servers wait, by their number on the reading machine (syscalls(2)).
+const CALLS: &[(libc::c_long, &str, DescriptorArguments)] = &[
+    (libc::SYS_read, "read", DescriptorArguments::One),
+    (libc::SYS_readv, "readv", DescriptorArguments::One),
+    (libc::SYS_recvfrom, "recvfrom", DescriptorArguments::One),
+    (libc::SYS_recvmsg, "recvmsg", DescriptorArguments::One),
+    (libc::SYS_write, "write", DescriptorArguments::One),
+    (libc::SYS_writev, "writev", DescriptorArguments::One),
+    (libc::SYS_sendto, "sendto", DescriptorArguments::One),
+    (libc::SYS_sendmsg, "sendmsg", DescriptorArguments::One),
+    (libc::SYS_connect, "connect", DescriptorArguments::One),
+    (libc::SYS_accept, "accept", DescriptorArguments::One),
+    (libc::SYS_accept4, "accept4", DescriptorArguments::One),
+    (libc::SYS_ppoll, "ppoll", DescriptorArguments::Poll),
+    (libc::SYS_pselect6, "pselect6", DescriptorArguments::Select),
+    (libc::SYS_epoll_pwait, "epoll_pwait", DescriptorArguments::Nothing),
+    (libc::SYS_nanosleep, "nanosleep", DescriptorArguments::Nothing),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep", DescriptorArguments::Nothing),
+    (libc::SYS_futex, "futex", DescriptorArguments::Nothing),
+    (libc::SYS_flock, "flock", DescriptorArguments::Nothing),
+    (libc::SYS_fsync, "fsync", DescriptorArguments::Nothing),
+    (libc::SYS_wait4, "wait4", DescriptorArguments::Nothing),
+    // Newer architectures have only the calls above.
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_poll, "poll", Names::Poll),
+    (libc::SYS_poll, "poll", DescriptorArguments::Poll),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_select, "select", Names::Select),
+    (libc::SYS_select, "select", DescriptorArguments::Select),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_epoll_wait, "epoll_wait", Names::Nothing),
+    (libc::SYS_epoll_wait, "epoll_wait", DescriptorArguments::Nothing),
 ];
 
 fn read(context: &ReadContext<'_>) -> Items {
@@ -97,7 +97,7 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
             sockets.extend(socket_inode(&String::from_utf8_lossy(&target)));
         }
     }
-    // The arguments are only worth something while the call lasts.
+    // The arguments are valid only if the call has not changed.
     if !sockets.is_empty() && line()? != before {
         (call, sockets) = (RUNNING.to_owned(), Vec::new());
     }
@@ -116,7 +116,8 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     Ok(Outcome::Ok(text))
 }
 
-/// What threads beside the main one wait in: of many every so many-th in the order in which they were made. One that ends meanwhile is left out.
+/// The calls of the threads besides the main thread; of many threads an even selection in the order of their creation. Threads that end during the read are
+/// left out.
 fn threads(root: &Root, pid: u32) -> ThreadCalls {
     let names = root.names(&format!("proc/{pid}/task"), LISTED_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
     let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
@@ -131,35 +132,35 @@ fn threads(root: &Root, pid: u32) -> ThreadCalls {
     calls
 }
 
-/// The call's name, how it names what it waits for, and its first three arguments, out of "45 0x4 0x7f... ..." (proc_pid_syscall(5)); "-1"
-/// is a process that waits outside of a call.
-fn call_of(line: &str) -> (String, Names, [u64; 3]) {
+/// The call's name, how it names its descriptors, and its first three arguments, from "45 0x4 0x7f... ..." (proc_pid_syscall(5)). "-1" is a process that
+/// waits outside of a call.
+fn call_of(line: &str) -> (String, DescriptorArguments, [u64; 3]) {
     let mut tokens = line.split_ascii_whitespace();
     let number = tokens.next().and_then(|token| token.parse::<libc::c_long>().ok()).filter(|number| *number >= 0);
-    let Some(number) = number else { return (RUNNING.to_owned(), Names::Nothing, [0; 3]) };
+    let Some(number) = number else { return (RUNNING.to_owned(), DescriptorArguments::Nothing, [0; 3]) };
     let mut argument = || tokens.next().and_then(|token| u64::from_str_radix(token.strip_prefix("0x")?, 16).ok());
     let arguments = argument().zip(argument()).zip(argument()).map(|((a, b), c)| [a, b, c]);
     let known = CALLS.iter().find(|(known, ..)| *known == number);
     let name = known.map_or_else(|| number.to_string(), |(_, name, _)| (*name).to_owned());
     match (known, arguments) {
         (Some((_, _, names)), Some(arguments)) => (name, *names, arguments),
-        _ => (name, Names::Nothing, [0; 3]),
+        _ => (name, DescriptorArguments::Nothing, [0; 3]),
     }
 }
 
-/// The descriptors that a call waits for; none where the memory that names them cannot be read.
-fn descriptors(root: &Root, pid: u32, names: Names, [first, second, third]: [u64; 3]) -> Vec<i32> {
+/// The descriptors that a call waits for; none if the memory with them cannot be read.
+fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second, third]: [u64; 3]) -> Vec<i32> {
     match names {
-        Names::Nothing => Vec::new(),
-        // The kernel takes the lower half of the register.
-        Names::One => vec![first as u32 as i32],
-        Names::Poll => {
+        DescriptorArguments::Nothing => Vec::new(),
+        // The kernel uses the lower half of the register.
+        DescriptorArguments::One => vec![first as u32 as i32],
+        DescriptorArguments::Poll => {
             let count = usize::try_from(second).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX);
             let bytes = memory(root, pid, first, count * POLLFD_BYTES);
             let descriptor = |pollfd: &[u8]| Some(i32::from_ne_bytes(pollfd.get(..4)?.try_into().ok()?));
             bytes.chunks_exact(POLLFD_BYTES).filter_map(descriptor).filter(|descriptor| *descriptor >= 0).collect()
         }
-        Names::Select => {
+        DescriptorArguments::Select => {
             let words = usize::try_from(first.min(SELECT_MAX).div_ceil(64)).unwrap_or(0);
             let mut set = Vec::new();
             for address in [second, third] {
@@ -175,7 +176,7 @@ fn descriptors(root: &Root, pid: u32, names: Names, [first, second, third]: [u64
     }
 }
 
-/// So many bytes of a process's memory; none where they are not all there.
+/// `length` bytes of a process's memory; none if they cannot all be read.
 fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
     if address == 0 || length == 0 {
         return Vec::new();
@@ -183,7 +184,7 @@ fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
     root.memory(pid, address, length).unwrap_or_default()
 }
 
-/// Reads the facts; there must be as many inodes as `sockets` says.
+/// Parses the facts. There must be as many inodes as `sockets` says.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
     const EXPECTED: &str = "call, sockets and as many lines \"socket\"";
     let facts = facts::read(NAME, bytes)?;
@@ -213,8 +214,8 @@ fn put(observation: &mut Observation, entry: &Entry) {
 mod tests {
     use super::*;
 
-    /// A process whose descriptors 4 and 70 are sockets and 5 is none, in this call, with this at address 16 of its memory.
-    fn told(line: &str, memory: &[u8]) -> Syscall {
+    /// Reads a process in this call, with these bytes at address 16 of its memory. Its descriptors 4 and 70 are sockets, and 5 is a pipe.
+    fn parsed(line: &str, memory: &[u8]) -> Syscall {
         let tree = tempfile::tempdir().unwrap();
         let process = tree.path().join("proc/42");
         std::fs::create_dir_all(process.join("fd")).unwrap();
@@ -236,29 +237,29 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_call_tells_its_sockets() {
+    fn each_kind_of_call_names_its_sockets() {
         let tail = "0x0 0x7ffc00000000 0x7f0000000000\n";
         let call = |number: libc::c_long, a: u64, b: u64, c: u64| format!("{number} {a:#x} {b:#x} {c:#x} 0x0 0x0 {tail}");
-        assert_eq!(told(&call(libc::SYS_recvfrom, 4, 16, 9), &[]), in_call("recvfrom", &[104]));
-        assert_eq!(told(&call(libc::SYS_read, 5, 16, 9), &[]), in_call("read", &[]), "a pipe");
-        assert_eq!(told(&call(libc::SYS_accept4, 0xffff_ffff_0000_0004, 0, 0), &[]), in_call("accept4", &[104]));
-        assert_eq!(told(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[5, 70, -1])), in_call("ppoll", &[170]));
-        assert_eq!(told(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[4])), in_call("ppoll", &[]), "memory that ends too soon");
-        assert_eq!(told(&call(libc::SYS_ppoll, u64::MAX, u64::MAX, 0), &[]), in_call("ppoll", &[]));
+        assert_eq!(parsed(&call(libc::SYS_recvfrom, 4, 16, 9), &[]), in_call("recvfrom", &[104]));
+        assert_eq!(parsed(&call(libc::SYS_read, 5, 16, 9), &[]), in_call("read", &[]), "a pipe");
+        assert_eq!(parsed(&call(libc::SYS_accept4, 0xffff_ffff_0000_0004, 0, 0), &[]), in_call("accept4", &[104]));
+        assert_eq!(parsed(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[5, 70, -1])), in_call("ppoll", &[170]));
+        assert_eq!(parsed(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[4])), in_call("ppoll", &[]), "memory that ends too soon");
+        assert_eq!(parsed(&call(libc::SYS_ppoll, u64::MAX, u64::MAX, 0), &[]), in_call("ppoll", &[]));
         let sets = [(1_u64 << 4).to_ne_bytes(), (1_u64 << 6).to_ne_bytes()].concat();
-        assert_eq!(told(&call(libc::SYS_pselect6, 71, 16, 0), &sets), in_call("pselect6", &[104, 170]));
-        assert_eq!(told(&call(libc::SYS_clock_nanosleep, 4, 4, 4), &[]), in_call("clock_nanosleep", &[]));
-        assert_eq!(told("99999 0x4 0x4 0x4 0x0 0x0 0x0 0x1 0x1\n", &[]), in_call("99999", &[]));
+        assert_eq!(parsed(&call(libc::SYS_pselect6, 71, 16, 0), &sets), in_call("pselect6", &[104, 170]));
+        assert_eq!(parsed(&call(libc::SYS_clock_nanosleep, 4, 4, 4), &[]), in_call("clock_nanosleep", &[]));
+        assert_eq!(parsed("99999 0x4 0x4 0x4 0x0 0x0 0x0 0x1 0x1\n", &[]), in_call("99999", &[]));
         for nothing in ["running\n", "-1 0x7ffc00000000 0x7f0000000000\n", "", "x 0x4", "running 0x4 0x4 0x4"] {
-            assert_eq!(told(nothing, &[]), Syscall::default(), "{nothing:?}");
+            assert_eq!(parsed(nothing, &[]), Syscall::default(), "{nothing:?}");
         }
         for short in ["0", "0 0x4", "0 4 4 4", "0 0xg 0x0 0x0"] {
-            assert_eq!(told(short, &[]).sockets, [0; 0], "{short:?}");
+            assert_eq!(parsed(short, &[]).sockets, [0; 0], "{short:?}");
         }
     }
 
     #[test]
-    fn what_other_threads_wait_in_is_counted() {
+    fn calls_of_other_threads_are_counted() {
         let tree = tempfile::tempdir().unwrap();
         let process = tree.path().join("proc/42");
         let calls = [libc::SYS_futex, libc::SYS_accept4, libc::SYS_accept, libc::SYS_futex, libc::SYS_clock_nanosleep];
@@ -267,7 +268,7 @@ mod tests {
             std::fs::create_dir_all(&directory).unwrap();
             std::fs::write(directory.join("syscall"), format!("{call} 0x4 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n")).unwrap();
         }
-        // One that has just ended.
+        // A thread that has just ended.
         std::fs::create_dir_all(process.join("task/99")).unwrap();
         std::fs::write(process.join("syscall"), "running\n").unwrap();
         let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
@@ -275,17 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_socket_shows_it() {
+    fn the_socket_of_a_waiting_thread_is_found() {
         let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         let link = std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader))).unwrap();
         let inode = socket_inode(&link.to_string_lossy()).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {
-            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+            let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
             let _ = std::io::Read::read(&mut reader, &mut [0; 1]);
         });
-        let thread = u32::try_from(told.recv().unwrap()).unwrap();
-        // A thread has a directory below /proc like a process; it waits as soon as the scheduler lets it.
+        let thread = u32::try_from(receiver.recv().unwrap()).unwrap();
+        // A thread has a directory below /proc like a process. It waits as soon as it has run.
         let seen = loop {
             match read_call(&Root::default(), thread) {
                 Ok(Outcome::Ok(bytes)) if parse(&bytes).unwrap().sockets == [inode] => break true,

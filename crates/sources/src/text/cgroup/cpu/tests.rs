@@ -1,4 +1,4 @@
-//! The files of both versions as kernels print them, the levels that are read, and what is damaged.
+//! The files of both versions, which levels are read, and damaged files.
 
 use super::super::process::parse as parse_paths;
 use super::*;
@@ -9,7 +9,7 @@ const V1: &str = "dir /sys/fs/cgroup/cpu/a\nquota_us 50000\\n\nperiod_us 100000\
 const V2: &str = "dir /sys/fs/cgroup/a\nmax 150000 100000\\n\nstat usage_usec 5000\\nuser_usec 3000\\nnr_periods 9\\nnr_throttled 3\\nthrottled_usec 77\\nnr_bursts 0\\n\nmode ro\n";
 
 #[test]
-fn both_versions_are_told_in_the_same_units() {
+fn both_versions_have_the_same_units() {
     let v1 = parse(V1.as_bytes()).unwrap();
     assert_eq!((v1.limit_cores(), v1.periods, v1.throttled_periods), (Some(0.5), Some(120), Some(60)));
     assert_eq!((v1.throttled_ns, v1.used_ns, v1.writable), (Some(7_000_000), Some(3_000_000_000), Some(true)));
@@ -19,7 +19,7 @@ fn both_versions_are_told_in_the_same_units() {
 }
 
 #[test]
-fn no_limit_is_told_and_a_counter_that_is_missing_is_not_zero() {
+fn a_missing_limit_and_a_missing_counter_are_not_zero() {
     for text in [
         "dir /a\nquota_us -1\\n\nperiod_us 100000\\n\n",
         "dir /a\nmax max 100000\\n\n",
@@ -29,13 +29,13 @@ fn no_limit_is_told_and_a_counter_that_is_missing_is_not_zero() {
         let cpu = parse(text.as_bytes()).unwrap();
         assert_eq!((cpu.quota_us, cpu.limit_cores(), cpu.periods, cpu.used_ns, cpu.writable), (None, None, None, None, None), "{text:?}");
     }
-    // Version 2 without the controller keeps the time all the same.
+    // Version 2 counts the time even without the controller.
     let cpu = parse(b"dir /a\nmax absent\nstat usage_usec 12\\n\n").unwrap();
     assert_eq!((cpu.used_ns, cpu.throttled_periods), (Some(12_000), None));
 }
 
 #[test]
-fn what_is_damaged_is_an_error() {
+fn a_damaged_text_is_an_error() {
     for wrong in [
         "",
         "dir /a\n",
@@ -76,7 +76,7 @@ fn items(entries: &[(String, Outcome)]) -> Vec<&str> {
 }
 
 #[test]
-fn every_level_is_read_and_those_without_a_limit_at_the_ends_alone() {
+fn every_level_is_read_and_levels_without_a_limit_only_at_the_ends() {
     let tree = tempfile::tempdir().unwrap();
     let at = |file: &str, text: &str| write(tree.path(), file, text);
     at("proc/self/mountinfo", "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n2 0 0:2 / /cg/acct rw - cgroup cgroup rw,cpuacct\n");
@@ -105,7 +105,7 @@ fn every_level_is_read_and_those_without_a_limit_at_the_ends_alone() {
 }
 
 #[test]
-fn an_account_of_another_cgroup_is_not_taken_for_its_own() {
+fn an_account_of_another_cgroup_is_not_used() {
     let tree = tempfile::tempdir().unwrap();
     let at = |file: &str, text: &str| write(tree.path(), file, text);
     at("proc/self/mountinfo", "1 0 0:1 / /cpu rw - cgroup cgroup rw,cpu\n2 0 0:2 / /acct rw - cgroup cgroup rw,cpuacct\n");
@@ -120,7 +120,7 @@ fn an_account_of_another_cgroup_is_not_taken_for_its_own() {
 }
 
 #[test]
-fn what_is_mounted_nowhere_is_told_once() {
+fn an_unmounted_hierarchy_is_reported_once() {
     let tree = tempfile::tempdir().unwrap();
     let (root, notes) = (Root::new(tree.path()), Notes::default());
     take_note(&context(&root, &notes, Phase::First), 7, b"0::/system.slice/a.service\n");
@@ -149,7 +149,7 @@ fn cgroups_beyond_the_bound_are_counted() {
 }
 
 #[test]
-fn a_redacted_recording_keeps_processes_with_their_cgroups() {
+fn a_redacted_recording_keeps_the_cgroups_of_processes() {
     use chokepoint_recording::{Level, Redactor};
     let id = "0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e";
     for path in [
