@@ -2,10 +2,10 @@
 
 use chokepoint_model::load::LoadResult;
 use chokepoint_model::observation::{CpuProfile, Observation, Request, Warmth, WireView};
-use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_recording::{Entry, Outcome};
 
 use crate::room::{Overfull, Room};
+use crate::root::reading_of;
 use crate::scope::unplaced;
 use crate::source;
 
@@ -100,26 +100,16 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
             Outcome::Absent(why, _) | Outcome::Failed(why, _) => observation.bounded.push(why.clone()),
         },
         PROFILE if observation.profile.points().len() < VIEWS_MAX => {
-            observation.profile.push(entry.at_us, reading_of::<CpuProfile>(entry));
+            observation.profile.push(entry.at_us, reading_of(&entry.outcome, of_json::<CpuProfile>));
         }
-        WIRE if observation.wire.points().len() < VIEWS_MAX => observation.wire.push(entry.at_us, reading_of::<WireView>(entry)),
+        WIRE if observation.wire.points().len() < VIEWS_MAX => {
+            observation.wire.push(entry.at_us, reading_of(&entry.outcome, of_json::<WireView>))
+        }
         PROFILE | WIRE => unplaced(observation, entry, &format!("more than {VIEWS_MAX} are not kept")),
         name => match source(name) {
             Some(source) => (source.put)(observation, entry),
             None => unplaced(observation, entry, "no such source is known"),
         },
-    }
-}
-
-/// The reading of an entry with JSON.
-fn reading_of<T: serde::de::DeserializeOwned>(entry: &Entry) -> Reading<T> {
-    match &entry.outcome {
-        Outcome::Ok(bytes) => match of_json(bytes) {
-            Ok(value) => Reading::Ok(value),
-            Err(why) => Reading::Failed(Lack::new(why)),
-        },
-        Outcome::Absent(why, needs) => Reading::Absent(Lack { why: why.clone(), needs: needs.clone() }),
-        Outcome::Failed(why, needs) => Reading::Failed(Lack { why: why.clone(), needs: needs.clone() }),
     }
 }
 
@@ -141,6 +131,7 @@ fn json<T: serde::de::DeserializeOwned>(observation: &mut Observation, entry: &E
 
 #[cfg(test)]
 mod tests {
+    use chokepoint_model::reading::Lack;
     use chokepoint_model::series::SeriesState;
     use chokepoint_recording::Scope;
 

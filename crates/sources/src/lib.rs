@@ -13,12 +13,12 @@ mod room;
 pub mod root;
 mod route;
 mod scope;
-mod seen;
 mod servers;
 mod sock_diag;
 pub mod table;
 mod tcp_info;
 mod text;
+mod visibility;
 
 pub use assemble::{assemble, assemble_recorded, place};
 pub use netns::{Namespaces, NetnsError, NetnsRef};
@@ -39,8 +39,8 @@ pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_co
 
 /// Sources that do not read text files.
 const OTHERS: &[&Source] = &[
-    &seen::NAMESPACES,
-    &seen::PROCESSES,
+    &visibility::NAMESPACES,
+    &visibility::PROCESSES,
     &netns::identity::NETNS,
     &sock_diag::listeners::LISTENERS,
     &sock_diag::sockets::SOCKETS,

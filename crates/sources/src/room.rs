@@ -14,7 +14,7 @@ pub const ROOM_BYTES_MIN: u64 = 64 << 20;
 const ROOM_RATIO_MAX: u64 = 2;
 /// Most bytes that a word of a text or a message of the kernel can become: a name in a map with its share of the map's nodes and its value, or a socket.
 const PIECE_BYTES: u64 = 256;
-/// Memory is measured after so many bytes of entries and after so many entries: the first entry of a network namespace makes a view of 5 kB.
+/// Memory is measured after this many bytes of entries, and after this many entries: the first entry of a network namespace makes a view of 5 kB.
 const LOOK_BYTES: u64 = 64 << 10;
 const LOOK_ENTRIES: u32 = 256;
 /// Seven numbers.

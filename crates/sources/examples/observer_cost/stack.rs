@@ -83,7 +83,7 @@ impl Stack {
         }
     }
 
-    /// Offers a load; one of which not every answer was good measures nothing.
+    /// Offers a load. It measures nothing unless all its responses were good.
     pub(crate) fn offer(&self, plan: Plan) -> Result<LoadResult, Failure> {
         let result = chokepoint_load::run(&plan, &Control::new())?;
         let failed = result.requests - result.good;

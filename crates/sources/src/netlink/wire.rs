@@ -173,19 +173,20 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
+/// An attribute, padded.
+#[cfg(test)]
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).unwrap();
+    let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend_from_slice(value);
+    bytes.resize(aligned(bytes.len()), 0);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::from((ATTRIBUTE_HEADER_BYTES + value.len()).to_ne_bytes());
-        bytes.truncate(2);
-        bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     #[test]
     fn messages_are_read_with_their_padding() {

@@ -1,6 +1,6 @@
 //! The CPU budget of an observation: one token bucket of CPU time that pays for everything its threads do.
 
-/// One microsecond of CPU time flows in every so many microseconds: 0.75 % of a core. The aim is 1 % in total. An observation of ten seconds reaches it with
+/// One microsecond of CPU time flows in every `FLOW_US` microseconds: 0.75 % of a core. The aim is 1 % in total. An observation of ten seconds reaches it with
 /// the first content of the bucket; wake-ups, which no thread's clock shows, come on top.
 pub(crate) const FLOW_US: u64 = 133;
 /// First and largest content, microseconds: the inflow of nearly three seconds, since a load may last only four.
@@ -10,9 +10,9 @@ const CAPACITY_US: i64 = 20_000;
 const OWED_MAX_US: i64 = 80_000;
 /// The inflow is divided in portions of at least this, microseconds. Smaller portions would leave nothing for each account.
 const REFILL_MIN_US: u64 = 100;
-/// While the bucket is in debt, one of so many parts of the inflow still goes to the waiting accounts, so that none waits for ever.
+/// While the bucket is in debt, `1 / WAITING_PART` of the inflow still goes to the waiting accounts, so that none waits for ever.
 const WAITING_PART: i64 = 4;
-/// One of so many parts of the inflow is for samples of requests, on which the account of the clients' time rests. Samples keep the pace that this part pays
+/// `1 / SAMPLES_PART` of the inflow is for samples of requests, on which the account of the clients' time rests. Samples keep the pace that this part pays
 /// for, whatever else waits.
 const SAMPLES_PART: u64 = 2;
 

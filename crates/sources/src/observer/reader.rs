@@ -216,16 +216,15 @@ mod tests {
     use std::sync::Arc;
     use std::time::Instant;
 
+    /// Nobody receives its events.
+    fn environment() -> ReaderEnvironment {
+        let clock = Clock(Instant::now());
+        ReaderEnvironment { root: Root::default(), clock, notes: Arc::new(Notes::default()), events: sync_channel(1).0, under_way: None }
+    }
+
     #[test]
     fn a_repetition_ends_with_a_new_job_or_at_its_end_time() {
-        let (events, _heard) = sync_channel(1);
-        let shared = ReaderEnvironment {
-            root: Root::default(),
-            clock: Clock(Instant::now()),
-            notes: Arc::new(Notes::default()),
-            events,
-            under_way: None,
-        };
+        let shared = environment();
         let again = |until_us| Repetition { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
         let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
         let mut jobs = Some(jobs);
@@ -246,14 +245,7 @@ mod tests {
 
     #[test]
     fn a_waiting_sample_is_read_as_soon_as_a_request_is_under_way() {
-        let (events, _heard) = sync_channel(1);
-        let shared = ReaderEnvironment {
-            root: Root::default(),
-            clock: Clock(Instant::now()),
-            notes: Arc::new(Notes::default()),
-            events,
-            under_way: None,
-        };
+        let shared = environment();
         let order = |name| ReadOrder { source: crate::source(name).unwrap(), scope: Scope::Netns(7), phase: Phase::Running };
         let again = Repetition { orders: vec![order("listeners"), order("requests")], period_us: 1 << 40, until_us: u64::MAX };
         let (jobs, inbox) = sync_channel(1);

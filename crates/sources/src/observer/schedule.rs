@@ -23,7 +23,7 @@ pub(super) const DRAWN_MAX_US: u64 = 20_000;
 /// listeners and the count of conntrack entries fill up within a moment. Samples of requests have their own part of the inflow.
 const AFFORDED: [&str; 8] = [CONNECTIONS, FILES, WAITS, "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
 
-/// A reading is cheap if it costs no more than one of so many parts of the inflow of a second: about 1 ms (a quarter of that if it is read four times a
+/// A reading is cheap if it costs no more than `1 / CHEAP_PART` of the inflow of a second: about 1 ms (a quarter of that if it is read four times a
 /// second). So with few connections everything is read in time, however many namespaces there are: a missing millisecond must not hide who waits for whom. If
 /// all cheap sources together are too expensive, all of them are read more rarely by the same factor.
 const CHEAP_PART: u64 = 8;

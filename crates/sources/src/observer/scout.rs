@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nginx_then_php_over_tcp_then_a_database_in_another_namespace() {
+    fn the_path_leads_from_nginx_over_php_to_a_database_in_another_namespace() {
         let mut view = Observation::default();
         add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 900)], vec![]);
         let sockets = vec![
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_calls_another_listener_than_the_target_may_call_an_upstream() {
+    fn only_calls_to_listeners_other_than_the_target_count() {
         let calls = |sockets: Vec<Socket>| {
             let mut view = Observation::default();
             add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 900), tcp("::", 5432, 901)], sockets);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_translated_target_leads_to_the_servers_and_to_who_translates() {
+    fn a_translated_target_leads_to_the_servers_and_the_translating_namespace() {
         let mut view = Observation::default();
         let router = NetnsId(9);
         add(&mut view, CLIENT, "10.0.0.1", vec![], vec![]);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_only_the_clients_own() {
+    fn a_loopback_target_is_in_the_clients_namespace_or_the_named_one() {
         let mut view = Observation::default();
         add(&mut view, SERVER, "10.0.0.2", vec![tcp("0.0.0.0", 80, 100)], vec![]);
         assert!(!run(&view, &request("127.0.0.1", 80), &[]).answered);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_accepted_and_waiting_even_from_another_namespace() {
+    fn accepted_and_waiting_unix_connections_lead_to_another_namespace() {
         let path = || ListenerAddress::Unix("/run/php.sock".into());
         for accepted in [0, 501] {
             let mut view = Observation::default();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_as_the_target_by_path_anywhere_and_by_abstract_name_at_the_clients() {
+    fn a_unix_target_is_found_by_path_anywhere_and_by_abstract_name_at_the_client() {
         let mut view = Observation::default();
         let unix = |name: &str| ListenerAddress::Unix(name.into());
         add(&mut view, CLIENT, "10.0.0.1", vec![listener(unix("@app"), 101)], vec![]);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn process_one_counts_only_where_it_is_alone() {
+    fn process_one_counts_only_if_it_is_the_only_holder() {
         let mut view = Observation::default();
         add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 100), tcp("0.0.0.0", 81, 101)], vec![]);
         assert_eq!(run(&view, &request("10.0.0.1", 80), &[(100, &[1, 7])]).pids, BTreeSet::from([7]));

@@ -66,16 +66,8 @@ pub(super) fn parse_speed(message: &Message<'_>) -> Result<(u32, u64), RouteErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::wire::request;
+    use crate::netlink::wire::{attribute, request};
     use crate::route::{LINK_SPEED, RTM_NEWLINK, parse_links};
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
-        bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     fn body() -> Vec<u8> {
         let mut body = vec![0; MESSAGE_BYTES];

@@ -140,16 +140,8 @@ fn rate_of(options: &[u8], (narrow, at): (u16, usize), wide: u16) -> Result<Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::wire::request;
+    use crate::netlink::wire::{attribute, request};
     use crate::route::{RTM_NEWTCLASS, parse_qdiscs};
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
-        bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     fn body(link: u32, handle: u32, parent: u32, kind: &str, options: &[u8]) -> Vec<u8> {
         let mut body = vec![0; 4];

@@ -17,9 +17,9 @@ pub(crate) const CROWD: &str = "crowd";
 const CONNECTIONS_MIN: usize = 1_000;
 /// Most crowded ports. Connections at further ones are read every time.
 const PORTS_MAX: usize = 4;
-/// Every so many-th connection is looked at to find the crowded ports.
+/// One in `STRIDE` connections is looked at to find the crowded ports.
 const STRIDE: usize = 16;
-/// Full reads may use one of so many parts of a core.
+/// Full reads may use `1 / WHOLE_SHARE` of a core.
 const WHOLE_SHARE: u32 = 1_500;
 
 /// A port of one side.

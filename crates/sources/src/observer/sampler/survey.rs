@@ -11,9 +11,9 @@ use super::super::scout::listener_inodes;
 use super::lane::ReaderLane;
 use super::{PATIENCE_US, Sampler};
 use crate::netns::NetnsRef;
-use crate::seen::NAMESPACES;
 use crate::source;
 use crate::table::{Cadence, Phase};
+use crate::visibility::NAMESPACES;
 
 /// Most namespaces to search for listeners.
 const SURVEYED_MAX: usize = 1_024;

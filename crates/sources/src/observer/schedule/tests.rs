@@ -48,7 +48,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// A reader whose first readings have told the costs of the next ones.
+    /// A reader that knows the costs of the next readings from its first ones.
     fn new(scope: Scope, bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
         let mut schedule = Schedule::new(scope, 0);
         let names = schedule.slots.iter().map(|slot| slot.source.name);

@@ -66,7 +66,7 @@ impl Windows {
     }
 }
 
-/// Bytes of the search among so many ranges.
+/// Bytes of the search among this many ranges.
 fn search_bytes(ranges: usize) -> usize {
     ranges * (2 * COMPARISON + OPERATION) + (ranges - 1) * COMPARISON
 }
