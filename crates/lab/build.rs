@@ -1,4 +1,4 @@
-//! Embeds the scenarios of `lab/scenarios`: each file that lies there, in whatever folder, is built in under its name without `.toml`.
+//! Embeds the scenarios of `lab/scenarios`: each file in any folder below it, under its name without `.toml`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -33,7 +33,7 @@ fn embed() -> Result<(), String> {
     fs::write(&out, list + "]\n").map_err(|error| format!("cannot write {}: {error}", out.display()))
 }
 
-/// The files below a folder by name. Cargo looks at the folder itself, too: a file that comes or goes changes it.
+/// The files below a folder by name. Cargo also watches the folder itself, which changes when a file is added or removed.
 fn find(folder: &Path, found: &mut BTreeMap<String, Vec<PathBuf>>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {

@@ -1,91 +1,37 @@
-//! Taking labs down from their state file alone: settings put back, processes ended, namespaces and files removed, and all of it verified.
+//! Taking labs down from their state file alone: settings restored, processes ended, namespaces and files removed, and all of it verified.
+
+pub(crate) mod report;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use self::report::{Conflict, DownReport};
 use crate::error::LabError;
+use crate::machine::process::{self, SessionLeader};
+use crate::machine::sysctl::{self, SysctlScope};
+use crate::machine::{cgroup, netns, spawn};
 use crate::preflight;
-use crate::process::{self, Leader};
-use crate::spawn;
-use crate::state::{self, LabDir, State};
-use crate::sysctl::{self, SysctlScope};
-use crate::{cgroup, names, netns};
+use crate::scenario::names;
+use crate::state::{self, CgroupState, LabDir, State};
 
 /// How a lab is taken down.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DownOptions {
-    /// True: settings of the machine are put back even where someone changed them since.
+    /// True: machine settings are restored even if someone changed them since.
     pub force: bool,
 }
 
-/// A setting of the machine that holds neither the lab's value nor the one found before, and so was left alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The setting.
-    pub key: String,
-    /// The value found before the lab.
-    pub original: String,
-    /// The value that the lab set.
-    pub ours: String,
-    /// The value that it has now.
-    pub found: String,
-}
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Conflict { key, original, ours, found } = self;
-        write!(
-            f,
-            "{key} is {found}: the lab had set {ours}, someone changed it since; before the lab it was {original}: `sysctl -w {key}='{original}'`"
-        )
-    }
-}
-
-/// What was taken away and what could not be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DownReport {
-    /// The lab.
-    pub name: String,
-    /// False where there was no such lab: nothing was to be done.
-    pub found: bool,
-    /// What was done, in order, one short phrase each.
-    pub done: Vec<String>,
-    /// Settings that were left alone because they are no longer the lab's.
-    pub conflicts: Vec<Conflict>,
-    /// What could not be taken away, one sentence each.
-    pub problems: Vec<String>,
-}
-
-impl DownReport {
-    pub(crate) fn new(name: &str) -> DownReport {
-        DownReport { name: name.to_owned(), found: true, done: Vec::new(), conflicts: Vec::new(), problems: Vec::new() }
-    }
-
-    /// True where nothing of the lab is left.
-    pub fn is_clean(&self) -> bool {
-        self.conflicts.is_empty() && self.problems.is_empty()
-    }
-}
-
-impl fmt::Display for DownReport {
-    /// What is left, or that nothing is.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.conflicts.iter().map(ToString::to_string).chain(self.problems.iter().cloned()).collect();
-        if lines.is_empty() { write!(f, "nothing of lab \"{}\" is left", self.name) } else { write!(f, "{}", lines.join("\n")) }
-    }
-}
-
-/// What is known of a lab that has a state.
+/// The condition of a lab that has a state file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftoverKind {
     /// Up, and meant to stay up.
     Up,
-    /// Up, in use by a process that will take it down.
+    /// Up, and in use by a process that will take it down.
     InUse,
     /// Being built or taken down by a living process.
     Building,
-    /// Left behind by a process that died, or by a reboot, or not taken down completely.
+    /// Left behind by a dead process or a reboot, or not taken down completely.
     Abandoned,
 }
 
@@ -105,13 +51,13 @@ impl fmt::Display for LeftoverKind {
 pub struct Leftover {
     /// Its name.
     pub name: String,
-    /// What is known of it.
+    /// Its condition.
     pub kind: LeftoverKind,
     /// The process that built it.
     pub creator_pid: Option<u32>,
-    /// Settings of the machine that it has changed and not put back: name, value found before, value set.
+    /// Machine settings that it has changed and not restored: name, value before, value set.
     pub host_sysctls: Vec<(String, Option<String>, String)>,
-    /// Why its state cannot be read, where it cannot.
+    /// Why its state cannot be read.
     pub damaged: Option<String>,
 }
 
@@ -138,7 +84,7 @@ pub fn leftovers(run_root: &Path) -> Result<Vec<Leftover>, LabError> {
     Ok(state::lab_names(run_root)?.into_iter().map(one).collect())
 }
 
-/// What a state says of its lab.
+/// The condition of a lab by its state.
 pub(crate) fn kind_of(state: Option<&State>) -> LeftoverKind {
     let Some(state) = state else { return LeftoverKind::Abandoned };
     let creator_alive = process::is_alive(state.creator.pid, state.creator.start_ticks);
@@ -152,12 +98,11 @@ pub(crate) fn kind_of(state: Option<&State>) -> LeftoverKind {
     }
 }
 
-/// Takes a lab down. Needs nothing but its state file, may be called again and again, and says so where there is no such lab.
-/// Where something could not be taken away, its state is kept, so that a later call goes on from there.
+/// Takes a lab down. Needs only its state file and is safe to repeat. If something could not be removed, the state is kept for the next call. Where
+/// there is no such lab, the report says so.
 ///
 /// # Errors
-/// [`LabError::Busy`] while another process builds it or takes it down, [`LabError::State`] where its state is damaged, or
-/// [`LabError::Io`].
+/// [`LabError::Busy`] while another process builds or removes it, [`LabError::State`] where its state is damaged, or [`LabError::Io`].
 pub fn down(run_root: &Path, name: &str, options: DownOptions) -> Result<DownReport, LabError> {
     names::check_name(name).map_err(LabError::Scenario)?;
     let Some(dir) = LabDir::lock(run_root, name)? else {
@@ -167,7 +112,7 @@ pub fn down(run_root: &Path, name: &str, options: DownOptions) -> Result<DownRep
     take_down(dir, state, run_root, name, options)
 }
 
-/// Takes every lab down, in the order of their names. A lab that could not even be begun with has that as its problem.
+/// Takes down every lab, in the order of their names. The error of a lab becomes a problem in its report.
 ///
 /// # Errors
 /// Where the directory of the labs cannot be listed.
@@ -178,7 +123,7 @@ pub fn down_all(run_root: &Path, options: DownOptions) -> Result<Vec<DownReport>
     Ok(state::lab_names(run_root)?.iter().map(one).collect())
 }
 
-/// Takes down what the state tells, in a directory that is locked.
+/// Takes down a lab by its state, in its locked directory.
 pub(crate) fn take_down(
     dir: LabDir,
     state: Option<State>,
@@ -187,15 +132,13 @@ pub(crate) fn take_down(
     options: DownOptions,
 ) -> Result<DownReport, LabError> {
     let mut report = DownReport::new(name);
-    // After a reboot there is nothing of it but its files.
+    // After a reboot only its files are left.
     if let Some(mut state) = state.filter(|state| state.boot_id == state::boot_id()) {
         state.complete = false;
         restore_settings(&mut state, &mut report, options);
         let ours = own_namespaces(&mut state, &mut report);
         end_processes(&state, &ours, &mut report);
-        let (done, problems) = cgroup::remove(&mut state.cgroups);
-        report.done.extend(done);
-        report.problems.extend(problems);
+        remove_cgroups(&mut state.cgroups, &mut report);
         remove_namespaces(&mut state, &mut report);
         if !report.is_clean() {
             state.unclean = true;
@@ -212,7 +155,7 @@ pub(crate) fn take_down(
     Ok(report)
 }
 
-/// Puts the machine's settings back, first of all: they are what harms others.
+/// Restores the machine's settings. They come first, since they affect others.
 fn restore_settings(state: &mut State, report: &mut DownReport, options: DownOptions) {
     for sysctl in state.host_sysctls.iter_mut().filter(|sysctl| sysctl.begun) {
         let Some(original) = sysctl.original.clone() else { continue };
@@ -241,7 +184,7 @@ fn restore_settings(state: &mut State, report: &mut DownReport, options: DownOpt
     }
 }
 
-/// The inodes of the namespaces that are still there and ours. A namespace that bears our name but is another one is left alone.
+/// The inodes of the lab's namespaces that still exist. Another namespace of the same name is left alone.
 fn own_namespaces(state: &mut State, report: &mut DownReport) -> BTreeSet<u64> {
     let mut ours = BTreeSet::new();
     for namespace in state.namespaces.iter_mut().filter(|namespace| namespace.begun) {
@@ -253,15 +196,15 @@ fn own_namespaces(state: &mut State, report: &mut DownReport) -> BTreeSet<u64> {
             (Ok(found), _) => {
                 ours.insert(found);
             }
-            // Removed by hand: it lives on without its name while a process is in it. A server that is certainly ours vouches for it, since
-            // the number alone may belong to another namespace by now.
+            // Its name was removed by hand; it lives on while a process is in it. The inode may have been reused, so it counts only if a server
+            // that is certainly the lab's runs in it.
             (Err(_), Some(made)) => {
-                let vouched = state
+                let is_ours = state
                     .servers
                     .iter()
                     .map(|server| &server.process)
                     .any(|server| process::is_alive(server.pid, server.start_ticks) && process::netns_inode(server.pid) == Some(made));
-                if vouched {
+                if is_ours {
                     ours.insert(made);
                 }
             }
@@ -273,19 +216,19 @@ fn own_namespaces(state: &mut State, report: &mut DownReport) -> BTreeSet<u64> {
 
 fn end_processes(state: &State, namespaces: &BTreeSet<u64>, report: &mut DownReport) {
     let known = state.servers.iter().map(|server| &server.process).filter(|process| process.start_ticks != 0);
-    let leaders: Vec<Leader> = known.map(|process| Leader { pid: process.pid, start_ticks: process.start_ticks }).collect();
-    let own_line = process::own_line();
+    let leaders: Vec<SessionLeader> = known.map(|process| SessionLeader { pid: process.pid, start_ticks: process.start_ticks }).collect();
+    let own_ancestry = process::own_ancestry();
     let find = || process::of_lab(namespaces, &leaders);
-    // A shell in the lab from which this very command was started must not be ended under it.
-    let (above, begun): (Vec<_>, Vec<_>) = find().into_iter().partition(|process| own_line.contains(&process.pid));
-    let left = process::end(|| find().into_iter().filter(|process| !own_line.contains(&process.pid)).collect());
-    if !begun.is_empty() {
-        report.done.push(format!("{} processes ended", begun.len() - left.len().min(begun.len())));
+    // This command may have been started from a shell in the lab. That shell must not be ended.
+    let (ancestors, found): (Vec<_>, Vec<_>) = find().into_iter().partition(|process| own_ancestry.contains(&process.pid));
+    let left = process::end(|| find().into_iter().filter(|process| !own_ancestry.contains(&process.pid)).collect());
+    if !found.is_empty() {
+        report.done.push(format!("{} processes ended", found.len() - left.len().min(found.len())));
     }
     for process in left {
         report.problems.push(format!("process {} ({}) does not end", process.pid, process::name(process.pid)));
     }
-    for process in above {
+    for process in ancestors {
         let name = process::name(process.pid);
         report
             .problems
@@ -310,5 +253,39 @@ fn remove_namespaces(state: &mut State, report: &mut DownReport) {
             report.done.push(format!("namespace {} removed", namespace.netns));
         }
         namespace.begun = false;
+    }
+}
+
+/// Removes the cgroups, the inner ones first.
+fn remove_cgroups(cgroups: &mut [CgroupState], report: &mut DownReport) {
+    for cgroup in cgroups.iter_mut().rev().filter(|cgroup| cgroup.begun) {
+        let failed: Vec<String> =
+            cgroup.dirs.iter().filter_map(|dir| cgroup::remove(dir).err().map(|error| format!("{}: {error}", dir.display()))).collect();
+        cgroup.begun = !failed.is_empty();
+        match failed.is_empty() {
+            true => report.done.push(format!("cgroup {} removed", cgroup.name)),
+            false => report.problems.extend(failed.iter().map(|why| format!("cgroup {} cannot be removed: {why}", cgroup.name))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_cgroup_counts_as_removed_and_one_in_use_is_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("a");
+        std::fs::create_dir(&dir).unwrap();
+        let state =
+            |dirs: &[&Path]| vec![CgroupState { name: "a".into(), dirs: dirs.iter().map(|dir| dir.to_path_buf()).collect(), begun: true }];
+        let (mut made, mut report) = (state(&[&dir, &root.path().join("none")]), DownReport::new("x"));
+        remove_cgroups(&mut made, &mut report);
+        assert!(report.done == ["cgroup a removed"] && report.is_clean() && !made[0].begun && !dir.exists());
+        std::fs::create_dir_all(dir.join("within")).unwrap();
+        let mut held = state(&[&dir]);
+        remove_cgroups(&mut held, &mut report);
+        assert!(report.problems.len() == 1 && held[0].begun);
     }
 }

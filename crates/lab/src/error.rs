@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::down::DownReport;
+use crate::down::report::DownReport;
 use crate::preflight::Missing;
 
 /// Why a lab could not be built or taken down.
@@ -11,10 +11,10 @@ pub enum LabError {
     /// The machine lacks something that the scenario needs.
     #[error("this machine cannot run the scenario:\n  {}", missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
     Preflight {
-        /// All that is missing; at least one.
+        /// Everything that is missing; at least one.
         missing: Vec<Missing>,
     },
-    /// A lab of that name is up, or was left by a process that died.
+    /// A lab of that name is up or was left behind.
     #[error("lab \"{name}\" is there already ({how}); `chokepoint lab down {name}` takes it away")]
     Exists {
         /// Its name.
@@ -30,25 +30,25 @@ pub enum LabError {
         /// The setting.
         key: String,
     },
-    /// A namespace of that name exists and no lab that we know made it.
+    /// A namespace of that name exists.
     #[error("a network namespace \"{netns}\" exists{}; `ip netns del {netns}` removes it if it is not needed", by.as_ref().map_or_else(|| " and this lab did not make it".to_owned(), |lab| format!(" and belongs to lab \"{lab}\"")))]
     NamespaceTaken {
         /// The namespace.
         netns: String,
-        /// The lab that it belongs to, where one is known.
+        /// Its lab, if known.
         by: Option<String>,
     },
-    /// The machine itself uses what the scenario would take from it.
+    /// The machine itself needs what the scenario would take.
     #[error("{key} = {wanted} would hurt this machine itself: {why}")]
     HostInUse {
         /// The setting.
         key: String,
-        /// The value that the scenario wants.
+        /// The scenario's value.
         wanted: String,
         /// What the machine uses now.
         why: String,
     },
-    /// A setting could not be read or written, or did not take.
+    /// A setting could not be read or written, or has another value after the write.
     #[error("{key} {place}: {why}")]
     Sysctl {
         /// The setting.
@@ -63,15 +63,15 @@ pub enum LabError {
     Tool {
         /// Its command line.
         command: String,
-        /// What it printed, or how it ended.
+        /// Its output, or how it ended.
         output: String,
     },
-    /// A file or directory of the lab.
+    /// A file operation of the lab failed.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// Why it failed.
         source: std::io::Error,
@@ -89,15 +89,15 @@ pub enum LabError {
     Server {
         /// The server.
         server: String,
-        /// What became of it.
+        /// What happened to it.
         why: String,
-        /// The last lines that it printed, on lines of their own; or nothing.
+        /// Its last lines of output, each on its own line; or nothing.
         log: String,
     },
-    /// A placeholder or value that turned out wrong only while building.
+    /// A placeholder or value that proved wrong during the build.
     #[error("{0}")]
     Scenario(String),
-    /// The state file cannot be understood, so that nothing may be cleaned up by it.
+    /// The state file cannot be read, so nothing can be cleaned up by it.
     #[error("{}: {why}; remove the lab by hand: `ip netns list` shows its namespaces (cp-...)", path.display())]
     State {
         /// The state file.
@@ -108,13 +108,13 @@ pub enum LabError {
     /// No lab of that name is up.
     #[error("no lab \"{0}\" is up")]
     NotUp(String),
-    /// Another process builds it or takes it down just now.
+    /// Another process is building it or taking it down.
     #[error("lab \"{0}\" is being built or taken down by another process")]
     Busy(String),
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// Building failed, and so did taking away what had been built.
+    /// Building failed, and what had been built could not be removed.
     #[error("{cause}\nand it could not be cleaned up: {report}")]
     Unclean {
         /// Why building failed.

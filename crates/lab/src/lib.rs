@@ -1,33 +1,25 @@
-//! The lab: builds a scenario out of network namespaces, links and real servers, and takes every bit of it away again.
+//! The lab: builds a scenario from network namespaces, links and real servers, and removes all of it again.
 //!
-//! A scenario is one TOML file, complete in itself (docs/scenarios.md). [`Lab::up`] builds it; what it is about to create is written to a
-//! state file and synced before each step, so that [`down()`] can clean up from that file alone, even after the builder was killed.
-//! This crate writes to the host. It measures and judges nothing.
+//! A scenario is one self-contained TOML file (docs/scenarios.md). [`Lab::up`] builds it. Before each step the lab writes what it is about to create
+//! to a state file and syncs it, so that [`down()`] can clean up from that file alone, even after the builder was killed. This crate writes to the
+//! host. It measures and judges nothing.
 
-mod cgroup;
-mod cores;
 mod down;
 mod error;
-mod names;
-mod netns;
-mod network;
-mod placeholder;
-mod prefill;
+mod lab;
+mod machine;
 mod preflight;
-mod process;
-mod ready;
 pub mod scenario;
 mod server;
-mod spawn;
 mod state;
-mod sysctl;
-mod topology;
 mod up;
 
-pub use down::{Conflict, DownOptions, DownReport, Leftover, LeftoverKind, down, down_all, leftovers};
+pub use down::report::{Conflict, DownReport};
+pub use down::{DownOptions, Leftover, LeftoverKind, down, down_all, leftovers};
 pub use error::LabError;
-pub use netns::inside;
+pub use lab::{Lab, ServerInfo};
+pub use machine::netns::inside;
 pub use preflight::{Missing, Tools, preflight};
 pub use scenario::{Problem, Scenario, ScenarioError};
 pub use state::run_root;
-pub use up::{Lab, Options, ServerInfo};
+pub use up::builder::Options;

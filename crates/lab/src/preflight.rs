@@ -1,28 +1,28 @@
-//! What a scenario needs of the machine: privileges and programs, looked for before anything is touched.
+//! The privileges and programs that a scenario needs, checked before anything is changed.
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::cgroup;
-use crate::scenario::{Kind, Scenario};
+use crate::machine::cgroup;
+use crate::scenario::document::{Kind, Scenario};
 
-/// CAP_NET_ADMIN and CAP_SYS_ADMIN (capabilities(7)): the one makes links and rules, the other namespaces.
+/// CAP_NET_ADMIN for links and rules, CAP_SYS_ADMIN for namespaces (capabilities(7)).
 const CAPABILITIES_NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
 /// CAP_SYS_RESOURCE raises a hard limit (setrlimit(2)).
 pub(crate) const CAP_SYS_RESOURCE: u32 = 24;
 
-/// System directories that a user's PATH often lacks.
+/// System directories that are often missing from a user's PATH.
 const SYSTEM_DIRECTORIES: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// One thing that the machine lacks.
+/// One thing missing on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// A program.
     Program {
         /// Its name.
         program: &'static str,
-        /// The Debian package that has it.
+        /// Its Debian package.
         package: &'static str,
     },
     /// Privileges.
@@ -30,9 +30,9 @@ pub enum Missing {
         /// The capability (capabilities(7)).
         capability: &'static str,
     },
-    /// A place for cgroups with a limit of CPU time.
+    /// Cgroups with a CPU quota.
     Cgroups {
-        /// Why there is none.
+        /// Why they cannot be created.
         why: String,
     },
 }
@@ -47,25 +47,25 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The programs that a scenario needs, found.
+/// Paths of the programs that a scenario needs.
 #[derive(Debug, Clone)]
 pub struct Tools {
     /// iproute2's `ip`.
     pub ip: PathBuf,
-    /// iproute2's `tc`, where an end is shaped.
+    /// iproute2's `tc`, where a link is shaped.
     pub tc: Option<PathBuf>,
     /// `nft`, where a host has a ruleset.
     pub nft: Option<PathBuf>,
-    /// `nginx`, where a server is one.
+    /// `nginx`, where a server needs it.
     pub nginx: Option<PathBuf>,
-    /// php-fpm under whatever name and version it is installed, where a server is one.
+    /// php-fpm of any version, where a server needs it.
     pub php_fpm: Option<PathBuf>,
 }
 
-/// Looks for the privileges and programs that a scenario needs.
+/// Checks the privileges and programs that a scenario needs.
 ///
 /// # Errors
-/// Everything that is missing, with the Debian package that has it.
+/// Everything that is missing, with its Debian package.
 pub fn preflight(scenario: &Scenario) -> Result<Tools, Vec<Missing>> {
     let found = find_tools(scenario, &directories(), effective_capabilities());
     match cgroup::find() {
@@ -102,7 +102,7 @@ fn find_tools(scenario: &Scenario, directories: &[PathBuf], capabilities: u64) -
     }
 }
 
-/// The directories of PATH and those of the system, in that order.
+/// The directories of PATH, then those of the system.
 pub(crate) fn directories() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).filter(|dir| dir.is_absolute()).chain(SYSTEM_DIRECTORIES.iter().map(PathBuf::from)).collect()
@@ -116,7 +116,7 @@ fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// `php-fpm`, else `php-fpmX.Y` of the highest version (Debian names them so), else `php-fpmXY` (other distributions).
+/// `php-fpm`, else `php-fpmX.Y` (Debian) or `php-fpmXY` (other distributions) of the highest version.
 fn find_php_fpm(directories: &[PathBuf]) -> Option<PathBuf> {
     if let Some(plain) = find_program("php-fpm", directories) {
         return Some(plain);
@@ -133,7 +133,7 @@ fn find_php_fpm(directories: &[PathBuf]) -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// The effective capabilities of this process as a bit mask; zero where they cannot be read.
+/// The effective capabilities of this process as a bit mask; zero if they cannot be read.
 pub(crate) fn effective_capabilities() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);

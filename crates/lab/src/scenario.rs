@@ -1,8 +1,11 @@
-//! A scenario file: its fields, how it is read, and the scenarios that are built in.
+//! Scenario files: their fields, reading them, and the built-in scenarios.
 
-mod document;
+pub(crate) mod document;
 mod error;
 mod locate;
+pub(crate) mod names;
+pub(crate) mod placeholder;
+pub(crate) mod topology;
 mod units;
 mod validate;
 
@@ -18,20 +21,19 @@ pub use units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};
 /// Longest scenario text that is read, bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// The scenarios that are built in, by name and text, in the order of their names: each file of `lab/scenarios` (`build.rs`).
+/// Name and text of the built-in scenarios, in the order of their names. `build.rs` collects them from `lab/scenarios`.
 const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
 
 impl Scenario {
-    /// Reads a scenario's text. `origin` is the file's name as the user knows it; every problem names it with line and column.
+    /// Reads a scenario's text. `origin` is the file's name as the user knows it. Every problem names it with line and column.
     ///
     /// # Errors
-    /// [`ScenarioError::Invalid`] with every problem found: not TOML, a field unknown, missing or of the wrong kind, or values that
-    /// contradict each other.
+    /// [`ScenarioError::Invalid`] with every problem: not TOML, a field unknown, missing or of the wrong kind, or contradictory values.
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(ScenarioError::TooLarge { origin: origin.to_owned(), bytes_max: TEXT_BYTES_MAX });
         }
-        // First of all, since the fields of another schema would only seem wrong.
+        // The schema comes first, because fields of another schema would all seem wrong.
         validate::check_schema(text).map_err(|problem| error::from_problems(vec![problem], text, origin))?;
         let mut scenario: Scenario = toml::from_str(text).map_err(|error| error::from_toml(&error, text, origin))?;
         scenario.text = text.to_owned();
@@ -48,16 +50,15 @@ impl Scenario {
     /// The built-in scenarios, in the order of their names.
     ///
     /// # Errors
-    /// Where a built-in file is wrong: our own fault, and a test looks for it.
+    /// Where a built-in file is not valid: a bug, which a test looks for.
     pub fn builtin() -> Result<Vec<Scenario>, ScenarioError> {
         BUILTIN.iter().map(|(name, text)| Scenario::parse(text, &format!("built-in {name}"))).collect()
     }
 
-    /// Finds a scenario by the name of a built-in one or by the path of a file. What contains a `/` or ends in `.toml` is a path.
+    /// Finds a scenario by a built-in name or by the path of a file. A name with a `/` or the ending `.toml` is a path.
     ///
     /// # Errors
-    /// [`ScenarioError::NotFound`] names what is built in; [`ScenarioError::Unreadable`] where a file cannot be read; else as
-    /// [`Scenario::parse`].
+    /// [`ScenarioError::NotFound`] with the built-in names; [`ScenarioError::Unreadable`] where a file cannot be read; else as [`Scenario::parse`].
     pub fn find(name_or_path: &str) -> Result<Scenario, ScenarioError> {
         let is_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
         if !is_path && let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == name_or_path) {
@@ -78,7 +79,7 @@ impl Scenario {
         Scenario::parse(&text, name_or_path)
     }
 
-    /// The text that was read.
+    /// The text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -94,7 +95,7 @@ impl Scenario {
     }
 }
 
-/// Reads one byte more than is allowed, so that the caller can tell that a file is too large; never waits on what is no regular file.
+/// Reads at most one byte more than is allowed, so that the caller sees that a file is too large. Refuses anything but a regular file, which might block.
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     if !std::fs::metadata(path)?.is_file() {

@@ -1,4 +1,6 @@
-//! Servers: their configuration and command line by kind, their start, and the wait until they are ready.
+//! Servers: configuration and command line by kind, start, and the wait until they are ready.
+
+pub(crate) mod ready;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -6,28 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use self::ready::Condition;
 use crate::error::LabError;
-use crate::placeholder::{self, Values};
+use crate::machine::spawn::{self, Placement};
 use crate::preflight::{self, Tools};
-use crate::ready::{self, Condition};
-use crate::scenario::{Kind, Server};
-use crate::spawn::{self, Placement};
+use crate::scenario::document::{Kind, Server};
+use crate::scenario::placeholder::{self, Values};
 
 const READY_WAIT: Duration = Duration::from_secs(10);
 const READY_POLL: Duration = Duration::from_millis(20);
-/// A program that cannot do its work mostly ends within this time: what has no other sign of readiness is watched so long.
+/// How long to watch a program without a readiness condition: most failing programs end within this time.
 const STARTED_WAIT: Duration = Duration::from_millis(100);
 const PASSWD_BYTES_MAX: u64 = 4 << 20;
 const LOG_BYTES_SHOWN: u64 = 4096;
 const LOG_LINES_SHOWN: usize = 12;
 
-/// Unprivileged users that distributions give to web servers, the first that exists is taken.
+/// Users that distributions create for web servers. The first that exists is taken.
 const USERS: [&str; 5] = ["www-data", "nginx", "http", "apache", "nobody"];
-
-/// Files that the lab itself writes for a server, below the run directory.
-pub(crate) fn reserved_files(server: &str) -> Vec<String> {
-    ["conf", "stdout", "stderr", "pid", "error.log"].iter().map(|ending| format!("{server}.{ending}")).collect()
-}
 
 /// A user of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +35,7 @@ pub(crate) struct User {
     pub(crate) group: String,
 }
 
-/// Looks a user up in /etc/passwd and /etc/group (passwd(5)); without a name, the first of the usual ones.
+/// Looks up a user in /etc/passwd and /etc/group (passwd(5)). Without a name, the first of the usual ones.
 pub(crate) fn find_user(name: Option<&str>) -> Option<User> {
     let read = |path: &str| {
         let mut bytes = Vec::new();
@@ -60,8 +57,8 @@ fn parse_user(passwd: &str, group: &str, name: &str) -> Option<User> {
     Some(User { name: name.to_owned(), uid, gid, group: group.map_or_else(|| gid.to_string(), |entry| entry[0].to_owned()) })
 }
 
-/// Everything that is needed to start one server.
-pub(crate) struct Start {
+/// How to start one server.
+pub(crate) struct ServerPlan {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
@@ -72,8 +69,8 @@ pub(crate) struct Start {
     pub(crate) notes: Vec<String>,
 }
 
-/// Works out how a server is started. Writes nothing.
-pub(crate) fn plan(server: &Server, values: &Values<'_>, tools: &Tools, run: &Path, user: &User) -> Result<Start, LabError> {
+/// Plans the start of a server. Writes nothing.
+pub(crate) fn plan(server: &Server, values: &Values<'_>, tools: &Tools, run: &Path, user: &User) -> Result<ServerPlan, LabError> {
     let wrong = |why: String| LabError::Scenario(format!("server \"{}\": {why}", server.name));
     let expand = |text: &str| placeholder::expand(text, values).map_err(wrong);
     let config = server.config.as_deref().map(expand).transpose()?;
@@ -109,7 +106,7 @@ pub(crate) fn plan(server: &Server, values: &Values<'_>, tools: &Tools, run: &Pa
     let (ready, ready_time_max) = condition(server, &expand)?;
     let switches = server.kind == Kind::Command && server.user.is_some();
     let user = switches.then_some((user.uid, user.gid));
-    Ok(Start { program, arguments, env, config, user, ready, ready_time_max, notes })
+    Ok(ServerPlan { program, arguments, env, config, user, ready, ready_time_max, notes })
 }
 
 fn search_path() -> String {
@@ -138,7 +135,7 @@ fn condition(server: &Server, expand: &dyn Fn(&str) -> Result<String, LabError>)
 
 fn nginx_arguments(config: &str, run: &Path, file: &dyn Fn(&str) -> String, version: Option<(u32, u32, u32)>) -> Vec<String> {
     let mut arguments = vec!["-p".to_owned(), format!("{}/", run.display()), "-c".to_owned(), file("conf")];
-    // Before 1.19.5 the place of the first error log was compiled in and could not be given.
+    // Before 1.19.5 the first error log was compiled in and could not be set.
     if version.is_none_or(|version| version >= (1, 19, 5)) {
         arguments.extend(["-e".to_owned(), file("error.log")]);
     }
@@ -167,7 +164,7 @@ fn parse_nginx_version(text: &str) -> Option<(u32, u32, u32)> {
     Some((parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?))
 }
 
-/// What nginx would write outside the run directory, since down cannot take that away.
+/// Notes on files that nginx writes outside the run directory, which down cannot remove.
 fn nginx_notes(name: &str, config: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if has_directive(config, "http") && !has_directive(config, "access_log") {
@@ -179,7 +176,7 @@ fn nginx_notes(name: &str, config: &str) -> Vec<String> {
     notes
 }
 
-/// True where a statement of an nginx configuration begins with this word.
+/// True where an nginx configuration has this directive.
 fn has_directive(config: &str, name: &str) -> bool {
     let statements = config.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split([';', '{', '}']));
     statements.map(|statement| statement.split_ascii_whitespace().next()).any(|word| word == Some(name))
@@ -191,18 +188,18 @@ fn has_setting(config: &str, name: &str) -> bool {
 }
 
 /// Starts a server.
-pub(crate) fn start(name: &str, start: &Start, run: &Path, placement: Placement) -> Result<Child, LabError> {
+pub(crate) fn start(name: &str, plan: &ServerPlan, run: &Path, placement: Placement) -> Result<Child, LabError> {
     let log = |ending: &str| {
         let path = run.join(format!("{name}.{ending}"));
         File::options().append(true).create(true).open(&path).map_err(LabError::io("cannot make", &path))
     };
-    let mut command = Command::new(&start.program);
-    command.args(&start.arguments).env_clear().envs(start.env.iter().cloned()).current_dir(run);
+    let mut command = Command::new(&plan.program);
+    command.args(&plan.arguments).env_clear().envs(plan.env.iter().cloned()).current_dir(run);
     command.stdin(Stdio::null()).stdout(log("stdout")?).stderr(log("stderr")?);
     spawn::place(&mut command, placement);
     command.spawn().map_err(|error| LabError::Server {
         server: name.to_owned(),
-        why: format!("cannot be started ({}): {error}", start.program.display()),
+        why: format!("cannot be started ({}): {error}", plan.program.display()),
         log: String::new(),
     })
 }
@@ -210,24 +207,24 @@ pub(crate) fn start(name: &str, start: &Start, run: &Path, placement: Placement)
 /// Waits until a server is ready.
 pub(crate) fn wait_ready(
     name: &str,
-    plan: &Start,
+    plan: &ServerPlan,
     child: &mut Child,
     run: &Path,
     netns: &Path,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<(), LabError> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let failed = |why: String| LabError::Server { server: name.to_owned(), why, log: last_lines(name, run) };
     loop {
         let status = child.try_wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
         match (status, &plan.ready) {
             (Some(status), _) if !status.success() => return Err(failed(format!("ended at once ({status})"))),
             (Some(_), Condition::Finished) => return Ok(()),
-            (_, Condition::Started) if begun.elapsed() >= STARTED_WAIT => return Ok(()),
+            (_, Condition::Started) if start.elapsed() >= STARTED_WAIT => return Ok(()),
             _ if ready::holds(&plan.ready, netns, child.id()) => return Ok(()),
             _ => {}
         }
-        if begun.elapsed() >= plan.ready_time_max.max(STARTED_WAIT) {
+        if start.elapsed() >= plan.ready_time_max.max(STARTED_WAIT) {
             let waited = plan.ready_time_max.as_secs_f64();
             return Err(failed(format!("is not ready after {waited} s: {}", unmet(&plan.ready))));
         }
@@ -249,7 +246,7 @@ fn unmet(condition: &Condition) -> String {
     }
 }
 
-/// The last lines that a server wrote to its standard error, standard output or error log, indented.
+/// The last lines of a server's standard error, error log or standard output, indented.
 fn last_lines(name: &str, run: &Path) -> String {
     let tail = |ending: &str| {
         let mut file = File::open(run.join(format!("{name}.{ending}"))).ok()?;
@@ -280,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_found_where_they_stand() {
+    fn directives_are_found_and_arguments_are_not() {
         let config = "# daemon on;\nuser x; pid /x;\nevents {} http { access_log off; }\n";
         assert!(has_directive(config, "pid") && has_directive(config, "access_log") && has_directive(config, "http"));
         assert!(!has_directive(config, "daemon") && !has_directive(config, "/x") && !has_directive(config, "access"));

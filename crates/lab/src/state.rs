@@ -1,5 +1,5 @@
-//! The state file of a lab: everything that it is about to create, written and synced before each step, so that cleaning up needs
-//! nothing else.
+//! The state file of a lab: everything that it has created or is about to create. It is written and synced before each step, so that cleaning up
+//! needs nothing else.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::{names, process};
+use crate::machine::process;
+use crate::scenario::names;
 
 const SCHEMA: u32 = 1;
-/// A state holds the scenario's text, escaped, and little more.
+/// Most bytes of a state file, which holds the scenario's text, escaped, and little more.
 const STATE_BYTES_MAX: u64 = 16 << 20;
-/// How long to wait for another process that builds or takes down the same lab.
+/// How long to wait for another process that builds or removes the same lab.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// The directory for what lives no longer than the machine's run: `$CHOKEPOINT_RUN_DIR`, else `/run/chokepoint`.
+/// The directory for files that do not outlive a boot: `$CHOKEPOINT_RUN_DIR`, else `/run/chokepoint`.
 pub fn run_root() -> PathBuf {
     std::env::var_os("CHOKEPOINT_RUN_DIR").filter(|dir| !dir.is_empty()).map_or_else(|| PathBuf::from("/run/chokepoint"), PathBuf::from)
 }
@@ -28,22 +29,22 @@ pub fn run_root() -> PathBuf {
 pub(crate) struct State {
     pub(crate) schema: u32,
     pub(crate) name: String,
-    /// After a reboot nothing of it is left but files.
+    /// After a reboot only the lab's files are left.
     pub(crate) boot_id: String,
     pub(crate) creator: ProcessState,
-    /// True where it is meant to stay when its creator ends.
+    /// True where the lab stays when its creator ends.
     pub(crate) outlive: bool,
-    /// True from when all of it is up.
+    /// True once everything is up.
     pub(crate) complete: bool,
-    /// True where taking it down has begun and something could not be taken away.
+    /// True where the lab could not be removed completely.
     #[serde(default)]
     pub(crate) unclean: bool,
-    /// Where the scenario came from, and its text.
+    /// Origin and text of the scenario.
     pub(crate) origin: String,
     pub(crate) scenario: String,
     pub(crate) namespaces: Vec<NamespaceState>,
     pub(crate) host_sysctls: Vec<HostSysctlState>,
-    /// Those around others first.
+    /// Parents first.
     #[serde(default)]
     pub(crate) cgroups: Vec<CgroupState>,
     pub(crate) servers: Vec<ServerState>,
@@ -59,9 +60,9 @@ pub(crate) struct ProcessState {
 pub(crate) struct NamespaceState {
     pub(crate) host: String,
     pub(crate) netns: String,
-    /// True from just before it is made until it is gone.
+    /// True from just before its creation until its removal.
     pub(crate) begun: bool,
-    /// Its inode, known from just after it was made.
+    /// Its inode, known after its creation.
     pub(crate) inode: Option<u64>,
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct NamespaceState {
 pub(crate) struct HostSysctlState {
     pub(crate) key: String,
     pub(crate) ours: String,
-    /// True from just before it is set until it is put back.
+    /// True from just before it is set until it is restored.
     pub(crate) begun: bool,
     /// The value found before.
     pub(crate) original: Option<String>,
@@ -78,9 +79,9 @@ pub(crate) struct HostSysctlState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupState {
     pub(crate) name: String,
-    /// Its directories, that of the limit first: version 1 may have another one for the account of CPU time.
+    /// Its directories, the one with the quota first. Version 1 may have another for CPU accounting.
     pub(crate) dirs: Vec<PathBuf>,
-    /// True from just before it is made until it is gone.
+    /// True from just before its creation until its removal.
     pub(crate) begun: bool,
 }
 
@@ -90,7 +91,7 @@ pub(crate) struct ServerState {
     pub(crate) process: ProcessState,
 }
 
-/// Identifies the machine's run (random(4), `/proc/sys/kernel/random/boot_id`).
+/// Identifies the current boot (random(4), `/proc/sys/kernel/random/boot_id`).
 pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
@@ -101,7 +102,7 @@ pub(crate) fn own_process() -> ProcessState {
     ProcessState { pid, start_ticks: process::read(pid).map_or(0, |process| process.start_ticks) }
 }
 
-/// The directory of one lab, locked: no other process builds or removes it meanwhile.
+/// The locked directory of one lab: no other process can build or remove it.
 pub(crate) struct LabDir {
     path: PathBuf,
     handle: File,
@@ -112,7 +113,7 @@ pub(crate) fn labs_path(run_root: &Path) -> PathBuf {
     run_root.join("lab")
 }
 
-/// Opens a directory and locks it (flock(2)); again where another process removed it while we waited.
+/// Opens a directory and locks it (flock(2)). Starts again if another process replaced it during the wait.
 fn lock_directory(path: &Path, deadline: Instant) -> io::Result<Option<File>> {
     loop {
         let handle = File::open(path)?;
@@ -132,7 +133,7 @@ fn lock_directory(path: &Path, deadline: Instant) -> io::Result<Option<File>> {
     }
 }
 
-/// Makes a directory that everyone may pass through: servers' workers are not root. Leaves one that is there as it is.
+/// Creates a directory that everyone may pass through, since servers' workers are not root. Leaves an existing one as it is.
 fn make_directory(path: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o755).create(path) {
         Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(0o755)),
@@ -141,7 +142,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Locks the directory of all labs, making it where it is missing.
+/// Locks the directory of all labs. Creates it if it is missing.
 pub(crate) fn lock_labs(run_root: &Path) -> Result<File, LabError> {
     let path = labs_path(run_root);
     let deadline = Instant::now() + LOCK_WAIT;
@@ -174,7 +175,7 @@ pub(crate) fn lab_names(run_root: &Path) -> Result<Vec<String>, LabError> {
     Ok(names)
 }
 
-/// Reads the state of a lab without locking it; `None` where it has none (yet).
+/// Reads the state of a lab without locking it; `None` where there is none (yet).
 pub(crate) fn read(run_root: &Path, name: &str) -> Result<Option<State>, LabError> {
     let path = labs_path(run_root).join(name).join("state.json");
     let file = match File::open(&path) {
@@ -196,7 +197,7 @@ pub(crate) fn read(run_root: &Path, name: &str) -> Result<Option<State>, LabErro
 }
 
 impl LabDir {
-    /// Makes the directory of a new lab. The caller holds the lock of all labs and has seen that there is none of this name.
+    /// Creates the directory of a new lab. The caller holds the lock of all labs and has checked that the name is free.
     pub(crate) fn create(run_root: &Path, name: &str) -> Result<LabDir, LabError> {
         let path = labs_path(run_root).join(name);
         make_directory(&path).map_err(LabError::io("cannot make", &path))?;
@@ -219,26 +220,26 @@ impl LabDir {
         self.path.join("run")
     }
 
-    /// Makes the run directory.
+    /// Creates the run directory.
     pub(crate) fn make_run_path(&self) -> Result<(), LabError> {
         make_directory(&self.run_path()).map_err(LabError::io("cannot make", &self.run_path()))
     }
 
-    /// Replaces the state file: written aside, synced, renamed, and the directory synced.
+    /// Replaces the state file: writes and syncs a new file, renames it, and syncs the directory.
     pub(crate) fn save(&self, state: &State) -> Result<(), LabError> {
-        let (aside, path) = (self.path.join("state.json.new"), self.path.join("state.json"));
+        let (new_path, path) = (self.path.join("state.json.new"), self.path.join("state.json"));
         let bytes = serde_json::to_vec_pretty(state).map_err(|error| LabError::State { path: path.clone(), why: error.to_string() })?;
         let write = || {
-            let mut file = File::create(&aside)?;
+            let mut file = File::create(&new_path)?;
             file.write_all(&bytes)?;
             file.sync_all()?;
-            fs::rename(&aside, &path)?;
+            fs::rename(&new_path, &path)?;
             self.handle.sync_all()
         };
         write().map_err(LabError::io("cannot write", &path))
     }
 
-    /// Removes the run directory with all that is in it.
+    /// Removes the run directory and everything in it.
     pub(crate) fn remove_run_path(&self) -> io::Result<()> {
         match fs::remove_dir_all(self.run_path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -246,19 +247,19 @@ impl LabDir {
         }
     }
 
-    /// Removes the whole directory, and the one of all labs where it is the last.
+    /// Removes the lab's directory, and the directory of all labs if it is empty.
     pub(crate) fn remove(self, run_root: &Path) -> Result<(), LabError> {
         let _labs = lock_labs(run_root)?;
-        // The state goes last: while anything else is left, it can be cleaned up by it.
+        // The state goes last: as long as anything else is left, it is needed to clean up.
         self.remove_run_path().map_err(LabError::io("cannot remove", &self.path))?;
         fs::remove_dir_all(&self.path).map_err(LabError::io("cannot remove", &self.path))?;
-        // Other labs may be in it: then it stays.
+        // It stays where it holds other labs.
         let _ = fs::remove_dir(labs_path(run_root));
         Ok(())
     }
 }
 
-/// Says which directory on the way to `path` other users cannot pass through.
+/// The directory on the way to `path` that other users cannot pass through.
 pub(crate) fn closed_to_others(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(|dir| fs::metadata(dir).is_ok_and(|meta| meta.permissions().mode() & 0o001 == 0)).map(Path::to_owned)
 }
@@ -287,7 +288,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_read_again() {
+    fn a_saved_state_is_read_back() {
         let root = tempfile::tempdir().unwrap();
         let dir = {
             let _labs = lock_labs(root.path()).unwrap();
@@ -306,7 +307,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_damaged_state_is_an_error_and_never_obeyed() {
+    fn a_damaged_state_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let dir = {
             let _labs = lock_labs(root.path()).unwrap();
@@ -326,7 +327,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_removed_while_waiting_is_not_taken_for_a_lock() {
+    fn a_lock_on_a_removed_directory_does_not_count() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("d");
         fs::create_dir(&path).unwrap();
@@ -347,7 +348,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_are_no_state(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn random_bytes_are_not_a_state(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert!(serde_json::from_slice::<State>(&bytes).is_err());
         }
     }

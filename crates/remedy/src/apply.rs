@@ -1,13 +1,14 @@
-//! Making a set of changes: all of them, verified to be in force, or none.
+//! Applying a set of changes: all of them, verified to be in force, or none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chokepoint_model::change::Change;
 
+use crate::consent::Consent;
 use crate::error::ApplyError;
 use crate::process;
-use crate::record::{Backup, How, Intent, Purpose, Record};
-use crate::setting::{self, Around, Setting, State, Toward};
+use crate::record::{AppliedChange, Backup, How, Intent, Purpose, Record};
+use crate::setting::{ChangeContext, Setting, State, Toward, kinds};
 use crate::store::Guard;
 
 /// A set of changes that is in force.
@@ -19,19 +20,10 @@ pub struct Applied {
     pub changes: Vec<AppliedChange>,
 }
 
-/// A change that was made, and the value to which an undo returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppliedChange {
-    /// The change.
-    pub change: Change,
-    /// The value read just before it.
-    pub was: String,
-}
-
-/// How far an [`apply`](Guard::apply) got. The number is the change's place in the set.
+/// How far an [`apply`](Guard::apply) got. The number is the change's index in the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// All settings were read and hold what the changes were proposed for. Nothing is written yet.
+    /// All settings were read and hold the values that the changes expect. Nothing is written yet.
     Read,
     /// The intent is on disk.
     Journalled,
@@ -39,37 +31,25 @@ pub enum Step {
     Written(usize),
     /// This change was read back and is in force.
     Verified(usize),
-    /// That all are in force is on disk.
+    /// The journal on disk says that all are in force.
     Applied,
 }
 
-/// What the user agreed to beyond the changes themselves.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Consent {
-    /// Nothing: a server is reloaded only where that puts no more in force than the change.
-    #[default]
-    Nothing,
-    /// That these files and directories, which [`ApplyError::Unread`] named, come into force as well.
-    Unread(Vec<String>),
-    /// That everything comes into force which the server has not read.
-    AnyUnread,
-}
-
-/// A setting that is to be changed, with what was found.
-type Open = (Box<dyn Setting>, Intent);
+/// A setting to be changed, with the values to journal.
+type OpenedSetting = (Box<dyn Setting>, Intent);
 
 impl Guard {
-    /// Makes a set of changes as one unit. `checkpoint` is called after each step: for progress, and for tests that stop the process there.
+    /// Applies a set of changes as one unit. `checkpoint` is called after each step, for progress and for tests that stop the process there.
     ///
-    /// The intent with the old values is on disk before the first write. Where a change fails, those before it are taken back.
+    /// The intent with the old values is on disk before the first write. If a change fails, the earlier ones are taken back.
     ///
     /// # Errors
-    /// [`ApplyError`]; the host is then as it was, [`ApplyError::LeftBehind`] apart.
+    /// [`ApplyError`]. Except for [`ApplyError::LeftBehind`], the host is then as it was.
     pub fn apply(&mut self, changes: &[Change], purpose: &Purpose, checkpoint: &mut dyn FnMut(Step)) -> Result<Applied, ApplyError> {
         self.apply_agreed(changes, purpose, &Consent::Nothing, checkpoint)
     }
 
-    /// [`Guard::apply`] with what the user agreed to.
+    /// [`Guard::apply`] with the user's consent.
     ///
     /// # Errors
     /// As of [`Guard::apply`].
@@ -81,7 +61,7 @@ impl Guard {
         checkpoint: &mut dyn FnMut(Step),
     ) -> Result<Applied, ApplyError> {
         self.store.refuse_corrupt(&self.content)?;
-        self.mend()?;
+        self.make_appendable()?;
         let opened = self.read_all(changes, consent)?;
         checkpoint(Step::Read);
 
@@ -99,32 +79,32 @@ impl Guard {
         checkpoint(Step::Journalled);
 
         for (index, (setting, intent)) in opened.iter().enumerate() {
-            if let Err(cause) = make(setting.as_ref(), intent, index, checkpoint) {
-                return Err(self.take_back(id, &opened[..=index], cause));
+            if let Err(cause) = apply_one(setting.as_ref(), intent, index, checkpoint) {
+                return Err(self.roll_back(id, &opened[..=index], cause));
             }
         }
         if let Err(error) = self.record(Record::Applied { id }) {
-            return Err(self.take_back(id, &opened, error.into()));
+            return Err(self.roll_back(id, &opened, error.into()));
         }
         checkpoint(Step::Applied);
-        let done = |(_, intent): Open| AppliedChange { change: intent.change, was: intent.was };
+        let done = |(_, intent): OpenedSetting| AppliedChange { change: intent.change, was: intent.was };
         Ok(Applied { id, changes: opened.into_iter().map(done).collect() })
     }
 
-    /// Reads every setting and refuses the set where one is not as the change supposes.
-    fn read_all(&self, changes: &[Change], consent: &Consent) -> Result<Vec<Open>, ApplyError> {
-        let around = Around { consent, backups: self.backups() };
+    /// Reads every setting. Refuses the set if one does not hold the expected value.
+    fn read_all(&self, changes: &[Change], consent: &Consent) -> Result<Vec<OpenedSetting>, ApplyError> {
+        let context = ChangeContext { consent, backups: self.backups() };
         let bad = |key: String, why: &str| ApplyError::BadChange { key, why: why.to_owned() };
         if changes.is_empty() {
             return Err(bad(String::new(), "the set of changes is empty"));
         }
-        let mut opened: Vec<Open> = Vec::new();
+        let mut opened: Vec<OpenedSetting> = Vec::new();
         for (index, change) in changes.iter().enumerate() {
             let key = change.key();
-            if changes[..index].iter().any(|earlier| setting::same_setting(earlier, change)) {
+            if changes[..index].iter().any(|earlier| kinds::same_setting(earlier, change)) {
                 return Err(bad(key, "it is in the set twice"));
             }
-            let setting = setting::open(change, &self.store.root)?;
+            let setting = kinds::open(change, &self.store.root)?;
             setting.check(change.to())?;
             let found = setting.read()?;
             setting.check(&found.value)?;
@@ -135,39 +115,39 @@ impl Guard {
                 return Err(ApplyError::Changed { key, proposed_from: change.from().to_owned(), found: found.value });
             }
             let earlier: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
-            let backup = setting.backup(change.to(), &earlier, &around)?;
+            let backup = setting.backup(change.to(), &earlier, &context)?;
             opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup, restoring: false }));
         }
         Ok(opened)
     }
 
-    /// Of the changes that are not taken back.
+    /// The backups of the changes that are not taken back.
     pub(crate) fn backups(&self) -> Vec<&Backup> {
         let open = self.content.ledger.sets.iter().flat_map(|set| set.changes.iter().zip(&set.closed));
         open.filter(|(_, closed)| !**closed).filter_map(|(intent, _)| intent.backup.as_ref()).collect()
     }
 
-    /// An interrupted set that may or may not have changed this setting: what it holds is then not known to be anyone's. A value that is neither of
-    /// the set's two is somebody else's: that conflict stays pending and stands in nobody's way.
+    /// An interrupted set that may have changed this setting, so that nobody knows whose value it holds. A value that is neither the old nor the new
+    /// one is somebody else's: that conflict stays pending and blocks nothing.
     fn unfinished(&self, change: &Change, place: Option<u64>, setting: &dyn Setting) -> Option<u64> {
-        let sets = self.content.ledger.sets.iter().filter(|set| !set.applied && !self.store.is_over(set, change));
+        let sets = self.content.ledger.sets.iter().filter(|set| !set.applied && !self.store.has_ended(set, change));
         let mut open = sets.flat_map(|set| set.changes.iter().zip(&set.closed).map(move |(intent, closed)| (set.id, intent, closed)));
         let is_it = |intent: &Intent| {
-            let same = setting::same_setting(&intent.change, change) && intent.place == place;
+            let same = kinds::same_setting(&intent.change, change) && intent.place == place;
             same && !matches!(setting.state(intent), Ok(State::Other(_)))
         };
         open.find(|(_, intent, closed)| !**closed && is_it(intent)).map(|(id, ..)| id)
     }
 
-    /// Returns the settings of a set that failed to their old values; gives the error to report.
-    fn take_back(&mut self, id: u64, opened: &[Open], cause: ApplyError) -> ApplyError {
+    /// Restores the settings of a failed set. Returns the error to report.
+    fn roll_back(&mut self, id: u64, opened: &[OpenedSetting], cause: ApplyError) -> ApplyError {
         let mut left = Vec::new();
         let mut why = String::new();
         for (index, (setting, intent)) in opened.iter().enumerate().rev() {
             let last = index + 1 == opened.len();
             self.restoring(id, index, intent);
             match put_back(setting.as_ref(), intent, &cause, last) {
-                // Where the journal cannot be written either, an undo finds the old value and has nothing to do.
+                // If the journal cannot be written either, an undo finds the old value and has nothing to do.
                 Ok(how) => drop(self.record(Record::Closed { id, index, how, into: None })),
                 Err(error) => {
                     left.push(intent.change.key());
@@ -182,7 +162,7 @@ impl Guard {
         cause
     }
 
-    /// Closes the changes of a failed set that were never made.
+    /// Closes the changes of a failed set that were never applied.
     fn close_unmade(&mut self, id: u64) {
         let Some(set) = self.content.ledger.sets.iter().find(|set| set.id == id) else { return };
         let open: Vec<usize> = set.closed.iter().enumerate().filter(|(_, closed)| !**closed).map(|(index, _)| index).collect();
@@ -192,8 +172,8 @@ impl Guard {
     }
 }
 
-/// Makes one change and reads it back.
-fn make(setting: &dyn Setting, intent: &Intent, index: usize, checkpoint: &mut dyn FnMut(Step)) -> Result<(), ApplyError> {
+/// Applies one change and reads it back.
+fn apply_one(setting: &dyn Setting, intent: &Intent, index: usize, checkpoint: &mut dyn FnMut(Step)) -> Result<(), ApplyError> {
     let to = intent.change.to();
     setting.put(intent, Toward::New)?;
     checkpoint(Step::Written(index));
@@ -205,23 +185,23 @@ fn make(setting: &dyn Setting, intent: &Intent, index: usize, checkpoint: &mut d
     Ok(())
 }
 
-/// Returns one setting to its old value after a failure of the last one. A value that is neither is someone else's, unless our write left it.
+/// Restores one setting of a failed set. A third value is someone else's, unless our own write left it.
 fn put_back(setting: &dyn Setting, intent: &Intent, cause: &ApplyError, last: bool) -> Result<How, ApplyError> {
     match setting.state(intent)? {
         State::Old => Ok(How::TakenBack),
-        // That it cannot be read is why the set failed, and stays in the journal for an undo to tell.
+        // If it cannot be read, it stays in the journal for an undo to report.
         State::Gone(_) => setting.read().map(|_| How::Gone),
-        // What did not come into force came from our write.
+        // A value that did not come into force came from our write.
         State::Other(_) if last && matches!(cause, ApplyError::NotInForce { .. }) => restore(setting, intent).map(|()| How::TakenBack),
-        // It was never written, or replaced at once.
+        // It was never written, or was replaced at once.
         State::Other(_) if last => Ok(How::Conflict),
-        // It was in force, and what it holds now may have been built on it: a person decides.
+        // It was in force, and others may rely on the present value: a person decides.
         State::Other(found) => Err(ApplyError::SetByOthers { key: intent.change.key(), found }),
         State::Ours | State::Edited => restore(setting, intent).map(|()| How::TakenBack),
     }
 }
 
-/// Puts the old value back and reads it.
+/// Restores the old value and reads it back.
 pub(crate) fn restore(setting: &dyn Setting, intent: &Intent) -> Result<(), ApplyError> {
     setting.put(intent, Toward::Old)?;
     let found = setting.read()?.value;

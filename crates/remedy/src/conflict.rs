@@ -1,4 +1,4 @@
-//! Changes that somebody else changed again: which they are, without touching anything, and how the user has done with one.
+//! Changes whose settings someone else has changed since: listing them, and forgetting them at the user's request.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,11 +10,11 @@ use chokepoint_model::change::Change;
 use crate::error::RemedyError;
 use crate::journal::Content;
 use crate::record::{How, Intent, Print, Record, Set};
-use crate::setting::{self, State};
+use crate::setting::{State, kinds};
 use crate::store::{Guard, Store};
 use crate::undo::Conflict;
 
-/// A change that is no longer to be taken back.
+/// A change that will not be taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgotten {
     /// Number of its set.
@@ -23,13 +23,13 @@ pub struct Forgotten {
     pub change: Change,
     /// The value before it.
     pub was: String,
-    /// Where the file as it was before the change is kept, for a setting in a file.
+    /// A copy of the file before the change, for a setting in a file.
     pub copy: Option<PathBuf>,
 }
 
 impl Store {
-    /// Pending changes that an undo would leave alone now, because someone else changed them since. Reads the settings and changes nothing. What
-    /// cannot be read is none: an undo tells why.
+    /// Pending changes that an undo would leave alone now, because someone else changed them since. Reads the settings and changes nothing. Settings
+    /// that cannot be read are left out; an undo reports why.
     ///
     /// # Errors
     /// The journal cannot be read, or is damaged before its last line.
@@ -40,42 +40,42 @@ impl Store {
         let all = content.ledger.sets.iter().flat_map(|set| open(set).into_iter().map(move |index| (set, index)));
         let conflict = |(set, index): (&Set, usize)| {
             let intent = &set.changes[index];
-            self.set_by_others(&content, set, index, intent).map(|found| Conflict::of(set.id, intent, found))
+            self.value_of_others(&content, set, index, intent).map(|found| Conflict::of(set.id, intent, found))
         };
         Ok(all.filter_map(conflict).collect())
     }
 
-    /// What a setting holds that someone else set.
-    fn set_by_others(&self, content: &Content, set: &Set, index: usize, intent: &Intent) -> Option<String> {
-        if self.is_over(set, &intent.change) {
+    /// The value that someone else set.
+    fn value_of_others(&self, content: &Content, set: &Set, index: usize, intent: &Intent) -> Option<String> {
+        if self.has_ended(set, &intent.change) {
             return None;
         }
-        let setting = setting::open(&intent.change, &self.root).ok()?;
-        if let Some((.., over)) = self.over(content, set.id, index, intent) {
+        let setting = kinds::open(&intent.change, &self.root).ok()?;
+        if let Some((.., over)) = self.next_change_of_setting(content, set.id, index, intent) {
             return (!setting.same(&over.was, intent.change.to())).then(|| over.was.clone());
         }
         match setting.state(intent).ok()? {
-            State::Other(found) if !is_below(content, set.id, index, intent) => Some(found),
+            State::Other(found) if !was_left_by_later_change(content, set.id, index, intent) => Some(found),
             _ => None,
         }
     }
 
     /// The next later open change of the same setting.
-    pub(crate) fn over<'c>(&self, content: &'c Content, id: u64, index: usize, intent: &Intent) -> Option<(u64, usize, &'c Intent)> {
-        let sets = content.ledger.sets.iter().filter(|set| !self.is_over(set, &intent.change));
+    pub(crate) fn next_change_of_setting<'c>(&self, content: &'c Content, id: u64, index: usize, intent: &Intent) -> Option<(u64, usize, &'c Intent)> {
+        let sets = content.ledger.sets.iter().filter(|set| !self.has_ended(set, &intent.change));
         let mut later = sets.flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
         let is_it = |set: &Set, at: usize, other: &Intent| {
             (set.id, at) > (id, index)
                 && !set.closed[at]
-                && setting::same_setting(&other.change, &intent.change)
+                && kinds::same_setting(&other.change, &intent.change)
                 && other.place == intent.place
         };
         later.find(|(set, at, other)| is_it(set, *at, other)).map(|(set, at, other)| (set.id, at, other))
     }
 }
 
-/// True where the file is as a later change of ours left it: nobody else edited it, and the two can be told apart.
-fn is_below(content: &Content, id: u64, index: usize, intent: &Intent) -> bool {
+/// True where a later change of ours left the file as it is: nobody else edited it.
+fn was_left_by_later_change(content: &Content, id: u64, index: usize, intent: &Intent) -> bool {
     let Some(backup) = &intent.backup else { return false };
     let now = fs::read(&backup.path).map(|bytes| Print::of(&bytes));
     let later = content.ledger.sets.iter().flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
@@ -85,11 +85,11 @@ fn is_below(content: &Content, id: u64, index: usize, intent: &Intent) -> bool {
 }
 
 impl Guard {
-    /// Takes the changes of one set out of the journal and leaves their settings as they are. What a file held before its change is kept beside the
-    /// journal, since that was the only copy. Gives nothing where there is no such set.
+    /// Removes the changes of one set from the journal and leaves their settings as they are. A file's content before its change is saved beside the
+    /// journal, which held the only copy. Empty where there is no such set.
     ///
     /// # Errors
-    /// The journal or a copy cannot be written; what was not forgotten by then stays pending.
+    /// The journal or a copy cannot be written. Changes not forgotten by then stay pending.
     pub fn forget(&mut self, id: u64) -> Result<Vec<Forgotten>, RemedyError> {
         self.store.refuse_corrupt(&self.content)?;
         let Some(set) = self.content.ledger.sets.iter().find(|set| set.id == id).cloned() else { return Ok(Vec::new()) };
@@ -98,7 +98,7 @@ impl Guard {
             let copy = match &intent.backup {
                 Some(backup) => {
                     let path = self.store.journal.beside(&format!("forgotten-{id}-{}", index + 1));
-                    keep(&path, &chokepoint_config::text::encode(&backup.before))?;
+                    write_copy(&path, &chokepoint_config::text::encode(&backup.before))?;
                     Some(path)
                 }
                 None => None,
@@ -111,8 +111,8 @@ impl Guard {
     }
 }
 
-/// Writes a copy that its owner alone may read; configuration may hold secrets. One of the same name was left by a run that ended before its end.
-fn keep(path: &Path, bytes: &[u8]) -> Result<(), RemedyError> {
+/// Writes a copy that only its owner may read, since configuration may hold secrets. Replaces one left by an interrupted run.
+fn write_copy(path: &Path, bytes: &[u8]) -> Result<(), RemedyError> {
     let failed = |error| RemedyError::io("write", path, error);
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),

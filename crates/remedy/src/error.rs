@@ -1,4 +1,4 @@
-//! What can go wrong, in words for the one who must act on it.
+//! Errors, worded for the person who must act on them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,49 +8,49 @@ use chokepoint_model::observation::NetnsId;
 /// The journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RemedyError {
-    /// Another process applies or takes back changes at this moment.
+    /// Another process is applying or undoing changes.
     #[error("another chokepoint{} is changing this host (lock {}): wait for it to end", held_by(*.pid), .lock.display())]
     Held {
         /// The lock file.
         lock: PathBuf,
-        /// The process that holds it, where it says so.
+        /// The process that holds it, if known.
         pid: Option<u32>,
     },
     /// The file system is full.
     #[error("no space left for the journal in {}: free some, or name another directory with CHOKEPOINT_STATE_DIR", .path.display())]
     NoSpace {
-        /// What was written.
+        /// The file written.
         path: PathBuf,
     },
     /// The file system is mounted read-only.
     #[error("the journal's file system is read-only ({}): name a writable directory with CHOKEPOINT_STATE_DIR", .path.display())]
     ReadOnly {
-        /// What was written.
+        /// The file written.
         path: PathBuf,
     },
-    /// Another user's.
+    /// The file belongs to another user.
     #[error("no permission for {}: run as root, or as the user who made the changes", .path.display())]
     NoPermission {
-        /// What was opened.
+        /// The file opened.
         path: PathBuf,
     },
-    /// Others could write false entries into the journal.
+    /// Other users could write false entries into the journal.
     #[error("{} {why}: its entries are written to the host, so make it yours alone (chown, chmod go-w)", .path.display())]
     UnsafeDirectory {
         /// The directory or file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         why: &'static str,
     },
-    /// Somebody else could lead root's journal elsewhere.
+    /// Another user could redirect root's journal.
     #[error("{0}: root's journal does not belong there; name another directory with CHOKEPOINT_STATE_DIR, or make that one root's alone")]
     Untrusted(chokepoint_foreign::Untrusted),
-    /// What root applied cannot be known.
+    /// The changes applied by root are not known.
     #[error("what root applied on this host cannot be told ({}: {source}): run `sudo chokepoint undo --list`", .path.display())]
     Untold {
         /// The summary.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A line before the last one is damaged.
@@ -71,7 +71,7 @@ pub enum RemedyError {
         /// The newest version known here.
         known: u32,
     },
-    /// More than a journal may hold.
+    /// The journal is too large.
     #[error("the journal {} is larger than {limit} bytes: take back what it holds (`chokepoint undo`)", .path.display())]
     TooLarge {
         /// The journal.
@@ -82,11 +82,11 @@ pub enum RemedyError {
     /// Anything else.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was being done: "write", "open".
+        /// The operation: "write", "open".
         doing: &'static str,
-        /// With what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -96,7 +96,7 @@ fn held_by(pid: Option<u32>) -> String {
 }
 
 impl RemedyError {
-    /// The error of a file operation, told apart by what the user can do.
+    /// The error of a file operation, classified by what the user can do.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -108,23 +108,23 @@ impl RemedyError {
     }
 }
 
-/// A change was not made. Unless it says otherwise, the host is as it was.
+/// A change was not applied. Unless the error says otherwise, the host is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The journal cannot be written, so nothing was changed.
     #[error("nothing was changed: {0}")]
     Journal(#[from] RemedyError),
-    /// The setting no longer holds what the change was proposed for.
+    /// The setting no longer holds the value that the change expects.
     #[error("{key} was \"{proposed_from}\" when the change was proposed and is \"{found}\" now: diagnose again")]
     Changed {
         /// The setting.
         key: String,
-        /// What it was.
+        /// The expected value.
         proposed_from: String,
-        /// What it is.
+        /// The present value.
         found: String,
     },
-    /// A change of an earlier run that was interrupted is not settled.
+    /// An interrupted change of an earlier run is not settled.
     #[error("an interrupted change of {key} (number {id}) is not settled: run `chokepoint undo` first")]
     Unfinished {
         /// The setting.
@@ -132,12 +132,12 @@ pub enum ApplyError {
         /// The interrupted set of changes.
         id: u64,
     },
-    /// The change itself makes no sense.
+    /// The change is not valid.
     #[error("{key:?} cannot be set: {why}")]
     BadChange {
         /// The setting.
         key: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The host does not have this setting.
@@ -146,7 +146,7 @@ pub enum ApplyError {
         /// The setting.
         key: String,
     },
-    /// The network namespace does not exist any more.
+    /// The network namespace no longer exists.
     #[error("the network namespace {netns} of {key} cannot be found any more")]
     NetnsGone {
         /// The setting.
@@ -159,9 +159,9 @@ pub enum ApplyError {
     NoPermission {
         /// The setting.
         key: String,
-        /// What was refused.
+        /// The refusal.
         why: String,
-        /// What would give it: "CAP_NET_ADMIN (run as root)".
+        /// The missing privilege: "CAP_NET_ADMIN (run as root)".
         needs: &'static str,
     },
     /// The kernel refused the value.
@@ -171,17 +171,17 @@ pub enum ApplyError {
         key: String,
         /// The value.
         value: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// It was written and did not come into force.
+    /// The value was written and did not come into force.
     #[error("{key} was set to \"{wanted}\" and reads \"{found}\"")]
     NotInForce {
         /// The setting.
         key: String,
-        /// What was written.
+        /// The file written.
         wanted: String,
-        /// What was read after it.
+        /// The value read afterwards.
         found: String,
     },
     /// The server's configuration cannot be edited from here.
@@ -189,10 +189,10 @@ pub enum ApplyError {
     NotHere {
         /// The setting.
         key: String,
-        /// Why, and what to do instead.
+        /// The reason, and what to do instead.
         why: String,
     },
-    /// A reload would put in force more than this change, which was not agreed to.
+    /// A reload would put more in force than this change, without the user's consent.
     #[error(
         "{key} is not changed: a reload would also put in force what {server} has not read, as far as can be shown: {}. Look at it and reload \
          {server} yourself, or agree to it (diagnose --reload-unseen)",
@@ -203,7 +203,7 @@ pub enum ApplyError {
         key: String,
         /// The server's name.
         server: &'static str,
-        /// Files that were changed, and directories in which names were, since the server read its configuration.
+        /// Files and directories changed since the server read its configuration.
         files: Vec<String>,
     },
     /// The server's test refuses the configuration.
@@ -213,10 +213,10 @@ pub enum ApplyError {
         key: String,
         /// "", or " as it is, before any change".
         when: &'static str,
-        /// What it said.
+        /// The server's message.
         said: String,
     },
-    /// A file is not as it was left.
+    /// A file has changed unexpectedly.
     #[error("{path} was edited by someone else at this moment: {key} was left alone")]
     FileChanged {
         /// The setting.
@@ -224,20 +224,20 @@ pub enum ApplyError {
         /// The file.
         path: String,
     },
-    /// Someone else set it after we did.
+    /// Someone else set the setting after this program.
     #[error("{key} is {found} now, which someone else set")]
     SetByOthers {
         /// The setting.
         key: String,
-        /// What it holds.
+        /// The present value.
         found: String,
     },
-    /// The server did not take the configuration up.
+    /// The server did not load the configuration.
     #[error("{key} did not come into force: {why}")]
     NotActivated {
         /// The setting.
         key: String,
-        /// What was seen.
+        /// The evidence.
         why: String,
     },
     /// Anything else.
@@ -245,17 +245,17 @@ pub enum ApplyError {
     Io {
         /// The setting.
         key: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The changes made before the failure could not all be taken back: the journal still holds them.
+    /// Not all changes before the failure could be taken back. The journal still holds them.
     #[error("{cause}; and {} could not be taken back ({why}): run `chokepoint undo`", .left.join(", "))]
     LeftBehind {
         /// Why the set failed.
         cause: Box<ApplyError>,
-        /// Settings that still hold a new value.
+        /// Settings that still hold the new value.
         left: Vec<String>,
-        /// Why they do.
+        /// Why.
         why: String,
     },
 }

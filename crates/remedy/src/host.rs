@@ -1,12 +1,12 @@
-//! What every user may know of root's journal: a summary beside it without any file's contents, and which run of root's holds the host's lock.
+//! The public summary of root's journal: pending changes without file contents, and the process that holds the host's lock.
 //!
-//! The journal and the lock are root's alone, because copies of configuration files are secret, and because a lock that others can open can be
-//! held by them for ever. Nobody but root writes the summary, and it is believed only where the file is root's.
+//! The journal and the lock are readable by root only: copies of configuration files are secret, and anyone who can open a lock can hold it for
+//! ever. Only root writes the summary, and it counts only if the file belongs to root.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -16,7 +16,8 @@ use crate::error::RemedyError;
 use crate::journal::Content;
 use crate::process;
 use crate::record::Set;
-use crate::setting;
+use crate::state_dir;
+use crate::setting::kinds;
 
 /// The summary's name in the state directory.
 const SUMMARY: &str = "pending.json";
@@ -25,60 +26,60 @@ const SCHEMA: &str = "chokepoint/host/1";
 /// Largest summary that is read, bytes: a set of changes takes some 300.
 const SUMMARY_BYTES_MAX: u64 = 4 << 20;
 
-/// The changes of root's runs that are in force on this host, as every user may know them.
+/// Root's changes in force on this host, as every user may know them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostPending {
-    /// Sets of changes, oldest first. Those that ended with an earlier boot are left out.
+    /// Sets of changes, oldest first, without those that ended with an earlier boot.
     pub sets: Vec<HostSet>,
-    /// The process that changes the host at this moment.
+    /// The process that is changing the host now.
     pub held_by: Option<u32>,
-    /// The process that was ended while it changed the host: what it did may not all be told here.
+    /// A process that was killed while it changed the host: its changes may be missing here.
     pub broken_off: Option<u32>,
-    /// True where the journal is damaged: what the damaged lines spoke of is not told here.
+    /// True where the journal is damaged: the changes of its damaged lines are missing here.
     pub damaged: bool,
 }
 
-/// A set of changes of root's.
+/// A set of root's changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSet {
     /// Its number.
     pub id: u64,
     /// True where all of its changes were verified to be in force.
     pub applied: bool,
-    /// When it was begun, seconds since 1970 (UTC).
+    /// Its start, seconds since 1970 (UTC).
     pub at_s: u64,
-    /// The process that made it.
+    /// The process that applied it.
     pub pid: u32,
-    /// When that started, clock ticks since boot.
+    /// Start of that process, clock ticks since boot.
     pub start_ticks: u64,
-    /// The boot in which it was made.
+    /// The boot in which it was applied.
     pub boot_id: String,
     /// The finding's id.
     pub finding: String,
     /// The remedy's id.
     pub remedy: String,
-    /// Who made it: "diagnose", "lab:NAME".
+    /// Its owner: "diagnose", "lab:NAME".
     pub owner: String,
     /// Its changes that are not taken back.
     pub changes: Vec<HostChange>,
 }
 
-/// A change of root's.
+/// One of root's changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
     /// The setting: "net.core.somaxconn", "nginx worker_connections".
     pub key: String,
-    /// Where it is: a network namespace, a cgroup's directory, a file.
+    /// Its network namespace, cgroup directory or file.
     pub place: String,
-    /// The value before it.
+    /// The value before the change.
     pub was: String,
-    /// The value that it set.
+    /// The new value.
     pub to: String,
     /// True where a reboot ends it.
     pub ends_with_boot: bool,
 }
 
-/// The file.
+/// The content of the summary file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
     schema: String,
@@ -96,7 +97,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// True where it runs. A process that may not be looked at (hidepid, proc(5)) runs where a signal would be refused (kill(2)).
+    /// True where it runs. A hidden process (hidepid, proc(5)) runs if the kernel would refuse a signal to it (kill(2)).
     fn is_alive(&self) -> bool {
         match process::start_ticks(self.pid) {
             Some(start_ticks) => start_ticks == self.start_ticks,
@@ -109,25 +110,25 @@ impl Holder {
 }
 
 impl HostPending {
-    /// Reads the summary in root's state directory, for a user who is not root, in this boot ([`boot_id`](crate::boot_id)). Where root never
-    /// changed anything there is none; a directory that is not root's tells nothing of root.
+    /// Reads the summary in root's state directory, for another user, in this boot ([`boot_id`](crate::boot_id)). Empty where root never changed
+    /// anything, and where the file does not belong to root.
     ///
     /// # Errors
-    /// It is there and cannot be read, or root's journal has no summary (an earlier version wrote it).
+    /// The summary exists and cannot be read, or root's journal has none (an earlier version wrote it).
     pub fn read(dir: &Path, boot_id: &str) -> Result<Self, RemedyError> {
         let path = dir.join(SUMMARY);
-        let untold = |source: io::Error| RemedyError::Untold { path: path.clone(), source };
+        let unreadable = |source: io::Error| RemedyError::Untold { path: path.clone(), source };
         let summary = match open(&path) {
-            Ok(Some(text)) => serde_json::from_slice::<Summary>(&text).map_err(|error| untold(error.into()))?,
+            Ok(Some(text)) => serde_json::from_slice::<Summary>(&text).map_err(|error| unreadable(error.into()))?,
             Ok(None) => return Ok(Self::default()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let journal = fs::symlink_metadata(dir.join("journal")).is_ok_and(|meta| meta.uid() == 0);
-                return if journal { Err(untold(error)) } else { Ok(Self::default()) };
+                return if journal { Err(unreadable(error)) } else { Ok(Self::default()) };
             }
-            Err(error) => return Err(untold(error)),
+            Err(error) => return Err(unreadable(error)),
         };
         if summary.schema != SCHEMA {
-            return Err(untold(io::Error::other("another version of chokepoint wrote it")));
+            return Err(unreadable(io::Error::other("another version of chokepoint wrote it")));
         }
         let this_boot = summary.boot_id == boot_id;
         let (alive, gone): (Option<Holder>, Option<Holder>) = match summary.holder {
@@ -147,13 +148,13 @@ impl HostPending {
         })
     }
 
-    /// True where root has something to take back, or may have.
+    /// True where root has changes to take back, or may have.
     pub fn is_in_force(&self) -> bool {
         !self.sets.is_empty() || self.broken_off.is_some() || self.damaged
     }
 }
 
-/// The summary's bytes; nothing where the file is not root's alone.
+/// The summary's bytes; nothing where others than root could write the file.
 fn open(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let meta = file.metadata()?;
@@ -165,45 +166,28 @@ fn open(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Writes the summary in one step; synced where it must be right after the machine stops. Only root has one: what other users change is their own.
+/// Writes the summary atomically and synced. Only root has one: other users change only their own settings.
 pub(crate) fn publish(dir: &Path, content: &Content, boot_id: &str, held: bool) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let pid = std::process::id();
     let holder = held.then(|| Holder { pid, start_ticks: process::start_ticks(pid).unwrap_or(0) });
-    let pending = content.ledger.sets.iter().map(told).collect();
+    let pending = content.ledger.sets.iter().map(host_set).collect();
     let damaged = !content.corrupt_lines.is_empty();
     let summary = Summary { schema: SCHEMA.to_owned(), boot_id: boot_id.to_owned(), holder, damaged, pending };
-    // Whatever the umask is: it is there to be read.
-    replace(dir, SUMMARY, &serde_json::to_vec(&summary)?, 0o644)
+    // Readable by all, whatever the umask is.
+    state_dir::replace(dir, SUMMARY, &serde_json::to_vec(&summary)?, 0o644)
 }
 
-/// Writes a file of the state directory in one step, with this mode.
-pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let fresh = dir.join(format!("{name}.new"));
-    write(&fresh, bytes, mode).and_then(|()| fs::rename(&fresh, dir.join(name))).inspect_err(|_| drop(fs::remove_file(&fresh)))
-}
-
-fn write(fresh: &PathBuf, bytes: &[u8], mode: u32) -> io::Result<()> {
-    match fs::remove_file(fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
-    file.write_all(bytes)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.sync_all()
-}
-
-fn told(set: &Set) -> HostSet {
+fn host_set(set: &Set) -> HostSet {
     let open = set.changes.iter().zip(&set.closed).filter(|(_, closed)| !**closed);
     let change = |(intent, _): (&crate::record::Intent, &bool)| HostChange {
         key: intent.change.key(),
         place: intent.change.place().to_owned(),
         was: intent.was.clone(),
         to: intent.change.to().to_owned(),
-        ends_with_boot: !setting::survives_boot(&intent.change),
+        ends_with_boot: !kinds::survives_boot(&intent.change),
     };
     HostSet {
         id: set.id,

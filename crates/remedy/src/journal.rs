@@ -1,7 +1,7 @@
-//! The journal: append-only lines of JSON with a checksum each, synced before anything is done that they speak of.
+//! The journal: append-only lines of JSON, each with a checksum and synced before the action that it describes.
 //!
-//! A line is `{"crc":"1a2b3c4d","entry":{...}}`; the checksum (CRC-32) is of the bytes of the entry. The process may die at any byte: a last
-//! line that is not whole was not relied upon by anyone and is dropped. A damaged line before it is never passed over in silence.
+//! A line is `{"crc":"1a2b3c4d","entry":{...}}` with the CRC-32 of the entry's bytes. The process may die at any byte: nobody has relied on an incomplete
+//! last line, which is dropped. A damaged line before it is always reported.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,13 +14,13 @@ use crate::state_dir::HOST_STATE_DIR;
 
 /// Version of the format.
 const VERSION: u32 = 1;
-/// Largest journal that is read, bytes. Each set of changes takes about one kilobyte, and the journal is emptied when nothing is pending.
+/// Largest journal, bytes. A set of changes takes about one kilobyte, and the journal is emptied when nothing is pending.
 const JOURNAL_BYTES_MAX: u64 = 16 << 20;
 const HEAD: &[u8] = b"{\"crc\":\"";
 const MIDDLE: &[u8] = b"\",\"entry\":";
 const TAIL: &[u8] = b"}";
 
-/// What a journal file holds.
+/// The content of a journal file.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) ledger: Ledger,
@@ -28,7 +28,7 @@ pub(crate) struct Content {
     pub(crate) corrupt_lines: Vec<usize>,
     /// Bytes up to the end of the last whole line.
     whole_bytes: u64,
-    /// The last whole line lacks its line feed.
+    /// True where the last whole line lacks its line feed.
     unended: bool,
 }
 
@@ -57,8 +57,8 @@ impl Journal {
         self.dir.join(name)
     }
 
-    /// Makes the directory where it is missing, and refuses one in which others could write. Root's can be read by everybody, for the summary in
-    /// it; the journal and the lock cannot.
+    /// Creates the directory if it is missing, and refuses one in which others could write. Everybody may read root's directory, for the summary in it,
+    /// but not the journal and the lock.
     pub(crate) fn prepare_dir(&self) -> Result<(), RemedyError> {
         let failed = |doing| move |error| RemedyError::io(doing, &self.dir, error);
         let (root, readable) = (rustix::process::geteuid().is_root(), fs::Permissions::from_mode(0o755));
@@ -73,7 +73,7 @@ impl Journal {
             }
         }
         self.check_dir()?;
-        // Earlier versions kept all of it to root.
+        // Earlier versions made the directory private to root.
         let closed = |meta: fs::Metadata| meta.mode() & 0o777 == 0o700;
         if root && self.dir == Path::new(HOST_STATE_DIR) && fs::metadata(&self.dir).is_ok_and(closed) {
             fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755)).map_err(failed("open"))?;
@@ -81,7 +81,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Refuses a directory in which others could write; for root, also one to which others could lead another way.
+    /// Refuses a directory in which others could write; for root also one whose path others could redirect.
     fn check_dir(&self) -> Result<(), RemedyError> {
         let failed = |error| RemedyError::io("open", &self.dir, error);
         self.check_owner(&self.dir, &fs::metadata(&self.dir).map_err(failed)?)?;
@@ -103,7 +103,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the journal without changing it; a missing one is empty.
+    /// Reads the journal without changing it. A missing one is empty.
     pub(crate) fn read(&self) -> Result<Content, RemedyError> {
         let failed = |error| RemedyError::io("read", &self.path, error);
         if fs::symlink_metadata(&self.dir).is_ok() {
@@ -132,8 +132,8 @@ impl Journal {
         }
     }
 
-    /// Makes the journal ready for appending: creates it where it is missing, cuts a torn last line off.
-    pub(crate) fn mend(&self, content: &Content) -> Result<(), RemedyError> {
+    /// Makes the journal ready for appending: creates it if it is missing and cuts off a torn last line.
+    pub(crate) fn make_appendable(&self, content: &Content) -> Result<(), RemedyError> {
         let failed = |error| RemedyError::io("write", &self.path, error);
         if content.whole_bytes == 0 && content.corrupt_lines.is_empty() {
             return self.start_anew(content.ledger.next_id.max(1));
@@ -148,7 +148,7 @@ impl Journal {
         file.sync_all().map_err(failed)
     }
 
-    /// Appends a record; when this returns without an error it is on disk. After an error nothing of it is in the journal, or a torn line.
+    /// Appends a record. On success it is on disk; after an error the journal has nothing of it, or a torn line.
     pub(crate) fn append(&self, record: &Record) -> Result<(), RemedyError> {
         let failed = |error| RemedyError::io("write", &self.path, error);
         let mut file = OpenOptions::new().append(true).custom_flags(libc::O_NOFOLLOW).open(&self.path).map_err(failed)?;
@@ -159,13 +159,13 @@ impl Journal {
         }
         let written = file.write_all(&line).and_then(|()| file.sync_all());
         if written.is_err() {
-            // So that the next record does not stand behind half a line. Where this fails too, the next start cuts it off.
+            // The next record must not follow half a line. If this fails too, the next start cuts it off.
             let _ = file.set_len(before).and_then(|()| file.sync_all());
         }
         written.map_err(failed)
     }
 
-    /// Replaces the journal by an empty one, in one step.
+    /// Replaces the journal by an empty one, atomically.
     pub(crate) fn start_anew(&self, next_id: u64) -> Result<(), RemedyError> {
         let fresh = self.dir.join("journal.new");
         let failed = |error| RemedyError::io("write", &fresh, error);
@@ -184,17 +184,17 @@ impl Journal {
         self.sync_dir()
     }
 
-    /// Puts a damaged journal out of the way, under a name that tells what it is, and begins a new one.
+    /// Renames a damaged journal to `journal.damaged-N` and begins a new one.
     pub(crate) fn set_aside(&self, next_id: u64) -> Result<PathBuf, RemedyError> {
-        const ASIDE_MAX: u32 = 1_000;
-        let free = (1..=ASIDE_MAX).map(|n| self.dir.join(format!("journal.damaged-{n}"))).find(|path| !path.exists());
-        let aside = free.unwrap_or_else(|| self.dir.join("journal.damaged"));
-        fs::rename(&self.path, &aside).map_err(|error| RemedyError::io("rename", &self.path, error))?;
+        const DAMAGED_MAX: u32 = 1_000;
+        let free = (1..=DAMAGED_MAX).map(|n| self.dir.join(format!("journal.damaged-{n}"))).find(|path| !path.exists());
+        let damaged = free.unwrap_or_else(|| self.dir.join("journal.damaged"));
+        fs::rename(&self.path, &damaged).map_err(|error| RemedyError::io("rename", &self.path, error))?;
         self.start_anew(next_id)?;
-        Ok(aside)
+        Ok(damaged)
     }
 
-    /// Makes sure that the files' names are on disk, not only their contents.
+    /// Syncs the directory, so that the files' names are on disk too.
     pub(crate) fn sync_dir(&self) -> Result<(), RemedyError> {
         File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(|error| RemedyError::io("sync", &self.dir, error))
     }
@@ -206,7 +206,7 @@ fn line(record: &Record) -> io::Result<Vec<u8>> {
     Ok([HEAD, crc.as_bytes(), MIDDLE, &entry, TAIL, b"\n"].concat())
 }
 
-/// What the bytes of a journal hold, and the version that its first line tells.
+/// The content of a journal's bytes, and the version in its first line.
 fn parse(bytes: &[u8]) -> (Content, Option<u32>) {
     let mut content = Content::default();
     let mut version = None;
@@ -222,7 +222,7 @@ fn parse(bytes: &[u8]) -> (Content, Option<u32>) {
                 content.ledger.take(record);
             }
             Parsed::Newer(found) => version = version.max(Some(found)),
-            // The last line was being written when the process or the machine stopped. The first one appears whole, with the file.
+            // The process or the machine stopped while writing the last line. The first line is always whole: the file appears with it.
             Parsed::Damaged if !ended && index > 0 => break,
             Parsed::Damaged => content.corrupt_lines.push(index + 1),
         }
@@ -234,7 +234,7 @@ fn parse(bytes: &[u8]) -> (Content, Option<u32>) {
 
 enum Parsed {
     Record(Record),
-    /// The head of a newer version, whatever else is in it.
+    /// A head of this newer version.
     Newer(u32),
     Damaged,
 }
@@ -250,7 +250,7 @@ fn entry(line: &[u8]) -> Parsed {
     if let Ok(record) = serde_json::from_slice(entry) {
         return Parsed::Record(record);
     }
-    // A whole line that this program cannot read was written by a newer one.
+    // A newer program wrote a whole line that this one cannot read.
     let version = serde_json::from_slice::<serde_json::Value>(entry).ok().and_then(|entry| entry.get("version")?.as_u64());
     Parsed::Newer(version.and_then(|version| u32::try_from(version).ok()).unwrap_or(VERSION + 1))
 }
@@ -280,7 +280,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::new(dir.path());
         journal.prepare_dir().unwrap();
-        journal.mend(&journal.read().unwrap()).unwrap();
+        journal.make_appendable(&journal.read().unwrap()).unwrap();
         (dir, journal)
     }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn records_add_up() {
+    fn records_add_up_to_sets() {
         let (_dir, journal) = filled();
         let content = journal.read().unwrap();
         assert_eq!(content.ledger.sets.iter().map(|set| (set.id, set.applied)).collect::<Vec<_>>(), [(2, true)]);
@@ -310,20 +310,20 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_torn_at_any_byte_is_read_up_to_there_and_goes_on() {
+    fn a_journal_torn_at_any_byte_is_read_up_to_there_and_can_be_appended_to() {
         let (_dir, journal) = filled();
         let whole = fs::read(journal.path()).unwrap();
         let head = whole.iter().position(|byte| *byte == b'\n').unwrap();
         for end in 0..whole.len() {
             fs::write(journal.path(), &whole[..end]).unwrap();
             let content = journal.read().unwrap();
-            // Half a first line cannot come from a crash, since the file appears whole.
+            // A crash never leaves half a first line: the file appears with it.
             assert_eq!(content.corrupt_lines.is_empty(), end == 0 || end >= head, "cut at {end}");
-            // Going on costs three syncs: every few bytes will do.
+            // Appending costs three syncs, so only every seventh cut is tried.
             if !content.corrupt_lines.is_empty() || end % 7 != 0 {
                 continue;
             }
-            journal.mend(&content).unwrap();
+            journal.make_appendable(&content).unwrap();
             let before = content.ledger.sets.len();
             journal.append(&intent(77)).unwrap();
             let after = journal.read().unwrap();
@@ -332,11 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_is_reported_or_changes_nothing() {
+    fn a_flipped_bit_is_reported_or_has_no_effect() {
         let (_dir, journal) = filled();
         let whole = fs::read(journal.path()).unwrap();
         let good = journal.read().unwrap().ledger;
-        // The very last line feed is the one byte whose loss looks like a torn line.
+        // Only the loss of the last line feed looks like a torn line.
         for at in 0..whole.len() - 1 {
             for flip in [0x01, 0x20, 0x80] {
                 let mut damaged = whole.clone();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bytes_are_survived() {
+    fn random_bytes_are_reported_as_damage() {
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
         for length in 0..600 {
             let bytes: Vec<u8> = std::iter::repeat_with(|| {
@@ -363,7 +363,7 @@ mod tests {
             assert!(content.ledger.sets.is_empty());
             assert!(length == 0 || !content.corrupt_lines.is_empty(), "{bytes:?}");
         }
-        // Right checksums, wrong meaning.
+        // Entries with the right checksum and an unknown set.
         for entry in [r#"{"record":"closed","id":9,"index":99,"how":"restored"}"#, r#"{"record":"applied","id":18446744073709551615}"#] {
             let line = format!("{{\"crc\":\"{:08x}\",\"entry\":{entry}}}\n", crc32fast::hash(entry.as_bytes()));
             let (content, version) = parse(line.as_bytes());

@@ -1,7 +1,7 @@
 //! The only writer to the host: journal, apply, verify, undo.
 //!
-//! A change is journalled and synced to disk before it is made, verified to be in force, and taken back only where the host still holds what
-//! was set. Nothing here decides what to change: that comes as [`chokepoint_model::change::Change`].
+//! Each change is journalled and synced to disk before it is made, and verified to be in force. It is taken back only if the host still holds the
+//! value that was set. This crate does not decide what to change: the caller passes [`chokepoint_model::change::Change`]s.
 //!
 //! ```no_run
 //! use chokepoint_remedy::{Filter, Purpose, Store, boot_id, default_state_dir};
@@ -20,8 +20,8 @@
 #![deny(unsafe_code)]
 
 mod apply;
-mod cgroup;
 mod conflict;
+mod consent;
 mod error;
 mod host;
 mod journal;
@@ -35,15 +35,15 @@ mod setting;
 mod stack;
 mod state_dir;
 mod store;
-mod sysctl;
 mod undo;
 
-pub use apply::{Applied, AppliedChange, Consent, Step};
+pub use apply::{Applied, Step};
 pub use conflict::Forgotten;
+pub use consent::Consent;
 pub use error::{ApplyError, RemedyError};
 pub use host::{HostChange, HostPending, HostSet};
-pub use record::Purpose;
-pub use server::{Activating, Plan, Unread, diff, plan};
+pub use record::{AppliedChange, Purpose};
+pub use server::plan::{Activating, Plan, Unread, diff, plan};
 pub use state_dir::{boot_id, default_state_dir, host_state_dir};
 pub use store::{Guard, Pending, PendingState, Store};
 pub use undo::{Conflict, Failed, Filter, Gone, Restored, UndoReport, UndoStep};

@@ -1,5 +1,5 @@
-//! What this program put in force itself: afterwards a file is newer than the server's start, and is what the server has read all the same. Kept in the
-//! state directory for later runs.
+//! Configurations that this program has put in force. Such a file is newer than the server's start, and yet the server has read it. They are kept in
+//! the state directory for later runs.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,29 +8,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::host;
 use crate::process;
 use crate::record::Print;
+use crate::state_dir;
 
-/// Servers that are remembered.
+/// Most servers remembered.
 const SERVERS_MAX: usize = 256;
-/// The file's name in the state directory, and the version of its format.
+/// Name of the file in the state directory, and version of its format.
 const NAME: &str = "in-force.json";
 const SCHEMA: &str = "chokepoint/in-force/1";
-/// Largest file that is read or written, bytes: a file of a configuration takes some 80.
+/// Largest file, bytes. A file of a configuration takes some 80.
 const BYTES_MAX: u64 = 8 << 20;
 
-/// What a server's configuration was when it was put in force.
+/// A server's configuration when it was put in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Configuration {
     pid: u32,
     start_ticks: u64,
     main: String,
-    /// Paths of its files and directories, and what each was known by.
+    /// Its files and directories with their checksums.
     prints: Vec<(String, Print)>,
 }
 
-/// All that is remembered.
+/// All remembered configurations.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Memory {
     schema: String,
@@ -38,33 +38,33 @@ struct Memory {
     servers: Vec<Configuration>,
 }
 
-/// What this process remembers.
+/// The configurations that this process remembers.
 static MEMORY: Mutex<Memory> = Mutex::new(Memory { schema: String::new(), boot_id: String::new(), servers: Vec::new() });
 
 fn memory() -> MutexGuard<'static, Memory> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that the configuration of a process, known by its number and start, is in force as these prints have it.
+/// Remembers that the process with this PID and start time has loaded its configuration with these checksums.
 pub(crate) fn remember((pid, start_ticks): (u32, u64), main: &str, prints: Vec<(String, Print)>) {
     memory().add(Configuration { pid, start_ticks, main: main.to_owned(), prints });
 }
 
-/// True where a path was put in force as this print has it.
-pub(crate) fn knows(process: (u32, u64), main: &str, path: &str, print: Print) -> bool {
+/// True where the process has loaded a path with this checksum.
+pub(crate) fn is_in_force(process: (u32, u64), main: &str, path: &str, print: Print) -> bool {
     let is_it = |seen: &&Configuration| (seen.pid, seen.start_ticks) == process && seen.main == main;
     memory().servers.iter().filter(is_it).any(|seen| seen.prints.iter().any(|(known, then)| known == path && *then == print))
 }
 
-/// Takes up what other runs of this boot remembered, while the lock is held: whoever had it last wrote it. Where that cannot be read, less is known, and
-/// more is asked.
+/// Loads what other runs of this boot remembered. The caller holds the lock, under which it was written. If it cannot be read, the user is asked more
+/// often.
 pub(crate) fn load(dir: &Path, boot_id: &str) {
     let earlier = Memory::read(dir, boot_id).unwrap_or_default();
     let mut memory = memory();
     earlier.servers.into_iter().for_each(|server| memory.add(server));
 }
 
-/// Leaves what is remembered to later runs. Where that cannot be written, they ask.
+/// Saves what is remembered for later runs. If it cannot be written, the user is asked more often.
 pub(crate) fn save(dir: &Path, boot_id: &str) {
     drop(memory().write(dir, boot_id));
 }
@@ -77,7 +77,7 @@ impl Memory {
         }
     }
 
-    /// The directory is this user's alone (see `state_dir`), and so is the file.
+    /// Reads the file. Only this user can write it (see `state_dir`).
     fn read(dir: &Path, boot_id: &str) -> io::Result<Self> {
         let mut bytes = Vec::new();
         File::open(dir.join(NAME))?.take(BYTES_MAX).read_to_end(&mut bytes)?;
@@ -85,10 +85,10 @@ impl Memory {
         Ok(if memory.schema == SCHEMA && memory.boot_id == boot_id { memory } else { Self::default() })
     }
 
-    /// Servers that ended are left out.
+    /// Writes the file, without servers that have ended.
     fn write(&self, dir: &Path, boot_id: &str) -> io::Result<()> {
-        let lives = |server: &&Configuration| process::start_ticks(server.pid) == Some(server.start_ticks);
-        let servers: Vec<Configuration> = self.servers.iter().filter(lives).cloned().collect();
+        let is_alive = |server: &&Configuration| process::start_ticks(server.pid) == Some(server.start_ticks);
+        let servers: Vec<Configuration> = self.servers.iter().filter(is_alive).cloned().collect();
         if servers.is_empty() && !dir.join(NAME).exists() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Memory {
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        host::replace(dir, NAME, &bytes, 0o600)
+        state_dir::replace(dir, NAME, &bytes, 0o600)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_in_force_is_known_to_later_runs_of_this_boot_while_the_server_lives() {
+    fn later_runs_of_this_boot_remember_a_configuration_while_its_server_lives() {
         let dir = tempfile::tempdir().unwrap();
         let own = std::process::id();
         let server = |pid, start_ticks, main: &str| Configuration {

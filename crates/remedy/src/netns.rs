@@ -1,4 +1,4 @@
-//! Enters a network namespace that is known by its inode number, in a thread of its own, and tells namespaces apart for good.
+//! Enters a network namespace by its inode number, in a new thread, and identifies namespaces uniquely.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -15,51 +15,50 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// `f_type` of procfs (statfs(2)).
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 
-/// A way into a namespace. While it is held, the namespace lives and keeps its number.
+/// A handle of a namespace. While it is held, the namespace lives and keeps its inode.
 #[derive(Debug, Clone)]
 pub(crate) enum NetnsHandle {
     /// The caller's own, or a tree of files in place of a host.
-    Here,
+    Own,
     /// Another one, by its open file.
-    There(Arc<OwnedFd>),
+    Other(Arc<OwnedFd>),
 }
 
-/// Why there is no way in.
+/// Why a namespace cannot be found.
 #[derive(Debug)]
 pub(crate) enum NoNetns {
     /// No such namespace can be found.
     Gone,
-    /// It may exist: some processes' namespaces could not be looked at.
+    /// It may exist: the namespaces of some processes are hidden.
     Hidden,
 }
 
 impl NetnsHandle {
-    /// Finds the namespace: the caller's own, a name under `{root}/run/netns`, a process, or a mounted namespace file (as container engines
-    /// keep). Under a root that is no host there is only one.
+    /// Finds the namespace: the caller's own, a name under `{root}/run/netns`, a process's, or a mounted one (container engines). A tree of files has
+    /// only one.
     pub(crate) fn find(netns: NetnsId, root: &Path) -> Result<Self, NoNetns> {
         if !is_host(root) || own_inode().is_some_and(|own| own == netns.0) {
-            return Ok(NetnsHandle::Here);
+            return Ok(NetnsHandle::Own);
         }
         let mut hidden = false;
         let first_process = root.join("proc/1/ns/net");
         let candidates = named(root).into_iter().chain(processes(root)).chain(mounted(root));
         for path in candidates {
             match open_matching(&path, netns) {
-                Ok(Some(file)) => return Ok(NetnsHandle::There(Arc::new(file.into()))),
+                Ok(Some(file)) => return Ok(NetnsHandle::Other(Arc::new(file.into()))),
                 Ok(None) => {}
-                // In many sandboxes the first process alone is hidden, even from root. A change is never made in a namespace that only it is
-                // in, for the same reason.
+                // Many sandboxes hide the first process even from root. For the same reason no change is ever made in a namespace that only it is in.
                 Err(error) => hidden |= error.kind() == io::ErrorKind::PermissionDenied && path != first_process,
             }
         }
         Err(if hidden { NoNetns::Hidden } else { NoNetns::Gone })
     }
 
-    /// Does something in the namespace. The thread that entered another one ends with it: no thread is ever left in a wrong namespace.
+    /// Runs `work` in the namespace. The thread that enters another one ends afterwards, so that no thread is ever left in a wrong namespace.
     ///
-    /// The outer error is that the namespace could not be entered (needs CAP_SYS_ADMIN, setns(2)).
+    /// The outer error means that the namespace could not be entered (needs CAP_SYS_ADMIN, setns(2)).
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Errno> {
-        let NetnsHandle::There(file) = self else { return Ok(work()) };
+        let NetnsHandle::Other(file) = self else { return Ok(work()) };
         thread::scope(|scope| {
             let entered = thread::Builder::new().name("netns".to_owned()).spawn_scoped(scope, || {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -71,7 +70,7 @@ impl NetnsHandle {
     }
 }
 
-/// True where the root's `proc` is a kernel's and not a tree of files.
+/// True where the root's `proc` is a real procfs and not a tree of files.
 pub(crate) fn is_host(root: &Path) -> bool {
     rustix::fs::statfs(root.join("proc")).is_ok_and(|stat| stat.f_type as u64 == PROC_SUPER_MAGIC)
 }
@@ -82,16 +81,16 @@ pub(crate) fn own_inode() -> Option<u64> {
 }
 
 fn open_matching(path: &Path, netns: NetnsId) -> io::Result<Option<File>> {
-    // Without opening first: most are of other namespaces, and some are no namespaces at all.
+    // Checked before opening: most belong to other namespaces, and some are no namespaces.
     if fs::metadata(path)?.ino() != netns.0 {
         return Ok(None);
     }
     let file = File::open(path)?;
-    // The process may have ended, and its number may be another's, between the two.
+    // Meanwhile the process may have ended and its PID may be reused.
     Ok((file.metadata()?.ino() == netns.0 && is_namespace(&file)).then_some(file))
 }
 
-/// A file of any other file system may have the same inode number.
+/// True for a file of nsfs. A file of another file system may have the same inode.
 fn is_namespace(file: &File) -> bool {
     /// `f_type` of nsfs (statfs(2)).
     const NSFS_MAGIC: u64 = 0x6e73_6673;
@@ -108,7 +107,7 @@ fn processes(root: &Path) -> Vec<PathBuf> {
 }
 
 fn entries(dir: &Path) -> Vec<PathBuf> {
-    // The kernel's bound on process numbers (pid_max, proc_sys_kernel(5)) is 4,194,304.
+    // The kernel's bound on PIDs (pid_max, proc_sys_kernel(5)) is 4,194,304.
     const ENTRIES_MAX: usize = 1 << 22;
     fs::read_dir(dir).map(|dir| dir.take(ENTRIES_MAX).flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
@@ -131,8 +130,8 @@ fn mounted(root: &Path) -> Vec<PathBuf> {
     points.collect()
 }
 
-/// The calling thread's network namespace by a number that is never given twice in one boot (`SO_NETNS_COOKIE`, Linux 5.14). Inode numbers
-/// are given again as soon as a namespace ends.
+/// The cookie of the calling thread's network namespace, unique within one boot (`SO_NETNS_COOKIE`, Linux 5.14). Inodes are reused as soon as a
+/// namespace ends.
 #[allow(unsafe_code)]
 pub(crate) fn own_cookie() -> Option<u64> {
     // SAFETY: socket(2) takes no pointers; the result is checked before it is owned.
@@ -155,18 +154,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_namespace_needs_no_way_in() {
+    fn the_own_namespace_is_not_entered() {
         let own = own_inode().expect("Linux has namespaces");
-        assert!(matches!(NetnsHandle::find(NetnsId(own), Path::new("/")), Ok(NetnsHandle::Here)));
+        assert!(matches!(NetnsHandle::find(NetnsId(own), Path::new("/")), Ok(NetnsHandle::Own)));
         let place = NetnsHandle::find(NetnsId(own), Path::new("/")).unwrap();
         assert_eq!(place.run(own_inode).unwrap(), Some(own));
     }
 
     #[test]
-    fn a_namespace_that_is_not_there_is_told() {
+    fn a_missing_namespace_is_not_found() {
         // Inode 1 is never a namespace's: those begin at 0xEFFFFFFF or 0xF0000000.
         assert!(matches!(NetnsHandle::find(NetnsId(1), Path::new("/")), Err(NoNetns::Gone | NoNetns::Hidden)));
         let tree = tempfile::tempdir().unwrap();
-        assert!(matches!(NetnsHandle::find(NetnsId(1), tree.path()), Ok(NetnsHandle::Here)));
+        assert!(matches!(NetnsHandle::find(NetnsId(1), tree.path()), Ok(NetnsHandle::Own)));
     }
 }

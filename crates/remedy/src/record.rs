@@ -1,58 +1,69 @@
-//! The journal's records, and the sets of changes that they add up to.
+//! The records of the journal, and the sets of changes that they add up to.
 
 use chokepoint_model::change::Change;
 use serde::{Deserialize, Serialize};
 
-/// Why changes are made.
+use crate::server::known_master::KnownMaster;
+
+/// The purpose of a set of changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purpose {
     /// The finding's id, "conntrack-table-full".
     pub finding: String,
     /// The remedy's id, "raise-conntrack-max".
     pub remedy: String,
-    /// Who makes them: "diagnose", "lab:NAME".
+    /// The owner: "diagnose", "lab:NAME".
     pub owner: String,
 }
 
-/// One change of a set, with what is needed to take it back.
+/// An applied change and the value that an undo restores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedChange {
+    /// The change.
+    pub change: Change,
+    /// The value read just before it.
+    pub was: String,
+}
+
+/// One change of a set, with everything needed to take it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Intent {
     /// The change.
     pub(crate) change: Change,
     /// The value read just before it.
     pub(crate) was: String,
-    /// What tells the place from a later one with the same number (`SO_NETNS_COOKIE`, unix(7); a cgroup's inode), where the kernel gives it.
+    /// Distinguishes the namespace or cgroup from a later one with the same name (`SO_NETNS_COOKIE`, unix(7); a cgroup's inode), if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<u64>,
-    /// The file that is edited, for settings that lie in one.
+    /// The edited file, for a setting in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) backup: Option<Backup>,
-    /// True where an undo was about to put the old file back: whether the server was told of it is then not known.
+    /// True where an undo was about to restore the old file: the server may not have been reloaded.
     #[serde(skip)]
     pub(crate) restoring: bool,
 }
 
-/// What a server's setting is to have in force.
+/// The value that a server is to have in force.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     /// Its value.
     pub(crate) value: &'a str,
-    /// The limit that its sockets' accept queues are to have, where that is not what listen(2) makes of the value now.
+    /// The limit of its accept queues, where listen(2) would not derive it from the value now.
     pub(crate) queue: Option<u64>,
 }
 
 impl Intent {
-    /// What was in force before the change.
+    /// The value in force before the change.
     pub(crate) fn before(&self) -> Wanted<'_> {
         Wanted { value: &self.was, queue: self.backup.as_ref().and_then(|backup| backup.queue) }
     }
 
-    /// What the change puts in force.
+    /// The value that the change puts in force.
     pub(crate) fn after(&self) -> Wanted<'_> {
         Wanted { value: self.change.to(), queue: None }
     }
 
-    /// Takes the place of an earlier change of the same setting: what was before that one is what to return to.
+    /// Takes over the old value of an earlier change of the same setting.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
         self.was.clone_from(&earlier.was);
         if let (Some(backup), Some(below)) = (&mut self.backup, &earlier.backup) {
@@ -61,28 +72,28 @@ impl Intent {
     }
 }
 
-/// A file as it was before a change, and what it is known by after it.
+/// A file before a change, and its checksum after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Backup {
     /// Its path, links resolved.
     pub(crate) path: String,
     /// Its whole text ([`chokepoint_config::text::decode`]); at most 1 MiB.
     pub(crate) before: String,
-    /// What it may be after the change: more than one where an earlier change of the same file was taken back from below this one.
+    /// Its possible checksums after the change: several where an earlier change of the same file was taken back from below this one.
     pub(crate) after: Vec<Print>,
-    /// The server's master, by which an undo finds it again.
+    /// The server's master, so that an undo can find it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) master: Option<Box<crate::server::Known>>,
-    /// Paths of the configuration with what php-fpm had read of each before the edit; empty where that was not shown.
+    pub(crate) master: Option<Box<KnownMaster>>,
+    /// Files of the configuration with the checksums that php-fpm had read before the edit; empty where unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) in_force: Vec<(String, Print)>,
-    /// The limit of the accept queues that the setting is about, as it was in force: listen(2) cuts what a configuration asks for to
-    /// `net.core.somaxconn`, which may be another value when the change is taken back.
+    /// The limit of the setting's accept queues that was in force. listen(2) cuts the configured value to `net.core.somaxconn`, which may differ when the
+    /// change is taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) queue: Option<u64>,
 }
 
-/// What a file's bytes are known by.
+/// The checksum of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Print {
     bytes: u64,
@@ -96,7 +107,7 @@ impl Print {
     }
 }
 
-/// How a change was closed.
+/// How a change was settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum How {
@@ -104,13 +115,13 @@ pub(crate) enum How {
     Restored,
     /// Someone else changed it before it was complete, or (in journals of earlier versions) at any time since.
     Conflict,
-    /// What it was made in (the boot, the namespace) is no more.
+    /// Its boot or namespace no longer exists.
     Gone,
     /// It was taken back before it was complete.
     TakenBack,
-    /// A later change of ours lies over it and took over its old value.
+    /// A later change of the same setting took over its old value.
     Folded,
-    /// The user said that it is to stay as it is.
+    /// The user decided to keep it.
     Forgotten,
 }
 
@@ -125,20 +136,20 @@ pub(crate) enum Record {
         /// The number of the next set of changes.
         next_id: u64,
     },
-    /// Written before a set of changes is made.
+    /// Written before a set of changes is applied.
     Intent {
         /// Number of the set.
         id: u64,
         /// Seconds since 1970 (UTC).
         at_s: u64,
-        /// The process that makes it.
+        /// The process that applies it.
         pid: u32,
-        /// When that started, clock ticks since boot; 0 in journals of earlier versions.
+        /// Start of that process, clock ticks since boot; 0 in journals of earlier versions.
         #[serde(default)]
         start_ticks: u64,
-        /// The boot in which it is made.
+        /// The current boot.
         boot_id: String,
-        /// Why.
+        /// Its purpose.
         purpose: Purpose,
         /// The changes, in order.
         changes: Vec<Intent>,
@@ -152,25 +163,25 @@ pub(crate) enum Record {
     Rebased {
         /// Number of the set.
         id: u64,
-        /// Which of its changes.
+        /// Index of the change in the set.
         index: usize,
-        /// The value to which its undo returns now.
+        /// The value that its undo now restores.
         was: String,
-        /// The file to which its undo returns now.
+        /// The file that its undo now restores.
         backup: Backup,
     },
-    /// Written before the old file of a change is put back.
+    /// Written before the old file of a change is restored.
     Restoring {
         /// Number of the set.
         id: u64,
-        /// Which of its changes.
+        /// Index of the change in the set.
         index: usize,
     },
-    /// One change of a set needs nothing more.
+    /// One change of a set is settled.
     Closed {
         /// Number of the set.
         id: u64,
-        /// Which of its changes.
+        /// Index of the change in the set.
         index: usize,
         /// How.
         how: How,
@@ -190,9 +201,9 @@ pub(crate) struct Set {
     pub(crate) boot_id: String,
     pub(crate) purpose: Purpose,
     pub(crate) changes: Vec<Intent>,
-    /// For each change, true when it needs nothing more.
+    /// For each change, true where it is settled.
     pub(crate) closed: Vec<bool>,
-    /// True when all were verified to be in force.
+    /// True where all were verified to be in force.
     pub(crate) applied: bool,
 }
 
@@ -210,7 +221,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a record in. Records about sets that are not known (their intent is damaged) change nothing.
+    /// Applies a record. Records about unknown sets (their intent is damaged) have no effect.
     pub(crate) fn take(&mut self, record: Record) {
         match record {
             Record::Head { next_id, .. } => self.next_id = self.next_id.max(next_id),

@@ -1,16 +1,17 @@
-//! Where the journal lies, and which boot this is.
+//! The state directory, its files, and the id of the boot.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Root's directory: the host's journal, its lock, and the summary that everybody may read.
+/// Root's directory: the host's journal, its lock, and the public summary.
 pub(crate) const HOST_STATE_DIR: &str = "/var/lib/chokepoint";
 
 /// The directory of the journal: `$CHOKEPOINT_STATE_DIR`; else `/var/lib/chokepoint` for root; else `$XDG_STATE_HOME/chokepoint` or
-/// `~/.local/state/chokepoint` (XDG Base Directory Specification 0.8: a relative path in the variable counts as none). Nothing where no
-/// variable tells a place.
+/// `~/.local/state/chokepoint` (XDG Base Directory Specification 0.8: a relative path in the variable counts as none). Nothing without any of these
+/// variables.
 pub fn default_state_dir(uid: u32, env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(dir) = path("CHOKEPOINT_STATE_DIR") {
@@ -23,8 +24,8 @@ pub fn default_state_dir(uid: u32, env: impl Fn(&str) -> Option<OsString>) -> Op
     absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state"))).map(|dir| dir.join("chokepoint"))
 }
 
-/// Where a user who is not root finds the summary of root's journal ([`HostPending`](crate::HostPending)): `$CHOKEPOINT_STATE_DIR`, which moves
-/// everything together, else `/var/lib/chokepoint`. Nothing for root.
+/// The directory in which other users find the summary of root's journal ([`HostPending`](crate::HostPending)): `$CHOKEPOINT_STATE_DIR`, else
+/// `/var/lib/chokepoint`. Nothing for root.
 pub fn host_state_dir(uid: u32, env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let explicit = env("CHOKEPOINT_STATE_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
     (uid != 0).then(|| explicit.unwrap_or_else(|| PathBuf::from(HOST_STATE_DIR)))
@@ -39,6 +40,23 @@ pub fn boot_id(root: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(root.join("proc/sys/kernel/random/boot_id"))?.take(BOOT_ID_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text.trim().to_owned())
+}
+
+/// Writes a file of the state directory atomically and synced, with this mode.
+pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let fresh = dir.join(format!("{name}.new"));
+    write(&fresh, bytes, mode).and_then(|()| fs::rename(&fresh, dir.join(name))).inspect_err(|_| drop(fs::remove_file(&fresh)))
+}
+
+fn write(fresh: &PathBuf, bytes: &[u8], mode: u32) -> io::Result<()> {
+    match fs::remove_file(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
+    file.write_all(bytes)?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.sync_all()
 }
 
 #[cfg(test)]

@@ -1,24 +1,23 @@
-//! The store of changes: what is pending, and the guard under which changes are made and taken back.
+//! The store of changes: the pending ones, and the guard that applies and undoes changes.
 
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::change::Change;
 
-use crate::apply::AppliedChange;
 use crate::error::RemedyError;
 use crate::host::{self, HostPending};
 use crate::journal::{Content, Journal};
 use crate::lock::Lock;
 use crate::memory;
-use crate::record::{Purpose, Record, Set};
-use crate::setting;
+use crate::record::{AppliedChange, Purpose, Record, Set};
+use crate::setting::kinds;
 
-/// The changes that were made on a host and not taken back yet.
+/// The changes that were applied on a host and not taken back yet.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) journal: Journal,
     lock: PathBuf,
-    /// Root's state directory, for a user who is not root.
+    /// Root's state directory, for another user.
     host: Option<PathBuf>,
     pub(crate) root: PathBuf,
     pub(crate) boot_id: String,
@@ -31,33 +30,33 @@ pub struct Pending {
     pub id: u64,
     /// How far it got.
     pub state: PendingState,
-    /// When it was begun, seconds since 1970 (UTC).
+    /// Its start, seconds since 1970 (UTC).
     pub at_s: u64,
-    /// The process that made it.
+    /// The process that applied it.
     pub pid: u32,
-    /// Why it was made.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// Those of its changes that are not taken back, in the order in which they were made.
+    /// Its changes that are not taken back, in the order of their application.
     pub changes: Vec<AppliedChange>,
 }
 
 /// How far a set of changes got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingState {
-    /// The process ended between announcing the changes and verifying them, or is at it now: each setting may hold either value.
+    /// The process ended between announcing and verifying the changes, or is still running: each setting may hold either value.
     Unfinished,
-    /// All changes were made and verified.
+    /// All changes were applied and verified.
     Applied,
-    /// They were made in an earlier boot and ended with it; an undo only clears them from the journal.
+    /// The changes ended with an earlier boot. An undo only clears them from the journal.
     Rebooted,
 }
 
 impl Store {
     /// The store in a state directory, for the host whose file tree begins at `root` ("/", or a tree of files in a test), in this boot
-    /// ([`boot_id`](crate::boot_id)). Neither reads nor writes anything but the directory's kind.
+    /// ([`boot_id`](crate::boot_id)). Only checks that the directory is one.
     ///
     /// # Errors
-    /// `state_dir` exists and is not a directory, or may not be looked at.
+    /// `state_dir` exists and is not a directory, or cannot be inspected.
     pub fn open(state_dir: &Path, root: &Path, boot_id: String) -> Result<Self, RemedyError> {
         let lock = state_dir.join("lock");
         let journal = Journal::new(state_dir);
@@ -72,13 +71,13 @@ impl Store {
         Ok(Self { journal, lock, host: None, root: root.to_owned(), boot_id })
     }
 
-    /// The same store for a user who is not root: it is not locked while a run of root's, whose state directory is `host`, changes the host.
+    /// The same store for another user than root: it cannot be locked while root, with the state directory `host`, changes the host.
     pub fn beside_host(mut self, host: PathBuf) -> Self {
         self.host = Some(host);
         self
     }
 
-    /// What was not taken back yet, oldest first. Changes nothing and takes no lock.
+    /// The changes not taken back yet, oldest first. Changes nothing and takes no lock.
     ///
     /// # Errors
     /// The journal cannot be read, or is damaged before its last line.
@@ -88,12 +87,12 @@ impl Store {
         Ok(self.describe(&content))
     }
 
-    /// Takes the lock; never waits. Root's is the host's. That of another user keeps this user's runs apart, and gives way to root's: root asks
-    /// nobody, because what another user holds must not keep root from taking changes back.
+    /// Takes the lock without waiting. Root's lock is the host's. Another user's lock keeps this user's runs apart and gives way to root's, but never
+    /// keeps root from taking changes back.
     ///
     /// # Errors
-    /// [`RemedyError::Held`] where another process has it, or root the host's; or the state directory cannot be made, is not safe, or its journal cannot be read.
-    /// A journal that can be read and not be written is no error yet: what it holds can still be taken back.
+    /// [`RemedyError::Held`] where another process has it, or root the host's; or the state directory cannot be created or is not safe; or its journal
+    /// cannot be read. A read-only journal is no error yet: its changes can still be taken back.
     pub fn lock(&self) -> Result<Guard, RemedyError> {
         self.journal.prepare_dir()?;
         let lock = Lock::take(&self.lock)?;
@@ -104,8 +103,8 @@ impl Store {
         }
         let content = self.journal.read()?;
         memory::load(self.journal.dir(), &self.boot_id);
-        let mut guard = Guard { store: self.clone(), content, mended: false, _lock: lock };
-        guard.mended = guard.mend().is_ok();
+        let mut guard = Guard { store: self.clone(), content, is_appendable: false, _lock: lock };
+        guard.is_appendable = guard.make_appendable().is_ok();
         guard.publish(true);
         Ok(guard)
     }
@@ -117,20 +116,20 @@ impl Store {
         }
     }
 
-    /// True where the change did not outlive the boot in which it was made.
+    /// True where the set was applied in an earlier boot.
     pub(crate) fn is_rebooted(&self, set: &Set) -> bool {
         set.boot_id != self.boot_id
     }
 
-    /// True where a set is of an earlier boot and a change of this kind ended with that.
-    pub(crate) fn is_over(&self, set: &Set, change: &Change) -> bool {
-        self.is_rebooted(set) && !setting::survives_boot(change)
+    /// True where the set was applied in an earlier boot, and this change ended with it.
+    pub(crate) fn has_ended(&self, set: &Set, change: &Change) -> bool {
+        self.is_rebooted(set) && !kinds::survives_boot(change)
     }
 
     fn describe(&self, content: &Content) -> Vec<Pending> {
         let describe = |set: &Set| {
             let open = || set.changes.iter().zip(&set.closed).filter(|(_, closed)| !**closed).map(|(intent, _)| intent);
-            let ended = self.is_rebooted(set) && !open().any(|intent| setting::survives_boot(&intent.change));
+            let ended = self.is_rebooted(set) && !open().any(|intent| kinds::survives_boot(&intent.change));
             let state = match (ended, set.applied) {
                 (true, _) => PendingState::Rebooted,
                 (false, true) => PendingState::Applied,
@@ -143,42 +142,42 @@ impl Store {
     }
 }
 
-/// The host's lock, held: changes are made and taken back through it.
+/// The held lock of the host. Changes are applied and undone through it.
 #[derive(Debug)]
 pub struct Guard {
     pub(crate) store: Store,
     pub(crate) content: Content,
-    /// The journal file is ready for appending.
-    mended: bool,
+    /// True where the journal file is ready for appending.
+    is_appendable: bool,
     _lock: Lock,
 }
 
 impl Guard {
-    /// What was not taken back yet, oldest first.
+    /// The changes not taken back yet, oldest first.
     pub fn pending(&self) -> Vec<Pending> {
         self.store.describe(&self.content)
     }
 
-    /// Makes the journal ready for appending, if it is not.
-    pub(crate) fn mend(&mut self) -> Result<(), RemedyError> {
-        if !self.mended {
-            self.store.journal.mend(&self.content)?;
+    /// Makes the journal ready for appending.
+    pub(crate) fn make_appendable(&mut self) -> Result<(), RemedyError> {
+        if !self.is_appendable {
+            self.store.journal.make_appendable(&self.content)?;
             self.store.journal.sync_dir()?;
-            self.mended = true;
+            self.is_appendable = true;
         }
         Ok(())
     }
 
-    /// Writes a record and, once it is on disk, takes it in.
+    /// Writes a record and, once it is on disk, applies it to the ledger.
     pub(crate) fn record(&mut self, record: Record) -> Result<(), RemedyError> {
-        self.mend()?;
+        self.make_appendable()?;
         self.store.journal.append(&record)?;
         self.content.ledger.take(record);
         self.publish(true);
         Ok(())
     }
 
-    /// Brings the summary up to date. Where it cannot be written (a full disk), others know less; that keeps nobody from changing anything back.
+    /// Updates the summary. If it cannot be written (a full disk), other users know less, but undo still works.
     pub(crate) fn publish(&self, held: bool) {
         drop(host::publish(self.store.journal.dir(), &self.content, &self.store.boot_id, held));
     }

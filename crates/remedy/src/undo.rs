@@ -1,4 +1,4 @@
-//! Taking changes back: compare-and-set, newest first. What someone else changed since is left alone, and stays in the journal until the user decides.
+//! Undo: compare-and-set, newest first. A setting that someone else has changed is left alone and stays in the journal until the user decides.
 
 use std::path::PathBuf;
 
@@ -7,40 +7,40 @@ use chokepoint_model::change::Change;
 use crate::apply::restore;
 use crate::error::{ApplyError, RemedyError};
 use crate::record::{How, Intent, Record};
-use crate::server::Server;
-use crate::setting::{self, State};
+use crate::server::configuration::Server;
+use crate::setting::{State, kinds};
 use crate::store::Guard;
 
-/// Which sets of changes to take back.
+/// Selects the sets of changes to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// Every one.
+    /// Every set.
     All,
-    /// The one with this number.
+    /// The set with this number.
     Id(u64),
-    /// Those of this owner ("diagnose", "lab:NAME").
+    /// The sets of this owner ("diagnose", "lab:NAME").
     Owner(String),
 }
 
-/// What came of taking changes back.
+/// The result of an undo.
 #[derive(Debug, Default)]
 pub struct UndoReport {
-    /// Settings that hold their old value again.
+    /// Settings with their old value again.
     pub restored: Vec<Restored>,
-    /// Settings that someone else changed since. They were left alone and stay pending, until they hold one of our two values again or are forgotten
+    /// Settings that someone else has changed. They were left alone and stay pending until they hold the old or the new value again or are forgotten
     /// ([`Guard::forget`]).
     pub conflicts: Vec<Conflict>,
-    /// Changes whose place is no more.
+    /// Changes whose place no longer exists.
     pub gone: Vec<Gone>,
-    /// Changes that a later change of ours, which was not to be taken back, lies over: its undo now returns to the value before both.
+    /// Changes whose old value a later, remaining change took over: its undo now restores the value before both.
     pub folded: Vec<Restored>,
     /// Changes that could not be taken back. They stay pending.
     pub failed: Vec<Failed>,
-    /// The journal could not be written (a full disk): the host is as this report says, and the next undo will find it so.
+    /// The journal could not be written (a full disk). The report still describes the host, and the next undo will find it so.
     pub journal_error: Option<RemedyError>,
-    /// Damaged lines of the journal, counted from 1: changes that they spoke of are not known and must be looked at by hand.
+    /// Damaged lines of the journal, counted from 1. Their changes are unknown and must be checked by hand.
     pub corrupt_lines: Vec<usize>,
-    /// Where the damaged journal was put once all readable changes were taken back.
+    /// New path of the damaged journal, after all readable changes were taken back.
     pub set_aside: Option<PathBuf>,
 }
 
@@ -50,7 +50,7 @@ impl UndoReport {
         self.restored.is_empty() && self.folded.is_empty() && self.conflicts.is_empty() && self.gone.is_empty() && self.failed.is_empty()
     }
 
-    /// True where nothing is left for a person to look at.
+    /// True where nothing needs a person's attention.
     pub fn is_clean(&self) -> bool {
         self.conflicts.is_empty() && self.failed.is_empty() && self.corrupt_lines.is_empty() && self.journal_error.is_none()
     }
@@ -63,13 +63,13 @@ pub struct Restored {
     pub id: u64,
     /// The change.
     pub change: Change,
-    /// The old value; for a folded change, the one to which the later change's undo now returns.
+    /// The old value; for a folded change, the value that the later change's undo now restores.
     pub value: String,
-    /// True where the change was taken out of a file that someone else edited since: what they edited stays, and is in force from now on.
+    /// True where the change was removed from a file that someone else has edited. Those edits stay and are in force now.
     pub edited: bool,
 }
 
-/// A change that someone else changed again.
+/// A change whose setting someone else has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// Number of its set.
@@ -78,11 +78,11 @@ pub struct Conflict {
     pub change: Change,
     /// The setting.
     pub key: String,
-    /// The value that we set.
+    /// The value of the change.
     pub ours: String,
-    /// The value before ours.
+    /// The value before the change.
     pub was: String,
-    /// The value that it holds.
+    /// The present value.
     pub found: String,
 }
 
@@ -93,14 +93,14 @@ impl Conflict {
     }
 }
 
-/// A change whose place is no more.
+/// A change whose place no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
     /// Number of its set.
     pub id: u64,
     /// The change.
     pub change: Change,
-    /// What is no more, as a clause: "the host was rebooted since".
+    /// The reason, as a clause: "the host was rebooted since".
     pub why: String,
 }
 
@@ -120,11 +120,11 @@ pub struct Failed {
 pub enum UndoStep {
     /// The old value is written and in force.
     Restored,
-    /// That the change needs nothing more is on disk.
+    /// The journal on disk says that the change is settled.
     Closed,
 }
 
-/// What was found of one change.
+/// The outcome of one change's undo.
 pub(crate) enum UndoOutcome {
     Restored { edited: bool },
     Conflict(String),
@@ -133,15 +133,15 @@ pub(crate) enum UndoOutcome {
 }
 
 impl Guard {
-    /// Takes back the changes that the filter names, newest first. Nothing to take back is no error. Doing it twice changes nothing more.
+    /// Takes back the selected changes, newest first. Nothing to take back is no error. A second undo has no further effect.
     pub fn undo(&mut self, filter: &Filter) -> UndoReport {
         self.undo_watched(filter, &mut |_| {})
     }
 
-    /// [`Guard::undo`], with a call after each step: for progress, and for tests that stop the process there.
+    /// [`Guard::undo`] with a call after each step, for progress and for tests that stop the process there.
     pub fn undo_watched(&mut self, filter: &Filter, checkpoint: &mut dyn FnMut(UndoStep)) -> UndoReport {
         let mut report = UndoReport { corrupt_lines: self.content.corrupt_lines.clone(), ..UndoReport::default() };
-        for (id, index) in self.named_by(filter) {
+        for (id, index) in self.selected_by(filter) {
             let Some(intent) = self.intent(id, index).cloned() else { continue };
             match self.take_back_one(id, index, &intent) {
                 Ok(outcome) => {
@@ -154,12 +154,12 @@ impl Guard {
                 Err(error) => report.failed.push(Failed { id, change: intent.change, error }),
             }
         }
-        self.tidy(&mut report);
+        self.clean_journal(&mut report);
         report
     }
 
-    /// Open changes that the filter names, newest first.
-    pub(crate) fn named_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
+    /// The selected open changes, newest first.
+    pub(crate) fn selected_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
         let sets = self.content.ledger.sets.iter().rev().filter(|set| match filter {
             Filter::All => true,
             Filter::Id(id) => set.id == *id,
@@ -176,10 +176,10 @@ impl Guard {
     fn take_back_one(&mut self, id: u64, index: usize, intent: &Intent) -> Result<UndoOutcome, ApplyError> {
         let gone = |why: &str| Ok(UndoOutcome::Gone(why.to_owned()));
         let set = self.content.ledger.sets.iter().find(|set| set.id == id);
-        if set.is_some_and(|set| self.store.is_over(set, &intent.change)) {
+        if set.is_some_and(|set| self.store.has_ended(set, &intent.change)) {
             return gone("the host was rebooted since, which ended it");
         }
-        let setting = match setting::open(&intent.change, &self.store.root) {
+        let setting = match kinds::open(&intent.change, &self.store.root) {
             Err(ApplyError::NetnsGone { .. }) => return gone("its network namespace is no more"),
             opened => opened?,
         };
@@ -191,8 +191,8 @@ impl Guard {
             let taken_back = self.take_back_file(id, index, intent, backup, setting.as_ref(), state);
             return taken_back.inspect(|_| Server::clear_leftovers(&backup.path));
         }
-        if let Some((over_id, over_index, over)) = self.store.over(&self.content, id, index, intent) {
-            // Between the two someone else set it: then the later change has nothing of this one below it.
+        if let Some((over_id, over_index, over)) = self.store.next_change_of_setting(&self.content, id, index, intent) {
+            // If someone else set the value in between, the two changes are independent.
             let chained = setting.same(&over.was, intent.change.to());
             return Ok(if chained { UndoOutcome::Folded(over_id, over_index) } else { UndoOutcome::Conflict(over.was.clone()) });
         }
@@ -207,7 +207,7 @@ impl Guard {
         let change = intent.change.clone();
         let restored = |change, edited| Restored { id, change, value: intent.was.clone(), edited };
         let (how, into) = match &outcome {
-            // It stays: what the user decides is not known.
+            // It stays pending until the user decides.
             UndoOutcome::Conflict(found) => return report.conflicts.push(Conflict::of(id, intent, found.clone())),
             UndoOutcome::Restored { .. } => (How::Restored, None),
             UndoOutcome::Gone(_) => (How::Gone, None),
@@ -221,7 +221,7 @@ impl Guard {
         }
         let record = Record::Closed { id, index, how, into };
         if let Err(error) = self.record(record.clone()) {
-            // The rest of this undo must go by what is so, also where it could not be written down.
+            // The rest of this undo relies on it, even if it could not be written.
             self.content.ledger.take(record);
             report.journal_error.get_or_insert(error);
         }
@@ -230,13 +230,13 @@ impl Guard {
     /// Empties the journal when nothing is pending.
     pub(crate) fn empty_if_done(&mut self) {
         if self.content.ledger.sets.is_empty() {
-            // A journal that could not be emptied is long, not wrong.
+            // A journal that could not be emptied is longer than needed, not wrong.
             drop(self.store.journal.start_anew(self.content.ledger.next_id.max(1)));
         }
     }
 
-    /// Empties the journal when nothing is pending; puts a damaged one aside then, so that it stands in nobody's way.
-    fn tidy(&mut self, report: &mut UndoReport) {
+    /// Empties the journal when nothing is pending, and renames a damaged one, so that it blocks nothing.
+    fn clean_journal(&mut self, report: &mut UndoReport) {
         if !self.content.ledger.sets.is_empty() || report.journal_error.is_some() {
             return;
         }

@@ -1,4 +1,4 @@
-//! The fields of a scenario file, schema 1, as docs/scenarios.md describes them; unknown fields are refused.
+//! The fields of a scenario file, schema 1 (docs/scenarios.md). Unknown fields are refused.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Scenario {
     pub name: String,
     /// One sentence saying what it shows.
     pub title: String,
-    /// More about it, as long as it takes.
+    /// A longer description.
     pub description: Option<String>,
     /// Hosts: one network namespace each.
     #[serde(rename = "host")]
@@ -25,10 +25,10 @@ pub struct Scenario {
     /// Links between hosts: one veth pair each.
     #[serde(rename = "link", default)]
     pub links: Vec<Link>,
-    /// Settings of the machine itself that no namespace has of its own; put back at down.
+    /// Machine settings that no namespace has of its own. They are restored at down.
     #[serde(default)]
     pub host_sysctls: BTreeMap<String, Setting>,
-    /// Cgroups with a limit of CPU time, those around others first.
+    /// Cgroups with a CPU quota, parents first.
     #[serde(rename = "cgroup", default)]
     pub cgroups: Vec<Cgroup>,
     /// Files below the run directory.
@@ -37,7 +37,7 @@ pub struct Scenario {
     /// Servers and other programs, started in this order.
     #[serde(rename = "server", default)]
     pub servers: Vec<Server>,
-    /// Flows that fill connection tables before the load.
+    /// Flows that fill conntrack tables before the load.
     #[serde(rename = "prefill", default)]
     pub prefills: Vec<Prefill>,
     /// Where the load comes from.
@@ -64,10 +64,10 @@ pub struct Host {
     pub sysctls: BTreeMap<String, Setting>,
     /// A ruleset for `nft -f`, loaded in its namespace.
     pub nftables: Option<String>,
-    /// Routes beyond those that its addresses imply.
+    /// Routes in addition to those of its addresses.
     #[serde(default)]
     pub routes: Vec<Route>,
-    /// True: a switch; its link ends are joined by a bridge and have no addresses.
+    /// True: a switch. A bridge joins its link ends, which have no addresses.
     #[serde(default)]
     pub bridge: bool,
 }
@@ -109,7 +109,7 @@ pub struct Link {
     pub a: LinkEnd,
     /// The other end.
     pub b: LinkEnd,
-    /// Maximum transmission unit of both ends, bytes; the kernel's 1500 where it is not given.
+    /// Maximum transmission unit of both ends, bytes; default: the kernel's 1500.
     pub mtu: Option<u32>,
 }
 
@@ -119,9 +119,9 @@ pub struct Link {
 pub struct LinkEnd {
     /// The host.
     pub host: String,
-    /// Interface's name in that host; `to-PEER` where it is not given.
+    /// Name of the interface in that host; default: `to-PEER`.
     pub interface: Option<String>,
-    /// Addresses with prefix length, v4 and v6; chosen where they are given on neither end.
+    /// Addresses with prefix length, v4 and v6; chosen automatically if neither end gives any.
     pub addresses: Option<Vec<Cidr>>,
     /// Shapes what this end sends.
     pub shape: Option<Shape>,
@@ -135,7 +135,7 @@ pub struct Shape {
     pub rate: BitRate,
     /// Size of the bucket.
     pub burst: ByteSize,
-    /// Longest time that a packet may wait; one of `latency` and `limit`.
+    /// Longest wait of a packet; one of `latency` and `limit`.
     pub latency: Option<TimeSpan>,
     /// Bytes that may wait; one of `latency` and `limit`.
     pub limit: Option<ByteSize>,
@@ -167,17 +167,17 @@ impl<'de> Deserialize<'de> for Setting {
     }
 }
 
-/// One cgroup with a limit of CPU time.
+/// One cgroup with a CPU quota.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cgroup {
     /// Name, unique in the scenario.
     pub name: String,
-    /// CPU time that its processes may use in all, in cores.
+    /// Quota of all its processes together, in cores.
     pub cores: f64,
-    /// Length of the period in which they may use it up; 100 ms where it is not given.
+    /// Period of the quota; default: 100 ms.
     pub period: Option<TimeSpan>,
-    /// The cgroup around it, whose limit holds too.
+    /// The parent cgroup, whose quota holds too.
     pub within: Option<String>,
 }
 
@@ -189,9 +189,9 @@ pub struct FileSpec {
     pub path: String,
     /// Its text; placeholders are replaced.
     pub content: Option<String>,
-    /// Or its size: bytes that do not compress, the same at every run.
+    /// Or its size: incompressible bytes, the same in every run.
     pub size: Option<ByteSize>,
-    /// Permissions; "0644" where it is not given.
+    /// Permissions; default: "0644".
     pub mode: Option<FileMode>,
 }
 
@@ -221,18 +221,18 @@ pub struct Server {
     pub config: Option<String>,
     /// command: program and arguments, no shell; placeholders are replaced.
     pub command: Option<Vec<String>>,
-    /// Cores it may run on; any where it is not given.
+    /// Cores it may run on; default: any.
     pub cpus: Option<Vec<u32>>,
     /// Limit of open files (RLIMIT_NOFILE, soft and hard).
     pub nofile: Option<u64>,
-    /// The cgroup in which it runs; that of the lab itself where it is not given.
+    /// Its cgroup; default: that of the lab itself.
     pub cgroup: Option<String>,
-    /// command: the user it runs as. nginx, php-fpm: what `{user}` stands for; they start as root and switch by themselves.
+    /// command: its user. nginx, php-fpm: the value of `{user}`; they start as root and switch by themselves.
     pub user: Option<String>,
     /// Environment variables; placeholders are replaced.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// When it counts as ready.
+    /// Readiness condition.
     pub ready: Option<Ready>,
 }
 
@@ -244,17 +244,17 @@ pub struct Ready {
     pub tcp: Option<String>,
     /// A listener at this path; nothing is sent to it.
     pub unix: Option<String>,
-    /// A GET of this URL from its host gives 2xx or 3xx.
+    /// A GET of this URL from its host answers with 2xx or 3xx.
     pub http: Option<String>,
-    /// True: any listening socket of its own.
+    /// True: the server has any listening socket.
     pub listening: Option<bool>,
-    /// True: the program has ended with status 0 (a step of preparation, no server).
+    /// True: the program ended with status 0 (a preparation step, not a server).
     pub finished: Option<bool>,
-    /// How long it may take; 10 s where it is not given.
+    /// Timeout; default: 10 s.
     pub timeout: Option<TimeSpan>,
 }
 
-/// UDP flows that are opened once before the load: each is one entry in every connection table that it passes.
+/// UDP flows opened once before the load. Each becomes one entry in every conntrack table on its way.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prefill {
@@ -262,7 +262,7 @@ pub struct Prefill {
     pub host: String,
     /// Where they go: address and port.
     pub to: String,
-    /// How many: one datagram each, from ports of their own.
+    /// Number of flows: one datagram each, from its own port.
     pub flows: u32,
 }
 
@@ -272,7 +272,7 @@ pub struct Prefill {
 pub struct Client {
     /// The host.
     pub host: String,
-    /// Cores that the generator may run on; any where it is not given.
+    /// Cores of the generator; default: any.
     pub cpus: Option<Vec<u32>>,
 }
 
@@ -282,20 +282,20 @@ pub struct Client {
 pub struct Load {
     /// The URL; `{address:HOST}` is replaced.
     pub url: String,
-    /// Connections; 100 where it is not given.
+    /// Connections; default: 100.
     pub connections: Option<u32>,
-    /// Requests a second in all, whatever the answers (open loop); closed loop where it is not given.
+    /// Total requests a second of an open loop; default: closed loop.
     pub rate: Option<f64>,
-    /// How long; 10 s where it is not given.
+    /// Duration; default: 10 s.
     #[serde(default = "duration_default")]
     pub duration: TimeSpan,
-    /// Timeout of a request; 2 s where it is not given.
+    /// Timeout of a request; default: 2 s.
     #[serde(default = "timeout_default")]
     pub timeout: TimeSpan,
-    /// Whether connections are reused; true where it is not given.
+    /// Whether connections are reused; default: true.
     #[serde(default = "keep_alive_default")]
     pub keep_alive: bool,
-    /// Method; GET where it is not given.
+    /// Method; default: GET.
     #[serde(default = "method_default")]
     pub method: String,
     /// Header fields.
@@ -303,14 +303,14 @@ pub struct Load {
     pub headers: BTreeMap<String, String>,
     /// Body of each request.
     pub body: Option<String>,
-    /// Expected statuses; "2xx,3xx" where it is not given.
+    /// Expected statuses; default: "2xx,3xx".
     #[serde(default)]
     pub expect: StatusRanges,
-    /// The generator's threads; its own choice where it is not given.
+    /// Threads of the generator; default: its own choice.
     pub threads: Option<u32>,
-    /// https: whom to trust, and whether sessions are resumed.
+    /// https: whether sessions are resumed.
     pub tls: Option<LoadTls>,
-    /// The objective: p99 of response time that is to be kept to.
+    /// The objective: an upper bound of the p99 response time.
     pub slo_p99: Option<TimeSpan>,
 }
 
@@ -318,7 +318,7 @@ pub struct Load {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadTls {
-    /// Whether sessions are resumed where the server allows it; true where it is not given.
+    /// Whether sessions are resumed where the server allows it; default: true.
     #[serde(default = "resume_default")]
     pub resume: bool,
 }
@@ -339,63 +339,63 @@ fn method_default() -> String {
     "GET".to_owned()
 }
 
-/// What the diagnosis is expected to say; what is not given is not judged.
+/// What the diagnosis is expected to say. Missing fields are not checked.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// One of these verdicts.
     #[serde(default, deserialize_with = "one_or_several")]
     pub verdict: Vec<Verdict>,
-    /// One of these where the server is only watched, if that tells less.
+    /// One of these in a passive run, if that shows less.
     #[serde(default, deserialize_with = "one_or_several")]
     pub verdict_passive: Vec<Verdict>,
     /// One of these limits of a healthy server.
     #[serde(default, deserialize_with = "one_or_several")]
     pub limited_by: Vec<LimitedBy>,
-    /// Id of the first cause, "none" where there must be no cause at all; of several one.
+    /// Id of the first cause, or one of several; "none" where there must be no cause.
     #[serde(default, deserialize_with = "one_or_several")]
     pub finding: Vec<String>,
-    /// Ids that must not be found, as cause or symptom.
+    /// Ids that must be neither causes nor symptoms.
     #[serde(default)]
     pub forbidden: Vec<String>,
-    /// Ids of improvements that must be told.
+    /// Ids of improvements that must be reported.
     #[serde(default)]
     pub improvements: Vec<String>,
-    /// Ids of improvements that must not be told.
+    /// Ids of improvements that must not be reported.
     #[serde(default)]
     pub improvements_forbidden: Vec<String>,
-    /// Causes that must be named, at first or in a round of `--fix`, in any order.
+    /// Causes that must be named in the first diagnosis or in a round of `--fix`, in any order.
     #[serde(default)]
     pub causes: Vec<String>,
     /// Id of a remedy that is applied and kept.
     pub remedy: Option<String>,
     /// What the remedy must achieve.
     pub effect: Option<Effect>,
-    /// What all that stays must achieve in the end.
+    /// What all kept changes together must achieve.
     pub result: Option<Effect>,
-    /// Another scenario whose goodput the result is held against.
+    /// Another scenario to compare the goodput of the result with.
     pub reference: Option<Reference>,
-    /// What a capture that is made meanwhile must say.
+    /// What a simultaneous capture must show.
     pub capture: Option<CaptureExpect>,
-    /// What the sockets alone must say meanwhile, without a capture.
+    /// What the sockets alone must show, without a capture.
     pub sockets: Option<SocketsExpect>,
-    /// How often a server calls a function for each answer, under a load of its own.
+    /// How often a server calls a function per answer, under a load of its own.
     pub calls: Option<CallsExpect>,
 }
 
-/// How often a server must call a function for each good answer.
+/// How often a server must call a function per good answer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallsExpect {
     /// The server's name.
     pub server: String,
-    /// What is counted, as `chokepoint profile --count` takes it.
+    /// The function, as an argument of `chokepoint profile --count`.
     pub what: String,
-    /// The least and the most that are right.
+    /// Lower and upper bound.
     pub per_request: [f64; 2],
 }
 
-/// What a capture of one interface must say, while the run lasts, of the edge that carries most requests there.
+/// What a capture of one interface during the run must show of the busiest edge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureExpect {
@@ -405,12 +405,12 @@ pub struct CaptureExpect {
     pub interface: String,
     /// Whether connections are kept: "in-force", "partly", "not", "unknown".
     pub kept: String,
-    /// Why not, as `chokepoint streams` names it, the weightiest first.
+    /// Why not, as `chokepoint streams` names it, the most important first.
     #[serde(default)]
     pub reasons: Vec<String>,
 }
 
-/// What the life cycles of sockets must say, while the run lasts, of the edge that carries most to a listening address.
+/// What the life cycles of sockets during the run must show of the busiest edge to a listening address.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SocketsExpect {
@@ -418,12 +418,12 @@ pub struct SocketsExpect {
     pub server: std::net::SocketAddr,
     /// Whether connections are kept: "in-force", "partly", "not", "unknown".
     pub kept: String,
-    /// Why not, as `chokepoint tcp --live` names it, the weightiest first.
+    /// Why not, as `chokepoint tcp --live` names it, the most important first.
     #[serde(default)]
     pub reasons: Vec<String>,
 }
 
-/// Accepts `"healthy"` where a list of one is meant.
+/// Accepts a word in place of a list of one.
 fn one_or_several<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     struct Visitor<T>(std::marker::PhantomData<T>);
     impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
@@ -445,16 +445,16 @@ fn one_or_several<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deseria
     deserializer.deserialize_any(Visitor(std::marker::PhantomData))
 }
 
-/// Another scenario, with a load of its own, that is measured by turns with the result.
+/// Another scenario with its own load, measured in turn with the result.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
     /// Name of a built-in scenario or path of a file.
     pub scenario: String,
-    /// Times that each is measured; 3 where it is not given.
+    /// How often each is measured; default: 3.
     #[serde(default = "pairs_default")]
     pub pairs: u32,
-    /// The median goodput of the result, at least so many times the reference's.
+    /// Minimum of the result's median goodput over the reference's.
     pub goodput_times_at_least: Option<f64>,
 }
 
@@ -466,23 +466,23 @@ fn pairs_default() -> u32 {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// Goodput after, at least so many times the goodput before.
+    /// Minimum of the goodput after over the goodput before.
     pub goodput_times_at_least: Option<f64>,
-    /// Failed requests after, as a share of all, at most (0 to 1).
+    /// Maximum share of failed requests after, 0 to 1.
     pub failed_share_at_most: Option<f64>,
-    /// p99 of response time after, at most.
+    /// Maximum p99 response time after.
     pub latency_p99_at_most: Option<TimeSpan>,
-    /// Changes that were applied on the way, those taken back included, at most.
+    /// Maximum number of applied changes, including those taken back.
     pub changes_at_most: Option<u32>,
 }
 
 impl Expect {
-    /// True where what is expected can only be seen by fixing.
+    /// True where only `--fix` can meet the expectations.
     pub fn asks_for_fix(&self) -> bool {
         self.remedy.is_some() || !self.causes.is_empty() || self.result.is_some() || self.reference.is_some()
     }
 
-    /// True where there must be no cause at all.
+    /// True where there must be no cause.
     pub fn finding_none(&self) -> bool {
         self.finding == ["none"]
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario file, told with file, line and column, what is allowed, and what was probably meant.
+//! Errors in a scenario file, with line and column, what is allowed, and what was probably meant.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub enum ScenarioError {
     /// Neither a built-in scenario nor a file.
     #[error("no scenario \"{wanted}\": built in are {known}; a file is given by its path (with a / or the ending .toml)")]
     NotFound {
-        /// What was asked for.
+        /// The given name.
         wanted: String,
         /// Names of the built-in scenarios.
         known: String,
@@ -32,15 +32,15 @@ pub enum ScenarioError {
         /// The limit.
         bytes_max: usize,
     },
-    /// It was read but is wrong.
+    /// The text is not a valid scenario.
     #[error("{}", list(problems))]
     Invalid {
-        /// Every problem found, in the order of the file; at least one.
+        /// Every problem in the order of the file; at least one.
         problems: Vec<Problem>,
     },
 }
 
-/// One thing that is wrong in a scenario file.
+/// One error in a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}:{line}:{column}: {field}{}{message}", if field.is_empty() { "" } else { ": " })]
 pub struct Problem {
@@ -50,7 +50,7 @@ pub struct Problem {
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// The field ("server[2].host"), empty where it is about the text itself.
+    /// The field ("server[2].host"); empty for errors of the text itself.
     pub field: String,
     /// What is wrong and what is allowed.
     pub message: String,
@@ -64,7 +64,7 @@ fn list(problems: &[Problem]) -> String {
     text
 }
 
-/// The error of the TOML reader, with its place and, for a misspelt field, the nearest one.
+/// The error of the TOML parser, with its line and column and, for a misspelt field, the nearest known one.
 pub(super) fn from_toml(error: &toml::de::Error, text: &str, origin: &str) -> ScenarioError {
     let (line, column) = line_and_column(text, error.span().map_or(0, |span| span.start));
     let mut message = error.message().trim().replace('\n', ", ");
@@ -74,7 +74,7 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str, origin: &str) -> Sc
     ScenarioError::Invalid { problems: vec![Problem { origin: origin.to_owned(), line, column, field: String::new(), message }] }
 }
 
-/// The problems of the validation with their places, in the order of the file.
+/// The problems of the validation with line and column, in the order of the file.
 pub(super) fn from_problems(problems: Vec<(Path, String)>, text: &str, origin: &str) -> ScenarioError {
     let mut problems: Vec<Problem> = problems
         .into_iter()
@@ -87,7 +87,7 @@ pub(super) fn from_problems(problems: Vec<(Path, String)>, text: &str, origin: &
     ScenarioError::Invalid { problems }
 }
 
-/// In "unknown field `a`, expected one of `b`, `c`": the expected name nearest to `a`, where it is near enough to be a slip.
+/// In "unknown field `a`, expected one of `b`, `c`": the name nearest to `a`, if it is close enough for a typing error.
 fn nearest_field(message: &str) -> Option<String> {
     if !message.starts_with("unknown ") {
         return None;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_a_stranger_is_not() {
+    fn a_typing_error_gets_a_suggestion_and_an_unrelated_word_does_not() {
         assert_eq!(nearest_field("unknown field `conections`, expected one of `url`, `connections`"), Some("connections".to_owned()));
         assert_eq!(nearest_field("unknown field `colour`, expected one of `url`, `connections`"), None);
         assert_eq!(nearest_field("missing field `url`"), None);

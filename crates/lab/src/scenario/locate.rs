@@ -1,4 +1,4 @@
-//! Where a field lies in the text of a scenario: the path of a value to its line and column.
+//! Finds the line and column of a field in the text of a scenario.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// The path of a value: `server[1].ready.tcp`. Indices count from 0 inside and from 1 where they are shown.
+/// The path of a value: `server[1].ready.tcp`. Indices count from 0 here and from 1 when displayed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Path(Vec<Step>);
 
@@ -46,7 +46,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Byte offset of the value at `path`, or of the nearest one around it that is there.
+/// Byte offset of the value at `path`, or of the nearest enclosing one that exists.
 pub(super) fn locate(text: &str, path: &Path) -> usize {
     let Ok(document) = DeTable::parse(text) else { return 0 };
     let mut offset = 0;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_placed_at_what_is_around_it() {
+    fn a_missing_value_is_located_at_the_enclosing_one() {
         assert_eq!(place(&Path::root().key("load")), (1, 1));
         assert_eq!(place(&Path::root().key("host").index(1).key("nftables")).0, 5);
         assert_eq!(place(&Path::root().key("name").key("deeper")), (1, 1));

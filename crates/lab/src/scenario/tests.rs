@@ -1,4 +1,4 @@
-//! Tests of reading scenarios: what is accepted, and that every mistake is told with its place.
+//! Tests of reading scenarios: valid ones are accepted, and every error is reported with line and column.
 
 use super::*;
 use chokepoint_model::report::Verdict;
@@ -19,7 +19,7 @@ host = "client"
 url = "http://{address:server}/"
 "#;
 
-/// The base scenario with more text at its end.
+/// The base scenario with text appended.
 pub(crate) fn scenario_with(more: &str) -> Scenario {
     Scenario::parse(&format!("{BASE}{more}"), "base.toml").unwrap()
 }
@@ -31,7 +31,7 @@ fn problems(text: &str) -> Vec<Problem> {
     }
 }
 
-/// The only problem of the base scenario with more text at its end, as it is shown.
+/// The message of the only problem of the base scenario with text appended.
 fn refused(more: &str) -> String {
     let problems = problems(&format!("{BASE}{more}"));
     assert_eq!(problems.len(), 1, "{more}: {problems:?}");
@@ -39,7 +39,7 @@ fn refused(more: &str) -> String {
 }
 
 #[test]
-fn every_built_in_scenario_is_valid_and_bears_its_name() {
+fn every_built_in_scenario_is_valid_and_has_its_files_name() {
     let scenarios = Scenario::builtin().unwrap_or_else(|error| panic!("{error}"));
     let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
     assert_eq!(names, Scenario::builtin_names().collect::<Vec<_>>());
@@ -63,7 +63,7 @@ fn every_field_is_documented() {
     let source = include_str!("document.rs");
     let fields = source.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": ")).map(|(name, _)| name);
     for field in fields.filter(|name| !name.contains(['(', ' '])) {
-        // The plural of a table that is written once for each.
+        // The file uses the singular for repeated tables.
         let name = match field {
             "hosts" | "links" | "cgroups" | "files" | "servers" | "prefills" => &field[..field.len() - 1],
             _ => field,
@@ -87,7 +87,7 @@ fn defaults_are_as_documented() {
 }
 
 #[test]
-fn what_is_no_scenario_is_told_with_its_place() {
+fn an_invalid_text_is_reported_with_line_and_column() {
     let one = |text: &str| problems(text)[0].to_string();
     assert!(one("").contains("missing field `schema`"));
     assert!(one("schema = 2\nwhatever = 1\n").contains("x.toml:1:1: schema: this program reads schema 1"));
@@ -110,7 +110,7 @@ fn what_is_no_scenario_is_told_with_its_place() {
 }
 
 #[test]
-fn values_that_disagree_are_told_with_their_field() {
+fn contradictory_values_are_reported_with_their_field() {
     let cases = [
         ("[[host]]\nname = 'Web'\n", "x.toml:16:1: host[3].name: \"Web\" is no name"),
         ("[[host]]\nname = 'server'\n", "there is a host \"server\" already"),
@@ -198,7 +198,7 @@ fn values_that_disagree_are_told_with_their_field() {
 }
 
 #[test]
-fn every_problem_is_told_in_the_order_of_the_file() {
+fn all_problems_are_reported_in_the_order_of_the_file() {
     let text = BASE.replace("name = \"base\"", "name = \"BASE\"").replace("host = \"client\"\n[load]", "host = \"clien\"\n[load]");
     let shown = Scenario::parse(&text, "x.toml").unwrap_err().to_string();
     let lines: Vec<&str> = shown.lines().collect();
@@ -238,7 +238,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn cgroups_stand_in_order_and_keep_to_what_the_kernel_takes() {
+fn cgroups_must_be_ordered_and_within_the_kernels_limits() {
     let cgroup = |more: &str| format!("[[cgroup]]\nname = 'a'\n{more}\n");
     let scenario = scenario_with(&format!("{}[[cgroup]]\nname = 'b'\ncores = 2\nwithin = 'a'\n", cgroup("cores = 0.3\nperiod = '50ms'")));
     assert_eq!(scenario.cgroups[1].within.as_deref(), Some("a"));

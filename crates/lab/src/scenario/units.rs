@@ -1,4 +1,4 @@
-//! Values with units as scenario files write them: time spans, sizes, rates, addresses with prefix, permissions, status ranges.
+//! Values with units in scenario files: time spans, sizes, rates, addresses with prefix, permissions, status ranges.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -105,7 +105,7 @@ impl FromStr for Cidr {
 }
 
 impl Cidr {
-    /// True where no bit is set beyond the prefix: it names a network, not an address in it.
+    /// True where no bit is set beyond the prefix: a network, not an address in it.
     pub fn is_network(&self) -> bool {
         match self.ip {
             IpAddr::V4(ip) => ip.to_bits().checked_shl(u32::from(self.prefix_bits)).unwrap_or(0) == 0,
@@ -113,7 +113,7 @@ impl Cidr {
         }
     }
 
-    /// True where the other address lies in this one's network.
+    /// True where the other address is in this one's network.
     pub fn contains(&self, other: IpAddr) -> bool {
         match (self.ip, other) {
             (IpAddr::V4(own), IpAddr::V4(other)) => prefix_equal_v4(own, other, self.prefix_bits),
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_with_units_are_read() {
+    fn values_with_units_are_parsed() {
         assert_eq!("500us".parse(), Ok(TimeSpan(Duration::from_micros(500))));
         assert_eq!("1.5s".parse(), Ok(TimeSpan(Duration::from_millis(1500))));
         assert_eq!("2m".parse(), Ok(TimeSpan(Duration::from_secs(120))));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_an_example() {
+    fn invalid_values_are_refused_with_an_example() {
         for text in ["", "10", "s", "-1s", "1e9s", "1h", "10 s", "nans", "1.2.3s", "99999m"] {
             assert!(text.parse::<TimeSpan>().is_err(), "{text}");
         }

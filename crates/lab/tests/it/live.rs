@@ -1,4 +1,4 @@
-//! Builds labs for real and looks that nothing of them is left, even where the builder was killed at any step. Needs root.
+//! Builds real labs and checks that nothing of them is left, even if the builder is killed at any step. Needs root.
 //!
 //! Live beside others: servers in namespaces of its own; what is there and what is left is judged.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chokepoint_lab::{DownOptions, Lab, LabError, LeftoverKind, Options, Scenario, down, down_all, inside, leftovers, preflight};
 
-/// A fault-free lab with every kind of thing in it; `NAME` is replaced, so that tests can run side by side.
+/// A lab without faults and with every kind of part. `NAME` is replaced, so that tests can run in parallel.
 const SCENARIO: &str = r#"
 schema = 1
 name = "NAME"
@@ -57,7 +57,7 @@ fn scenario(name: &str, more: &str) -> Scenario {
     Scenario::parse(&format!("{}{more}", SCENARIO.replace("NAME", name)), "test").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Puts a file back as it was, also where the test fails.
+/// Restores a file when dropped, also if the test fails.
 struct PutBack(&'static str, String);
 
 impl Drop for PutBack {
@@ -66,7 +66,7 @@ impl Drop for PutBack {
     }
 }
 
-/// A run root that other users can pass through; `None`, having said so, where labs cannot be built.
+/// A run root that other users can pass through. `None`, with a message, where labs cannot be built.
 fn run_root() -> Option<tempfile::TempDir> {
     if let Err(missing) = preflight(&scenario("t-none", "")) {
         println!("skipped: {}", missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
@@ -87,7 +87,7 @@ fn namespaces(lab: &str) -> BTreeSet<String> {
     names.filter(|name| name.starts_with(&format!("cp-{lab}-"))).collect()
 }
 
-/// Processes whose command line or environment names the run root: all that a lab starts have it as HOME.
+/// The processes of labs: their HOME is below the run root.
 fn processes_of(root: &Path) -> Vec<String> {
     let needle = format!("HOME={}/", root.display());
     let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -103,7 +103,7 @@ fn assert_nothing_left(lab: &str, root: &Path) {
 }
 
 #[test]
-fn a_lab_is_what_its_file_says_and_goes_without_trace() {
+fn a_lab_matches_its_file_and_is_removed_completely() {
     let Some(root) = run_root() else { return };
     let lab = up(&scenario("t-whole", ""), root.path(), false).unwrap();
     assert_eq!(lab.url(), "http://10.7.2.1:81/");
@@ -163,7 +163,7 @@ fn hosts_meet_at_a_bridge_and_an_end_is_shaped() {
 }
 
 #[test]
-fn a_prefill_makes_exactly_as_many_entries() {
+fn a_prefill_makes_one_entry_per_flow() {
     let Some(root) = run_root() else { return };
     let more = "[[prefill]]\nhost = 'client'\nto = '10.9.0.2:9'\nflows = 3000\n[[prefill]]\nhost = 'client'\nto = '[fd79::2]:9'\nflows = 500\n\
         [[prefill]]\nhost = 'client'\nto = '10.9.0.2:9'\nflows = 200\n\
@@ -210,7 +210,7 @@ fn nginx_and_php_fpm_answer() {
 }
 
 #[test]
-fn a_lab_that_is_dropped_or_interrupted_goes_too() {
+fn a_dropped_or_interrupted_lab_is_removed() {
     let Some(root) = run_root() else { return };
     drop(up(&scenario("t-drop", ""), root.path(), false).unwrap());
     assert_nothing_left("t-drop", root.path());
@@ -237,7 +237,7 @@ fn a_lab_that_is_dropped_or_interrupted_goes_too() {
 }
 
 #[test]
-fn a_server_that_fails_is_told_with_its_words_and_nothing_stays() {
+fn a_failed_server_is_reported_with_its_output_and_nothing_is_left() {
     let Some(root) = run_root() else { return };
     let server = |command: &str, ready: &str| {
         format!("[[server]]\nname = 'bad'\nhost = 'server'\nkind = 'command'\ncommand = ['sh', '-c', '{command}']\n{ready}\n")
@@ -270,9 +270,9 @@ fn a_server_that_fails_is_told_with_its_words_and_nothing_stays() {
 }
 
 #[test]
-fn labs_that_would_disturb_each_other_are_refused() {
+fn conflicting_labs_are_refused() {
     let Some(root) = run_root() else { return };
-    // Its own value is set again: nothing changes for the machine, but the setting is taken.
+    // The lab sets the present value again: the machine does not change, but the setting belongs to the lab.
     let value = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap();
     let more = format!("[host_sysctls]\n'fs.pipe-max-size' = '{}'\n", value.trim());
     let first = up(&scenario("t-one", &more), root.path(), true).unwrap();
@@ -295,7 +295,7 @@ fn labs_that_would_disturb_each_other_are_refused() {
 }
 
 #[test]
-fn a_setting_that_someone_changed_is_left_alone_and_told() {
+fn a_setting_changed_by_someone_else_is_left_alone_and_reported() {
     let Some(root) = run_root() else { return };
     let path = "/proc/sys/fs/aio-max-nr";
     let original = std::fs::read_to_string(path).unwrap().trim().to_owned();
@@ -322,7 +322,7 @@ fn a_setting_that_someone_changed_is_left_alone_and_told() {
 const CRASH_ROOT: &str = "CHOKEPOINT_LAB_TEST_ROOT";
 const CRASH_STEP: &str = "CHOKEPOINT_LAB_TEST_STEP";
 
-/// No test of its own: the process that [`a_builder_that_is_killed_at_any_step_leaves_nothing_after_down`] kills.
+/// Not a test by itself: the process that [`down_cleans_up_after_a_builder_killed_at_any_step`] kills.
 #[test]
 fn crashing_builder() {
     let (Ok(root), Ok(crash_at)) = (std::env::var(CRASH_ROOT), std::env::var(CRASH_STEP)) else { return };
@@ -344,7 +344,7 @@ fn crashing_builder() {
 }
 
 #[test]
-fn a_builder_that_is_killed_at_any_step_leaves_nothing_after_down() {
+fn down_cleans_up_after_a_builder_killed_at_any_step() {
     let Some(root) = run_root() else { return };
     let path = Path::new("/proc/sys/fs/mqueue/msg_default");
     let Ok(original) = std::fs::read_to_string(path) else {
@@ -373,7 +373,7 @@ fn a_builder_that_is_killed_at_any_step_leaves_nothing_after_down() {
 }
 
 #[test]
-fn a_namespace_of_somebody_else_is_never_touched() {
+fn a_foreign_namespace_is_never_touched() {
     let Some(root) = run_root() else { return };
     let ip = |arguments: &[&str]| assert!(Command::new("ip").args(arguments).status().unwrap().success());
     ip(&["netns", "add", "cp-t-other-router"]);
@@ -381,7 +381,7 @@ fn a_namespace_of_somebody_else_is_never_touched() {
     assert!(matches!(&refused, LabError::NamespaceTaken { netns, by: None } if netns == "cp-t-other-router"), "{refused}");
     assert_eq!(namespaces("t-other").len(), 1);
     ip(&["netns", "del", "cp-t-other-router"]);
-    // Removed by hand, processes still in it; and one replaced by another of the same name.
+    // One was removed by hand with processes in it; one was replaced by another of the same name.
     let lab = up(&scenario("t-other", ""), root.path(), true).unwrap();
     ip(&["netns", "del", "cp-t-other-server"]);
     ip(&["netns", "del", "cp-t-other-client"]);
@@ -395,7 +395,7 @@ fn a_namespace_of_somebody_else_is_never_touched() {
 }
 
 #[test]
-fn servers_run_in_their_cgroups_and_those_are_taken_away() {
+fn servers_run_in_their_cgroups_which_are_removed() {
     let Some(root) = run_root() else { return };
     let more = "[[cgroup]]\nname = 'pod'\ncores = 0.8\n[[cgroup]]\nname = 'app'\ncores = 0.5\nperiod = '50ms'\nwithin = 'pod'\n\
         [[server]]\nname = 'limited'\nhost = 'server'\nkind = 'command'\ncommand = ['sh', '-c', 'sleep 1000 & wait']\ncgroup = 'app'\n";

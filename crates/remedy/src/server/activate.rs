@@ -1,4 +1,4 @@
-//! Putting an edited configuration in force by the least that really does it, and waiting until it is.
+//! Putting an edited configuration in force by the least disruptive action, and waiting until it is.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -11,28 +11,28 @@ use chokepoint_model::change::{ServerKind, ServerSetting};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::edit;
-use super::known::Known;
+use super::known_master::KnownMaster;
 use super::listener;
 use super::master::{Master, Worker, now_ticks};
 use super::view::View;
 use crate::netns;
 use crate::record::Wanted;
 
-/// How long a reload may take until new workers are there.
+/// Longest wait for new workers after a reload.
 const RELOAD_TIME_MAX: Duration = Duration::from_secs(20);
-/// How often it is looked.
+/// How often to check.
 const RELOAD_POLL: Duration = Duration::from_millis(50);
-/// For how long a php-fpm without workers (`ondemand`) must live on after its reload.
+/// How long a php-fpm without workers (`ondemand`) must survive its reload.
 const QUIET_TIME: Duration = Duration::from_millis(500);
-/// For how long old workers of nginx may go on as if nothing had been: one that is busy for longer proves nothing about the reload.
+/// How long old workers of nginx may keep running: a longer busy one proves nothing about the reload.
 const OLD_WORKERS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Puts the configuration in force, and waits for the evidence that it is; gives the master as it is then. Where nothing is asked for, only the
-/// reload is waited for. The error is a clause.
+/// Puts the configuration in force, waits for the evidence, and returns the master afterwards. Without a wanted value it only waits for the reload. The
+/// error is a clause.
 ///
 /// nginx: SIGHUP; it calls listen() again for addresses whose `backlog=` changed. php-fpm: SIGUSR2, which ends requests in flight unless
-/// `process_control_timeout` is set. `listen.backlog` it takes up only when it is started; listen(2), called on a duplicate of its socket, gives
-/// the queue its new limit at once and costs nobody a request.
+/// `process_control_timeout` is set. php-fpm applies `listen.backlog` only at its start; listen(2) on a duplicate of its socket gives the queue its
+/// new limit at once and costs no request.
 pub(super) fn run(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: Option<Wanted<'_>>) -> Result<Master, String> {
     if let (true, Some(wanted)) = (is_live(setting), wanted) {
         return listen_again(master, view, main, setting, wanted).map(|()| master.clone());
@@ -44,31 +44,31 @@ pub(super) fn run(master: &Master, view: &View, main: &str, setting: &ServerSett
     Ok(now)
 }
 
-/// Tells the master to read its configuration, and waits for the evidence that it did.
+/// Makes the master read its configuration, and waits for the evidence.
 fn reload(master: &Master, view: &View, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<Master, String> {
     let before = now_ticks();
-    let known = Known::of(&master.identity);
+    let known = KnownMaster::of(&master.identity);
     let process = master.hold()?;
     pidfd_send_signal(&process, signal(master.kind)).map_err(|error| format!("the reload's signal could not be sent ({error})"))?;
     let start = Instant::now();
     let mut why = "no new worker was started".to_owned();
     while start.elapsed() < RELOAD_TIME_MAX {
         thread::sleep(RELOAD_POLL);
-        // A php-fpm that runs in the background gets another pid as it reloads.
+        // A php-fpm in the background gets another pid when it reloads.
         match Master::find(master.kind, master.pid(), master.identity.start_ticks, main, Some(&known)) {
             Ok(Some(now)) => match in_force(&now, view, before, start.elapsed(), main, setting, value) {
                 Ok(()) => return Ok(now),
                 Err(error) => why = error,
             },
             Ok(None) => why = "the server ended as it reloaded: start it again".to_owned(),
-            // Its title is not set yet, or the old master has not ended.
+            // Its title is not set yet, or the old master still runs.
             Err(error) => why = error,
         }
     }
     Err(format!("{why}, {} s after the reload: its error log tells more", RELOAD_TIME_MAX.as_secs()))
 }
 
-/// What tells a master to read its configuration again.
+/// The signal that makes a master reload.
 pub(super) fn signal(kind: ServerKind) -> Signal {
     match kind {
         ServerKind::Nginx => Signal::HUP,
@@ -76,12 +76,12 @@ pub(super) fn signal(kind: ServerKind) -> Signal {
     }
 }
 
-/// True where a setting comes into force without a reload.
+/// True where a setting needs no reload.
 pub(super) fn is_live(setting: &ServerSetting) -> bool {
     matches!(setting, ServerSetting::PhpFpmBacklog { .. })
 }
 
-/// Whether what was asked for is in force in a server that was told to reload at this tick.
+/// Checks whether the wanted value is in force in a server that got the signal at tick `since`.
 fn in_force(
     master: &Master,
     view: &View,
@@ -112,11 +112,11 @@ fn in_force(
         }
         _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
         _ if fresh.is_empty() => Err(no_worker_yet()),
-        // nginx tells its old workers to end a moment after it started new ones: until then nobody can tell by them what is in force.
+        // nginx ends its old workers shortly after starting new ones. Until then they say nothing about what is in force.
         _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers did not end yet".to_owned()),
         (ServerSetting::NginxListenBacklog { .. }, Some(value)) => {
-            // Without the right to look, the new workers are the evidence.
-            sockets(master, view, main, setting).map_or(Ok(()), |sockets| limits_are(master, &sockets, Wanted { value, queue: None }))
+            // Without the right to inspect the sockets, the new workers are the evidence.
+            sockets(master, view, main, setting).map_or(Ok(()), |sockets| check_limits(master, &sockets, Wanted { value, queue: None }))
         }
         (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
             let limit = files_limit(fresh[0].pid);
@@ -136,14 +136,14 @@ fn files_limit(pid: u32) -> Option<String> {
     line.split_whitespace().next().map(str::to_owned)
 }
 
-/// The one limit that the accept queues have in force which a setting is about; nothing where that cannot be read, or they differ.
+/// The common limit of a setting's accept queues; nothing where it cannot be read or they differ.
 pub(super) fn queue(master: &Master, view: &View, main: &str, setting: &ServerSetting) -> Option<u64> {
     let limits: Vec<u64> = sockets(master, view, main, setting).ok()?.iter().filter_map(listener::limit).collect();
     let first = *limits.first()?;
     limits.iter().all(|limit| *limit == first).then_some(first)
 }
 
-/// Duplicates of the listening sockets that a setting is about. The error is a clause.
+/// Duplicates of a setting's listening sockets. The error is a clause.
 fn sockets(master: &Master, view: &View, main: &str, setting: &ServerSetting) -> Result<Vec<OwnedFd>, String> {
     let address = match setting {
         ServerSetting::NginxListenBacklog { address } => address.clone(),
@@ -158,8 +158,8 @@ fn sockets(master: &Master, view: &View, main: &str, setting: &ServerSetting) ->
     if sockets.is_empty() { Err(format!("the server does not listen on {address}")) } else { Ok(sockets) }
 }
 
-/// The sockets' limits: the smaller of the backlog, or what is asked for beside it, and `net.core.somaxconn` of the server's namespace.
-fn limits_are(master: &Master, sockets: &[OwnedFd], wanted: Wanted<'_>) -> Result<(), String> {
+/// Checks the sockets' limits: the smaller of the wanted limit and `net.core.somaxconn` of the server's namespace.
+fn check_limits(master: &Master, sockets: &[OwnedFd], wanted: Wanted<'_>) -> Result<(), String> {
     let backlog = wanted.value.parse::<i64>().ok();
     let asked = wanted.queue.or_else(|| backlog.map(|backlog| u64::try_from(backlog).unwrap_or(u64::MAX)));
     let (Some(asked), Some(somaxconn)) = (asked, somaxconn(master)) else { return Ok(()) };
@@ -175,7 +175,7 @@ fn somaxconn(master: &Master) -> Option<u64> {
     place.run(|| fs::read_to_string("/proc/sys/net/core/somaxconn")).ok()?.ok()?.trim().parse().ok()
 }
 
-/// Gives the sockets' accept queues their limit by listen(2), which the kernel takes at any time.
+/// Sets the limit of the accept queues by listen(2), which works at any time.
 fn listen_again(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: Wanted<'_>) -> Result<(), String> {
     let sockets = sockets(master, view, main, setting)?;
     let asked = wanted.queue.and_then(|queue| i32::try_from(queue).ok()).or_else(|| wanted.value.parse().ok());
@@ -183,5 +183,5 @@ fn listen_again(master: &Master, view: &View, main: &str, setting: &ServerSettin
     for socket in &sockets {
         rustix::net::listen(socket, backlog).map_err(|error| format!("listen(2): {error}"))?;
     }
-    limits_are(master, &sockets, wanted)
+    check_limits(master, &sockets, wanted)
 }

@@ -1,5 +1,5 @@
-//! A program run with the rights of a server's master, and no more: its users, groups and capabilities, and none of our descriptors, keys, variables,
-//! terminal and ignored signals. It has no way to gain rights. What it keeps of ours are limits: cgroup, resource limits and priority.
+//! Running a program with exactly the rights of a server's master: its users, groups and capabilities, and none of this process's descriptors, keys,
+//! environment, terminal and ignored signals. The program cannot gain rights. It keeps only this process's limits: cgroup, resource limits, priority.
 
 use std::fs::File;
 use std::io;
@@ -11,29 +11,28 @@ use chokepoint_foreign::Identity;
 
 /// The only variable of its environment.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Capabilities that a set may hold.
+/// Most capabilities of a set.
 const CAPABILITIES_MAX: u32 = 64;
-/// Signals that there are (signal(7)).
+/// Highest signal number (signal(7)).
 const SIGNALS_MAX: libc::c_int = 64;
-/// Descriptors that are looked at where the kernel cannot close all at once (before Linux 5.11).
+/// Most descriptors closed one by one, where the kernel cannot close all at once (before Linux 5.11).
 const DESCRIPTORS_MAX: libc::c_int = 65_536;
 
-/// What the child becomes before it executes the program.
+/// The rights that the child takes before it executes the program.
 #[derive(Debug, Clone)]
 struct Confinement {
     uids: [u32; 3],
     gids: [u32; 3],
     groups: Vec<u32>,
-    /// The master's effective capabilities, as far as they are ours.
+    /// The master's effective capabilities that this process has too.
     capabilities: u64,
-    /// Whether this program may take others' rights at all.
+    /// True where this process can take the rights of others.
     is_root: bool,
-    /// Whether the program may gain rights by its file.
+    /// True where the program may gain rights from its file.
     gains_rights: bool,
 }
 
-/// A command that executes an open file as a process with this identity would. Who is not root runs it with the own rights, which must be the
-/// process's: the error is a clause.
+/// A command that executes an open file with the rights of this identity. A user other than root must already have these rights. The error is a clause.
 pub(super) fn command(program: &File, name: &str, identity: &Identity) -> Result<Command, String> {
     let own = rustix::process::geteuid().as_raw();
     let uids = identity.uids;
@@ -51,13 +50,13 @@ pub(super) fn command(program: &File, name: &str, identity: &Identity) -> Result
         groups: identity.groups.clone(),
         capabilities: identity.capabilities & ours,
         is_root: own == 0,
-        // A user's own server that listens by a capability of its file needs that again to be tested; the user may run it so at any time.
+        // A user's own server may need the capability of its file to bind its ports in the test. The user could run it so at any time.
         gains_rights: own != 0 && identity.capabilities & !ours != 0,
     };
-    // By the descriptor: what was looked at is what is executed, wherever its path leads by now.
+    // By the descriptor, so that exactly the inspected file is executed, wherever its path leads now.
     let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
     command.arg0(name).current_dir("/").env_clear().env("PATH", PATH);
-    let confine = move || confinement.take();
+    let confine = move || confinement.apply();
     #[allow(unsafe_code)]
     // SAFETY: between fork and exec the closure makes system calls only: it neither allocates nor takes locks.
     unsafe {
@@ -78,21 +77,21 @@ fn control(option: libc::c_int, one: libc::c_ulong, two: libc::c_ulong) -> io::R
 }
 
 impl Confinement {
-    /// Makes the calling process so; it is the child's last act before it executes the program. System calls only.
+    /// Confines the calling process, just before it executes the program. System calls only.
     #[allow(unsafe_code)]
-    fn take(&self) -> io::Result<()> {
-        // SAFETY: takes no pointers. A session of its own: no terminal to write commands into (tty_ioctl(4), TIOCSTI).
+    fn apply(&self) -> io::Result<()> {
+        // SAFETY: takes no pointers. A new session has no terminal to write commands into (tty_ioctl(4), TIOCSTI).
         unsafe { libc::setsid() };
-        keep_no_descriptors();
-        leave_keys()?;
-        keep_no_habits();
+        close_descriptors_on_exec();
+        leave_session_keyring()?;
+        reset_signals_and_umask();
         if self.is_root {
             // SAFETY: the kernel reads `len` numbers from the vector, which lives through the call.
             done(unsafe { libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) })?;
             // SAFETY: takes numbers.
             done(unsafe { libc::syscall(libc::SYS_setresgid, self.gids[0], self.gids[1], self.gids[2]) })?;
             for capability in 0..CAPABILITIES_MAX {
-                // Beyond the kernel's last one the question is an error.
+                // The call fails beyond the kernel's last capability.
                 let Ok(has) = control(libc::PR_CAPBSET_READ, capability.into(), 0) else { break };
                 if has == 1 && self.capabilities >> capability & 1 == 0 {
                     control(libc::PR_CAPBSET_DROP, capability.into(), 0)?;
@@ -103,7 +102,7 @@ impl Confinement {
             done(unsafe { libc::syscall(libc::SYS_setresuid, self.uids[0], self.uids[1], self.uids[2]) })?;
         }
         control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0)?;
-        // Root has them from being root; any other user keeps those of the master only as ambient ones (capabilities(7)).
+        // Root has capabilities by its user id. Any other user keeps the master's only as ambient ones (capabilities(7)).
         let is_ambient = self.is_root && self.uids[1] != 0;
         set_capabilities(self.capabilities, if is_ambient { self.capabilities } else { 0 })?;
         if is_ambient {
@@ -118,10 +117,10 @@ impl Confinement {
     }
 }
 
-/// Leaves the session's keys behind, which whoever is in the session possesses, whatever the user (session-keyring(7)). A kernel without keys has none to
-/// leave, and where keyctl(2) is forbidden (a container's filter) it is to the program, too.
+/// Leaves the session keyring, whose keys every process of the session possesses, whatever its user (session-keyring(7)). Succeeds without effect where the
+/// kernel has no keys, or where keyctl(2) is forbidden (a container's filter), as it is then to the program too.
 #[allow(unsafe_code)]
-fn leave_keys() -> io::Result<()> {
+fn leave_session_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: a name of null asks for a new keyring without one (keyctl(2)).
     let joined = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
@@ -131,34 +130,34 @@ fn leave_keys() -> io::Result<()> {
     }
 }
 
-/// Signals as a new session has them, and files that only their user may write.
+/// Resets all signal actions, and the umask so that only the owner can write new files.
 #[allow(unsafe_code)]
-fn keep_no_habits() {
+fn reset_signals_and_umask() {
     // struct sigaction of the kernel: no handler, no flags, an empty mask.
     let default = [0_u64; 4];
     for signal in 1..=SIGNALS_MAX {
-        // SAFETY: the kernel reads a struct of at most 32 bytes from the array, which lives through the call. The C library would leave two signals out that
-        // it takes for its own. What cannot be set is an error and nothing more.
+        // SAFETY: the kernel reads a struct of at most 32 bytes from the array, which lives through the call. The C library would skip two
+        // signals that it uses itself. Errors for signals that cannot be set are ignored.
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), size_of::<u64>()) };
     }
     // SAFETY: takes a number and cannot fail.
     unsafe { libc::umask(0o022) };
 }
 
-/// Has every descriptor but the standard ones closed as the program is executed.
+/// Marks all descriptors but the standard ones to be closed on exec.
 #[allow(unsafe_code)]
-fn keep_no_descriptors() {
+fn close_descriptors_on_exec() {
     // SAFETY: takes numbers; it marks descriptors and closes none yet.
     let marked = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if marked != 0 {
         for descriptor in 3..DESCRIPTORS_MAX {
-            // SAFETY: takes numbers; one that is not open is an error and nothing more.
+            // SAFETY: takes numbers; errors for closed descriptors are ignored.
             unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
 }
 
-/// capset(2), for the calling thread, without memory of its own.
+/// capset(2) for the calling thread, without allocation.
 #[allow(unsafe_code)]
 fn set_capabilities(permitted: u64, inheritable: u64) -> io::Result<()> {
     /// `_LINUX_CAPABILITY_VERSION_3` (linux/capability.h).
@@ -182,7 +181,7 @@ mod tests {
         Identity::of(Path::new("/proc"), std::process::id()).unwrap()
     }
 
-    /// What a command prints of its own rights, descriptors and environment.
+    /// A command's own rights, descriptors and environment, as it prints them.
     fn status(identity: &Identity) -> String {
         let shell = File::open("/bin/sh").unwrap();
         let script = "cat /proc/self/status; echo fds $(ls /proc/self/fd | wc -l); echo session $(cut -d' ' -f6 /proc/self/stat); env; cat /proc/keys 2>/dev/null; true";
@@ -200,11 +199,11 @@ mod tests {
         let open = File::open("/").unwrap();
         // SAFETY: the descriptor is open; it is to be inherited.
         unsafe { libc::fcntl(open.as_raw_fd(), libc::F_SETFD, 0) };
-        // SAFETY: this signal is nobody's in this process; that it is ignored is to be inherited.
+        // SAFETY: nothing in this process uses this signal; the ignored action is to be inherited.
         unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
         let text = status(&own());
         assert_eq!((line(&text, "SigIgn:"), line(&text, "Umask:")), (vec!["0000000000000000"], vec!["0022"]), "{text}");
-        // Three and the one with which ls reads the directory.
+        // Three, and the one with which ls reads the directory.
         assert_eq!(line(&text, "fds"), ["4"], "{text}");
         assert_eq!(line(&text, "NoNewPrivs:"), ["1"]);
         assert!(!text.contains("CARGO") && text.contains("PATH=/usr/sbin:"), "{text}");
@@ -212,7 +211,7 @@ mod tests {
         assert_ne!(line(&text, "session"), [session.as_str()]);
     }
 
-    /// A key that nobody sees but who possesses it, in this session's keyring.
+    /// Adds a key to this session's keyring that only possessors can see.
     #[allow(unsafe_code)]
     fn add_key(name: &std::ffi::CStr) -> bool {
         const SESSION: libc::c_long = -3;
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sessions_keys_are_left_behind() {
+    fn the_session_keyring_is_not_inherited() {
         let name = format!("chokepoint-test-{}", std::process::id());
         let is_seen = |keys: &str| keys.contains(&name);
         if !add_key(&std::ffi::CString::new(name.as_str()).unwrap()) || !fs::read_to_string("/proc/keys").is_ok_and(|keys| is_seen(&keys)) {
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rights_are_those_of_the_process_and_no_more() {
+    fn the_rights_are_exactly_those_of_the_identity() {
         if rustix::process::geteuid().as_raw() != 0 {
             let why = command(&File::open("/bin/sh").unwrap(), "sh", &Identity { uids: [0; 4], ..own() }).unwrap_err();
             assert!(why.contains("cannot take"), "{why}");

@@ -1,4 +1,4 @@
-//! Settings in configuration files: their values as the server reads them, and the one file with another value.
+//! Settings in configuration files: their value as the server reads it, and the edited file.
 
 use chokepoint_config::Edited;
 use chokepoint_config::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
@@ -6,43 +6,43 @@ use chokepoint_config::php_fpm::{self, Fpm};
 use chokepoint_foreign::Files;
 use chokepoint_model::change::{ServerKind, ServerSetting};
 
-use super::view::{Over, Reading, View, resolve};
+use super::view::{Reading, UnwrittenTexts, View, resolve};
 
-/// nginx whose defaults are taken where a file does not say; those of the settings edited here are the same in all versions since 1.9.
+/// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
 const NGINX: nginx::Version = nginx::Version(1, 22, 1);
-/// Directives whose last argument is a file that nginx executes as a part of itself; so are those that end with `_by_lua_file`.
+/// Directives whose last argument is a file that nginx executes; so are those that end with `_by_lua_file`.
 const PROGRAM_DIRECTIVES: [&str; 5] = ["load_module", "perl_modules", "perl_require", "js_import", "js_include"];
 
-/// A configuration, whichever server's.
+/// The configuration of either server.
 enum Tree {
     Nginx(nginx::Tree),
     PhpFpm(php_fpm::Tree),
 }
 
-/// What a server's configuration consists of.
+/// The parts of a server's configuration.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// Its files and the directories that it searches, each once.
+    /// Its files and searched directories, each once.
     pub(super) reading: Reading,
-    /// Files that the server executes, as its directives have them: "modules/x.so".
+    /// Files that the server executes, as written in its directives: "modules/x.so".
     pub(super) programs: Vec<String>,
-    /// php-fpm's file with its master's number.
+    /// php-fpm's pid file.
     pub(super) pid_file: Option<String>,
-    /// php-fpm's pools whose workers are all started at its start and stay.
+    /// php-fpm's pools whose workers live as long as the master.
     pub(super) lasting_pools: Vec<String>,
-    /// Files that could not be read, each with the reason.
+    /// Files that could not be read, with the reason.
     pub(super) gaps: Vec<String>,
 }
 
-fn load(files: &Files, main: &str, kind: ServerKind, over: Over<'_>, reading: &mut Reading) -> Result<Tree, String> {
-    let mut resolve = |pattern: &str| resolve(files, pattern, over, reading);
+fn load(files: &Files, main: &str, kind: ServerKind, unwritten: UnwrittenTexts<'_>, reading: &mut Reading) -> Result<Tree, String> {
+    let mut resolve = |pattern: &str| resolve(files, pattern, unwritten, reading);
     match kind {
         ServerKind::Nginx => nginx::Tree::load(main, None, &mut resolve).map(Tree::Nginx).map_err(|error| error.to_string()),
         ServerKind::PhpFpm => php_fpm::Tree::load(main, None, &mut resolve).map(Tree::PhpFpm).map_err(|error| error.to_string()),
     }
 }
 
-/// What the configuration consists of; the error is a sentence without its end.
+/// The parts of a configuration. The error is a sentence without a full stop.
 pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, String> {
     view.run(|files| {
         let mut parts = Parts::default();
@@ -73,18 +73,18 @@ pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, 
     })?
 }
 
-/// The value in force once the server has read its files; the error is a sentence without its end.
-pub(super) fn value(view: &View, main: &str, setting: &ServerSetting, over: Over<'_>) -> Result<String, String> {
+/// The value in force once the server has read its files. The error is a sentence without a full stop.
+pub(super) fn value(view: &View, main: &str, setting: &ServerSetting, unwritten: UnwrittenTexts<'_>) -> Result<String, String> {
     let missing = || format!("{main} has no {}", setting.told());
-    view.run(|files| match load(files, main, setting.server(), over, &mut Reading::default())? {
+    view.run(|files| match load(files, main, setting.server(), unwritten, &mut Reading::default())? {
         Tree::Nginx(tree) => nginx_value(&Nginx::of(&tree, NGINX), setting).ok_or_else(missing),
         Tree::PhpFpm(tree) => php_fpm_value(&tree, setting).ok_or_else(missing),
     })?
 }
 
-/// The file that changes; the error is a sentence without its end.
-pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str, over: Over<'_>) -> Result<Edited, String> {
-    let all = view.run(|files| match load(files, main, setting.server(), over, &mut Reading::default())? {
+/// The edited file. The error is a sentence without a full stop.
+pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str, unwritten: UnwrittenTexts<'_>) -> Result<Edited, String> {
+    let all = view.run(|files| match load(files, main, setting.server(), unwritten, &mut Reading::default())? {
         Tree::Nginx(tree) => nginx_edited(&tree, setting, to),
         Tree::PhpFpm(tree) => {
             let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is no setting of php-fpm".to_owned())?;
@@ -192,7 +192,7 @@ fn php_fpm_value(tree: &php_fpm::Tree, setting: &ServerSetting) -> Option<String
     }
 }
 
-/// The pool's way of managing its workers and its listening address.
+/// A pool's process manager and listening address.
 pub(super) fn php_fpm_pool(view: &View, main: &str, pool: &str) -> Option<(Option<php_fpm::Manager>, Option<php_fpm::Listen>)> {
     let found = view.run(|files| {
         let Ok(Tree::PhpFpm(tree)) = load(files, main, ServerKind::PhpFpm, &[], &mut Reading::default()) else { return None };

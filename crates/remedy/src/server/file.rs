@@ -1,5 +1,5 @@
-//! A configuration file and the directory that holds it, both held open: what was looked at is what is replaced, in one step, with owner, mode and
-//! extended attributes kept.
+//! A configuration file and its directory, both held open, so that the file that was inspected is the one replaced. The replacement is atomic and keeps
+//! owner, mode and extended attributes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -14,24 +14,29 @@ use chokepoint_foreign::{FileId, Files, trusted};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-/// Largest file that is edited, bytes: the journal keeps a copy of it.
+/// Largest file that is edited, bytes, since the journal keeps a copy.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of the names of a file's extended attributes, and of one value (the kernel's own bounds, xattr(7)).
+/// Most bytes of the names of extended attributes, and of one value (the kernel's bounds, xattr(7)).
 const XATTR_BYTES_MAX: usize = 65_536;
-/// Names of the directory that are looked at for what a process that was ended left behind.
+/// Most names of a directory searched for leftovers of killed processes.
 const NAMES_MAX: usize = 100_000;
-/// Behind the file's own name in the name of a new one.
-const FRESH_MARK: &str = ".chokepoint-";
+/// Follows the file's name in the name of a temporary file.
+const TEMPORARY_MARK: &str = ".chokepoint-";
 
-/// A file's bytes. Refuses what is no regular file or is too large.
+/// Reads a regular file of limited size.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let below = path.strip_prefix("/").map_err(io::Error::other)?;
     Ok(Files::of_directory(Path::new("/"))?.read(below, FILE_BYTES_MAX)?.0)
 }
 
-/// A file that is to be replaced, in a directory that is held: wherever their names lead meanwhile, these two are meant.
+/// A path with its links resolved; nothing where it does not exist or is not UTF-8.
+pub(super) fn real_path(path: &str) -> Option<String> {
+    fs::canonicalize(path).ok()?.into_os_string().into_string().ok()
+}
+
+/// A file to be replaced and its directory, both held open: renames meanwhile do not redirect it.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct EditableFile {
     directory: File,
     name: OsString,
     old: File,
@@ -39,9 +44,9 @@ pub(super) struct Target {
     bytes: Vec<u8>,
 }
 
-impl Target {
-    /// Opens and reads the file at a path without links. Refuses what somebody else than root and the own user may change: between a look and a
-    /// write he could put anything there.
+impl EditableFile {
+    /// Opens and reads the file at a path without links. Refuses a file that anyone but root and the own user can change: they could replace it between
+    /// the check and the write.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let own = rustix::process::geteuid().as_raw();
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -54,7 +59,7 @@ impl Target {
             }
         };
         let directory = trusted(parent, own).map_err(refused)?;
-        // To be synced a directory must be open for more than its name.
+        // A directory opened with O_PATH cannot be synced.
         let directory = File::from(openat(&directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?);
         trusted(path, own).map_err(refused)?;
         let (old, meta) = open_regular(&directory, name)?;
@@ -69,24 +74,24 @@ impl Target {
         Ok(Self { directory, name: name.to_owned(), old, meta, bytes })
     }
 
-    /// What it held when it was opened.
+    /// Its bytes when it was opened.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Owner and mode, when it was opened.
+    /// Its owner and mode when it was opened.
     pub(super) fn meta(&self) -> &Metadata {
         &self.meta
     }
 
-    /// Puts new bytes in its place, in one step and for good; false where it is not what was opened any more, and then nothing is done.
+    /// Replaces the file atomically and synced. False, and without effect, where the file has changed since it was opened.
     pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<bool> {
-        self.tidy();
-        let fresh = self.fresh(bytes)?;
+        self.remove_leftovers();
+        let temporary = self.temporary(bytes)?;
         if !self.is_unchanged()? {
             return Ok(false);
         }
-        renameat(&self.directory, &fresh.name, &self.directory, &self.name)?;
+        renameat(&self.directory, &temporary.name, &self.directory, &self.name)?;
         self.directory.sync_all()?;
         Ok(true)
     }
@@ -104,30 +109,30 @@ impl Target {
         Ok(bytes == self.bytes)
     }
 
-    /// Writes the new file beside the old one, to disk, with its owner, mode and attributes. Its name begins with a dot, so that no
-    /// `include DIR/*` takes it up (glob(3)), and ends as nobody can foresee.
-    fn fresh(&self, bytes: &[u8]) -> io::Result<Fresh<'_>> {
+    /// Writes and syncs a temporary file beside the old one, with its owner, mode and attributes. Its name begins with a dot, so that no
+    /// `include DIR/*` matches it (glob(3)), and has a random end.
+    fn temporary(&self, bytes: &[u8]) -> io::Result<TemporaryFile<'_>> {
         let mut name = self.prefix();
         name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR)?);
-        let fresh = Fresh { directory: &self.directory, name };
+        let temporary = TemporaryFile { directory: &self.directory, name };
         file.write_all(bytes)?;
         take_owner_and_mode(&file, &self.meta)?;
         copy_attributes(&self.old, &file)?;
         file.sync_all()?;
-        Ok(fresh)
+        Ok(temporary)
     }
 
     fn prefix(&self) -> OsString {
         let mut prefix = OsString::from(".");
         prefix.push(&self.name);
-        prefix.push(FRESH_MARK);
+        prefix.push(TEMPORARY_MARK);
         prefix
     }
 
-    /// Takes away what processes left that were ended in the middle: the host's lock is ours, so none of them runs.
-    pub(super) fn tidy(&self) {
+    /// Removes temporary files of killed processes. The caller holds the host's lock, so no other process uses them.
+    pub(super) fn remove_leftovers(&self) {
         let prefix = self.prefix();
         let Ok(names) = Dir::read_from(self.directory.as_fd()) else { return };
         for name in names.take(NAMES_MAX).flatten() {
@@ -148,19 +153,19 @@ pub(super) fn take_owner_and_mode(file: &File, from: &Metadata) -> io::Result<()
     file.set_permissions(fs::Permissions::from_mode(from.mode() & 0o7777))
 }
 
-/// A whole new file beside the one that it is to replace; gone when dropped, unless it took its place.
-struct Fresh<'t> {
+/// A temporary file beside the one that it will replace. Dropping it removes it, unless it was renamed.
+struct TemporaryFile<'t> {
     directory: &'t File,
     name: OsString,
 }
 
-impl Drop for Fresh<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
     }
 }
 
-/// Opens a regular file of a directory, which is no link.
+/// Opens a regular file of a directory. Refuses links.
 fn open_regular(directory: &File, name: &OsStr) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, Mode::empty()) {
@@ -181,7 +186,7 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         let length = fgetxattr(old, name, value.as_mut_slice())?;
         match fsetxattr(new, name, &value[..length], XattrFlags::empty()) {
-            // Set by the file system itself.
+            // The file system sets it itself.
             Err(Errno::OPNOTSUPP) => {}
             set => set?,
         }
@@ -212,7 +217,7 @@ mod tests {
             fs::write(dir.path().join(left), "left by a crash").unwrap();
         }
         fs::write(dir.path().join(".y.conf.chokepoint-1"), "another file's").unwrap();
-        assert!(Target::open(&path).unwrap().replace(b"new").unwrap());
+        assert!(EditableFile::open(&path).unwrap().replace(b"new").unwrap());
         let meta = fs::metadata(&path).unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), meta.mode() & 0o7777), ("new", 0o640));
         let mut value = [0; 8];
@@ -225,30 +230,30 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_left_alone() {
+    fn a_file_that_cannot_be_replaced_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.conf");
         fs::write(&path, "old").unwrap();
-        drop(Target::open(&path).unwrap().fresh(b"new").unwrap());
+        drop(EditableFile::open(&path).unwrap().temporary(b"new").unwrap());
         assert_eq!(names(dir.path()), ["x.conf"], "a new file that is not used goes");
         fs::hard_link(&path, dir.path().join("y.conf")).unwrap();
-        assert!(Target::open(&path).unwrap_err().to_string().contains("hard links"));
+        assert!(EditableFile::open(&path).unwrap_err().to_string().contains("hard links"));
         assert!(read(dir.path()).is_err());
         let large = dir.path().join("large");
         File::create(&large).unwrap().set_len(FILE_BYTES_MAX as u64 + 1).unwrap();
-        assert!(Target::open(&large).unwrap_err().to_string().contains("1 MiB"));
+        assert!(EditableFile::open(&large).unwrap_err().to_string().contains("1 MiB"));
         assert!(read(&large).is_err());
     }
 
     #[test]
-    fn a_directory_or_file_that_was_swapped_leads_nowhere_else() {
+    fn a_swapped_directory_or_file_does_not_redirect_the_edit() {
         let dir = tempfile::tempdir().unwrap();
         let (conf, other) = (dir.path().join("conf"), dir.path().join("other"));
         for directory in [&conf, &other] {
             fs::create_dir(directory).unwrap();
             fs::write(directory.join("x.conf"), "old").unwrap();
         }
-        let target = Target::open(&conf.join("x.conf")).unwrap();
+        let target = EditableFile::open(&conf.join("x.conf")).unwrap();
         fs::rename(&conf, dir.path().join("moved")).unwrap();
         symlink(&other, &conf).unwrap();
         assert!(target.replace(b"new").unwrap());
@@ -256,7 +261,7 @@ mod tests {
         assert_eq!(fs::read_to_string(dir.path().join("moved/x.conf")).unwrap(), "new", "the directory that was looked at");
 
         let path = other.join("x.conf");
-        let target = Target::open(&path).unwrap();
+        let target = EditableFile::open(&path).unwrap();
         fs::write(other.join("y.conf"), "old").unwrap();
         fs::rename(other.join("y.conf"), &path).unwrap();
         assert!(!target.replace(b"new").unwrap(), "another file with the same bytes");
@@ -267,17 +272,17 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_change_is_not_edited() {
+    fn a_file_that_others_can_change_is_not_edited() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.conf");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let why = Target::open(&path).unwrap_err().to_string();
+        let why = EditableFile::open(&path).unwrap_err().to_string();
         assert!(why.contains("can be changed by everybody"), "{why}");
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(Target::open(&path).is_err());
+        assert!(EditableFile::open(&path).is_err());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(Target::open(&path).is_ok());
+        assert!(EditableFile::open(&path).is_ok());
     }
 }

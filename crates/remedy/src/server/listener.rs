@@ -1,4 +1,4 @@
-//! Listening sockets of another process: their accept queue's limit read, and set anew, through a duplicate of the descriptor (pidfd_getfd(2)).
+//! Listening sockets of another process: reading and setting the limit of their accept queue through a duplicate descriptor (pidfd_getfd(2)).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getsockname};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-/// Descriptors of one process that are looked at.
+/// Most descriptors inspected of one process.
 const DESCRIPTORS_MAX: usize = 65_536;
 
-/// Where a socket listens.
+/// The address of a listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ListenAddress {
     /// An address and port.
@@ -24,7 +24,7 @@ pub(super) enum ListenAddress {
 }
 
 impl ListenAddress {
-    /// An address as configuration files have it: "0.0.0.0:80", "[::]:80", "9000", "/run/x.sock", "unix:/run/x.sock".
+    /// Parses an address of a configuration file: "0.0.0.0:80", "[::]:80", "9000", "/run/x.sock", "unix:/run/x.sock".
     pub(super) fn parse(text: &str) -> Option<Self> {
         let path = text.strip_prefix("unix:").unwrap_or(text);
         if path.starts_with('/') {
@@ -33,7 +33,7 @@ impl ListenAddress {
         text.parse().map(Self::Tcp).or_else(|_| text.parse().map(Self::Port)).ok()
     }
 
-    fn is(&self, address: &SocketAddrAny) -> bool {
+    fn matches(&self, address: &SocketAddrAny) -> bool {
         match self {
             Self::Unix(path) => {
                 SocketAddrUnix::try_from(address.clone()).is_ok_and(|unix| unix.path().is_some_and(|own| own.to_bytes() == path.as_bytes()))
@@ -44,8 +44,8 @@ impl ListenAddress {
     }
 }
 
-/// Duplicates of the sockets with which a process, held by a descriptor, listens at a place; several with `reuseport`, and each once, however many descriptors
-/// the process has of it. The error is a clause.
+/// Duplicates of the sockets with which a process listens at an address: several with `reuseport`, each once even if the process has several descriptors
+/// of it. The error is a clause.
 pub(super) fn of(process: &OwnedFd, pid: u32, place: &ListenAddress) -> Result<Vec<OwnedFd>, String> {
     let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
@@ -55,12 +55,12 @@ pub(super) fn of(process: &OwnedFd, pid: u32, place: &ListenAddress) -> Result<V
         let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
         let Some((name, number)) = socket.zip(number).filter(|(name, _)| !seen.contains(name)) else { continue };
         let socket = match pidfd_getfd(process, number, PidfdGetfdFlags::empty()) {
-            // Closed since it was listed.
+            // It was closed meanwhile.
             Err(rustix::io::Errno::BADF) => continue,
             taken => taken.map_err(failed)?,
         };
         seen.insert(name);
-        if socket_acceptconn(&socket) == Ok(true) && getsockname(&socket).is_ok_and(|address| place.is(&address)) {
+        if socket_acceptconn(&socket) == Ok(true) && getsockname(&socket).is_ok_and(|address| place.matches(&address)) {
             found.push(socket);
         }
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart() {
+    fn addresses_are_parsed() {
         assert_eq!(ListenAddress::parse("[::]:80"), Some(ListenAddress::Tcp("[::]:80".parse().unwrap())));
         assert_eq!(ListenAddress::parse("9000"), Some(ListenAddress::Port(9000)));
         assert_eq!(ListenAddress::parse("unix:/run/x.sock"), ListenAddress::parse("/run/x.sock"));

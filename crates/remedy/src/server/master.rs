@@ -1,4 +1,4 @@
-//! The master process of a server: found by pid, or by its main file where a reload gave it another pid, with its workers.
+//! The master process of a server and its workers. It is found by pid, or by its main file after a reload has given it another pid.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -11,23 +11,23 @@ use chokepoint_model::observation::NetnsId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::known::{Known, path_of};
+use super::known_master::{KnownMaster, path_of};
 
 /// Where procfs is mounted.
 const PROC: &str = "/proc";
 
-/// Process entries that are looked at: the kernel's bound on pids (pid_max, proc_sys_kernel(5)).
+/// Most processes inspected: the kernel's bound on pids (pid_max, proc_sys_kernel(5)).
 const PROCESSES_MAX: usize = 1 << 22;
-/// How much newer than its workers a file must be for them not to have read it, seconds: their start is told in ticks of 10 ms, rounded down.
+/// How much newer than the workers a file must be to be unread, seconds: start times are in ticks of 10 ms, rounded down.
 const FILE_SLACK_S: f64 = 0.02;
 
 /// A running master.
 #[derive(Debug, Clone)]
 pub(super) struct Master {
     pub(super) kind: ServerKind,
-    /// What it is known by.
+    /// Its identity.
     pub(super) identity: Identity,
-    /// Its arguments, or php-fpm's main file: what the process itself says, and so read only once it is known.
+    /// Its arguments, or php-fpm's main file. The process sets it itself, so it is read only after the process is identified.
     title: String,
 }
 
@@ -42,11 +42,11 @@ pub(super) struct Worker {
 }
 
 impl Master {
-    /// The process with this pid and start time, else the one that runs with this main file: the same server as the journal knows it, or, where it
-    /// does not, one of root's or of the own user. Nothing where there is none; the error is a clause.
+    /// The process with this pid and start time, else the one with this main file that matches `known`, or that belongs to root or the own user where
+    /// nothing is known. Nothing where there is none. The error is a clause.
     ///
-    /// Only what executes a server's program counts, and only in the own mount and user namespaces: a command line proves nothing.
-    pub(super) fn find(kind: ServerKind, pid: u32, start_ticks: u64, main: &str, known: Option<&Known>) -> Result<Option<Self>, String> {
+    /// The process must execute a server's program in the own mount and user namespaces: a command line proves nothing.
+    pub(super) fn find(kind: ServerKind, pid: u32, start_ticks: u64, main: &str, known: Option<&KnownMaster>) -> Result<Option<Self>, String> {
         if let Ok(identity) = Identity::of(Path::new(PROC), pid)
             && identity.start_ticks == start_ticks
         {
@@ -61,8 +61,8 @@ impl Master {
             }
         }
         let own = rustix::process::geteuid().as_raw();
-        let is_it = |master: &Self| match known {
-            Some(known) => known.is(&master.identity),
+        let is_candidate = |master: &Self| match known {
+            Some(known) => known.matches(&master.identity),
             None => master.identity.uids.iter().all(|uid| *uid == 0 || *uid == own),
         };
         let masters = processes().filter(|pid| executes(*pid, kind)).filter_map(|pid| {
@@ -70,8 +70,8 @@ impl Master {
             Self::of(kind, identity).ok()
         });
         let mut found: Vec<Self> =
-            masters.filter(|master| is_it(master) && master.is_elsewhere().is_none() && master.runs_with(main)).collect();
-        // A worker that was only just forked still has its master's title.
+            masters.filter(|master| is_candidate(master) && master.is_elsewhere().is_none() && master.runs_with(main)).collect();
+        // A just forked worker still has its master's title.
         let pids: Vec<u32> = found.iter().map(Self::pid).collect();
         found.retain(|master| stat(master.pid()).is_none_or(|(parent, _)| !pids.contains(&parent)));
         match found.len() {
@@ -80,7 +80,7 @@ impl Master {
         }
     }
 
-    /// The master that a process is; the error says why it is none.
+    /// A process as a master. The error says why it is none.
     fn of(kind: ServerKind, identity: Identity) -> Result<Self, String> {
         let pid = identity.pid;
         let executable = path_of(&identity);
@@ -99,7 +99,7 @@ impl Master {
         self.identity.pid
     }
 
-    /// Where it sees other files, or other users, than this program: a clause; nothing where both see the same.
+    /// A clause where the server sees other files or users than this program.
     pub(super) fn is_elsewhere(&self) -> Option<&'static str> {
         let Ok(own) = Identity::of(Path::new(PROC), std::process::id()) else { return Some("the own namespaces cannot be looked at") };
         let root = |pid: u32| fs::metadata(format!("{PROC}/{pid}/root")).ok().map(|meta| FileId::of(&meta));
@@ -112,7 +112,7 @@ impl Master {
         None
     }
 
-    /// True while the process is what was looked at.
+    /// True while the process is the inspected one.
     pub(super) fn is_same(&self) -> bool {
         Identity::of(Path::new(PROC), self.pid()).is_ok_and(|now| {
             let (then, now) = (&self.identity, &now);
@@ -120,7 +120,7 @@ impl Master {
         })
     }
 
-    /// A descriptor of the process: what is done with it is done to this master, and to no later process with its number.
+    /// A pidfd of the process, which never refers to a later process with the same pid.
     pub(super) fn hold(&self) -> Result<OwnedFd, String> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
         let held = pidfd_open(pid, PidfdFlags::empty())
@@ -128,7 +128,7 @@ impl Master {
         if self.is_same() { Ok(held) } else { Err(format!("process {} is another one by now", self.pid())) }
     }
 
-    /// Its main file, where its title tells.
+    /// Its main file, if its title names it.
     fn main(&self) -> Option<String> {
         match self.kind {
             // "php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)"
@@ -137,7 +137,7 @@ impl Master {
         }
     }
 
-    /// The argument behind an option of nginx, up to the next option.
+    /// The argument of an option of nginx.
     pub(super) fn argument(&self, option: &str) -> Option<String> {
         let padded = format!(" {} ", self.title);
         let rest = padded.split_once(&format!(" {option} "))?.1;
@@ -146,12 +146,12 @@ impl Master {
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// A name for a file is worth something only where it names the same file here and there.
+    /// True where it runs with this main file, and the path names the same file for both.
     fn runs_with(&self, main: &str) -> bool {
         self.main().is_none_or(|own| own == main) && self.sees_our(Path::new(main))
     }
 
-    /// True where a path is the same file for the master and for us: it is in no image of its own.
+    /// True where a path is the same file for the master and for this process.
     fn sees_our(&self, path: &Path) -> bool {
         let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
         let Ok(below) = path.strip_prefix("/") else { return false };
@@ -164,7 +164,7 @@ impl Master {
         NetnsId(self.identity.namespaces.network)
     }
 
-    /// Its workers: for nginx those that take connections, without its cache's helpers and those that are shutting down.
+    /// Its workers; for nginx without cache processes and workers that are shutting down.
     pub(super) fn workers(&self) -> Vec<Worker> {
         let own = self.pid();
         let children = fs::read_to_string(format!("{PROC}/{own}/task/{own}/children"));
@@ -183,14 +183,14 @@ impl Master {
         pids.into_iter().filter_map(worker).collect()
     }
 
-    /// True where a file is newer than all workers: they did not read it.
+    /// True where a file is newer than all workers, which have not read it.
     pub(super) fn is_older_than(&self, path: &Path) -> bool {
         let Some(newest) = self.workers().iter().map(|worker| worker.start_ticks).max() else { return false };
         fs::metadata(path).is_ok_and(|meta| is_newer_than(changed_s(&meta), since_1970_s(newest)))
     }
 }
 
-/// When a file, its mode or its name was changed last, seconds since 1970. Its time of modification can be set back; that of its status cannot.
+/// The latest change of a file, its mode or its name, seconds since 1970. The modification time can be set back, the status change time cannot.
 pub(super) fn changed_s(meta: &fs::Metadata) -> f64 {
     let seconds = |whole: i64, rest: i64| whole as f64 + rest as f64 / 1e9;
     seconds(meta.mtime(), meta.mtime_nsec()).max(seconds(meta.ctime(), meta.ctime_nsec()))
@@ -215,7 +215,7 @@ fn program_kind(path: &str) -> Option<ServerKind> {
     ServerKind::of_program(path.rsplit('/').next().unwrap_or_default())
 }
 
-/// A first look, before a process is looked at closely.
+/// A quick check before the full identification.
 fn executes(pid: u32, kind: ServerKind) -> bool {
     let path = fs::read_link(format!("{PROC}/{pid}/exe")).unwrap_or_default();
     program_kind(path.to_string_lossy().trim_end_matches(" (deleted)")) == Some(kind)
@@ -243,7 +243,7 @@ pub(super) fn stat(pid: u32) -> Option<(u32, u64)> {
 }
 
 fn parse_stat(text: &str) -> Option<(u32, u64)> {
-    // The command's name may hold anything, brackets and blanks too.
+    // The command's name may contain brackets and blanks.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
     Some((parent, fields.nth(17)?.parse().ok()?))
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_tell_the_main_file() {
+    fn the_main_file_is_read_from_the_title() {
         let fpm = master(ServerKind::PhpFpm, "(/etc/php/8.2/fpm/php-fpm.conf)");
         assert_eq!(fpm.main().as_deref(), Some("/etc/php/8.2/fpm/php-fpm.conf"));
         let nginx = master(ServerKind::Nginx, "/usr/sbin/nginx -c /etc/x y.conf -g daemon on; master_process on; -p /srv/");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_known_by_what_it_executes() {
+    fn a_process_is_identified_by_its_executable() {
         let why = Master::of(ServerKind::Nginx, own()).unwrap_err();
         assert!(why.contains("is no nginx: it executes /"), "{why}");
         for (path, kind) in [
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_was_set_back_does_not_hide_an_edit() {
+    fn a_modification_time_that_was_set_back_does_not_hide_an_edit() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_modified(std::time::UNIX_EPOCH).unwrap();
         let meta = file.as_file().metadata().unwrap();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stat_line_is_read_whatever_the_name_holds() {
+    fn a_stat_line_is_parsed_for_any_process_name() {
         let text = "7 (a) b) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2";
         assert_eq!(parse_stat(text), Some((3, 4242)));
         for at in 0..text.len() {

@@ -1,33 +1,35 @@
-//! What a change of a server's setting would do, to be shown before it is done; and what its undo would put in force beside it.
+//! What a change of a server's setting would do, to be shown beforehand; and the other edits that its undo would put in force.
 
 use std::fmt;
 
 use chokepoint_model::change::{Change, ServerSetting, quoted};
 use rustix::process::Signal;
 
+use super::configuration::Server;
+use super::file::real_path;
 use super::master::Master;
 use super::view::View;
-use super::{Server, activate, edit, trial};
+use super::{activate, edit, trial};
 use crate::error::ApplyError;
 use crate::store::Guard;
 use crate::undo::Filter;
 
-/// All that a [`Change::Server`] executes, sends and writes.
+/// Everything that a [`Change::Server`] executes, sends and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The edit, as a unified diff.
     pub diff: String,
-    /// The test that is executed before and after the edit: program and arguments.
+    /// The test before and after the edit: program and arguments.
     pub test: Vec<String>,
-    /// User and group with whose rights it is executed: the master's.
+    /// User and group of the test: the master's.
     pub user: (u32, u32),
-    /// What puts the edit in force.
+    /// The action that puts the edit in force.
     pub activating: Activating,
-    /// What the reload puts in force as well: files that were changed, and directories in which names were, since the server read them.
+    /// Other files and directories changed since the server read them, which the reload puts in force too.
     pub unread: Vec<String>,
 }
 
-/// What puts an edit in force.
+/// The action that puts an edit in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activating {
     /// A signal to the master.
@@ -37,13 +39,13 @@ pub enum Activating {
         /// The master.
         pid: u32,
     },
-    /// listen(2), called on duplicates of the master's sockets.
+    /// listen(2) on duplicates of the master's sockets.
     Listen {
         /// Their new backlog.
         backlog: String,
         /// The master.
         pid: u32,
-        /// The pool whose address they listen on.
+        /// The pool that listens on them.
         pool: String,
     },
 }
@@ -60,13 +62,26 @@ impl fmt::Display for Activating {
 }
 
 impl Plan {
-    /// The test as a shell would take it.
+    /// The test as a shell command.
     pub fn test_command(&self) -> String {
         self.test.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// What a [`Change::Server`] would do; nothing for other kinds of change, whose command is all. Reads, and neither executes nor changes anything.
+/// The edit of a [`Change::Server`] as a unified diff; nothing for other kinds of change. Reads the files and changes nothing.
+///
+/// # Errors
+/// The configuration cannot be read, or lacks the place of the setting.
+pub fn diff(change: &Change) -> Result<Option<String>, ApplyError> {
+    if !matches!(change, Change::Server { .. }) {
+        return Ok(None);
+    }
+    let server = Server::open(change)?;
+    let view = server.view(None)?;
+    Ok(Some(edit::edited(&view, &server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?.diff()))
+}
+
+/// What a [`Change::Server`] would do; nothing for other kinds of change. Neither executes nor changes anything.
 ///
 /// # Errors
 /// Why the change would be refused.
@@ -99,30 +114,30 @@ fn activating(master: &Master, setting: &ServerSetting, to: &str) -> Activating 
     }
 }
 
-/// What an undo's reload of a server puts in force beside the old value.
+/// Other edits that an undo's reload of a server puts in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// The server's name.
     pub server: &'static str,
-    /// Files that were changed, and directories in which names were, since the server read them.
+    /// Files and directories changed since the server read them.
     pub files: Vec<String>,
 }
 
 impl Guard {
-    /// What taking back the changes that the filter names would put in force beside their old values, because others changed it and did not reload:
-    /// to be told before and after. An undo does not wait for an answer. Servers that do not run are reloaded by nobody.
+    /// Edits by others, not reloaded yet, that an undo of the selected changes would put in force. They are reported before and after the undo, which does
+    /// not wait for an answer. Servers that do not run are left out.
     pub fn unread(&self, filter: &Filter) -> Vec<Unread> {
         let backups = self.backups();
         let mut found: Vec<Unread> = Vec::new();
-        for (id, index) in self.named_by(filter) {
+        for (id, index) in self.selected_by(filter) {
             let Some(intent) = self.intent(id, index) else { continue };
             let (Some(backup), Ok(server)) = (&intent.backup, Server::open(&intent.change)) else { continue };
             let Ok(Some(master)) = server.master(backup.master.as_deref()) else { continue };
             let files = server.unread(&master, &backups).unwrap_or_default();
-            // The file that is put back is what the undo is about.
+            // The restored file itself is expected.
             let own: Vec<&str> = backups.iter().map(|backup| backup.path.as_str()).collect();
             let files: Vec<String> =
-                files.into_iter().filter(|file| super::real_path(file).is_none_or(|real| !own.contains(&real.as_str()))).collect();
+                files.into_iter().filter(|file| real_path(file).is_none_or(|real| !own.contains(&real.as_str()))).collect();
             let unread = Unread { server: server.kind.name(), files };
             if !unread.files.is_empty() && !found.contains(&unread) {
                 found.push(unread);

@@ -1,5 +1,5 @@
-//! The server's own test of its configuration (`nginx -t`, `php-fpm -t`), also with a file that is not in its place yet. It executes what the
-//! master executes, so it is run only where nobody else controls any of that, and with the master's rights.
+//! The server's own test of its configuration (`nginx -t`, `php-fpm -t`), also with a file that is not in its place yet. The test executes the master's
+//! program, so it runs with the master's rights, and only if no other user controls anything that it executes.
 
 use std::ffi::CString;
 use std::fs::{File, Metadata};
@@ -19,29 +19,29 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::confined;
 use super::edit::{self, Parts};
 use super::file::take_owner_and_mode;
-use super::known::path_of;
+use super::known_master::path_of;
 use super::master::Master;
 use super::view::View;
 use crate::netns;
 
-/// How long a test may take: nginx looks up every upstream's name in it.
+/// Timeout of a test: nginx resolves every upstream's name in it.
 const TEST_TIME_MAX: Duration = Duration::from_secs(60);
-/// How often it is looked whether it ended.
+/// How often to check for its end.
 const TEST_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-/// Bytes of its words that are kept.
+/// Most bytes kept of its messages.
 const SAID_BYTES_MAX: usize = 65_536;
-/// Lines of its words that are told.
+/// Most lines reported of its messages.
 const SAID_LINES_MAX: usize = 5;
-/// What is read of an executable to find the prefix with which it was built: nginx has 1 to 20 MB.
+/// Most bytes read of an executable to find its built-in prefix: nginx has 1 to 20 MB.
 const EXECUTABLE_BYTES_MAX: u64 = 32 << 20;
-/// Bytes that are read of a process's mappings: a server has some 200, of 100 bytes each.
+/// Most bytes read of a process's mappings: a server has some 200, of 100 bytes each.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
-/// How long the process may hold them up.
+/// Timeout of that read, which the process can delay.
 const MAPS_TIME_MAX: Duration = Duration::from_secs(2);
-/// Directories of which one exists on every host: a file system is mounted there, seen by the test alone, for the time of its making.
+/// Mount points for the test's private file system, of which one exists on every host.
 const MOUNT_POINTS: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
 
-/// Bytes that are to stand in place of a file.
+/// Bytes to test in place of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instead<'a> {
     /// The file, links resolved.
@@ -65,26 +65,26 @@ fn arguments(master: &Master, main: &str) -> Vec<String> {
     arguments
 }
 
-/// The test as it is executed: the program and its arguments.
+/// The command line of the test: program and arguments.
 pub(super) fn command_line(master: &Master, main: &str) -> Vec<String> {
     std::iter::once(path_of(&master.identity)).chain(arguments(master, main)).collect()
 }
 
-/// Tests the configuration; with `instead`, as it would be with these bytes in that file. The error is what the server said, or why it was not asked.
+/// Tests the configuration; with `instead`, as if the file had these bytes. The error is the server's message, or why the test did not run.
 ///
-/// The test runs in the master's network namespace, because nginx tries to bind what it listens on. What stands in place of a file is mounted over
-/// it in a mount namespace that only the test sees; where that is not allowed, the test is left to the one that follows once the file is in its place.
+/// The test runs in the master's network namespace, because nginx tries to bind its addresses. The replacement is mounted over the file in a private
+/// mount namespace. Where that is not allowed, only the later test with the file in its place counts.
 pub(super) fn run(master: &Master, main: &str, instead: Option<Instead<'_>>) -> Result<(), String> {
     let program = checked(master, main)?;
     let pid = master.pid();
     let Ok(place) = netns::NetnsHandle::find(master.netns(), Path::new("/")) else {
         return Err(format!("the network namespace of process {pid} cannot be found"));
     };
-    // Everything above was about this very process.
+    // The checks above apply only to this process.
     if !master.is_same() {
         return Err(format!("process {pid} is another one by now"));
     }
-    // A thread of its own: what it does to its mount namespace ends with it.
+    // A new thread, whose private mount namespace ends with it.
     let tested = place.run(|| {
         thread::scope(|scope| {
             let work = || match instead.map(|instead| put_over(&instead, master.identity.uid())) {
@@ -100,7 +100,7 @@ pub(super) fn run(master: &Master, main: &str, instead: Option<Instead<'_>>) -> 
     tested.unwrap_or_else(|error| Err(format!("its network namespace cannot be entered ({error})")))
 }
 
-/// The master's program, where neither it nor anything that it takes up in its test can be changed by another user. Executes nothing.
+/// The master's program, if no other user can change it or anything that its test loads. Executes nothing.
 pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
     let not_run = |why: String| format!("its test was not run, because {why}");
     if let Some(why) = master.is_elsewhere() {
@@ -113,7 +113,7 @@ pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
     let files = parts.reading.files.iter().chain(&parts.reading.directories).map(PathBuf::from);
     for path in files.chain(programs(master, &program, &parts, main)).chain(loaded(master.pid()).map_err(not_run)?) {
         match trusted(&path, uid) {
-            // The server says itself what is missing.
+            // The server itself reports missing files.
             Err(chokepoint_foreign::Untrusted::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             looked => drop(looked.map_err(|why| not_run(why.to_string()))?),
         }
@@ -121,7 +121,7 @@ pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
     Ok(program)
 }
 
-/// The file that the master executes. One that was replaced at its path is still what it was; only its own owner and mode count then.
+/// The file that the master executes. If its path was replaced since, only the file's own owner and mode count.
 fn program(master: &Master) -> Result<File, String> {
     let identity = &master.identity;
     let path = path_of(identity);
@@ -145,8 +145,8 @@ fn program(master: &Master) -> Result<File, String> {
     Ok(program)
 }
 
-/// What the master has loaded to be executed, its test will load as well: libraries, modules, the extensions of PHP. Files that were replaced since are
-/// left out, for the test takes what is at their paths now. Who may not look is not root, and executes it with the own rights alone.
+/// Executable files that the master has mapped and its test will load too: libraries, modules, PHP extensions. Files replaced since are left out, because
+/// the test loads the files now at their paths. A user without access to the mappings is not root and executes the test with the own rights.
 fn loaded(pid: u32) -> Result<Vec<PathBuf>, String> {
     let read = move || File::open(format!("/proc/{pid}/maps")).and_then(|maps| io::read_to_string(maps.take(MAPS_BYTES_MAX)));
     let text = within(MAPS_TIME_MAX, read).map_err(|error| format!("the mappings of process {pid} cannot be read ({error})"))?;
@@ -163,7 +163,7 @@ fn loaded(pid: u32) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// Where the files may be that the configuration has the server execute: their paths are taken against its prefix or the main file's directory.
+/// Possible paths of the files that the configuration makes the server execute: relative to its prefix or the main file's directory.
 fn programs(master: &Master, program: &File, parts: &Parts, main: &str) -> Vec<PathBuf> {
     let prefix = || master.argument("-p").or_else(|| built_in_prefix(program)).unwrap_or_else(|| "/usr/local/nginx".to_owned());
     let directories: Vec<PathBuf> = if parts.programs.iter().all(|path| path.starts_with('/')) {
@@ -174,7 +174,7 @@ fn programs(master: &Master, program: &File, parts: &Parts, main: &str) -> Vec<P
     parts.programs.iter().flat_map(|path| directories.iter().map(move |directory| directory.join(path))).collect()
 }
 
-/// The prefix of `nginx -V`, out of the executable's own texts; nothing is run.
+/// The prefix of `nginx -V`, found in the executable without running it.
 fn built_in_prefix(program: &File) -> Option<String> {
     let name = b"--prefix=";
     let mut bytes = Vec::new();
@@ -191,22 +191,22 @@ fn test(program: &File, master: &Master, main: &str) -> Result<(), String> {
     let failed = |error: io::Error| format!("its test cannot be started ({error})");
     let (said, pipe) = io::pipe().map_err(failed)?;
     if rustix::process::geteuid().as_raw() == 0 {
-        // So that an `error_log /dev/stderr` can be opened by the master's user.
+        // The master's user must be able to open an `error_log /dev/stderr`.
         fchown(&pipe, Some(master.identity.uid()), Some(master.identity.gids[1])).map_err(failed)?;
     }
     command.args(arguments(master, main)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(pipe));
-    // Ctrl-C at the terminal is for this program: it must not end a test whose verdict decides whether a change can be taken back.
+    // Ctrl-C must reach this process only: the test's result decides whether a change can be taken back.
     command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;
-    // Its copy of the pipe's end.
+    // Closes its copy of the pipe's end.
     drop(command);
-    let mut words = Vec::new();
-    let passed = wait(&mut child, said, &mut words)?;
-    if passed { Ok(()) } else { Err(told(&String::from_utf8_lossy(&words))) }
+    let mut messages = Vec::new();
+    let passed = wait(&mut child, said, &mut messages)?;
+    if passed { Ok(()) } else { Err(relevant_lines(&String::from_utf8_lossy(&messages))) }
 }
 
-/// Waits for the test's end, and reads what it says meanwhile. What it may have started beside itself is not waited for.
-fn wait(child: &mut Child, mut said: PipeReader, words: &mut Vec<u8>) -> Result<bool, String> {
+/// Waits for the test's end and reads its messages meanwhile. Does not wait for other processes that it may have started.
+fn wait(child: &mut Child, mut said: PipeReader, messages: &mut Vec<u8>) -> Result<bool, String> {
     let start = Instant::now();
     let mut is_open = true;
     loop {
@@ -220,7 +220,7 @@ fn wait(child: &mut Child, mut said: PipeReader, words: &mut Vec<u8>) -> Result<
             let mut piece = [0_u8; 4096];
             match said.read(&mut piece) {
                 Ok(0) | Err(_) => is_open = false,
-                Ok(count) => words.extend_from_slice(&piece[..count.min(SAID_BYTES_MAX.saturating_sub(words.len()))]),
+                Ok(count) => messages.extend_from_slice(&piece[..count.min(SAID_BYTES_MAX.saturating_sub(messages.len()))]),
             }
             if start.elapsed() > TEST_TIME_MAX {
                 break;
@@ -244,8 +244,8 @@ fn wait(child: &mut Child, mut said: PipeReader, words: &mut Vec<u8>) -> Result<
     }
 }
 
-/// The lines that say what is wrong, else the last ones.
-fn told(said: &str) -> String {
+/// The lines with errors, else the last ones.
+fn relevant_lines(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let is_error = |line: &&&str| ["[emerg]", "[alert]", "[crit]", "ERROR:", "ALERT:"].iter().any(|mark| line.contains(mark));
     let errors: Vec<&str> = lines.iter().filter(is_error).take(SAID_LINES_MAX).copied().collect();
@@ -253,8 +253,8 @@ fn told(said: &str) -> String {
     if chosen.is_empty() { "it gives no reason".to_owned() } else { chosen.join("; ") }
 }
 
-/// Lets the calling thread, and what it starts, see these bytes in place of a file. They lie in a file system of their own, so that the directory of
-/// the file is not touched.
+/// Shows these bytes in place of a file to the calling thread and its children. They are in a private file system, so that the file's directory is not
+/// touched.
 #[allow(unsafe_code)]
 fn put_over(instead: &Instead<'_>, uid: u32) -> io::Result<()> {
     // SAFETY: takes no pointers; the thread gets a mount namespace, root and current directory of its own, which nothing else in it relies on.
@@ -276,7 +276,7 @@ fn put_over(instead: &Instead<'_>, uid: u32) -> io::Result<()> {
     done(unsafe { libc::umount2(point.as_ptr(), libc::MNT_DETACH) })
 }
 
-/// mount(2); what is mounted here is seen by the calling thread's namespace alone.
+/// mount(2), visible only in the calling thread's namespace.
 #[allow(unsafe_code)]
 fn mount(source: Option<&Path>, target: &Path, kind: Option<&str>, flags: libc::c_ulong) -> io::Result<()> {
     let text = |text: &[u8]| CString::new(text).map_err(io::Error::other);
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_has_loaded_is_known() {
+    fn the_executable_mappings_of_a_process_are_found() {
         let own = loaded(std::process::id()).unwrap();
         let program = std::env::current_exe().unwrap();
         assert!(own.contains(&program) && own.iter().any(|path| path.to_string_lossy().contains("libc")), "{own:?}");
@@ -304,10 +304,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_picked_out_of_what_the_server_says() {
+    fn error_lines_are_picked_from_the_servers_messages() {
         let nginx = "nginx: [warn] x\nnginx: [emerg] unknown directive \"y\" in /z:3\nnginx: configuration file /z test failed\n";
-        assert_eq!(told(nginx), "nginx: [emerg] unknown directive \"y\" in /z:3");
-        assert_eq!(told("a\n\nb\n"), "a; b");
-        assert_eq!(told(""), "it gives no reason");
+        assert_eq!(relevant_lines(nginx), "nginx: [emerg] unknown directive \"y\" in /z:3");
+        assert_eq!(relevant_lines("a\n\nb\n"), "a; b");
+        assert_eq!(relevant_lines(""), "it gives no reason");
     }
 }

@@ -1,35 +1,35 @@
-//! A server's configuration as its master may read it: with the rights of its user, and never waited for.
+//! A server's configuration, read with the rights of its master's user and without blocking.
 
 use chokepoint_config::{FILE_BYTES_MAX, Resolved, glob, text};
 use chokepoint_foreign::{Files, Rights};
 
+use super::file::real_path;
 use super::master::Master;
-use super::real_path;
 
-/// Paths that one pattern may match.
+/// Most paths that a pattern may match.
 const MATCHES_MAX: usize = 16_384;
 
-/// Texts that stand for files which are not written yet, by path with its links resolved.
-pub(super) type Over<'a> = &'a [(String, String)];
+/// Texts of files that are not written yet, by path with links resolved.
+pub(super) type UnwrittenTexts<'a> = &'a [(String, String)];
 
-/// The files of this host, and whose rights they are read with.
+/// The files of this host and the rights to read them with.
 #[derive(Debug)]
 pub(super) struct View {
     files: Files,
     rights: Rights,
 }
 
-/// What a configuration was read from.
+/// The files and directories that a configuration was read from.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Files that were asked for.
+    /// Requested files.
     pub(super) files: Vec<String>,
-    /// Directories whose names were looked at for a pattern.
+    /// Directories searched for a pattern.
     pub(super) directories: Vec<String>,
 }
 
 impl View {
-    /// As the master sees it, which has the same files as this program. Without a master, with the rights of the main file's owner.
+    /// With the rights of the master, or of the main file's owner where there is no master.
     pub(super) fn of(master: Option<&Master>, main: &str) -> Result<Self, String> {
         let files = Files::of_directory("/".as_ref()).map_err(|error| format!("/: {error}"))?;
         let rights = match master {
@@ -42,14 +42,14 @@ impl View {
         Ok(Self { files, rights })
     }
 
-    /// Does something with these rights; the error is a clause.
+    /// Runs `work` with these rights. The error is a clause.
     pub(super) fn run<T: Send>(&self, work: impl FnOnce(&Files) -> T + Send) -> Result<T, String> {
         self.rights.run(|| work(&self.files)).map_err(|error| format!("the rights of user {} cannot be taken ({error})", self.rights.uid()))
     }
 }
 
-/// The files of a path or pattern, noted down.
-pub(super) fn resolve(files: &Files, pattern: &str, over: Over<'_>, reading: &mut Reading) -> Vec<Resolved> {
+/// Reads the files of a path or pattern, and notes them in `reading`.
+pub(super) fn resolve(files: &Files, pattern: &str, unwritten: UnwrittenTexts<'_>, reading: &mut Reading) -> Vec<Resolved> {
     reading.directories.extend(searched(files, pattern));
     let paths = match files.matching(pattern, MATCHES_MAX) {
         Ok(paths) => paths,
@@ -58,7 +58,7 @@ pub(super) fn resolve(files: &Files, pattern: &str, over: Over<'_>, reading: &mu
     let read = |path: String| {
         reading.files.push(path.clone());
         let real = real_path(&path);
-        if let Some((_, text)) = over.iter().find(|(over, _)| Some(over) == real.as_ref()) {
+        if let Some((_, text)) = unwritten.iter().find(|(path, _)| Some(path) == real.as_ref()) {
             return Some((path, Ok(text.clone())));
         }
         match files.read(&path, FILE_BYTES_MAX) {
@@ -70,7 +70,7 @@ pub(super) fn resolve(files: &Files, pattern: &str, over: Over<'_>, reading: &mu
     paths.into_iter().filter_map(read).collect()
 }
 
-/// The directories in which a pattern's wildcards are looked for.
+/// The directories in which a pattern's wildcards are searched.
 fn searched(files: &Files, pattern: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in pattern.match_indices('/') {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_at_is_noted() {
+    fn requested_files_and_searched_directories_are_noted() {
         let tree = tempfile::tempdir().unwrap();
         for directory in ["a", "b"] {
             fs::create_dir(tree.path().join(directory)).unwrap();

@@ -1,15 +1,15 @@
-//! Checks of cgroups: limits that the kernel takes, names that exist, and processes where version 2 allows them.
+//! Checks of cgroups: the kernel accepts the quota, parents exist, and only leaves have processes (version 2).
 
 use std::collections::BTreeSet;
 
-use super::Check;
-use crate::names;
+use super::check::Check;
 use crate::scenario::locate::Path;
+use crate::scenario::names;
 
 const CGROUPS_MAX: usize = 20;
-/// The kernel takes periods from one millisecond to one second (Documentation/scheduler/sched-bwc.rst).
+/// Periods that the kernel accepts, one millisecond to one second (Documentation/scheduler/sched-bwc.rst).
 const PERIOD_US: std::ops::RangeInclusive<u128> = 1_000..=1_000_000;
-/// The least quota that the kernel takes, microseconds.
+/// Smallest quota that the kernel accepts, microseconds.
 const QUOTA_US_MIN: f64 = 1_000.0;
 /// More cores than any machine has.
 const CORES_MAX: f64 = 4_096.0;
@@ -33,8 +33,8 @@ impl Check<'_> {
                     format!("a millisecond in each period at the least, and {CORES_MAX} cores at the most are allowed"),
                 );
             }
-            if let Some(around) = cgroup.within.as_deref().filter(|around| !seen.contains(around)) {
-                self.problem(path.key("within"), format!("there is no cgroup \"{around}\" above this one"));
+            if let Some(parent) = cgroup.within.as_deref().filter(|parent| !seen.contains(parent)) {
+                self.problem(path.key("within"), format!("there is no cgroup \"{parent}\" above this one"));
             }
             if !seen.insert(&cgroup.name) {
                 self.problem(path.key("name"), format!("there is a cgroup \"{}\" already", cgroup.name));

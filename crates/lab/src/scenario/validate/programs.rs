@@ -1,17 +1,17 @@
-//! Checks of what runs: servers, prefills and the client.
+//! Checks of servers, prefills and the client.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use super::Check;
-use crate::names;
-use crate::placeholder::ServerValues;
-use crate::ready;
+use super::check::Check;
 use crate::scenario::document::{Kind, Ready, Server};
 use crate::scenario::locate::Path;
+use crate::scenario::names;
+use crate::scenario::placeholder::ServerValues;
+use crate::server::ready;
 
 const SERVERS_MAX: usize = 100;
-/// Ports 1024 to 65535 less some for others: each flow has a port of its own.
+/// Each flow needs its own port of 1024 to 65535; some are left for others.
 const FLOWS_MAX: u32 = 60_000;
 /// Highest core number that CPU_SETSIZE (sched_setaffinity(2)) can name.
 const CORE_MAX: u32 = 1023;

@@ -13,7 +13,7 @@ use crate::netns::{self, NetnsHandle, NoNetns};
 use crate::record::Intent;
 use crate::setting::{Found, Setting, Toward};
 
-/// Longest value that is read or written, bytes: one page, as the kernel's own handlers have it.
+/// Longest value, bytes: one page, as in the kernel's handlers.
 const VALUE_BYTES_MAX: usize = 4096;
 const NEEDS_ADMIN: &str = "CAP_NET_ADMIN in the namespace's user namespace, or root";
 const NEEDS_ENTER: &str = "CAP_SYS_ADMIN (run as root)";
@@ -28,7 +28,7 @@ pub(crate) struct Sysctl {
 }
 
 impl Sysctl {
-    /// Finds the namespace and the file's path; opens nothing yet.
+    /// Finds the namespace and the file's path. Opens nothing yet.
     pub(crate) fn open(key: &str, netns: NetnsId, root: &Path) -> Result<Self, ApplyError> {
         let below = key_path(key).map_err(|why| bad(key, why))?;
         let place = NetnsHandle::find(netns, root).map_err(|error| match error {
@@ -70,7 +70,7 @@ impl Sysctl {
         }
     }
 
-    /// A file without any write permission is read-only in this namespace for everyone: it is set in another one.
+    /// A file without any write permission is read-only for everyone in this namespace: it belongs to another one.
     fn why_denied(&self) -> String {
         let mode = self.within(|| std::fs::metadata(&self.path).map(|meta| meta.mode()));
         match mode {
@@ -81,13 +81,13 @@ impl Sysctl {
         }
     }
 
-    /// Writes a value. That it came into force is another reading.
+    /// Writes a value without verifying it.
     fn write(&self, value: &str) -> Result<(), ApplyError> {
         self.check(value)?;
         let line = format!("{value}\n");
         let written = self.within(|| {
             let mut file = OpenOptions::new().write(true).truncate(true).open(&self.path)?;
-            // The kernel takes a value from one write(2); a second one would be another value.
+            // The kernel takes each write(2) as a whole value.
             match file.write(line.as_bytes())? {
                 written if written == line.len() => Ok(()),
                 _ => Err(io::Error::new(io::ErrorKind::WriteZero, "the value was taken in part")),
@@ -142,8 +142,8 @@ fn check_value(value: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The path below `/proc/sys` of a key, by the rules of sysctl(8): the separator that comes first separates; where that is the dot, a slash
-/// stands for a dot within a name ("net.ipv4.conf.eth0/1.rp_filter" is interface "eth0.1"); where it is the slash, a dot is a dot.
+/// The path of a key below `/proc/sys`. The first separator in the key decides (sysctl(8)): after a dot, a slash stands for a dot within a name
+/// ("net.ipv4.conf.eth0/1.rp_filter" is interface "eth0.1"); after a slash, a dot is a dot.
 fn key_path(key: &str) -> Result<String, &'static str> {
     const KEY_BYTES_MAX: usize = 255;
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_become_paths_as_sysctl_has_it() {
+    fn keys_become_paths_by_the_rules_of_sysctl() {
         for (key, path) in [
             ("net.core.somaxconn", "net/core/somaxconn"),
             ("net/core/somaxconn", "net/core/somaxconn"),

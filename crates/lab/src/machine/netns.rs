@@ -1,4 +1,4 @@
-//! Entering network namespaces, each time in a thread of its own, so that no other thread is ever in the wrong one.
+//! Entering network namespaces, each time in a new thread, so that no other thread is ever in the wrong one.
 
 use std::fs::File;
 use std::io;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Where `ip netns` keeps its names (ip-netns(8)).
+/// Where `ip netns` keeps named namespaces (ip-netns(8)).
 const NAMES: &str = "/run/netns";
 
-/// The machine's own namespace: that of process 1, or, where a security module hides that even from root, the one of this process.
-/// Settings of the machine are read-only in any other one, so that a wrong guess is told and does no harm.
+/// The machine's own namespace: that of process 1, or this process's where a security module hides the former even from root. Machine settings are
+/// read-only in other namespaces, so a wrong guess fails and does no harm.
 pub(crate) fn machine_path() -> &'static Path {
     let process_1 = Path::new("/proc/1/ns/net");
     if File::open(process_1).is_ok() { process_1 } else { Path::new("/proc/self/ns/net") }
 }
 
-/// Path by which a named namespace is entered.
+/// Path of a named namespace.
 pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
 }
@@ -28,10 +28,10 @@ pub(crate) fn inode(path: &Path) -> io::Result<u64> {
     Ok(std::fs::metadata(path)?.ino())
 }
 
-/// Runs `work` in a thread that has entered the network namespace at `path` ("/run/netns/NAME", "/proc/PID/ns/net").
+/// Runs `work` in a new thread inside the network namespace at `path` ("/run/netns/NAME", "/proc/PID/ns/net").
 ///
 /// # Errors
-/// Where the path cannot be opened or is no network namespace, or without CAP_SYS_ADMIN (setns(2)).
+/// Where the path cannot be opened or is not a network namespace, or without CAP_SYS_ADMIN (setns(2)).
 pub fn inside<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let namespace = File::open(path)?;
     std::thread::scope(|scope| {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_namespace_is_refused() {
+    fn a_path_that_is_not_a_namespace_is_refused() {
         assert!(inside(Path::new("/nonexistent"), || ()).is_err());
         assert!(inside(Path::new("/proc/self/stat"), || ()).is_err());
     }

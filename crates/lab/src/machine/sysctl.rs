@@ -1,15 +1,15 @@
-//! Kernel settings by their dotted names (sysctl(8)), read and written in the namespace in which they count.
+//! Kernel settings by their dotted names (sysctl(8)), read and written in their namespace.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use chokepoint_config::sysctl_d::path_of;
 
-use crate::netns;
+use super::netns;
 
 const VALUE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Says what is wrong with a setting's name.
+/// Checks a setting's name. The error says what is wrong.
 pub(crate) fn check_key(key: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@".contains(&byte);
     let parts = path_of(key);
@@ -29,19 +29,19 @@ fn path(key: &str) -> PathBuf {
     Path::new("/proc/sys").join(path_of(key))
 }
 
-/// Where a setting is read and written.
+/// The namespace in which a setting is read and written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SysctlScope<'p> {
-    /// In the machine's own network namespace.
+    /// The machine's own network namespace.
     Machine,
-    /// In the namespace at this path.
+    /// The namespace at this path.
     Netns(&'p Path),
 }
 
-fn at<T: Send>(place: SysctlScope<'_>, key: &str, work: impl FnOnce(&Path) -> io::Result<T> + Send) -> io::Result<T> {
+fn with_file<T: Send>(place: SysctlScope<'_>, key: &str, work: impl FnOnce(&Path) -> io::Result<T> + Send) -> io::Result<T> {
     let file = path(key);
     match place {
-        // /proc/sys/net shows the settings of the namespace of the thread that looks.
+        // /proc/sys/net shows the settings of the calling thread's namespace.
         SysctlScope::Netns(netns) => netns::inside(netns, || work(&file))?,
         SysctlScope::Machine if is_net(key) => netns::inside(netns::machine_path(), || work(&file))?,
         SysctlScope::Machine => work(&file),
@@ -50,30 +50,30 @@ fn at<T: Send>(place: SysctlScope<'_>, key: &str, work: impl FnOnce(&Path) -> io
 
 /// True where the setting exists there.
 pub(crate) fn exists(place: SysctlScope<'_>, key: &str) -> io::Result<bool> {
-    at(place, key, |file| file.try_exists())
+    with_file(place, key, |file| file.try_exists())
 }
 
-/// Its value, with blanks and tabs between words as one blank each.
+/// The value, with single blanks between words.
 pub(crate) fn read(place: SysctlScope<'_>, key: &str) -> io::Result<String> {
     use io::Read;
-    at(place, key, |file| {
+    with_file(place, key, |file| {
         let mut text = String::new();
         std::fs::File::open(file)?.take(VALUE_BYTES_MAX).read_to_string(&mut text)?;
-        Ok(normal(&text))
+        Ok(normalized(&text))
     })
 }
 
-/// Sets it and reads it back.
+/// Sets a value and reads it back.
 ///
 /// # Errors
-/// One sentence: why it cannot be set, or that the kernel took another value than was asked for.
+/// One sentence: why it cannot be set, or that the kernel took another value.
 pub(crate) fn set(place: SysctlScope<'_>, key: &str, value: &str) -> Result<(), String> {
-    at(place, key, |file| {
+    with_file(place, key, |file| {
         std::fs::OpenOptions::new().write(true).open(file).and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
     })
     .map_err(|error| explain(&error, place, value))?;
     let found = read(place, key).map_err(|error| format!("it was set and cannot be read back: {error}"))?;
-    if found == normal(value) {
+    if found == normalized(value) {
         Ok(())
     } else {
         Err(format!("it was set to \"{value}\" and reads \"{found}\": the kernel does not take that value"))
@@ -99,8 +99,8 @@ fn explain(error: &io::Error, place: SysctlScope<'_>, value: &str) -> String {
     }
 }
 
-/// Blanks as the kernel may print them differently from how they were written.
-pub(crate) fn normal(value: &str) -> String {
+/// A value with single blanks, since the kernel may print other whitespace than was written.
+pub(crate) fn normalized(value: &str) -> String {
     value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -127,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn values_are_compared_without_their_blanks() {
-        assert_eq!(normal("4096\t131072 \t 6291456\n"), "4096 131072 6291456");
+    fn values_are_compared_by_their_words() {
+        assert_eq!(normalized("4096\t131072 \t 6291456\n"), "4096 131072 6291456");
         assert!(read(SysctlScope::Machine, "kernel.osrelease").is_ok_and(|release| !release.is_empty()));
     }
 }

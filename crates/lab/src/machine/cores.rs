@@ -1,15 +1,15 @@
-//! Which cores this machine gives us, and what becomes of the cores that a scenario asks for.
+//! The cores of this machine, and the pinning that a scenario asks for.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// The cores that this process may use.
 pub(crate) fn allowed() -> Vec<u32> {
-    // A failure (no such call, more cores than the set can name) means that nothing is known, and so that nothing is pinned.
+    // On failure (no such call, more cores than the set can name) no core is known, so nothing is pinned.
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).filter_map(|core| u32::try_from(core).ok()).collect()
 }
 
-/// The cores to pin `who` to: those asked for where this machine has them all and has more than one; else none, and a note saying so.
+/// The cores to pin `who` to: the wanted ones if this process may use them all and has more than one. Otherwise none, and a note with the reason.
 pub(crate) fn choose(who: &str, wanted: Option<&[u32]>, allowed: &[u32]) -> (Option<Vec<u32>>, Option<String>) {
     let Some(wanted) = wanted else { return (None, None) };
     let missing = wanted.iter().find(|core| !allowed.contains(core));
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_that_are_not_there_are_not_insisted_on() {
+    fn missing_cores_leave_a_server_unpinned_with_a_note() {
         assert_eq!(choose("nginx", None, &[0, 1]), (None, None));
         assert_eq!(choose("nginx", Some(&[1]), &[0, 1]), (Some(vec![1]), None));
         let (cores, note) = choose("nginx", Some(&[0]), &[0]);

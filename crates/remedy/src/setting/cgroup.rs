@@ -10,13 +10,13 @@ use crate::netns;
 use crate::record::Intent;
 use crate::setting::{Found, Setting, Toward};
 
-/// The limit of version 1, one number; -1 is none (Documentation/scheduler/sched-bwc.rst).
+/// The quota of version 1, one number; -1 for none (Documentation/scheduler/sched-bwc.rst).
 const QUOTA: &str = "cpu.cfs_quota_us";
-/// The limit of version 2, a number or "max", and the period (Documentation/admin-guide/cgroup-v2.rst).
+/// The quota of version 2, a number or "max", and the period (Documentation/admin-guide/cgroup-v2.rst).
 const MAX: &str = "cpu.max";
-/// The kernel takes no quota below a millisecond (min_cfs_quota_period, kernel/sched/core.c).
+/// The kernel refuses a quota below a millisecond (min_cfs_quota_period, kernel/sched/core.c).
 const QUOTA_US_MIN: u64 = 1_000;
-/// Longest value that is read, bytes: two numbers have less.
+/// Longest value that is read, bytes; two numbers are shorter.
 const VALUE_BYTES_MAX: usize = 256;
 const NEEDS: &str = "root, and a cgroup file system that is mounted writable";
 
@@ -29,7 +29,7 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Looks that the directory is a cgroup's and the file one of its limits; opens nothing yet.
+    /// Checks that the directory is a cgroup and the file a quota. Opens nothing yet.
     pub(crate) fn open(dir: &str, file: &str, root: &Path) -> Result<Self, ApplyError> {
         let key = format!("{file} of {dir}");
         let bad = |why: &str| ApplyError::BadChange { key: key.clone(), why: why.to_owned() };
@@ -52,11 +52,11 @@ impl Cgroup {
         let key = self.key.clone();
         let denied = |key, why: &str| ApplyError::NoPermission { key, why: why.to_owned(), needs: NEEDS };
         match (error.kind(), error.raw_os_error(), value) {
-            // A cgroup that is removed while its file is open gives ENODEV.
+            // Removing a cgroup while its file is open gives ENODEV.
             (io::ErrorKind::NotFound, ..) | (_, Some(libc::ENODEV), _) => ApplyError::Missing { key },
             (io::ErrorKind::PermissionDenied, ..) => denied(key, "the kernel refused"),
             (io::ErrorKind::ReadOnlyFilesystem, ..) => denied(key, "it is mounted read-only (a container?)"),
-            // Version 1: more than the cgroup around it has, or less than one within.
+            // Version 1: more than the parent's quota, or less than a child's.
             (_, Some(libc::EINVAL | libc::ERANGE | libc::EBUSY), Some(value)) => {
                 ApplyError::Refused { key, value: value.to_owned(), source: error }
             }
@@ -74,15 +74,15 @@ impl Cgroup {
     }
 }
 
-/// True where a directory is in a cgroup file system of either version.
+/// True where a directory is in a cgroup file system.
 fn is_cgroup(dir: &Path) -> bool {
-    /// `f_type` of both (statfs(2)).
+    /// `f_type` of both versions (statfs(2)).
     const MAGIC: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
     rustix::fs::statfs(dir).is_ok_and(|stat| MAGIC.contains(&(stat.f_type as u64)))
 }
 
 impl Setting for Cgroup {
-    /// The place is the directory's inode number: the kernel gives none twice in one boot where numbers have 64 bits.
+    /// The place is the directory's inode, which a 64-bit kernel never reuses within one boot.
     fn read(&self) -> Result<Found, ApplyError> {
         let read = || {
             let place = std::fs::metadata(&self.dir)?.ino();

@@ -1,5 +1,5 @@
-//! When a server counts as ready. Listeners are looked up in /proc/net and nothing is sent to them, so that a full table or queue, the
-//! fault itself, is neither touched nor in the way.
+//! When a server counts as ready. Listeners are looked up in /proc/net and nothing is sent to them: a full table or queue, the fault itself, is neither
+//! touched nor in the way.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -7,26 +7,26 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{netns, process};
+use crate::machine::{netns, process};
 
-/// /proc/net/tcp has 150 bytes a socket: enough for 100,000 sockets.
+/// /proc/net/tcp takes 150 bytes a socket: enough for 100,000 sockets.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 const HTTP_WAIT: Duration = Duration::from_secs(1);
 
-/// What is waited for, with all placeholders replaced.
+/// A readiness condition, placeholders replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// A TCP listener at this address.
     Tcp(SocketAddr),
     /// A unix listener at this path.
     Unix(String),
-    /// A GET that gives 2xx or 3xx.
+    /// A GET answers with 2xx or 3xx.
     Http(String),
-    /// Any listening socket of the server's own.
+    /// The server has any listening socket.
     Listening,
     /// The program ended with status 0.
     Finished,
-    /// It was started.
+    /// The program was started.
     Started,
 }
 
@@ -38,10 +38,10 @@ struct Listener {
     inode: u64,
 }
 
-/// True where the condition holds in the namespace; the session is that of the server. What cannot be read does not hold.
+/// True where the condition holds in the namespace for the server's session. Unreadable tables count as empty.
 pub(crate) fn holds(condition: &Condition, netns_path: &Path, session: u32) -> bool {
     netns::inside(netns_path, || match condition {
-        Condition::Tcp(wanted) => listeners().iter().filter_map(|listener| listener.address).any(|address| answers_for(address, *wanted)),
+        Condition::Tcp(wanted) => listeners().iter().filter_map(|listener| listener.address).any(|address| covers(address, *wanted)),
         Condition::Unix(wanted) => listeners().iter().any(|listener| listener.path.as_deref() == Some(wanted)),
         Condition::Http(url) => http_get(url).is_ok_and(|status| (200..400).contains(&status)),
         Condition::Listening => {
@@ -53,12 +53,12 @@ pub(crate) fn holds(condition: &Condition, netns_path: &Path, session: u32) -> b
     .unwrap_or(false)
 }
 
-fn answers_for(listener: SocketAddr, wanted: SocketAddr) -> bool {
+fn covers(listener: SocketAddr, wanted: SocketAddr) -> bool {
     let any = listener.ip().is_unspecified() && (listener.is_ipv4() == wanted.is_ipv4() || listener.is_ipv6());
     listener.port() == wanted.port() && (any || listener.ip() == wanted.ip())
 }
 
-/// All listening sockets of the namespace in which the calling thread is.
+/// All listening sockets of the calling thread's namespace.
 fn listeners() -> Vec<Listener> {
     let mut all = Vec::new();
     for table in ["tcp", "tcp6"] {
@@ -70,21 +70,21 @@ fn listeners() -> Vec<Listener> {
 
 fn read_table(name: &str) -> String {
     let mut bytes = Vec::new();
-    // A table that is not there (no IPv6) has no listeners.
+    // A missing table (no IPv6) has no listeners.
     if let Ok(file) = std::fs::File::open(format!("/proc/thread-self/net/{name}")) {
         let _ = file.take(TABLE_BYTES_MAX).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A line of /proc/net/tcp or tcp6 (proc_net_tcp.rst); `None` for the heading and for what does not listen.
+/// A line of /proc/net/tcp or tcp6 (proc_net_tcp.rst); `None` for the heading and for sockets that do not listen.
 fn parse_tcp_listener(line: &str) -> Option<Listener> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     if *fields.get(3)? != "0A" {
         return None;
     }
     let (ip, port) = fields[1].split_once(':')?;
-    // Each 32-bit word is printed as the machine holds it, so its bytes in memory order are the address.
+    // Each 32-bit word is printed in host byte order, so its bytes in memory order are the address.
     let words: Option<Vec<u8>> = (0..ip.len() / 8)
         .map(|word| u32::from_str_radix(ip.get(word * 8..word * 8 + 8)?, 16).ok().map(u32::to_ne_bytes))
         .collect::<Option<Vec<_>>>()
@@ -98,7 +98,7 @@ fn parse_tcp_listener(line: &str) -> Option<Listener> {
     Some(Listener { address: Some(address), path: None, inode: fields.get(9)?.parse().ok()? })
 }
 
-/// A line of /proc/net/unix (proc(5)): `Num RefCount Protocol Flags Type St Inode Path`; flag 0x10000 says that it listens.
+/// A line of /proc/net/unix (proc(5)): `Num RefCount Protocol Flags Type St Inode Path`; flag 0x10000 marks a listener.
 fn parse_unix_listener(line: &str) -> Option<Listener> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let flags = u32::from_str_radix(fields.get(3)?, 16).ok()?;
@@ -106,12 +106,12 @@ fn parse_unix_listener(line: &str) -> Option<Listener> {
         return None;
     }
     let inode = fields.get(6)?.parse().ok()?;
-    // The path may hold blanks: it is all that follows the inode.
+    // The path may contain blanks: it is everything after the inode.
     let path = line.split_once(&format!(" {} ", fields[6])).map(|(_, path)| path.to_owned());
     Some(Listener { address: None, path, inode })
 }
 
-/// Inodes of the sockets that the processes of a session hold.
+/// Inodes of the sockets open in the processes of a session.
 fn socket_inodes(session: u32) -> BTreeSet<u64> {
     let members = process::all().into_iter().filter(|process| process.session == session);
     let files = members.filter_map(|process| std::fs::read_dir(format!("/proc/{}/fd", process.pid)).ok()).flatten().flatten();
@@ -123,7 +123,7 @@ fn socket_inodes(session: u32) -> BTreeSet<u64> {
         .collect()
 }
 
-/// "http://10.0.0.2:80/x" -> address and path. Names are not resolved: a lab has no name service.
+/// Splits "http://10.0.0.2:80/x" into address, host and path. Names are not resolved: a lab has no name service.
 pub(crate) fn split_url(url: &str) -> Result<(SocketAddr, String, String), String> {
     let wrong =
         || format!("\"{url}\" is no URL with an address, such as \"http://10.0.0.2:80/\" (names are not resolved, https is not spoken)");
@@ -141,7 +141,7 @@ pub(crate) fn split_url(url: &str) -> Result<(SocketAddr, String, String), Strin
         .ok_or_else(wrong)
 }
 
-/// Status of one GET.
+/// The status of one GET.
 fn http_get(url: &str) -> io::Result<u16> {
     let (address, host, path) = split_url(url).map_err(io::Error::other)?;
     let mut stream = TcpStream::connect_timeout(&address, HTTP_WAIT)?;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_found_without_touching_them() {
+    fn listeners_are_found_without_connecting() {
         if !may_enter() {
             return;
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_parsed_and_hostile_ones_survived() {
+    fn lines_are_parsed_and_cut_ones_cause_no_panic() {
         let line = "   0: 0100007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 1 0 100 0 0 10 0";
         let line6 = "   1: 00000000000000000000000000000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1";
         if cfg!(target_endian = "little") {
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_survived(line in "\\PC*") {
+        fn any_line_is_parsed_without_a_panic(line in "\\PC*") {
             let _ = (parse_tcp_listener(&line), parse_unix_listener(&line), split_url(&line), parse_status(line.as_bytes()));
         }
     }

@@ -1,11 +1,11 @@
-//! Placeholders in the texts of a scenario: `{run}`, `{address:HOST}` and the like. Other braces stay as they are, since configuration
-//! languages are full of them.
+//! Placeholders in the texts of a scenario: `{run}`, `{address:HOST}` and others. Other braces stay as they are, since configuration languages use
+//! them.
 
 use std::fmt::Write as _;
 
-use crate::topology::Topology;
+use super::topology::Topology;
 
-/// What the placeholders stand for in one place of a scenario. A value that is `None` has no meaning there and its placeholder is an error.
+/// The values of the placeholders in one place of a scenario. Where a value is `None`, its placeholder is an error.
 #[derive(Clone, Copy)]
 pub(crate) struct Values<'v> {
     pub(crate) lab: &'v str,
@@ -23,21 +23,21 @@ pub(crate) struct ServerValues {
     pub(crate) cores: usize,
 }
 
-/// Directives that keep every temporary file of nginx below the run directory (ngx_http_core_module and the upstream modules).
+/// Directives for the temporary files of nginx (ngx_http_core_module and the upstream modules).
 const NGINX_TEMP_DIRECTIVES: [&str; 5] =
     ["client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path"];
 
 /// Replaces the placeholders of a text.
 ///
 /// # Errors
-/// One sentence: an address of a host that has none, or a placeholder that has no meaning in this place.
+/// One sentence: a host without an address, or a placeholder without a value in this place.
 pub(crate) fn expand(text: &str, values: &Values<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len() + 64);
     let mut rest = text;
     while let Some(open) = rest.find('{') {
         out.push_str(&rest[..open]);
         let inside = &rest[open + 1..];
-        // A name ends before any blank, quote or further brace, so that a block of a configuration language is never taken for one.
+        // A name has no blank, quote or brace, so that a block of a configuration language is never taken for a placeholder.
         let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:".contains(c)));
         let name = end.filter(|end| inside[*end..].starts_with('}')).map(|end| &inside[..end]);
         match name.map(|name| (name, value_of(name, values))) {
@@ -55,7 +55,7 @@ pub(crate) fn expand(text: &str, values: &Values<'_>) -> Result<String, String> 
     Ok(out)
 }
 
-/// The value of one placeholder; `None` where the name is none of ours.
+/// The value of one placeholder; `None` for an unknown name.
 fn value_of(name: &str, values: &Values<'_>) -> Option<Result<String, String>> {
     let here = |value: Option<String>| value.ok_or_else(|| format!("{{{name}}} has no meaning here"));
     let server = values.server;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_there_is_an_error() {
+    fn a_missing_address_is_an_error() {
         assert!(expanded("{address:servr}").unwrap_err().contains("servr"));
         let topology = Topology::of(&scenario_with(""));
         let values = Values { lab: "t", topology: &topology, run: None, server: None };

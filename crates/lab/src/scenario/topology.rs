@@ -1,24 +1,22 @@
-//! The network that a scenario describes, worked out before anything is built: interfaces, addresses, which host is where.
+//! The network of a scenario, derived before anything is built: interfaces and addresses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::names;
-use crate::scenario::{Cidr, Link, LinkEnd, Scenario};
+use super::document::{Link, LinkEnd, Scenario};
+use super::names;
+use super::units::Cidr;
 
-/// The bridge's own interface in a host that is a switch.
-pub(crate) const BRIDGE_INTERFACE: &str = "br0";
-
-/// Most links of a scenario: automatic networks are numbered by one byte.
+/// Most links of a scenario: one byte numbers the automatic networks.
 pub(crate) const LINKS_MAX: usize = 200;
 
-/// One end of a link, worked out.
+/// One end of a link, with its name and addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) host: String,
     pub(crate) name: String,
     pub(crate) addresses: Vec<Cidr>,
-    /// True where the host is a switch and the interface joins its bridge.
+    /// True where the host is a switch: the interface joins its bridge.
     pub(crate) bridged: bool,
 }
 
@@ -28,7 +26,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Works out the network. Total: for a scenario that is not valid the result is of no use but there is one.
+    /// Derives the network. Never fails: for an invalid scenario the result is useless.
     pub(crate) fn of(scenario: &Scenario) -> Topology {
         let is_bridge = |name: &str| scenario.host(name).is_some_and(|host| host.bridge);
         let bridges: Vec<&str> = scenario.hosts.iter().filter(|host| host.bridge).map(|host| host.name.as_str()).collect();
@@ -37,7 +35,7 @@ impl Topology {
         let mut links = Vec::new();
         for (number, link) in scenario.links.iter().take(LINKS_MAX).enumerate() {
             let automatic = automatic_addresses(link, number, &bridges, &mut members);
-            let mut worked_out = |end: &'_ LinkEnd, peer: &LinkEnd, automatic: Vec<Cidr>| {
+            let mut interface = |end: &'_ LinkEnd, peer: &LinkEnd, automatic: Vec<Cidr>| {
                 let (host, peer): (&str, &str) = (&end.host, &peer.host);
                 // The key borrows from the scenario, not from the closure's arguments, whose lifetimes are shorter.
                 let count = seen.entry((find(scenario, host), find(scenario, peer))).or_insert(0);
@@ -48,7 +46,7 @@ impl Topology {
                 Interface { host: host.to_owned(), name, addresses, bridged }
             };
             let [for_a, for_b] = automatic;
-            links.push([worked_out(&link.a, &link.b, for_a), worked_out(&link.b, &link.a, for_b)]);
+            links.push([interface(&link.a, &link.b, for_a), interface(&link.b, &link.a, for_b)]);
         }
         Topology { links }
     }
@@ -68,7 +66,7 @@ fn find<'s>(scenario: &'s Scenario, host: &str) -> &'s str {
     scenario.host(host).map_or("", |host| host.name.as_str())
 }
 
-/// Addresses for ends that give none: 10.78.N.0/24 and fd78:0:0:N::/64 for link N, one network for all ends that meet at a bridge.
+/// Addresses for ends that give none: 10.78.N.0/24 and fd78:0:0:N::/64 for link N. All ends at a bridge share a network.
 fn automatic_addresses<'s>(link: &Link, number: usize, bridges: &[&'s str], members: &mut BTreeMap<&'s str, u8>) -> [Vec<Cidr>; 2] {
     let pair = |network: usize, host: u8| {
         let network = u8::try_from(network).unwrap_or(u8::MAX);
@@ -95,7 +93,7 @@ mod tests {
     use crate::scenario::tests::scenario_with;
 
     #[test]
-    fn ends_without_addresses_get_some_in_both_families() {
+    fn ends_without_addresses_get_ipv4_and_ipv6_addresses() {
         let scenario = scenario_with(
             "[[host]]\nname = 'x'\n[[link]]\na = { host = 'client' }\nb = { host = 'x' }\n[[link]]\na = { host = 'client' }\nb = { host = 'x' }\n",
         );
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_meet_at_a_bridge_share_a_network() {
+    fn ends_at_a_bridge_share_a_network() {
         let scenario = scenario_with(
             "[[host]]\nname = 'sw'\nbridge = true\n[[link]]\na = { host = 'client' }\nb = { host = 'sw' }\n[[link]]\na = { host = 'sw' }\nb = { host = 'server' }\n",
         );

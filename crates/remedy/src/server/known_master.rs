@@ -1,4 +1,4 @@
-//! What the journal remembers a server's master by, so that an undo in a later process finds that server again and no look-alike.
+//! The journal's record of a server's master, by which a later undo finds that server again and no look-alike.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::state_dir::boot_id;
 
-/// A master as it was when its file was edited.
+/// A master at the time of the edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Known {
-    /// The boot in which it ran: namespaces have other numbers in the next one.
+pub(crate) struct KnownMaster {
+    /// Its boot: namespaces have other numbers in the next one.
     boot_id: String,
     /// The path of its executable file.
     executable: String,
@@ -22,8 +22,8 @@ pub(crate) struct Known {
     network: u64,
 }
 
-impl Known {
-    pub(super) fn of(identity: &Identity) -> Self {
+impl KnownMaster {
+    pub(crate) fn of(identity: &Identity) -> Self {
         Self {
             boot_id: boot(),
             executable: path_of(identity),
@@ -34,9 +34,9 @@ impl Known {
         }
     }
 
-    /// True for a process of the same users that executes the same program in the same network. An upgrade replaces the file at its path. Whether
-    /// its mount and user namespaces are the own ones is asked of every master alike.
-    pub(super) fn is(&self, identity: &Identity) -> bool {
+    /// True for a process of the same users that executes the same program in the same network namespace. An upgrade may have replaced the program's file.
+    /// Mount and user namespaces are checked elsewhere, for every master.
+    pub(crate) fn matches(&self, identity: &Identity) -> bool {
         let file = FileId { device: self.device, inode: self.inode };
         let same_program = file == identity.executable || self.executable == path_of(identity);
         let same_network = self.boot_id != boot() || self.network == identity.namespaces.network;
@@ -48,7 +48,7 @@ fn boot() -> String {
     boot_id(Path::new("/")).unwrap_or_default()
 }
 
-/// The executable's path without the mark that it was replaced.
+/// The executable's path without " (deleted)".
 pub(super) fn path_of(identity: &Identity) -> String {
     let path = identity.executable_path.to_string_lossy();
     path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned()
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_of_before_is_read() {
+    fn a_backup_of_an_earlier_version_is_read() {
         let backup: crate::record::Backup = serde_json::from_str(r#"{"path":"/x","before":"","after":[]}"#).unwrap();
         assert!(backup.master.is_none() && backup.in_force.is_empty());
     }
@@ -67,19 +67,19 @@ mod tests {
     #[test]
     fn another_user_program_or_network_is_another_server() {
         let own = Identity::of(Path::new("/proc"), std::process::id()).unwrap();
-        let known = Known::of(&own);
-        assert!(known.is(&own));
+        let known = KnownMaster::of(&own);
+        assert!(known.matches(&own));
         let upgraded = Identity { executable: FileId { device: 1, inode: 1 }, ..own.clone() };
-        assert!(known.is(&upgraded), "the same path after an upgrade");
+        assert!(known.matches(&upgraded), "the same path after an upgrade");
         let replaced = Identity { executable_path: format!("{} (deleted)", path_of(&own)).into(), ..own.clone() };
-        assert!(known.is(&replaced));
+        assert!(known.matches(&replaced));
         let copy = Identity { executable_path: "/home/x/nginx".into(), ..upgraded };
-        assert!(!known.is(&copy));
-        assert!(!known.is(&Identity { uids: own.uids.map(|uid| uid + 1), ..own.clone() }));
+        assert!(!known.matches(&copy));
+        assert!(!known.matches(&Identity { uids: own.uids.map(|uid| uid + 1), ..own.clone() }));
         let mut namespaces = own.namespaces;
         namespaces.network += 1;
         let elsewhere = Identity { namespaces, ..own };
-        assert!(!known.is(&elsewhere));
-        assert!(Known { boot_id: "another".to_owned(), ..known }.is(&elsewhere), "numbers of another boot say nothing");
+        assert!(!known.matches(&elsewhere));
+        assert!(KnownMaster { boot_id: "another".to_owned(), ..known }.matches(&elsewhere), "numbers of another boot say nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! Prefills: UDP flows from ports of their own, each of which becomes one entry in every connection table on its way.
+//! Prefills: UDP flows, each from its own port. Each becomes one entry in every conntrack table on its way.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,17 +6,20 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::netns;
+use super::builder::Builder;
+use crate::error::LabError;
+use crate::machine::netns;
+use crate::scenario::placeholder;
 
-/// Source ports are taken from the top downwards: servers listen at the bottom.
+/// Source ports are taken from the top down; servers listen on low ports.
 const PORT_MAX: u16 = 65_535;
 const PORT_MIN: u16 = 1024;
-/// Every datagram is sent in each round: one may be lost while the neighbour's address is looked up, and sending again adds no entry.
+/// Every datagram is sent in each round: one may be lost during neighbour discovery, and a repetition adds no entry.
 const ROUNDS: u32 = 2;
-/// A pause of a millisecond after so many keeps the packets below the receive queue of a CPU (net.core.netdev_max_backlog, 1000).
+/// Datagrams before a pause of a millisecond, which keeps them below a CPU's receive queue (net.core.netdev_max_backlog, 1000).
 const BURST: usize = 200;
 
-/// The ports that were used, by host and target: two prefills to one target must not use the same.
+/// The next free port by host and target. Two prefills to one target must not share ports.
 #[derive(Default)]
 pub(crate) struct Ports(BTreeMap<(String, SocketAddr), u16>);
 
@@ -43,7 +46,7 @@ fn send_all(to: SocketAddr, flows: u32, first: u16) -> io::Result<u16> {
                 }
                 sent += 1;
             } else if round > 0 {
-                // Someone took the port after the first round; its entry is there already.
+                // Another socket took the port after the first round. The entry exists already.
                 sent += 1;
             }
             if round == 0 {
@@ -61,7 +64,7 @@ fn no_port() -> io::Error {
     io::Error::new(io::ErrorKind::AddrNotAvailable, "no source port is left for so many flows to one address")
 }
 
-/// Sends one byte from that port; false where the port is in use.
+/// Sends one byte from a port. False where the port is in use.
 fn send_one(port: u16, to: SocketAddr) -> io::Result<bool> {
     let own = match to {
         SocketAddr::V4(_) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
@@ -73,6 +76,21 @@ fn send_one(port: u16, to: SocketAddr) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     socket.send_to(b".", to).map(|_| true)
+}
+
+impl Builder<'_, '_> {
+    pub(super) fn prefills(&mut self) -> Result<(), LabError> {
+        let scenario = self.scenario;
+        let mut ports = Ports::default();
+        for prefill in &scenario.prefills {
+            let to = placeholder::expand(&prefill.to, &self.values("", None)).map_err(LabError::Scenario)?;
+            let address = to.parse().map_err(|_| LabError::Scenario(format!("prefill: \"{to}\" is no address with port")))?;
+            self.step(&format!("{} flows from {} to {to}", prefill.flows, prefill.host), |_| ())?;
+            let failed = |error| LabError::Scenario(format!("prefill from host \"{}\" to {to}: {error}", prefill.host));
+            ports.send(&prefill.host, &self.netns_path(&prefill.host), address, prefill.flows).map_err(failed)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Starting programs: the tools that build the network, with a time limit, and servers in their namespace with cores and limits.
+//! Starting programs: the tools that build the network, with a timeout, and servers with their namespace, cores and limits.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use crate::error::LabError;
 
-/// No tool of ours takes longer unless it hangs.
+/// Timeout of a tool.
 const TOOL_TIME_MAX: Duration = Duration::from_secs(30);
-/// What a tool prints beyond this is read and dropped.
+/// Most bytes kept of a tool's output. The rest is discarded.
 const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
 
-/// Runs a tool to its end, in a namespace where one is named.
+/// Runs a tool to its end, in a network namespace if one is given.
 ///
 /// # Errors
-/// [`LabError::Tool`] with what it printed, where it cannot be started, fails, or takes longer than 30 s.
+/// [`LabError::Tool`] with its output, where the tool cannot be started, fails, or takes longer than 30 s.
 pub(crate) fn tool(program: &Path, arguments: &[&str], netns: Option<&Path>) -> Result<(), LabError> {
     let shown = format!("{} {}", program.display(), arguments.join(" "));
     let failed = |output: String| LabError::Tool { command: shown.clone(), output };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // A Ctrl-C on the terminal is ours to handle; it must not end a tool half way.
+    // Ctrl-C must reach this process only, not end a tool half way.
     command.process_group(0);
     if let Some(netns) = netns {
         let namespace = File::open(netns).map_err(|error| failed(format!("{}: {error}", netns.display())))?;
@@ -35,7 +35,7 @@ pub(crate) fn tool(program: &Path, arguments: &[&str], netns: Option<&Path>) -> 
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut stderr) = stderr {
-            // Reading to the end keeps the tool from blocking on a full pipe; a failed read leaves what there is.
+            // Reading to the end keeps the tool from blocking on a full pipe. After a failed read the text so far is kept.
             let _ = stderr.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut text);
             let _ = io::copy(&mut stderr, &mut io::sink());
         }
@@ -52,7 +52,7 @@ pub(crate) fn tool(program: &Path, arguments: &[&str], netns: Option<&Path>) -> 
     Err(failed(if output.is_empty() { status.to_string() } else { output }))
 }
 
-/// Waits for a child at most so long, then kills it and returns `None`.
+/// Waits for a child. Kills it after `time_max` and returns `None`.
 fn wait(child: &mut Child, time_max: Duration) -> io::Result<Option<std::process::ExitStatus>> {
     let deadline = Instant::now() + time_max;
     loop {
@@ -68,22 +68,22 @@ fn wait(child: &mut Child, time_max: Duration) -> io::Result<Option<std::process
     }
 }
 
-/// Where and how a program runs.
+/// Namespace, cgroups, cores, limits and user of a program.
 #[derive(Default)]
 pub(crate) struct Placement {
     pub(crate) netns: Option<File>,
-    /// `cgroup.procs` of the cgroups that it enters, open for writing.
+    /// `cgroup.procs` of its cgroups, open for writing.
     pub(crate) cgroups: Vec<File>,
     pub(crate) cpus: Option<Vec<u32>>,
     /// RLIMIT_NOFILE, soft and hard.
     pub(crate) nofile: Option<u64>,
     /// User and group id.
     pub(crate) user: Option<(u32, u32)>,
-    /// A session of its own, so that no terminal reaches it and all its descendants can be told by it.
+    /// True: a new session, so that no terminal reaches the program and the session identifies its descendants.
     pub(crate) session: bool,
 }
 
-/// Makes a command start in its placement.
+/// Makes a command start with a placement.
 pub(crate) fn place(command: &mut Command, placement: Placement) {
     let cpus = placement.cpus.as_deref().map(cpu_set);
     let prepare = move || {
@@ -92,7 +92,7 @@ pub(crate) fn place(command: &mut Command, placement: Placement) {
             check(unsafe { libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET) })?;
         }
         for cgroup in &placement.cgroups {
-            // "0" is the process that writes (cgroups(7)).
+            // "0" stands for the writing process (cgroups(7)).
             // SAFETY: write(2) reads one byte from a pointer to one; the file is owned by this closure and so still open.
             let written = unsafe { libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) };
             check(if written == 1 { 0 } else { -1 })?;
@@ -111,8 +111,8 @@ pub(crate) fn place(command: &mut Command, placement: Placement) {
             check(unsafe { libc::setsid() })?;
         }
         if let Some((user, group)) = placement.user {
-            // SAFETY: setgroups(2) reads one gid_t from a pointer to one; the id calls take plain numbers. Groups come first, since
-            // without root they could not be changed any more.
+            // SAFETY: setgroups(2) reads one gid_t from a pointer to one; the id calls take plain numbers. Groups come first: without root they
+            // could not be changed.
             check(unsafe { libc::setgroups(1, &raw const group) })?;
             // SAFETY: as above.
             check(unsafe { libc::setgid(group) })?;
@@ -121,8 +121,8 @@ pub(crate) fn place(command: &mut Command, placement: Placement) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe calls are made: plain system calls on memory prepared before; nothing is
-    // allocated, no lock is taken.
+    // SAFETY: between fork and exec the closure makes plain system calls on memory prepared before, all async-signal-safe. It allocates nothing and
+    // takes no lock.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_that_fails_says_why() {
+    fn a_failed_tool_reports_its_output() {
         assert!(tool(Path::new("/bin/true"), &[], None).is_ok());
         let error = tool(Path::new("/bin/sh"), &["-c", "echo bad thing >&2; exit 3"], None).unwrap_err().to_string();
         assert!(error.contains("/bin/sh -c") && error.ends_with("bad thing"), "{error}");
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn much_output_does_not_block_a_tool() {
+    fn a_large_output_does_not_block_a_tool() {
         let error = tool(Path::new("/bin/sh"), &["-c", "head -c 300000 /dev/zero | tr '\\0' x >&2; exit 1"], None).unwrap_err();
         assert!(matches!(error, LabError::Tool { output, .. } if output.len() as u64 == OUTPUT_BYTES_MAX));
     }
 
     #[test]
     fn a_program_starts_with_its_cores_and_limits() {
-        let core = crate::cores::allowed()[0];
+        let core = super::super::cores::allowed()[0];
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -n; ulimit -Hn; grep Cpus_allowed_list /proc/self/status; cut -d' ' -f1,6 /proc/$$/stat"]);
         place(&mut command, Placement { cpus: Some(vec![core]), nofile: Some(64), session: true, ..Placement::default() });

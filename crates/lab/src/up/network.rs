@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
+use super::builder::Builder;
 use crate::error::LabError;
-use crate::names;
-use crate::netns;
-use crate::scenario::{Host, RouteTo, Shape};
-use crate::spawn;
-use crate::sysctl::{self, SysctlScope};
-use crate::topology::{BRIDGE_INTERFACE, Interface};
-use crate::up::Builder;
+use crate::machine::sysctl::{self, SysctlScope};
+use crate::machine::{netns, spawn};
+use crate::scenario::document::{Host, RouteTo, Shape};
+use crate::scenario::names::BRIDGE_INTERFACE;
+use crate::scenario::topology::Interface;
 
 impl Builder<'_, '_> {
-    /// Makes the namespaces of all hosts.
-    pub(crate) fn namespaces(&mut self) -> Result<(), LabError> {
+    /// Creates the namespaces of all hosts.
+    pub(super) fn namespaces(&mut self) -> Result<(), LabError> {
         for index in 0..self.state.namespaces.len() {
             let name = self.state.namespaces[index].netns.clone();
             self.step(&format!("namespace {name}"), |state| state.namespaces[index].begun = true)?;
@@ -24,8 +23,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Sets the settings that are there already, and loopback; bridges too, since links join them.
-    pub(crate) fn hosts(&mut self) -> Result<(), LabError> {
+    /// Sets the settings that exist already, brings up loopback, and creates the bridges that links will join.
+    pub(super) fn hosts(&mut self) -> Result<(), LabError> {
         let scenario = self.scenario;
         for host in &scenario.hosts {
             self.step(&format!("host {}", host.name), |_| ())?;
@@ -40,8 +39,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Lets IPv6 addresses be used at once: nobody else can have them, and the search for a duplicate takes a second or two, in which a router
-    /// cannot even ask for its neighbours. The scenario's own settings come later and have the last word.
+    /// Switches duplicate address detection off. Nobody else can have the addresses, and detection takes a second or two, in which a router cannot
+    /// even ask for its neighbours. The scenario's own settings come later and win.
     fn skip_duplicate_detection(&self, host: &Host) -> Result<(), LabError> {
         let path = self.netns_path(&host.name);
         let place = SysctlScope::Netns(&path);
@@ -54,7 +53,7 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Sets a host's settings: those that exist, or, `late`, those that did not exist before the links and rulesets were there.
+    /// Sets a host's settings: those that exist, or, where `late`, those that links and rulesets have created.
     fn sysctls(&mut self, host: &Host, late: bool) -> Result<(), LabError> {
         let path = self.netns_path(&host.name);
         for (key, value) in &host.sysctls {
@@ -71,8 +70,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Joins the hosts.
-    pub(crate) fn links(&mut self) -> Result<(), LabError> {
+    /// Creates the links between hosts.
+    pub(super) fn links(&mut self) -> Result<(), LabError> {
         let scenario = self.scenario;
         let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
         for (index, link) in scenario.links.iter().enumerate() {
@@ -86,7 +85,7 @@ impl Builder<'_, '_> {
             add.extend(["type", "veth", "peer", "name", &b.name]);
             add.extend(&mtu);
             add.extend(["netns", &peer]);
-            // Made inside the first namespace and at once in the second: never on the machine itself, so that both go with their namespaces.
+            // Both ends are created inside their namespaces, never on the machine, so that they vanish with the namespaces.
             self.ip(&a.host, &add)?;
             for (interface, end) in [(&a, &link.a), (&b, &link.b)] {
                 self.interface(interface, end.shape.as_ref(), end.addresses.is_none() && !ipv6)?;
@@ -101,7 +100,7 @@ impl Builder<'_, '_> {
             let text = cidr.to_string();
             let mut add = vec!["address", "add", &text, "dev", name];
             if cidr.ip.is_ipv6() {
-                // Nobody else can have it, and without this it could not be used for the first second.
+                // Without this the address could not be used for the first second.
                 add.push("nodad");
             }
             self.ip(host, &add)?;
@@ -126,7 +125,7 @@ impl Builder<'_, '_> {
     }
 
     /// Adds the routes.
-    pub(crate) fn routes(&mut self) -> Result<(), LabError> {
+    pub(super) fn routes(&mut self) -> Result<(), LabError> {
         let scenario = self.scenario;
         for host in scenario.hosts.iter().filter(|host| !host.routes.is_empty()) {
             self.step(&format!("routes of {}", host.name), |_| ())?;
@@ -142,8 +141,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Loads the rulesets, then the settings that only exist with them (conntrack's).
-    pub(crate) fn rulesets(&mut self) -> Result<(), LabError> {
+    /// Loads the rulesets, then sets the settings that exist only with them (conntrack's).
+    pub(super) fn rulesets(&mut self) -> Result<(), LabError> {
         let scenario = self.scenario;
         for host in &scenario.hosts {
             if let Some(ruleset) = &host.nftables {
@@ -165,13 +164,5 @@ impl Builder<'_, '_> {
         let mut all = vec!["-n", &netns];
         all.extend(arguments);
         spawn::tool(&self.tools.ip, &all, None)
-    }
-
-    pub(crate) fn netns_name(&self, host: &str) -> String {
-        names::netns_name(&self.scenario.name, host)
-    }
-
-    pub(crate) fn netns_path(&self, host: &str) -> std::path::PathBuf {
-        netns::path(&self.netns_name(host))
     }
 }

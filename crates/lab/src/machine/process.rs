@@ -1,4 +1,4 @@
-//! Processes by /proc: who they are, which are a lab's, and ending them without ever hitting a stranger that got the same number.
+//! Processes read from /proc: identifying those of a lab, and ending them without ever hitting another process that reuses a PID.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::netns;
+use super::netns;
 
-/// How long processes may take to end after SIGTERM, and then after SIGKILL.
+/// How long to wait for processes to end after SIGTERM, and then after SIGKILL.
 const TERM_WAIT: Duration = Duration::from_secs(3);
 const KILL_WAIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// A process, uniquely: its number may be used again, together with its start time it is not.
+/// A process. Its PID may be reused, but not together with its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -26,17 +26,17 @@ pub(crate) struct Process {
 
 /// Reads `/proc/PID/stat`; `None` where there is no such process.
 pub(crate) fn read(pid: u32) -> Option<Process> {
-    // The file holds a name of at most 64 bytes and 52 numbers: it cannot be large.
+    // The file is small: a name of at most 64 bytes and 52 numbers.
     parse_stat(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Parses `/proc/PID/stat` (proc(5)). The name may hold blanks and parentheses, so the fields are counted from the last `)`.
+/// Parses `/proc/PID/stat` (proc(5)). The name may contain blanks and parentheses, so fields are counted from the last `)`.
 fn parse_stat(stat: &[u8]) -> Option<Process> {
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let pid = std::str::from_utf8(stat.get(..open)?).ok()?.trim().parse().ok()?;
     let fields: Vec<&str> = std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
-    // Field 3 of proc(5), the state, is the first here.
+    // The first field here is field 3 of proc(5), the state.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(Process {
         pid,
@@ -47,12 +47,12 @@ fn parse_stat(stat: &[u8]) -> Option<Process> {
     })
 }
 
-/// True where that very process still runs.
+/// True where the process with this PID and start time still runs.
 pub(crate) fn is_alive(pid: u32, start_ticks: u64) -> bool {
     read(pid).is_some_and(|process| process.start_ticks == start_ticks && !process.zombie)
 }
 
-/// Every process there is, zombies left out.
+/// All processes except zombies.
 pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -69,52 +69,52 @@ pub(crate) fn name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
 }
 
-/// This process and those above it.
-pub(crate) fn own_line() -> BTreeSet<u32> {
-    let mut line = BTreeSet::new();
+/// The PIDs of this process and its ancestors.
+pub(crate) fn own_ancestry() -> BTreeSet<u32> {
+    let mut pids = BTreeSet::new();
     let mut pid = std::process::id();
-    while pid != 0 && line.insert(pid) {
+    while pid != 0 && pids.insert(pid) {
         pid = read(pid).map_or(0, |process| process.parent);
     }
-    line
+    pids
 }
 
-/// A process that leads a session that we made (setsid(2)).
+/// The leader of a session that the lab created (setsid(2)).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leader {
+pub(crate) struct SessionLeader {
     pub(crate) pid: u32,
     pub(crate) start_ticks: u64,
 }
 
-/// The processes of a lab: those in its namespaces, and those of its servers' sessions wherever they went.
-pub(crate) fn of_lab(namespaces: &BTreeSet<u64>, leaders: &[Leader]) -> Vec<Process> {
-    let everyone = all();
+/// The processes of a lab: those in its namespaces, and those of its servers' sessions in any namespace.
+pub(crate) fn of_lab(namespaces: &BTreeSet<u64>, leaders: &[SessionLeader]) -> Vec<Process> {
+    let processes = all();
     let ours = |process: &Process| {
         let in_session = leaders.iter().any(|leader| {
-            // A number is not given again while a session bears it; where another process has it now, the session is another one too.
-            let leader_now = everyone.iter().find(|other| other.pid == leader.pid);
+            // A PID is not reused while a session has it. If another process has it now, the session is another one too.
+            let leader_now = processes.iter().find(|other| other.pid == leader.pid);
             process.session == leader.pid
                 && process.start_ticks >= leader.start_ticks
                 && leader_now.is_none_or(|now| now.start_ticks == leader.start_ticks)
         });
         in_session || netns_inode(process.pid).is_some_and(|inode| namespaces.contains(&inode))
     };
-    everyone.iter().copied().filter(ours).collect()
+    processes.iter().copied().filter(ours).collect()
 }
 
-/// Ends processes: SIGTERM, and SIGKILL for what is still there after three seconds. `find` is asked again and again, so that what is
-/// forked meanwhile is ended too. Returns what could not be ended.
+/// Ends processes: SIGTERM, then SIGKILL for those still running after three seconds. Calls `find` repeatedly, so that processes forked meanwhile
+/// are ended too. Returns those that did not end.
 pub(crate) fn end(mut find: impl FnMut() -> Vec<Process>) -> Vec<Process> {
     for (signal, wait) in [(Signal::TERM, TERM_WAIT), (Signal::KILL, KILL_WAIT)] {
         let deadline = Instant::now() + wait;
-        let mut told = BTreeSet::new();
+        let mut signalled = BTreeSet::new();
         loop {
             let left = find();
             if left.is_empty() {
                 return left;
             }
             for process in left {
-                if told.insert((process.pid, process.start_ticks)) {
+                if signalled.insert((process.pid, process.start_ticks)) {
                     send(&process, signal);
                 }
             }
@@ -127,12 +127,12 @@ pub(crate) fn end(mut find: impl FnMut() -> Vec<Process>) -> Vec<Process> {
     find()
 }
 
-/// Sends a signal to that very process: the pidfd pins it, and its start time is compared while it is pinned.
+/// Sends a signal to exactly this process: the pidfd pins the PID while the start time is compared.
 fn send(process: &Process, signal: Signal) {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     if read(process.pid).is_some_and(|now| now.start_ticks == process.start_ticks) {
-        // A failure means that it ended just now; the caller looks again in any case.
+        // On failure the process has just ended. The caller looks again anyway.
         let _ = pidfd_send_signal(&pidfd, signal);
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     const STAT: &[u8] = b"4242 (a) b (x) S 17 4242 4240 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 20 1 2 3\n";
 
     #[test]
-    fn stat_is_read_whatever_the_name_is() {
+    fn stat_is_parsed_for_any_process_name() {
         let wanted = Process { pid: 4242, start_ticks: 98_765, parent: 17, session: 4240, zombie: false };
         assert_eq!(parse_stat(STAT), Some(wanted));
         for length in 0..STAT.len() {
@@ -157,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn own_process_is_known() {
+    fn the_own_process_is_found() {
         let own = read(std::process::id()).unwrap();
         assert!(is_alive(own.pid, own.start_ticks) && !is_alive(own.pid, own.start_ticks + 1));
-        assert!(own_line().contains(&own.pid) && own_line().contains(&own.parent));
+        assert!(own_ancestry().contains(&own.pid) && own_ancestry().contains(&own.parent));
         assert!(all().contains(&own));
     }
 
     #[test]
-    fn a_stranger_with_the_number_of_a_leader_is_not_ours() {
+    fn another_process_with_a_reused_pid_is_not_of_the_lab() {
         let own = read(std::process::id()).unwrap();
-        let leader = |start_ticks| [Leader { pid: own.session, start_ticks }];
+        let leader = |start_ticks| [SessionLeader { pid: own.session, start_ticks }];
         let leader_start = read(own.session).map_or(0, |process| process.start_ticks);
         assert!(of_lab(&BTreeSet::new(), &leader(leader_start)).contains(&own));
         if read(own.session).is_some() {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ignores_sigterm_is_killed() {
+    fn a_process_that_ignores_sigterm_is_killed() {
         use std::io::Read;
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "trap '' TERM; echo set; while :; do sleep 1; done"]).stdout(std::process::Stdio::piped());
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_are_no_process(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_are_parsed_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse_stat(&bytes);
         }
     }

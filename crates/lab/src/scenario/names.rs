@@ -1,14 +1,22 @@
-//! Names of namespaces and interfaces: built from the scenario's own, within the kernel's lengths.
+//! Names of namespaces, interfaces, cgroups and files, made from a scenario's names within the kernel's limits.
+
+/// The bridge's own interface in a host that is a switch.
+pub(crate) const BRIDGE_INTERFACE: &str = "br0";
 
 /// Longest interface name, bytes: IFNAMSIZ less the closing zero (include/uapi/linux/if.h).
 pub(crate) const INTERFACE_BYTES_MAX: usize = 15;
 
-/// Longest name of a scenario, host or server, bytes; keeps `cp-NAME-HOST` far below the 255 bytes of a file name.
+/// Longest name of a scenario, host or server, bytes: keeps `cp-NAME-HOST` far below the 255 bytes of a file name.
 pub(crate) const NAME_BYTES_MAX: usize = 40;
 
-/// Name of the namespace of a host, as `ip netns` shows it.
+/// Name of a host's namespace in `ip netns`.
 pub(crate) fn netns_name(scenario: &str, host: &str) -> String {
     format!("cp-{scenario}-{host}")
+}
+
+/// Files that the lab itself writes for a server, below the run directory.
+pub(crate) fn server_files(server: &str) -> Vec<String> {
+    ["conf", "stdout", "stderr", "pid", "error.log"].iter().map(|ending| format!("{server}.{ending}")).collect()
 }
 
 /// Name of a cgroup's directory.
@@ -16,7 +24,7 @@ pub(crate) fn cgroup_name(scenario: &str, cgroup: &str) -> String {
     format!("cp-{scenario}-{cgroup}")
 }
 
-/// Name of the `n`th interface (from 0) that leads from a host to `peer`: readable where it fits, else its beginning and a hash.
+/// Name of a host's `n`th interface (from 0) to `peer`: readable if it fits, else its beginning and a hash.
 pub(crate) fn interface_name(peer: &str, n: usize) -> String {
     let readable = if n == 0 { format!("to-{peer}") } else { format!("to-{peer}-{}", n + 1) };
     if readable.len() <= INTERFACE_BYTES_MAX {
@@ -25,12 +33,12 @@ pub(crate) fn interface_name(peer: &str, n: usize) -> String {
     format!("{}-{:08x}", &readable[..INTERFACE_BYTES_MAX - 9], fnv1a(readable.as_bytes()))
 }
 
-/// FNV-1a, 32 bits: spreads names; nothing relies on its being hard to invert.
+/// FNV-1a, 32 bits, not cryptographic.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Says what is wrong with a name that becomes part of namespace and file names.
+/// Checks a name that becomes part of namespace and file names. The error says what is wrong.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let edges = !name.starts_with('-') && !name.ends_with('-');
@@ -42,15 +50,15 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what is wrong with an interface name that a scenario gives (dev_valid_name() in net/core/dev.c, and stricter: no odd characters).
+/// Checks an interface name of a scenario. The error says what is wrong. Stricter than dev_valid_name() in net/core/dev.c: no unusual characters.
 pub(crate) fn check_interface(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let reserved = matches!(name, "lo" | "." | ".." | "all" | "default" | crate::topology::BRIDGE_INTERFACE) || name.starts_with('-');
+    let reserved = matches!(name, "lo" | "." | ".." | "all" | "default" | BRIDGE_INTERFACE) || name.starts_with('-');
     if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || !name.bytes().all(allowed) || reserved {
         return Err(format!(
             "\"{name}\" is no interface name: 1 to {INTERFACE_BYTES_MAX} letters, digits, `-`, `_` and `.` are allowed; \
              lo, all, default and {} are taken",
-            crate::topology::BRIDGE_INTERFACE
+            BRIDGE_INTERFACE
         ));
     }
     Ok(())

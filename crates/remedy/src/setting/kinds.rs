@@ -1,0 +1,39 @@
+//! The kinds of settings: the only place that maps a change to the code of its setting.
+
+use std::path::Path;
+
+use chokepoint_model::change::Change;
+
+use super::Setting;
+use super::cgroup::Cgroup;
+use super::sysctl::{self, Sysctl};
+use crate::error::ApplyError;
+use crate::server::configuration::Server;
+
+/// The setting of a change. Fails where its namespace, cgroup or file does not exist.
+pub(crate) fn open(change: &Change, root: &Path) -> Result<Box<dyn Setting>, ApplyError> {
+    match change {
+        Change::Sysctl { key, netns, .. } => Ok(Box::new(Sysctl::open(key, *netns, root)?)),
+        Change::Cgroup { dir, file, .. } => Ok(Box::new(Cgroup::open(dir, file, root)?)),
+        Change::Server { .. } => Ok(Box::new(Server::open(change)?)),
+    }
+}
+
+/// True where a setting of this kind survives a reboot.
+pub(crate) fn survives_boot(change: &Change) -> bool {
+    match change {
+        Change::Sysctl { .. } | Change::Cgroup { .. } => false,
+        Change::Server { .. } => true,
+    }
+}
+
+/// True where both changes concern the same setting in the same place.
+pub(crate) fn same_setting(one: &Change, other: &Change) -> bool {
+    match (one, other) {
+        // A parameter can be spelled in two ways (sysctl(8)).
+        (Change::Sysctl { key, netns, .. }, Change::Sysctl { key: other_key, netns: other_netns, .. }) => {
+            netns == other_netns && sysctl::same_key(key, other_key)
+        }
+        _ => one.is_same_setting(other),
+    }
+}
