@@ -61,7 +61,13 @@ impl Store {
     }
 
     /// The next later open change of the same setting.
-    pub(crate) fn next_change_of_setting<'c>(&self, content: &'c Content, id: u64, index: usize, intent: &Intent) -> Option<(u64, usize, &'c Intent)> {
+    pub(crate) fn next_change_of_setting<'c>(
+        &self,
+        content: &'c Content,
+        id: u64,
+        index: usize,
+        intent: &Intent,
+    ) -> Option<(u64, usize, &'c Intent)> {
         let sets = content.ledger.sets.iter().filter(|set| !self.has_ended(set, &intent.change));
         let mut later = sets.flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
         let is_it = |set: &Set, at: usize, other: &Intent| {

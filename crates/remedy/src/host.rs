@@ -16,8 +16,8 @@ use crate::error::RemedyError;
 use crate::journal::Content;
 use crate::process;
 use crate::record::Set;
-use crate::state_dir;
 use crate::setting::kinds;
+use crate::state_dir;
 
 /// The summary's name in the state directory.
 const SUMMARY: &str = "pending.json";

@@ -1,8 +1,8 @@
 //! One setting in the configuration of a running server, as the journal applies it and takes it back.
 
 mod activate;
-mod confined;
 pub(crate) mod configuration;
+mod confined;
 mod edit;
 mod file;
 pub(crate) mod known_master;

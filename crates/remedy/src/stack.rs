@@ -71,7 +71,13 @@ impl Guard {
     }
 
     /// Hands the old value over to a later change of the same setting, in a file that someone else has edited.
-    fn fold(&mut self, intent: &Intent, backup: &Backup, (id, index, over): &LaterChange, server: &Server) -> Result<UndoOutcome, ApplyError> {
+    fn fold(
+        &mut self,
+        intent: &Intent,
+        backup: &Backup,
+        (id, index, over): &LaterChange,
+        server: &Server,
+    ) -> Result<UndoOutcome, ApplyError> {
         let (to, mut over) = (intent.change.to(), over.clone());
         if over.was != to {
             // An earlier undo was interrupted here; or someone else set the value between the two changes, which are then independent.

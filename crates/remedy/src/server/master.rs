@@ -46,7 +46,13 @@ impl Master {
     /// nothing is known. Nothing where there is none. The error is a clause.
     ///
     /// The process must execute a server's program in the own mount and user namespaces: a command line proves nothing.
-    pub(super) fn find(kind: ServerKind, pid: u32, start_ticks: u64, main: &str, known: Option<&KnownMaster>) -> Result<Option<Self>, String> {
+    pub(super) fn find(
+        kind: ServerKind,
+        pid: u32,
+        start_ticks: u64,
+        main: &str,
+        known: Option<&KnownMaster>,
+    ) -> Result<Option<Self>, String> {
         if let Ok(identity) = Identity::of(Path::new(PROC), pid)
             && identity.start_ticks == start_ticks
         {

@@ -1,6 +1,6 @@
-//! Limits of cgroups: made, verified, taken back, and left alone where someone else set them, on a tree of files and on the kernel's own.
+//! Quotas of cgroups are set, verified, taken back, and left alone if someone else set them: on a tree of files and on the real kernel.
 //!
-//! Deterministic: files and settings of its own; nothing is waited for.
+//! Deterministic: its own files and settings; it waits for nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn value(dir: &Path) -> String {
 }
 
 #[test]
-fn a_limit_is_raised_and_taken_back() {
+fn a_quota_is_raised_and_taken_back() {
     let (host, dir) = tree();
     let mut guard = host.store().lock().unwrap();
     let raised = change("/cg/web", "cpu.max", "50000 100000", "100000 100000");
@@ -43,11 +43,11 @@ fn a_limit_is_raised_and_taken_back() {
 }
 
 #[test]
-fn a_cgroup_that_was_made_anew_is_another_one() {
+fn a_recreated_cgroup_is_another_one() {
     let (host, dir) = tree();
     let mut guard = host.store().lock().unwrap();
     guard.apply(&[change("/cg/web", "cpu.max", "50000 100000", "100000 100000")], &purpose("diagnose"), &mut |_| {}).unwrap();
-    // Its number is not given again while it is there under another name.
+    // Its inode is not reused while it exists under another name.
     std::fs::rename(&dir, host.dir.join("cg/old")).unwrap();
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("cpu.max"), "100000 100000\n").unwrap();
@@ -62,7 +62,7 @@ fn a_cgroup_that_was_made_anew_is_another_one() {
 }
 
 #[test]
-fn what_is_no_limit_is_refused_before_anything_is_written() {
+fn an_invalid_quota_is_refused_before_anything_is_written() {
     let (host, dir) = tree();
     std::fs::write(dir.join("cgroup.procs"), "1\n").unwrap();
     let mut guard = host.store().lock().unwrap();
@@ -78,7 +78,7 @@ fn what_is_no_limit_is_refused_before_anything_is_written() {
     assert_eq!(value(&dir), "50000 100000");
 }
 
-/// A cgroup of the test's own in the kernel's hierarchy of version 1, with one within it; gone when dropped.
+/// The test's own cgroup in the kernel's hierarchy of version 1, with a child. Dropping it removes both.
 struct Nested(PathBuf);
 
 impl Nested {
@@ -124,7 +124,7 @@ impl Drop for Nested {
 }
 
 #[test]
-fn the_kernel_takes_nested_limits_from_the_outermost_and_back() {
+fn nested_quotas_are_raised_from_the_parent_and_taken_back() {
     let Some(nested) = Nested::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Path::new("/"), boot_id(Path::new("/")).unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! The process dies after each step of applying and of taking back: a fresh start knows it, and an undo restores every value.
+//! The process dies after each step of applying and of undoing. The next process notices it, and an undo restores every value.
 //!
-//! Deterministic: files and settings of its own; nothing is waited for.
+//! Deterministic: its own files and settings; it waits for nothing.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -12,19 +12,19 @@ use crate::support::{Host, MAX, SOMAXCONN, change, purpose};
 const STEP: &str = "CHOKEPOINT_TEST_CRASH_STEP";
 const DIR: &str = "CHOKEPOINT_TEST_CRASH_DIR";
 
-/// Counts steps and kills the process at the one that the environment names.
+/// Counts steps and kills the process at the step in the environment.
 fn die_at_step() -> impl FnMut() {
     let mut left: i64 = std::env::var(STEP).unwrap().parse().unwrap();
     move || {
         left -= 1;
         if left < 0 {
-            // As hard as a power cut for the process: nothing of it runs any more.
+            // Like a power cut for the process: nothing runs afterwards.
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         }
     }
 }
 
-/// Runs this very test in a process of its own that dies at the step.
+/// Runs this test in a new process that dies at the step.
 fn run_child(test: &str, host: &Host, step: usize) -> ExitStatus {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("crash::{test}"), "--nocapture", "--test-threads=1"]);
@@ -40,14 +40,14 @@ fn assert_original(host: &Host) {
 }
 
 #[test]
-fn dying_while_applying_leaves_nothing_that_undo_cannot_restore() {
+fn undo_restores_everything_after_a_death_while_applying() {
     if let Some(host) = child_host() {
         let mut die = die_at_step();
         let changes = [change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")];
         host.store().lock().unwrap().apply(&changes, &purpose("diagnose"), &mut |_| die()).unwrap();
         return;
     }
-    // Read, journalled, two changes written and verified, applied; then one run that lives.
+    // Read, journalled, two changes written and verified, applied; then one run that survives.
     for step in 0..=7 {
         let host = Host::new();
         let status = run_child("dying_while_applying_leaves_nothing_that_undo_cannot_restore", &host, step);
@@ -73,13 +73,13 @@ fn dying_while_applying_leaves_nothing_that_undo_cannot_restore() {
 }
 
 #[test]
-fn dying_while_taking_back_is_made_good_by_the_next_undo() {
+fn the_next_undo_completes_one_that_died() {
     if let Some(host) = child_host() {
         let mut die = die_at_step();
         host.store().lock().unwrap().undo_watched(&Filter::All, &mut |_| die());
         return;
     }
-    // Three changes, two of them of one setting; each is restored and closed; then one run that lives.
+    // Three changes, two of one setting; each is restored and closed; then one run that survives.
     for step in 0..=6 {
         let host = Host::new();
         let mut guard = host.store().lock().unwrap();

@@ -1,6 +1,6 @@
-//! A full and a read-only disk: nothing is applied without a journal, and what was applied is taken back all the same.
+//! A full and a read-only disk: nothing is applied without a journal, and applied changes can still be taken back.
 //!
-//! Deterministic: files and settings of its own; nothing is waited for.
+//! Deterministic: its own files and settings; it waits for nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use chokepoint_remedy::{ApplyError, Filter, RemedyError, Store};
 
 use crate::support::{Host, MAX, change, purpose};
 
-/// A file system of its own of 64 KiB; gone when dropped.
+/// A private file system of 64 KiB. Dropping it removes it.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -26,7 +26,7 @@ impl Disk {
     }
 
     fn fill(&self) {
-        // One byte at a time at the end, so that not even a short line fits.
+        // The last bytes are filled one by one, so that not even a short line fits.
         for size in [4096, 1] {
             while fs::OpenOptions::new()
                 .create(true)
@@ -55,7 +55,7 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_full_disk_stops_applying_and_not_taking_back() {
+fn a_full_disk_prevents_applying_but_not_undo() {
     let host = Host::new();
     let Some(disk) = Disk::mount(&host) else { return };
     let store = disk.store(&host.dir);
@@ -73,7 +73,7 @@ fn a_full_disk_stops_applying_and_not_taking_back() {
     disk.fill();
     let report = store.lock().unwrap().undo(&Filter::All);
     assert_eq!((report.restored.len(), host.get(MAX).as_str()), (1, "200"), "{report:?}");
-    // tmpfs gives whole pages: the record may still have fitted into the journal's last one.
+    // tmpfs allocates whole pages: the record may still fit into the journal's last one.
     if let Some(error) = &report.journal_error {
         assert!(matches!(error, RemedyError::NoSpace { .. }), "{error}");
     }
@@ -83,11 +83,11 @@ fn a_full_disk_stops_applying_and_not_taking_back() {
 }
 
 #[test]
-fn a_disk_that_fills_while_applying_takes_everything_back() {
+fn everything_is_taken_back_if_the_disk_fills_while_applying() {
     let host = Host::new();
     let Some(disk) = Disk::mount(&host) else { return };
-    // The disk fills once the intent is written. Whether the record that all is applied still fits depends on where the journal's last
-    // page ends, so that every length within a page is tried until it does not.
+    // The disk fills after the intent is written. Whether the next record still fits depends on the end of the journal's last page, so every length
+    // within a page is tried until it does not.
     let mut refused = 0;
     for length in (0..4096).step_by(32) {
         let store = disk.store(&host.dir);
@@ -111,7 +111,7 @@ fn a_disk_that_fills_while_applying_takes_everything_back() {
 }
 
 #[test]
-fn a_read_only_disk_stops_applying_and_not_taking_back() {
+fn a_read_only_disk_prevents_applying_but_not_undo() {
     let host = Host::new();
     let Some(disk) = Disk::mount(&host) else { return };
     let store = disk.store(&host.dir);

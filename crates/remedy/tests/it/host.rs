@@ -1,4 +1,4 @@
-//! Root's journal seen by another user: while root changes the host, nobody else does.
+//! Root's journal as another user sees it: while root changes the host, nobody else does.
 //!
 //! Live beside others: two processes at one lock.
 
@@ -58,7 +58,7 @@ fn another_user_gives_way_to_root_and_root_to_nobody() {
 }
 
 #[test]
-fn a_journal_without_a_summary_is_not_taken_for_an_empty_one() {
+fn a_journal_without_a_summary_does_not_count_as_empty() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(HostPending::read(dir.path(), "b").unwrap(), HostPending::default());
     assert_eq!(HostPending::read(&dir.path().join("none"), "b").unwrap(), HostPending::default());

@@ -1,4 +1,4 @@
-//! Processes of other users that look like the server: nothing of theirs is executed as root, and none of them stands in an undo's way.
+//! Processes of other users that look like the server: root executes nothing of theirs, and none of them blocks an undo.
 //!
 //! Live beside others: a real nginx and its look-alikes; what is executed is judged.
 
@@ -15,15 +15,14 @@ use crate::servers::{self, Nginx, apply, store, temporary, until};
 
 const NOBODY: u32 = 65_534;
 
-/// A program of nobody's, with a file that its execution leaves behind.
+/// A program of user nobody that leaves a marker file when it is executed.
 struct Impostor {
     child: Child,
     home: TempDir,
 }
 
 impl Impostor {
-    /// nginx itself, copied, whose command line says that it runs with somebody else's main file. Executed with what that line says, it writes the
-    /// marker as the user who executes it.
+    /// A copy of nginx whose command line names somebody else's main file. Executed with that command line, it writes the marker as the executing user.
     fn nginx(main: &Path, apart: bool) -> Self {
         let home = home_of_nobody();
         let at = |name: &str| home.path().join(name).display().to_string();
@@ -41,7 +40,7 @@ impl Impostor {
         command.args(["-c", &at("own.conf"), "-p", &at(""), "-g", &format!("daemon off; error_log {};", at("marker"))]);
         let impostor = Self { child: spawn(&mut command), home };
         until("the impostor has its title", || impostor.title().starts_with("nginx: master process") && impostor.marker().exists());
-        // A worker that was only just forked still has its master's title.
+        // A just forked worker still has its master's title.
         until("its worker has its own title", || {
             let workers = servers::children_of(impostor.child.id());
             let is_worker =
@@ -52,7 +51,7 @@ impl Impostor {
         impostor
     }
 
-    /// Another program altogether, with nginx's title.
+    /// The title of nginx, for another program.
     fn title(&self) -> String {
         fs::read_to_string(format!("/proc/{}/cmdline", self.child.id())).unwrap_or_default()
     }
@@ -70,7 +69,7 @@ impl Impostor {
         self.home.path().join("marker")
     }
 
-    /// The change of a setting, as a diagnosis that took it for the server would propose it.
+    /// A change that a deceived diagnosis would propose.
     fn change(&self, main: &Path) -> Change {
         let (pid, setting) = (self.child.id(), ServerSetting::NginxWorkerConnections);
         servers::change(ServerKind::Nginx, pid, servers::start_ticks(pid), main, setting, ("100", "200"), Activation::Reload)
@@ -123,7 +122,7 @@ fn an_undo_finds_the_server_among_look_alikes() {
     let before = fs::read_to_string(nginx.main()).unwrap();
     let impostors = all(&nginx.main());
     apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
-    // Under another pid it is searched for.
+    // With another pid it must be searched.
     nginx.restart();
     let workers = nginx.workers();
     let report = guard.undo(&Filter::All);
@@ -134,7 +133,7 @@ fn an_undo_finds_the_server_among_look_alikes() {
 }
 
 #[test]
-fn an_undo_does_not_take_a_look_alike_for_a_server_that_is_no_more() {
+fn an_undo_does_not_mistake_a_look_alike_for_a_server_that_has_ended() {
     let Some(mut nginx) = Nginx::start("alone") else { return };
     if !can_impersonate() {
         return;
@@ -178,7 +177,7 @@ fn a_change_that_names_a_look_alike_is_refused_and_root_executes_nothing() {
 }
 
 #[test]
-fn the_test_has_the_rights_of_the_server_that_it_tests() {
+fn the_test_has_the_rights_of_the_tested_server() {
     if !servers::can_run("nginx") || !can_impersonate() {
         return;
     }
@@ -228,11 +227,11 @@ fn nothing_is_executed_where_others_control_the_program_or_its_configuration() {
         assert!(!log.exists(), "nothing was executed");
     };
     let mut theirs = theirs;
-    // An included file, the directory that holds it, one in which a pattern is searched, a link, and the main file.
+    // An included file, its directory, a directory searched for a pattern, a link, and the main file.
     for path in [nginx.site(), nginx.dir().join("available"), nginx.dir().join("enabled"), nginx.main()] {
         theirs(&path);
     }
-    // A program that the server loads, which need not be one to be refused.
+    // A program that the server loads. It is refused even if it is not a valid one.
     let module = nginx.dir().join("module.so");
     fs::write(&module, "x").unwrap();
     let text = fs::read_to_string(nginx.main()).unwrap();
@@ -242,7 +241,7 @@ fn nothing_is_executed_where_others_control_the_program_or_its_configuration() {
 }
 
 #[test]
-fn a_program_that_its_user_may_write_is_not_run_for_root() {
+fn root_does_not_run_a_program_that_another_user_can_write() {
     let Some(nginx) = Nginx::start_copy("program") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let copy = nginx.dir().join("bin/nginx");
@@ -251,7 +250,7 @@ fn a_program_that_its_user_may_write_is_not_run_for_root() {
     let refused = apply(guard, &[change()]).unwrap_err().to_string();
     assert!(refused.contains(&format!("can be changed by user {NOBODY}")), "{refused}");
     chown(&copy, Some(0), None).unwrap();
-    // An upgrade takes the file away, and the running one is still what it was.
+    // An upgrade removes the file; the running program is still the same.
     fs::remove_file(&copy).unwrap();
     apply(guard, &[change()]).unwrap();
     assert!(guard.undo(&Filter::All).is_clean() && nginx.answers());

@@ -1,4 +1,4 @@
-//! The real kernel, in network namespaces made for the test: the right namespace is written, and no other.
+//! The real kernel, in the test's own network namespaces: only the right namespace is changed.
 //!
 //! Live: processes in namespaces.
 
@@ -13,7 +13,7 @@ use chokepoint_remedy::{ApplyError, Filter, Purpose, Store, boot_id};
 
 const KEY: &str = "net.core.somaxconn";
 
-/// A network namespace of the test's own; gone when dropped.
+/// The test's own network namespace. Dropping it removes it.
 struct Netns(String);
 
 impl Netns {
@@ -68,7 +68,7 @@ fn own() -> String {
 }
 
 #[test]
-fn the_change_lands_in_its_namespace_and_in_no_other() {
+fn a_change_affects_only_its_namespace() {
     let (Some(one), Some(other)) = (Netns::add("one"), Netns::add("other")) else { return };
     let dir = tempfile::tempdir().unwrap();
     let (host_before, was) = (own(), one.get());
@@ -86,7 +86,7 @@ fn the_change_lands_in_its_namespace_and_in_no_other() {
 }
 
 #[test]
-fn two_values_in_one_setting_come_back_as_they_were() {
+fn a_setting_with_two_values_is_restored() {
     let Some(netns) = Netns::add("ports") else { return };
     let key = "net.ipv4.ip_local_port_range";
     let dir = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn two_values_in_one_setting_come_back_as_they_were() {
 }
 
 #[test]
-fn the_kernels_refusals_are_told_apart_and_undone() {
+fn each_refusal_of_the_kernel_has_its_own_error_and_is_undone() {
     let Some(netns) = Netns::add("refuse") else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut guard = store(dir.path()).lock().unwrap();
@@ -115,7 +115,7 @@ fn the_kernels_refusals_are_told_apart_and_undone() {
     let missing = guard.apply(&[change(netns.id(), "net.ipv4.no_such_thing", "1", "2")], &purpose(), &mut |_| {});
     assert!(matches!(missing, Err(ApplyError::Missing { .. })), "{missing:?}");
 
-    // The table's limit belongs to the host: a child namespace shows it and may not set it.
+    // The table's limit belongs to the host: a child namespace can read it but not set it.
     let max = netns.sysctl(&["-n", "net.netfilter.nf_conntrack_max"]);
     if max.is_empty() {
         println!("skipped: nf_conntrack is not loaded");
@@ -130,7 +130,7 @@ fn the_kernels_refusals_are_told_apart_and_undone() {
 }
 
 #[test]
-fn an_unnamed_namespace_is_found_through_its_process_and_missed_when_it_ends() {
+fn an_unnamed_namespace_is_found_through_its_process_until_it_ends() {
     let Some(netns) = Netns::add("unnamed") else { return };
     let mut process = Command::new("ip").args(["netns", "exec", &netns.0, "sleep", "60"]).spawn().unwrap();
     // The process is in the namespace once it has become sleep(1).
@@ -150,7 +150,7 @@ fn an_unnamed_namespace_is_found_through_its_process_and_missed_when_it_ends() {
     let _ = process.kill();
     let _ = process.wait();
     applied.unwrap();
-    // The kernel clears a namespace away a moment after its last user; its number may be another's at once.
+    // The kernel removes a namespace shortly after its last user ends. Its inode may be reused at once.
     let report = guard.undo(&Filter::All);
     assert_eq!((report.gone.len(), report.restored.len(), report.is_clean()), (1, 0, true), "{report:?}");
     let again = guard.apply(&[change(id, KEY, "777", "778")], &purpose(), &mut |_| {});
@@ -158,14 +158,14 @@ fn an_unnamed_namespace_is_found_through_its_process_and_missed_when_it_ends() {
 }
 
 #[test]
-fn a_namespace_with_the_number_of_one_that_ended_is_not_mistaken_for_it() {
+fn a_namespace_with_a_reused_inode_is_another_one() {
     let Some(first) = Netns::add("first") else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut guard = store(dir.path()).lock().unwrap();
     let (was, id) = (first.get(), first.id());
     guard.apply(&[change(id, KEY, &was, "777")], &purpose(), &mut |_| {}).unwrap();
     drop(first);
-    // Numbers are given anew from the lowest free one: one of the next namespaces gets it, unless others are faster.
+    // The kernel reuses the lowest free inode: one of the next namespaces gets it, unless other processes are faster.
     let mut others = Vec::new();
     let reused = (0..100).any(|n| {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Real servers in a temporary directory: their configuration is edited, tested, put in force and put back, and nothing is lost where that fails.
+//! Real servers in a temporary directory: their configuration is edited, tested, put in force and restored, and nothing is lost on failure.
 //!
 //! Live beside others: nginx and php-fpm of its own; their files and settings are judged.
 
@@ -15,7 +15,7 @@ fn backlog(nginx: &Nginx) -> ServerSetting {
 }
 
 #[test]
-fn a_backlog_in_an_included_file_behind_a_link_is_raised_and_put_back() {
+fn a_backlog_in_an_included_file_behind_a_link_is_raised_and_restored() {
     let Some(nginx) = Nginx::start("backlog") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let site = nginx.site();
@@ -37,9 +37,9 @@ fn a_backlog_in_an_included_file_behind_a_link_is_raised_and_put_back() {
     assert_eq!(fs::read_dir(site.parent().unwrap()).unwrap().count(), 1, "nothing is left beside the file");
 }
 
-/// The kernel cut them to what `net.core.somaxconn` was then.
+/// The kernel had cut them to the value of `net.core.somaxconn`.
 #[test]
-fn queues_that_were_shorter_than_configured_are_as_short_again() {
+fn queues_shorter_than_configured_are_restored_to_their_length() {
     let Some(nginx) = Nginx::start("short-queue") else { return };
     let Some(fpm) = PhpFpm::start("short-queue", false) else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
@@ -54,7 +54,7 @@ fn queues_that_were_shorter_than_configured_are_as_short_again() {
         first.push(apply(guard, &[fpm.change(pool(), from, to, Activation::Live)]).unwrap());
     }
     assert_eq!((limit_of(nginx.port), limit_of(fpm.port)), (Some(70), Some(70)));
-    // The earlier ones first: the later ones return to the state before both.
+    // Earlier changes first: undoing the later ones restores the state before both.
     for id in [first[0], first[2]] {
         assert!(guard.undo(&Filter::Id(id)).is_clean());
     }
@@ -85,7 +85,7 @@ fn changes_of_one_file_are_taken_back_in_any_order() {
 }
 
 #[test]
-fn a_debug_log_tells_errors_alone_and_each_step_again() {
+fn a_debug_log_is_limited_to_errors_and_restored() {
     let Some(nginx) =
         Nginx::start_with("steps", &["error_log logs/steps.log debug; return 200 ok;", "error_log logs/steps.log debug_http;"])
     else {
@@ -100,7 +100,7 @@ fn a_debug_log_tells_errors_alone_and_each_step_again() {
     assert_eq!(fs::read_to_string(nginx.site()).unwrap(), before);
     apply(guard, &[nginx.change(setting(), "debug, debug_http", "error, debug_http")]).unwrap();
     assert_eq!(fs::read_to_string(nginx.site()).unwrap(), before.replace("steps.log debug;", "steps.log error;"));
-    // Somebody else's edit stays.
+    // Someone else's edit stays.
     let edited = fs::read_to_string(nginx.site()).unwrap().replace("return 200 ok;", "return 200 fine;");
     fs::write(nginx.site(), &edited).unwrap();
     let report = guard.undo(&Filter::All);
@@ -110,7 +110,7 @@ fn a_debug_log_tells_errors_alone_and_each_step_again() {
 }
 
 #[test]
-fn a_cache_of_sessions_is_set_in_http_and_taken_away() {
+fn a_session_cache_is_set_in_http_and_removed() {
     let Some(nginx) = Nginx::start("sessions") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -128,7 +128,7 @@ fn a_cache_of_sessions_is_set_in_http_and_taken_away() {
 }
 
 #[test]
-fn two_changes_of_one_file_are_made_as_one() {
+fn two_changes_of_one_file_are_applied_together() {
     let Some(nginx) = Nginx::start("two") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -145,7 +145,7 @@ fn two_changes_of_one_file_are_made_as_one() {
 }
 
 #[test]
-fn workers_get_their_connections_and_descriptors_and_lose_them_again() {
+fn connections_and_descriptors_of_workers_are_raised_and_restored() {
     let Some(nginx) = Nginx::start("files") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = nginx.files_limit();
@@ -159,14 +159,14 @@ fn workers_get_their_connections_and_descriptors_and_lose_them_again() {
 }
 
 #[test]
-fn what_the_server_refuses_changes_nothing() {
+fn a_configuration_that_nginx_refuses_changes_nothing() {
     let Some(nginx) = Nginx::start("refuse") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::metadata(nginx.main()).unwrap().ino();
     let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "99999999999999999999")]).unwrap_err();
     assert!(refused.to_string().contains("worker_rlimit_nofile"), "{refused}");
     assert_eq!(fs::metadata(nginx.main()).unwrap().ino(), before, "not even touched");
-    // What is wrong already is told apart, also where only nginx itself sees it.
+    // Errors that were there before have their own message, also those that only nginx detects.
     let good = fs::read_to_string(nginx.main()).unwrap();
     fs::write(nginx.main(), format!("{good}no_such_directive on;\n")).unwrap();
     let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap_err();
@@ -179,7 +179,7 @@ fn what_the_server_refuses_changes_nothing() {
 }
 
 #[test]
-fn a_change_is_taken_out_of_a_file_that_someone_edited() {
+fn a_change_is_removed_from_a_file_that_someone_else_edited() {
     let Some(nginx) = Nginx::start("edited") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let changed = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "101", "200")]).unwrap_err();
@@ -187,7 +187,7 @@ fn a_change_is_taken_out_of_a_file_that_someone_edited() {
     apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
     apply(guard, &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4321")]).unwrap();
     let ours = fs::read_to_string(nginx.main()).unwrap();
-    // On the very line of the one change, right before that of the other, and elsewhere.
+    // On the line of one change, right before the line of the other, and elsewhere.
     let edit = |text: &str| {
         let text = text.replace("events {", "events { multi_accept on;").replace("http {", "# by hand\r\nhttp {\n    etag  off;");
         format!("# Gr\u{f6}\u{df}e\n{text}# end")
@@ -207,7 +207,7 @@ fn a_change_is_taken_out_of_a_file_that_someone_edited() {
 }
 
 #[test]
-fn a_setting_that_someone_edited_is_left_alone_until_it_is_forgotten() {
+fn a_setting_that_someone_else_edited_is_left_alone_until_it_is_forgotten() {
     let Some(nginx) = Nginx::start("conflict") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read(nginx.main()).unwrap();
@@ -229,7 +229,7 @@ fn a_setting_that_someone_edited_is_left_alone_until_it_is_forgotten() {
 }
 
 #[test]
-fn changes_over_each_other_are_taken_out_of_an_edited_file_in_any_order() {
+fn successive_changes_are_removed_from_an_edited_file_in_any_order() {
     let Some(nginx) = Nginx::start("layers") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -237,7 +237,7 @@ fn changes_over_each_other_are_taken_out_of_an_edited_file_in_any_order() {
         let connections = |from, to| nginx.change(ServerSetting::NginxWorkerConnections, from, to);
         let first = apply(guard, &[connections("100", "200")]).unwrap();
         fs::write(nginx.main(), fs::read_to_string(nginx.main()).unwrap() + "# between\n").unwrap();
-        // Else it would be an edit that a reload puts in force besides.
+        // Otherwise the reload would put that edit in force too.
         nginx.reload();
         let second = apply(guard, &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4000")]).unwrap();
         let third = apply(guard, &[connections("200", "300")]).unwrap();
@@ -254,7 +254,7 @@ fn changes_over_each_other_are_taken_out_of_an_edited_file_in_any_order() {
 }
 
 #[test]
-fn a_master_that_died_is_told_and_its_file_is_put_back() {
+fn a_dead_master_is_reported_and_its_file_restored() {
     let Some(mut nginx) = Nginx::start("died") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -268,7 +268,7 @@ fn a_master_that_died_is_told_and_its_file_is_put_back() {
 }
 
 #[test]
-fn a_master_that_dies_at_the_reload_leaves_the_old_file() {
+fn the_old_file_is_restored_if_the_master_dies_at_the_reload() {
     let Some(mut nginx) = Nginx::start("dies") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -303,7 +303,7 @@ fn a_full_disk_under_the_journal_leaves_the_server_alone() {
     let guard = &mut store(disk.path()).lock().unwrap();
     let before = (fs::read(nginx.main()).unwrap(), fs::metadata(nginx.main()).unwrap().ino(), nginx.workers());
     disk.fill();
-    // tmpfs gives whole pages: a short record may still fit into the journal's last one.
+    // tmpfs allocates whole pages: a short record may still fit into the journal's last one.
     let purpose = Purpose { finding: "f".repeat(8192), ..servers::purpose() };
     let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
     let refused = guard.apply(&[change], &purpose, &mut |_| {}).unwrap_err();
@@ -329,7 +329,7 @@ fn a_loop_of_includes_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn an_interrupted_change_is_put_back_and_in_force() {
+fn an_interrupted_change_is_restored_and_in_force() {
     let Some(nginx) = Nginx::start("interrupted") else { return };
     let before = fs::read_to_string(nginx.main()).unwrap();
     for stop_at in [Step::Journalled, Step::Written(0), Step::Verified(0)] {
@@ -338,7 +338,7 @@ fn an_interrupted_change_is_put_back_and_in_force() {
             let mut guard: Guard = store(nginx.dir()).lock().unwrap();
             let _ = guard.apply(&[change], &servers::purpose(), &mut |step| {
                 if step == stop_at {
-                    // Nothing between here and the lock's end tidies up, as where the process is killed.
+                    // As after a kill, nothing cleans up before the lock is released.
                     std::panic::resume_unwind(Box::new("interrupted"));
                 }
             });
@@ -353,13 +353,13 @@ fn an_interrupted_change_is_put_back_and_in_force() {
 }
 
 #[test]
-fn an_undo_that_was_ended_before_the_reload_is_put_in_force_by_the_next() {
+fn the_next_undo_reloads_after_one_that_was_killed_before_its_reload() {
     let Some(nginx) = Nginx::start("reload") else { return };
     let before = fs::read_to_string(nginx.main()).unwrap();
     let own_limit = nginx.files_limit();
     let id =
         apply(&mut store(nginx.dir()).lock().unwrap(), &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4321")]).unwrap();
-    // The old file is back at once, too soon after the workers' start for its time to tell, and somebody edits it besides.
+    // The old file is restored so soon after the workers' start that its time proves nothing, and someone else edits it too.
     let entry = format!("{{\"record\":\"restoring\",\"id\":{id},\"index\":0}}");
     let line = format!("{{\"crc\":\"{:08x}\",\"entry\":{entry}}}\n", crc32fast::hash(entry.as_bytes()));
     let journal = nginx.dir().join("state/journal");
@@ -374,7 +374,7 @@ fn an_undo_that_was_ended_before_the_reload_is_put_in_force_by_the_next() {
 }
 
 #[test]
-fn php_fpm_gets_workers_and_a_longer_queue() {
+fn workers_and_queue_of_php_fpm_are_raised() {
     for background in [false, true] {
         let Some(fpm) = PhpFpm::start(if background { "background" } else { "foreground" }, background) else { return };
         let guard = &mut store(fpm.dir()).lock().unwrap();
@@ -396,7 +396,7 @@ fn php_fpm_gets_workers_and_a_longer_queue() {
     }
 }
 
-/// A location that asks php-fpm's own page, which needs no script.
+/// A location for php-fpm's ping page, which needs no script.
 fn pings(port: u16) -> String {
     format!(
         "location / {{\n        fastcgi_pass 127.0.0.1:{port}; # the pool\n        fastcgi_param REQUEST_METHOD GET;\n        fastcgi_param SCRIPT_NAME /ping;\n        fastcgi_param SCRIPT_FILENAME /ping;\n    }}"
@@ -417,14 +417,14 @@ fn connections_to_php_fpm_are_reused_and_the_file_is_put_back_byte_for_byte() {
         assert!(matches!(refused, ApplyError::BadChange { .. }), "{refused}");
     }
     let first = apply(guard, &[nginx.change(setting(), "unset", &ServerSetting::reuse(1, 100))]).unwrap();
-    // A worker of before the reload may still answer for a moment, and it keeps none.
+    // A worker from before the reload may still answer for a moment, without keepalive.
     until("one connection is kept", || nginx.answers() && established_to(fpm.port) == 1);
-    // Over it another length, which ends after two requests.
+    // A second change, to two requests per connection.
     apply(guard, &[nginx.change(setting(), &ServerSetting::reuse(1, 100), &ServerSetting::reuse(1, 2))]).unwrap();
     let text = fs::read_to_string(nginx.site()).unwrap();
     assert!(text.contains("keepalive_requests 2;") && text.contains("_pass chokepoint_127_0_0_1"), "{text}");
     assert!(nginx.answers());
-    // The worker from before may have answered once more: ten requests are five connections of two, and not one of a hundred.
+    // An old worker may answer once more. Ten requests then take five connections, not one.
     let is_closed = || {
         std::thread::sleep(std::time::Duration::from_millis(100));
         established_to(fpm.port) == 0
@@ -440,7 +440,7 @@ fn connections_to_php_fpm_are_reused_and_the_file_is_put_back_byte_for_byte() {
 }
 
 #[test]
-fn a_pass_in_several_files_is_refused_in_words_and_so_is_one_that_is_not_there() {
+fn a_pass_in_several_files_or_in_none_is_refused() {
     let Some(nginx) = Nginx::start_with("several", &["location /php { fastcgi_pass 127.0.0.1:9; } return 200 ok;"; 2]) else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.site()).unwrap();
@@ -453,14 +453,14 @@ fn a_pass_in_several_files_is_refused_in_words_and_so_is_one_that_is_not_there()
 }
 
 #[test]
-fn what_php_fpm_refuses_changes_nothing() {
+fn a_configuration_that_php_fpm_refuses_changes_nothing() {
     let Some(fpm) = PhpFpm::start("refuses", false) else { return };
     let guard = &mut store(fpm.dir()).lock().unwrap();
     let before = (fs::read(fpm.main()).unwrap(), fs::metadata(fpm.main()).unwrap().ino(), fpm.worker_pids());
     let children = |to| fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, "2", to, Activation::Reload);
     let refused = apply(guard, &[children("0")]).unwrap_err();
     assert!(matches!(&refused, ApplyError::ServerRefuses { .. }) && refused.to_string().contains("max_children"), "{refused}");
-    // What is wrong already is told apart.
+    // Errors that were there before have their own message.
     let broken = [before.0.as_slice(), b"[two]\npm = static\n"].concat();
     fs::write(fpm.main(), &broken).unwrap();
     let refused = apply(guard, &[children("4")]).unwrap_err();
@@ -472,11 +472,11 @@ fn what_php_fpm_refuses_changes_nothing() {
 }
 
 #[test]
-fn a_php_fpm_that_dies_at_the_reload_is_told_and_its_file_is_put_back() {
+fn a_php_fpm_that_dies_at_the_reload_is_reported_and_its_file_restored() {
     let Some(fpm) = PhpFpm::start("reload-dies", false) else { return };
     let guard = &mut store(fpm.dir()).lock().unwrap();
     let change = fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, "2", "4", Activation::Reload);
-    // A pool that was added and not loaded, whose port is taken: php-fpm's own test does not bind it, and its reload ends the server.
+    // An added pool that is not loaded and whose port is taken. php-fpm's test does not bind it, so the reload ends the server.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let added = format!("[two]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 1\n");
@@ -489,7 +489,7 @@ fn a_php_fpm_that_dies_at_the_reload_is_told_and_its_file_is_put_back() {
 }
 
 #[test]
-fn a_server_in_an_image_of_its_own_is_not_edited() {
+fn a_server_in_its_own_image_is_not_edited() {
     let Some(nginx) = Nginx::start_in_image("image") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -499,7 +499,7 @@ fn a_server_in_an_image_of_its_own_is_not_edited() {
 }
 
 #[test]
-fn the_diff_is_shown_without_a_change() {
+fn the_diff_is_available_without_a_change() {
     let Some(nginx) = Nginx::start("diff") else { return };
     let before = fs::read_to_string(nginx.main()).unwrap();
     let diff = chokepoint_remedy::diff(&nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")).unwrap().unwrap();

@@ -1,13 +1,13 @@
-//! Applying and taking back on a tree of files: what holds on any machine, without privileges.
+//! Applying and undoing on a tree of files: works on any machine, without privileges.
 //!
-//! Deterministic: files and settings of its own; nothing is waited for.
+//! Deterministic: its own files and settings; it waits for nothing.
 
 use chokepoint_remedy::{ApplyError, Filter, PendingState, RemedyError, Step};
 
 use crate::support::{Host, MAX, PORTS, SOMAXCONN, change, purpose};
 
 #[test]
-fn a_change_is_made_shown_and_taken_back() {
+fn a_change_is_applied_listed_and_taken_back() {
     let host = Host::new();
     assert_eq!(host.store().pending().unwrap(), []);
     assert!(!host.state_dir().exists(), "asking creates nothing");
@@ -45,7 +45,7 @@ fn values_are_compared_by_their_words() {
 }
 
 #[test]
-fn a_stale_or_senseless_change_is_refused_and_nothing_is_written() {
+fn a_stale_or_invalid_change_is_refused_and_nothing_is_written() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     let mut refused = |changes: &[_]| guard.apply(changes, &purpose("diagnose"), &mut |_| {}).unwrap_err();
@@ -61,17 +61,17 @@ fn a_stale_or_senseless_change_is_refused_and_nothing_is_written() {
     assert!(matches!(refused(&[change("net.core.none", "1", "2")]), ApplyError::Missing { .. }));
     let twice = [change(MAX, "200", "300"), change("net/netfilter/nf_conntrack_max", "300", "400")];
     assert!(matches!(refused(&twice), ApplyError::BadChange { .. }));
-    // The second is stale: the first is not made either.
+    // The second is stale: the first is not applied either.
     assert!(matches!(refused(&[change(MAX, "200", "300"), change(SOMAXCONN, "1", "2")]), ApplyError::Changed { .. }));
     assert_eq!((host.get(MAX).as_str(), host.get(SOMAXCONN).as_str()), ("200", "128"));
     assert_eq!(guard.pending(), []);
 }
 
 #[test]
-fn a_set_is_made_whole_or_not_at_all() {
+fn a_set_is_applied_completely_or_not_at_all() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
-    // Another writer undoes our second change between its write and the check: it is not in force.
+    // Another writer reverts the second change between write and check: it is not in force.
     let changes = [change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")];
     let error = guard
         .apply(&changes, &purpose("diagnose"), &mut |step| {
@@ -87,7 +87,7 @@ fn a_set_is_made_whole_or_not_at_all() {
     assert_eq!((host.get(MAX).as_str(), host.get(SOMAXCONN).as_str()), ("200", "128"));
     assert_eq!((guard.pending(), host.store().pending().unwrap()), (vec![], vec![]));
 
-    // The second vanishes: the first is taken back, the second cannot be, and the journal keeps it.
+    // The second setting vanishes: the first change is taken back, the second stays in the journal.
     let error = guard
         .apply(&changes, &purpose("diagnose"), &mut |step| {
             if step == Step::Verified(0) {
@@ -110,7 +110,7 @@ fn a_set_is_made_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_someone_else_changed_is_left_alone_and_told_until_it_is_settled() {
+fn a_setting_changed_by_someone_else_is_left_alone_and_reported_until_settled() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     guard.apply(&[change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap();
@@ -125,13 +125,13 @@ fn what_someone_else_changed_is_left_alone_and_told_until_it_is_settled() {
         assert_eq!(host.store().conflicts().unwrap(), report.conflicts);
         assert_eq!((guard.pending().len(), host.get(MAX).as_str()), (1, "999"));
     }
-    // Another change of it stands by itself.
+    // Another change of the same setting is independent.
     let over = guard.apply(&[change(MAX, "999", "2000")], &purpose("diagnose"), &mut |_| {}).unwrap().id;
     assert_eq!((guard.undo(&Filter::Id(over)).is_clean(), host.get(MAX).as_str()), (true, "999"));
     guard.apply(&[change(MAX, "999", "2000")], &purpose("diagnose"), &mut |_| {}).unwrap();
     let both = guard.undo(&Filter::All);
     assert_eq!((both.restored.len(), both.conflicts.len(), host.get(MAX).as_str()), (1, 1, "999"));
-    // One of our two values ends it.
+    // The old or the new value settles it.
     host.set(MAX, "300");
     assert_eq!(host.store().conflicts().unwrap(), []);
     assert_eq!((guard.undo(&Filter::All).is_clean(), host.get(MAX).as_str()), (true, "200"));
@@ -139,7 +139,7 @@ fn what_someone_else_changed_is_left_alone_and_told_until_it_is_settled() {
 }
 
 #[test]
-fn what_is_forgotten_stays_as_it_is() {
+fn a_forgotten_change_stays() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     let changes = [change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")];
@@ -157,7 +157,7 @@ fn what_is_forgotten_stays_as_it_is() {
 }
 
 #[test]
-fn a_value_that_someone_set_while_a_set_failed_stays_pending() {
+fn a_value_set_by_someone_else_while_a_set_failed_stays_pending() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     let changes = [change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")];
@@ -168,7 +168,7 @@ fn a_value_that_someone_set_while_a_set_failed_stays_pending() {
     });
     assert!(matches!(&error, Err(ApplyError::LeftBehind { left, .. }) if left == &[MAX]), "{error:?}");
     assert_eq!((host.get(MAX).as_str(), host.get(SOMAXCONN).as_str(), guard.pending().len()), ("999", "128", 1));
-    // An interrupted set whose value is somebody else's now is in nobody's way.
+    // An interrupted set does not block others if its setting has someone else's value.
     guard.apply(&[change(MAX, "999", "1000")], &purpose("diagnose"), &mut |_| {}).unwrap();
     let report = guard.undo(&Filter::All);
     assert_eq!((report.restored.len(), report.conflicts.len(), host.get(MAX).as_str()), (1, 1, "999"));
@@ -189,7 +189,7 @@ fn changes_of_one_setting_are_taken_back_newest_first() {
 }
 
 #[test]
-fn a_change_below_another_folds_into_it() {
+fn a_later_change_takes_over_the_old_value() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     for (from, to) in [("200", "300"), ("300", "400"), ("400", "500")] {
@@ -204,7 +204,7 @@ fn a_change_below_another_folds_into_it() {
     assert_eq!(guard.pending()[0].changes[0].was, "200", "the journal holds what was folded");
     assert_eq!((guard.undo(&Filter::Id(3)).restored.len(), host.get(MAX).as_str()), (1, "200"));
 
-    // Where someone set it between the two, the earlier change has nothing below the later one.
+    // If someone else set the value in between, the two changes are independent.
     guard.apply(&[change(MAX, "200", "300")], &purpose("diagnose"), &mut |_| {}).unwrap();
     host.set(MAX, "350");
     guard.apply(&[change(MAX, "350", "400")], &purpose("diagnose"), &mut |_| {}).unwrap();
@@ -213,7 +213,7 @@ fn a_change_below_another_folds_into_it() {
 }
 
 #[test]
-fn one_owner_is_taken_back_without_the_others() {
+fn the_changes_of_one_owner_are_taken_back_alone() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     guard.apply(&[change(MAX, "200", "300")], &purpose("lab:a"), &mut |_| {}).unwrap();
@@ -226,10 +226,10 @@ fn one_owner_is_taken_back_without_the_others() {
 }
 
 #[test]
-fn a_reboot_ends_what_is_not_persistent() {
+fn a_reboot_ends_changes_that_are_not_persistent() {
     let host = Host::new();
     host.store().lock().unwrap().apply(&[change(MAX, "200", "300")], &purpose("diagnose"), &mut |_| {}).unwrap();
-    // After the boot something else happens to have set the very value.
+    // After the boot something else has set the same value.
     let rebooted = host.store_in_boot("boot-2");
     assert_eq!(rebooted.pending().unwrap()[0].state, PendingState::Rebooted);
     let mut guard = rebooted.lock().unwrap();
@@ -254,7 +254,7 @@ fn one_process_at_a_time_changes_the_host() {
 }
 
 #[test]
-fn a_damaged_journal_is_reported_and_does_not_block_for_ever() {
+fn a_damaged_journal_is_reported_and_set_aside() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     guard.apply(&[change(MAX, "200", "300")], &purpose("diagnose"), &mut |_| {}).unwrap();
@@ -298,7 +298,7 @@ fn an_interrupted_change_of_the_same_setting_is_settled_first() {
 }
 
 #[test]
-fn a_state_directory_that_is_none_is_told() {
+fn a_state_directory_that_is_a_file_is_an_error() {
     let host = Host::new();
     std::fs::write(host.state_dir(), "").unwrap();
     let error = chokepoint_remedy::Store::open(&host.state_dir(), &host.dir, "b".into()).unwrap_err();

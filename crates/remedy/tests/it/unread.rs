@@ -1,4 +1,4 @@
-//! What others edited and did not reload comes into force with nobody's change unless that was agreed to.
+//! Edits of others that are not reloaded yet come into force only with the user's consent.
 //!
 //! Live beside others: real servers of its own; their files are judged.
 
@@ -28,7 +28,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn an_edit_of_another_file_is_not_put_in_force_unasked() {
+fn an_edit_of_another_file_needs_consent() {
     let Some(nginx) = Nginx::start("unread") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = (fs::metadata(nginx.main()).unwrap().ino(), nginx.workers());
@@ -36,7 +36,7 @@ fn an_edit_of_another_file_is_not_put_in_force_unasked() {
     nginx.age();
     let site = fs::read_to_string(nginx.site()).unwrap();
     fs::write(nginx.site(), site.replace("return 200", "return 503")).unwrap();
-    // Its time of modification is set back, as an unpacked archive has it.
+    // Its modification time is set back, as in an unpacked archive.
     fs::File::options().write(true).open(nginx.site()).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let link = text(&nginx.dir().join("enabled/site"));
     assert_eq!(plan(&change).unwrap().unwrap().unread, std::slice::from_ref(&link));
@@ -50,9 +50,9 @@ fn an_edit_of_another_file_is_not_put_in_force_unasked() {
     assert!(nginx.answers() && guard.pending().is_empty());
     agreed(guard, &change, &Consent::Unread(vec![link.clone()])).unwrap();
     assert!(!nginx.answers(), "the other edit is in force too");
-    // Now it has been read: nothing is asked any more.
+    // Now it has been read: no consent is needed.
     apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "200", "300")]).unwrap();
-    // An undo does not wait for an answer. It says what it does.
+    // An undo reports it and does not wait for an answer.
     nginx.age();
     fs::write(nginx.site(), &site).unwrap();
     let told = guard.unread(&Filter::All);
@@ -62,7 +62,7 @@ fn an_edit_of_another_file_is_not_put_in_force_unasked() {
 }
 
 #[test]
-fn a_file_that_was_added_or_taken_away_counts() {
+fn an_added_or_removed_file_needs_consent() {
     let Some(nginx) = Nginx::start("added") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
@@ -73,7 +73,7 @@ fn a_file_that_was_added_or_taken_away_counts() {
     fs::remove_file(enabled.join("more")).unwrap();
     assert_eq!(unread(apply(guard, std::slice::from_ref(&change))), [text(&enabled)], "what was there may have been read");
     agreed(guard, &change, &Consent::AnyUnread).unwrap();
-    // What is refused leaves no trace that would be taken for an edit.
+    // A refused change leaves no trace that would count as an edit.
     let files = nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "99999999999999999999");
     assert!(matches!(apply(guard, &[files]), Err(ApplyError::ServerRefuses { .. })));
     assert!(guard.undo(&Filter::All).is_clean());
@@ -82,7 +82,7 @@ fn a_file_that_was_added_or_taken_away_counts() {
 }
 
 #[test]
-fn an_edit_that_was_put_in_force_by_hand_is_no_reason_to_ask() {
+fn an_edit_reloaded_by_hand_needs_no_consent() {
     let Some(nginx) = Nginx::start("by-hand") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     nginx.age();
@@ -98,9 +98,9 @@ fn an_edit_that_was_put_in_force_by_hand_is_no_reason_to_ask() {
     assert!(guard.undo(&Filter::All).is_clean());
 }
 
-/// What ended is started anew with what the master has read before.
+/// The master restarts a worker with the configuration that it has read before.
 #[test]
-fn a_worker_that_died_is_no_reason_to_believe_that_an_edit_was_read() {
+fn a_restarted_worker_does_not_prove_that_an_edit_was_read() {
     let Some(nginx) = Nginx::start("respawn").map(Nginx::with_one_worker) else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     nginx.age();
@@ -116,9 +116,9 @@ fn a_worker_that_died_is_no_reason_to_believe_that_an_edit_was_read() {
     assert_eq!(unread(apply(guard, &[change])), [text(&nginx.dir().join("enabled/site"))]);
 }
 
-/// A release is switched by one link above the file: what it leads to may be older than the server.
+/// A release is often switched by a link above the file. The new target may be older than the server.
 #[test]
-fn a_link_on_the_way_that_leads_elsewhere_counts() {
+fn a_redirected_link_on_the_path_needs_consent() {
     let Some(mut nginx) = Nginx::start("release") else { return };
     let dir = nginx.dir().to_owned();
     for release in ["r1", "r2"] {
@@ -144,7 +144,7 @@ fn a_link_on_the_way_that_leads_elsewhere_counts() {
 }
 
 #[test]
-fn our_own_edit_of_a_backlog_is_no_strangers() {
+fn the_own_edit_of_a_backlog_needs_no_consent() {
     for (name, pool) in [
         ("static", "pm = static\npm.max_children = 2\n"),
         ("dynamic", "pm = dynamic\npm.max_children = 2\npm.start_servers = 2\npm.min_spare_servers = 2\npm.max_spare_servers = 2\n"),
@@ -154,16 +154,16 @@ fn our_own_edit_of_a_backlog_is_no_strangers() {
         let queue = |from, to| fpm.change(ServerSetting::PhpFpmBacklog { pool: "www".to_owned() }, from, to, Activation::Live);
         let children = |from, to| fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, from, to, Activation::Reload);
         servers::age(&fpm.worker_pids());
-        // Changed in place: the file is newer than the workers, by us.
+        // Changed by this program without a reload: the file is newer than the workers.
         let first = apply(guard, &[queue("5", "64")]).unwrap();
         assert!(guard.unread(&Filter::All).is_empty());
         let second = apply(guard, &[children("2", "3")]).unwrap();
         assert!(guard.undo(&Filter::Id(second)).is_clean());
         assert!(guard.undo(&Filter::Id(first)).is_clean());
-        // Put back in place: again it is newer, and again by us.
+        // Restored without a reload: the file is newer again.
         let third = apply(guard, &[children("2", "3")]).unwrap();
         assert!(guard.undo(&Filter::Id(third)).is_clean());
-        // A stranger's edit under ours.
+        // Someone else's edit before the own one.
         servers::age(&fpm.worker_pids());
         fs::write(fpm.main(), fs::read_to_string(fpm.main()).unwrap() + "; more\n").unwrap();
         apply(guard, &[queue("5", "64")]).unwrap();
@@ -173,7 +173,7 @@ fn our_own_edit_of_a_backlog_is_no_strangers() {
 }
 
 #[test]
-fn where_nothing_shows_what_was_read_it_is_asked() {
+fn consent_is_needed_where_nothing_proves_what_was_read() {
     let Some(fpm) = PhpFpm::start_with("ondemand", false, "pm = ondemand\npm.max_children = 2\n") else { return };
     let guard = &mut store(fpm.dir()).lock().unwrap();
     let change = fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, "2", "3", Activation::Reload);

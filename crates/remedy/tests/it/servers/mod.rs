@@ -1,4 +1,4 @@
-//! nginx and php-fpm of the test's own, each in a directory and on a port of its own.
+//! The test's own nginx and php-fpm, each with its own directory and port.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ pub(crate) fn limit_of(port: u16) -> Option<u64> {
     String::from_utf8_lossy(&output.stdout).split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Gives the queue of a process's listener on a port another limit than its configuration says, as a `net.core.somaxconn` of before would have.
+/// Gives the queue of a process's listener another limit than configured, as an earlier `net.core.somaxconn` would have.
 pub(crate) fn limit_queue(pid: u32, port: u16, limit: i32) {
     use rustix::net::{getsockname, listen, sockopt::socket_acceptconn};
     use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -143,7 +143,7 @@ impl Nginx {
         Self::launch(dir, &mut Command::new("nginx"), &[RETURNS])
     }
 
-    /// With this in the server block of each of its sites.
+    /// Starts it with this text in the server block of each site.
     pub(crate) fn start_with(name: &str, inner: &[&str]) -> Option<Self> {
         let owned = temporary(name);
         let mut nginx = Self::launch(owned.path(), &mut Command::new("nginx"), inner)?;
@@ -151,7 +151,7 @@ impl Nginx {
         Some(nginx)
     }
 
-    /// By a copy of its program in its directory.
+    /// Starts a copy of its program in its directory.
     pub(crate) fn start_copy(name: &str) -> Option<Self> {
         if !can_run("nginx") || !Path::new("/usr/sbin/nginx").exists() {
             return None;
@@ -165,7 +165,7 @@ impl Nginx {
         Some(nginx)
     }
 
-    /// In a mount namespace with another file system over its directory.
+    /// Starts it in a mount namespace with another file system over its directory.
     pub(crate) fn start_in_image(name: &str) -> Option<Self> {
         let owned = temporary(name);
         let script = r#"mkdir /tmp/$$ && cp -a "$1/." /tmp/$$ && mount -t tmpfs tmpfs "$1" && cp -a /tmp/$$/. "$1" && rm -r /tmp/$$ && shift && exec nginx "$@""#;
@@ -204,14 +204,14 @@ impl Nginx {
         Some(nginx)
     }
 
-    /// Ends it and starts it anew: the same server with another pid.
+    /// Restarts it: the same server with another pid.
     pub(crate) fn restart(&mut self) {
         self.stop();
         self.child = spawn(Command::new("nginx").args(arguments(&self.dir)));
         until("nginx answers again", || self.is_up());
     }
 
-    /// It answers, and all of its workers are there: the first answers while the master still makes the others.
+    /// True where it answers and all workers run: the first answers while the master still starts the others.
     fn is_up(&self) -> bool {
         let main = fs::read_to_string(self.main()).unwrap();
         let workers = if main.contains("worker_processes 1;") { 1 } else { 2 };
@@ -269,7 +269,7 @@ impl Nginx {
         asked.is_ok() && answer.starts_with("HTTP/1.1 200")
     }
 
-    /// Makes it read its files, and waits until new workers have taken the old ones' place.
+    /// Reloads it and waits until new workers have replaced the old ones.
     pub(crate) fn reload(&self) {
         let old = self.workers();
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
@@ -306,7 +306,7 @@ impl PhpFpm {
         Self::start_with(name, background, "pm = static\npm.max_children = 2 ; few\n")
     }
 
-    /// With this in its pool.
+    /// Starts it with this text in its pool.
     pub(crate) fn start_with(name: &str, background: bool, pool: &str) -> Option<Self> {
         if !can_run(PHP_FPM) {
             return None;
@@ -373,7 +373,7 @@ impl Drop for PhpFpm {
     }
 }
 
-/// A file system of its own of 128 KiB; gone when dropped.
+/// A private file system of 128 KiB. Dropping it removes it.
 pub(crate) struct Disk(TempDir);
 
 impl Disk {
