@@ -8,9 +8,8 @@ use chokepoint_statistics::median;
 use serde::Serialize;
 
 use crate::draw::{Draw, Expected, word};
-use crate::proof::{Figures, Harm, Proof};
+use crate::proof::{Figures, Harm, Proof, Proven};
 use crate::share::{Share, wilson};
-use crate::trial::Proven;
 
 /// Name and version of the schema of a draw's line.
 pub(crate) const SCHEMA: &str = "chokepoint/lab-random/1";

@@ -1,6 +1,6 @@
 //! `scoreboard score`: sums up the lines of many runs, as a page and as JSON.
 
-mod page;
+pub(crate) mod page;
 mod predictions;
 
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ struct Totals {
 
 /// The whole score-board.
 #[derive(Debug, Serialize)]
-struct Board {
+pub(crate) struct Board {
     schema: &'static str,
     kernels: Vec<String>,
     cores: Vec<usize>,
@@ -99,24 +99,6 @@ struct Board {
     /// Right verdicts on drawn stacks, and the indices of the wrong ones with what was wrong.
     draws: Option<Share>,
     wrong_draws: Vec<(u32, String)>,
-}
-
-/// Reads the runs and prints their score.
-pub(crate) fn run(files: &[PathBuf], json: bool) -> Result<()> {
-    let mut runs = Runs::default();
-    files.iter().try_for_each(|file| runs.read(file))?;
-    if runs.scenarios.is_empty() && runs.draws.is_empty() {
-        bail!("these files hold no line of `chokepoint lab run --json` or `scoreboard run --json`");
-    }
-    if runs.skipped > 0 {
-        eprintln!("{} lines are no runs and were skipped", runs.skipped);
-    }
-    let board = Board::of(&runs);
-    match json {
-        true => println!("{}", serde_json::to_string_pretty(&board)?),
-        false => print!("{}", page::render(&board)),
-    }
-    Ok(())
 }
 
 impl Runs {
@@ -151,6 +133,19 @@ impl Runs {
 }
 
 impl Board {
+    /// Reads the files and sums up their runs.
+    pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
+        let mut runs = Runs::default();
+        files.iter().try_for_each(|file| runs.read(file))?;
+        if runs.scenarios.is_empty() && runs.draws.is_empty() {
+            bail!("these files hold no line of `chokepoint lab run --json` or `scoreboard run --json`");
+        }
+        if runs.skipped > 0 {
+            eprintln!("{} lines are no runs and were skipped", runs.skipped);
+        }
+        Ok(Self::of(&runs))
+    }
+
     fn of(runs: &Runs) -> Self {
         let sorted = |mut all: Vec<String>| {
             all.sort();

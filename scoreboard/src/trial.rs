@@ -10,12 +10,11 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::LoadReport;
 use chokepoint_model::traffic::load_report;
-use serde::Serialize;
 
-use crate::Run;
 use crate::answer::{Answer, DrawResult, Total, proof_in_words};
+use crate::args::Run;
 use crate::draw::{Draw, With, draw};
-use crate::proof::{self, Figures, Harm, Proof};
+use crate::proof::{self, Figures, Proven};
 
 /// Fewest runs with and without a fault, and most where the fewest leave it unclear.
 const PAIRS: (usize, usize) = (2, 4);
@@ -63,46 +62,6 @@ pub(crate) fn run(args: &Run, words: &Catalogue, interrupt: &Interrupt) -> Resul
 /// A seed from the microseconds of the clock.
 fn seed_of_clock() -> u32 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_micros() ^ (since.as_secs() as u32))
-}
-
-/// What was measured of a draw's faults.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Proven {
-    /// All faults against none; nothing where no fault was drawn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) together: Option<Proof>,
-    /// Each of two faults against none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) alone: Vec<Proof>,
-    /// Both faults against the other one alone, for each of two.
-    #[serde(rename = "beside", skip_serializing_if = "Vec::is_empty")]
-    pub(crate) beside_other: Vec<Proof>,
-    /// Figures of the run that was diagnosed: of its own load, or of the background load it watched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) suffered: Option<Figures>,
-    /// The harm in that run, against the runs without faults.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) diagnosed: Option<Harm>,
-}
-
-impl Proven {
-    fn is_unclear(&self) -> bool {
-        self.together.iter().chain(&self.alone).chain(&self.beside_other).any(|proof| proof.unclear)
-    }
-
-    /// The harm of each fault: alone or beside the other, whichever is greater. Where the diagnosed run suffered, each fault does at least a little harm.
-    pub(crate) fn harms(&self) -> Vec<Harm> {
-        let two = self.alone.iter().zip(&self.beside_other).map(|(alone, beside)| alone.harm.max(beside.harm));
-        let harms: Vec<Harm> = if self.alone.is_empty() { self.together.iter().map(|proof| proof.harm).collect() } else { two.collect() };
-        let least = if self.diagnosed == Some(Harm::Hurt) { Harm::Little } else { Harm::None };
-        harms.into_iter().map(|harm| harm.max(least)).collect()
-    }
-
-    /// The harm of all faults. A fault that did no harm in the diagnosed run need not be named.
-    pub(crate) fn together(&self) -> Harm {
-        let proven = self.together.as_ref().map_or(Harm::None, |proof| proof.harm);
-        proven.min(self.diagnosed.unwrap_or(Harm::Hurt).max(Harm::Little))
-    }
 }
 
 /// One draw to be measured, diagnosed and graded.
@@ -157,12 +116,12 @@ impl Trial<'_> {
             for at in order {
                 runs[at].push(self.measure(variants[at])?);
             }
-            let proven = compare(&runs);
+            let proven = proof::compare(&runs);
             if round + 1 >= PAIRS.0 && !proven.is_unclear() {
                 return Ok(proven);
             }
         }
-        Ok(compare(&runs))
+        Ok(proof::compare(&runs))
     }
 
     /// Loads one variant of the stack without an observer. A passive diagnosis watches a load that has run for a while, so the beginning is left out
@@ -215,50 +174,4 @@ fn take_down(lab: Lab) -> Result<()> {
         bail!("the lab could not be taken down: {down}");
     }
     Ok(())
-}
-
-/// Compares the runs with no fault, with all, and with each of two alone, in this order.
-fn compare(runs: &[Vec<Figures>]) -> Proven {
-    let against = |with: usize, without: usize| proof::judge(runs[with].clone(), runs[without].clone());
-    let alone = (2..runs.len()).map(|at| against(at, 0)).collect();
-    // The first of two faults is the difference between both and the second alone.
-    let beside_other = if runs.len() == 4 { vec![against(1, 3), against(1, 2)] } else { Vec::new() };
-    Proven { together: Some(against(1, 0)), alone, beside_other, suffered: None, diagnosed: None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn runs(goodput: &[f64]) -> Vec<Vec<Figures>> {
-        let run = |goodput_rps: &f64| Figures { goodput_rps: *goodput_rps, failed_share: 0.0, latency_us_p99: 1e4, latency_us_p999: 1e4 };
-        goodput.iter().map(|rate| vec![run(rate), run(rate)]).collect()
-    }
-
-    #[test]
-    fn each_fault_is_judged_alone_and_beside_the_other() {
-        // None, all, the first alone, the second alone: the first hides the second.
-        let proven = compare(&runs(&[1000.0, 100.0, 100.0, 500.0]));
-        assert_eq!((proven.together(), proven.harms()), (Harm::Hurt, vec![Harm::Hurt, Harm::Hurt]));
-        // Only both together do harm.
-        let proven = compare(&runs(&[1000.0, 500.0, 1000.0, 1000.0]));
-        assert_eq!(proven.harms(), [Harm::Hurt, Harm::Hurt]);
-        // The second is harmless.
-        let proven = compare(&runs(&[1000.0, 500.0, 500.0, 1000.0]));
-        assert_eq!(proven.harms(), [Harm::Hurt, Harm::None]);
-        let proven = compare(&runs(&[1000.0, 500.0]));
-        assert_eq!((proven.harms(), proven.alone.len(), proven.beside_other.len()), (vec![Harm::Hurt], 0, 0));
-    }
-
-    #[test]
-    fn the_harm_in_the_diagnosed_run_counts_too() {
-        let judged = |with: f64, diagnosed: Harm| {
-            let proven = Proven { diagnosed: Some(diagnosed), ..compare(&runs(&[1000.0, with])) };
-            (proven.together(), proven.harms())
-        };
-        assert_eq!(judged(500.0, Harm::Hurt), (Harm::Hurt, vec![Harm::Hurt]));
-        assert_eq!(judged(500.0, Harm::None), (Harm::Little, vec![Harm::Hurt]), "it may be named and need not");
-        assert_eq!(judged(1000.0, Harm::Hurt), (Harm::None, vec![Harm::Little]));
-        assert_eq!(judged(1000.0, Harm::None), (Harm::None, vec![Harm::None]));
-    }
 }

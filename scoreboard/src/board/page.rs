@@ -9,7 +9,7 @@ use super::predictions::{ChangeScore, NextScore};
 use super::{Board, Range, ScenarioScore};
 
 /// The whole page.
-pub(super) fn render(board: &Board) -> String {
+pub(crate) fn render(board: &Board) -> String {
     let mut page = String::from("# Score-board\n\n");
     let list = |all: &[String]| all.join(", ");
     let cores: Vec<String> = board.cores.iter().map(ToString::to_string).collect();
