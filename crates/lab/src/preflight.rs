@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::machine::cgroup;
-use crate::scenario::document::{Kind, Scenario};
+use crate::scenario::document::{ProgramKind, Scenario};
 
 /// CAP_NET_ADMIN for links and rules, CAP_SYS_ADMIN for namespaces (capabilities(7)).
 const CAPABILITIES_NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
@@ -94,8 +94,8 @@ fn find_tools(scenario: &Scenario, directories: &[PathBuf], capabilities: u64) -
     let ip = need(true, "ip", "iproute2", find_program("ip", directories));
     let tc = need(shaped, "tc", "iproute2", find_program("tc", directories));
     let nft = need(scenario.hosts.iter().any(|host| host.nftables.is_some()), "nft", "nftables", find_program("nft", directories));
-    let nginx = need(has_kind(Kind::Nginx), "nginx", "nginx-light", find_program("nginx", directories));
-    let php_fpm = need(has_kind(Kind::PhpFpm), "php-fpm", "php-fpm", find_php_fpm(directories));
+    let nginx = need(has_kind(ProgramKind::Nginx), "nginx", "nginx-light", find_program("nginx", directories));
+    let php_fpm = need(has_kind(ProgramKind::PhpFpm), "php-fpm", "php-fpm", find_php_fpm(directories));
     match ip {
         Some(ip) if missing.is_empty() => Ok(Tools { ip, tc, nft, nginx, php_fpm }),
         _ => Err(missing),

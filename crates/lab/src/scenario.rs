@@ -12,7 +12,7 @@ mod validate;
 use std::path::Path;
 
 pub use document::{
-    CallsExpect, CaptureExpect, Cgroup, Client, Effect, Expect, FileSpec, Host, Kind, Link, LinkEnd, Load, LoadTls, Prefill, Ready,
+    CallsExpect, CaptureExpect, Cgroup, Client, Effect, Expect, FileSpec, Host, Link, LinkEnd, Load, LoadTls, Prefill, ProgramKind, Ready,
     Reference, Route, RouteTo, Scenario, Server, Setting, Shape, SocketsExpect,
 };
 pub use error::{Problem, ScenarioError};

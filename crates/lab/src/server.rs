@@ -12,7 +12,7 @@ use self::ready::Condition;
 use crate::error::LabError;
 use crate::machine::spawn::{self, Placement};
 use crate::preflight::{self, Tools};
-use crate::scenario::document::{Kind, Server};
+use crate::scenario::document::{ProgramKind, Server};
 use crate::scenario::placeholder::{self, Values};
 
 const READY_WAIT: Duration = Duration::from_secs(10);
@@ -77,18 +77,18 @@ pub(crate) fn plan(server: &Server, values: &Values<'_>, tools: &Tools, run: &Pa
     let file = |ending: &str| format!("{}/{}.{ending}", run.display(), server.name);
     let text = config.as_deref().unwrap_or_default();
     let (program, arguments, notes) = match server.kind {
-        Kind::Nginx => {
+        ProgramKind::Nginx => {
             let program = tools.nginx.clone().ok_or_else(|| wrong("nginx was not looked for".to_owned()))?;
             let arguments = nginx_arguments(text, run, &file, nginx_version(&program));
             (program, arguments, nginx_notes(&server.name, text))
         }
-        Kind::PhpFpm => {
+        ProgramKind::PhpFpm => {
             let program = tools.php_fpm.clone().ok_or_else(|| wrong("php-fpm was not looked for".to_owned()))?;
             let note = (!has_setting(text, "error_log"))
                 .then(|| format!("server \"{}\" sets no error_log in [global]: php-fpm logs where it was built to", server.name));
             (program, vec!["--nodaemonize".to_owned(), "--fpm-config".to_owned(), file("conf")], note.into_iter().collect())
         }
-        Kind::Command => {
+        ProgramKind::Command => {
             let words = server.command.iter().flatten().map(|word| expand(word)).collect::<Result<Vec<_>, _>>()?;
             let (first, rest) = words.split_first().ok_or_else(|| wrong("its command is empty".to_owned()))?;
             let program =
@@ -104,7 +104,7 @@ pub(crate) fn plan(server: &Server, values: &Values<'_>, tools: &Tools, run: &Pa
         env.push((name.clone(), expand(value)?));
     }
     let (ready, ready_time_max) = condition(server, &expand)?;
-    let switches = server.kind == Kind::Command && server.user.is_some();
+    let switches = server.kind == ProgramKind::Command && server.user.is_some();
     let user = switches.then_some((user.uid, user.gid));
     Ok(ServerPlan { program, arguments, env, config, user, ready, ready_time_max, notes })
 }
@@ -115,7 +115,7 @@ fn search_path() -> String {
 
 fn condition(server: &Server, expand: &dyn Fn(&str) -> Result<String, LabError>) -> Result<(Condition, Duration), LabError> {
     let Some(given) = &server.ready else {
-        let condition = if server.kind == Kind::Command { Condition::Started } else { Condition::Listening };
+        let condition = if server.kind == ProgramKind::Command { Condition::Started } else { Condition::Listening };
         return Ok((condition, READY_WAIT));
     };
     let condition = if let Some(tcp) = &given.tcp {

@@ -9,7 +9,7 @@ use chokepoint_model::change::Change;
 
 use crate::error::RemedyError;
 use crate::journal::Content;
-use crate::record::{How, Intent, Print, Record, Set};
+use crate::record::{Checksum, How, Intent, Record, Set};
 use crate::setting::{State, kinds};
 use crate::store::{Guard, Store};
 use crate::undo::Conflict;
@@ -83,7 +83,7 @@ impl Store {
 /// True where a later change of ours left the file as it is: nobody else edited it.
 fn was_left_by_later_change(content: &Content, id: u64, index: usize, intent: &Intent) -> bool {
     let Some(backup) = &intent.backup else { return false };
-    let now = fs::read(&backup.path).map(|bytes| Print::of(&bytes));
+    let now = fs::read(&backup.path).map(|bytes| Checksum::of(&bytes));
     let later = content.ledger.sets.iter().flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
     let mut left =
         later.filter(|(set, at, _)| (set.id, *at) > (id, index) && !set.closed[*at]).filter_map(|(.., other)| other.backup.as_ref());

@@ -10,7 +10,7 @@ use chokepoint_model::observation::NetnsId;
 pub enum RemedyError {
     /// Another process is applying or undoing changes.
     #[error("another chokepoint{} is changing this host (lock {}): wait for it to end", held_by(*.pid), .lock.display())]
-    Held {
+    LockHeld {
         /// The lock file.
         lock: PathBuf,
         /// The process that holds it, if known.

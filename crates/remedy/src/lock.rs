@@ -32,7 +32,7 @@ impl Lock {
         let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(RemedyError::Held { lock: path.to_owned(), pid: holder(&mut file) }),
+            Err(Errno::WOULDBLOCK) => return Err(RemedyError::LockHeld { lock: path.to_owned(), pid: holder(&mut file) }),
             Err(error) => return Err(failed("lock", error.into())),
         }
         // The PID is for people. On a full disk the lock works without it.

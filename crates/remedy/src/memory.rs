@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::process;
-use crate::record::Print;
+use crate::record::Checksum;
 use crate::state_dir;
 
 /// Most servers remembered.
@@ -27,7 +27,8 @@ struct Configuration {
     start_ticks: u64,
     main: String,
     /// Its files and directories with their checksums.
-    prints: Vec<(String, Print)>,
+    #[serde(rename = "prints")]
+    checksums: Vec<(String, Checksum)>,
 }
 
 /// All remembered configurations.
@@ -46,14 +47,14 @@ fn memory() -> MutexGuard<'static, Memory> {
 }
 
 /// Remembers that the process with this PID and start time has loaded its configuration with these checksums.
-pub(crate) fn remember((pid, start_ticks): (u32, u64), main: &str, prints: Vec<(String, Print)>) {
-    memory().add(Configuration { pid, start_ticks, main: main.to_owned(), prints });
+pub(crate) fn remember((pid, start_ticks): (u32, u64), main: &str, checksums: Vec<(String, Checksum)>) {
+    memory().add(Configuration { pid, start_ticks, main: main.to_owned(), checksums });
 }
 
 /// True where the process has loaded a path with this checksum.
-pub(crate) fn is_in_force(process: (u32, u64), main: &str, path: &str, print: Print) -> bool {
+pub(crate) fn is_in_force(process: (u32, u64), main: &str, path: &str, checksum: Checksum) -> bool {
     let is_it = |seen: &&Configuration| (seen.pid, seen.start_ticks) == process && seen.main == main;
-    memory().servers.iter().filter(is_it).any(|seen| seen.prints.iter().any(|(known, then)| known == path && *then == print))
+    memory().servers.iter().filter(is_it).any(|seen| seen.checksums.iter().any(|(known, then)| known == path && *then == checksum))
 }
 
 /// Loads what other runs of this boot remembered. The caller holds the lock, under which it was written. If it cannot be read, the user is asked more
@@ -112,7 +113,7 @@ mod tests {
             pid,
             start_ticks,
             main: main.to_owned(),
-            prints: vec![("/etc/x".to_owned(), Print::of(b"1"))],
+            checksums: vec![("/etc/x".to_owned(), Checksum::of(b"1"))],
         };
         let lives = server(own, process::start_ticks(own).unwrap(), "/etc/a");
         let mut memory = Memory::default();

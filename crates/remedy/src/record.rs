@@ -80,13 +80,13 @@ pub(crate) struct Backup {
     /// Its whole text ([`chokepoint_config::text::decode`]); at most 1 MiB.
     pub(crate) before: String,
     /// Its possible checksums after the change: several where an earlier change of the same file was taken back from below this one.
-    pub(crate) after: Vec<Print>,
+    pub(crate) after: Vec<Checksum>,
     /// The server's master, so that an undo can find it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) master: Option<Box<KnownMaster>>,
     /// Files of the configuration with the checksums that php-fpm had read before the edit; empty where unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) in_force: Vec<(String, Print)>,
+    pub(crate) in_force: Vec<(String, Checksum)>,
     /// The limit of the setting's accept queues that was in force. listen(2) cuts the configured value to `net.core.somaxconn`, which may differ when the
     /// change is taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,13 +95,13 @@ pub(crate) struct Backup {
 
 /// The checksum of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Print {
+pub(crate) struct Checksum {
     bytes: u64,
     /// CRC-32.
     crc: u32,
 }
 
-impl Print {
+impl Checksum {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self { bytes: bytes.len() as u64, crc: crc32fast::hash(bytes) }
     }

@@ -26,7 +26,7 @@ use self::master::Master;
 use self::view::View;
 use crate::consent::Consent;
 use crate::error::ApplyError;
-use crate::record::{Backup, Intent, Print};
+use crate::record::{Backup, Checksum, Intent};
 use crate::setting::{ChangeContext, Found, Setting, State, Toward};
 
 /// Longest number, bytes.
@@ -42,7 +42,7 @@ impl Server {
             return Err(changed());
         }
         let after = text::encode(&self.edit(&backup.path, &backup.before, intent.change.to())?);
-        if !backup.after.contains(&Print::of(&after)) {
+        if !backup.after.contains(&Checksum::of(&after)) {
             return Err(changed());
         }
         self.put_file(backup, &now, &after, Some(intent.after()))
@@ -59,7 +59,7 @@ impl Server {
                 None => Ok(()),
             };
         }
-        if backup.after.contains(&Print::of(&now)) {
+        if backup.after.contains(&Checksum::of(&now)) {
             return self.put_file(backup, &now, &before, Some(intent.before()));
         }
         let changed = |_| ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
@@ -136,7 +136,7 @@ impl Setting for Server {
         if !unread.iter().all(is_agreed) {
             return Err(ApplyError::Unread { key: self.key.clone(), server: self.kind.name(), files: unread });
         }
-        let after = Print::of(&text::encode(&edited.after));
+        let after = Checksum::of(&text::encode(&edited.after));
         let in_force = self.in_force(&master, &view, &context.backups);
         let known = KnownMaster::of(&master.identity);
         let queue = activate::queue(&master, &view, &self.main, &self.setting);
@@ -155,7 +155,7 @@ impl Setting for Server {
             let pending = self.master(backup.master.as_deref())?.is_some_and(older);
             return Ok(if pending { State::Ours } else { State::Old });
         }
-        if backup.after.contains(&Print::of(&now)) {
+        if backup.after.contains(&Checksum::of(&now)) {
             return Ok(State::Ours);
         }
         Ok(merge::state(self, intent, backup, &now))

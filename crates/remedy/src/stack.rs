@@ -3,7 +3,7 @@
 
 use crate::apply::restore;
 use crate::error::ApplyError;
-use crate::record::{Backup, Intent, Print, Record};
+use crate::record::{Backup, Checksum, Intent, Record};
 use crate::server::configuration::Server;
 use crate::setting::{Setting, State, kinds};
 use crate::store::Guard;
@@ -27,7 +27,7 @@ impl Guard {
         let Some((.., top)) = later.last() else { return self.take_back_alone(id, index, intent, setting, state) };
         let server = Server::open(&intent.change)?;
         let now = server.file_now(&backup.path)?;
-        if !is_chain(backup, &later) || !top.backup.as_ref().is_some_and(|top| top.after.contains(&Print::of(&now))) {
+        if !is_chain(backup, &later) || !top.backup.as_ref().is_some_and(|top| top.after.contains(&Checksum::of(&now))) {
             return match later.iter().find(|(.., over)| kinds::same_setting(&over.change, &intent.change)) {
                 Some(over) => self.fold(intent, backup, over, &server),
                 None => self.take_back_alone(id, index, intent, setting, state),
@@ -90,8 +90,8 @@ impl Guard {
         over.backup = Some(match below {
             Some(before) => {
                 let after = Server::open(&over.change)?.edit(&old.path, &before, over.change.to())?;
-                let prints = [&[Print::of(&chokepoint_config::text::encode(&after))], &old.after[..]].concat();
-                Backup { before, after: prints, ..old }
+                let checksums = [&[Checksum::of(&chokepoint_config::text::encode(&after))], &old.after[..]].concat();
+                Backup { before, after: checksums, ..old }
             }
             // Without a checksum only the value is restored, never the whole file.
             None => Backup { after: Vec::new(), ..old },
@@ -126,7 +126,7 @@ impl Guard {
 fn is_chain(first: &Backup, later: &[LaterChange]) -> bool {
     let mut below = first;
     for backup in later.iter().filter_map(|(.., over)| over.backup.as_ref()) {
-        if !below.after.contains(&Print::of(&chokepoint_config::text::encode(&backup.before))) {
+        if !below.after.contains(&Checksum::of(&chokepoint_config::text::encode(&backup.before))) {
             return false;
         }
         below = backup;
@@ -142,10 +142,10 @@ fn rebase(intent: &Intent, backup: &Backup, later: &[LaterChange]) -> Result<(Ve
     for (id, index, over) in later {
         let Some(old) = &over.backup else { continue };
         let after = Server::open(&over.change)?.edit(&backup.path, &text, over.change.to())?;
-        let mut prints = vec![Print::of(&chokepoint_config::text::encode(&after))];
+        let mut checksums = vec![Checksum::of(&chokepoint_config::text::encode(&after))];
         // Until the file is written, the old checksum holds.
-        prints.extend(old.after.iter().copied().take(1));
-        let mut over = Intent { backup: Some(Backup { before: text, after: prints, ..old.clone() }), ..over.clone() };
+        checksums.extend(old.after.iter().copied().take(1));
+        let mut over = Intent { backup: Some(Backup { before: text, after: checksums, ..old.clone() }), ..over.clone() };
         if inherits && kinds::same_setting(&over.change, &intent.change) {
             over.inherit(intent);
             inherits = false;

@@ -91,7 +91,7 @@ impl Store {
     /// keeps root from taking changes back.
     ///
     /// # Errors
-    /// [`RemedyError::Held`] where another process has it, or root the host's; or the state directory cannot be created or is not safe; or its journal
+    /// [`RemedyError::LockHeld`] where another process has it, or root the host's; or the state directory cannot be created or is not safe; or its journal
     /// cannot be read. A read-only journal is no error yet: its changes can still be taken back.
     pub fn lock(&self) -> Result<Guard, RemedyError> {
         self.journal.prepare_dir()?;
@@ -99,7 +99,7 @@ impl Store {
         if let Some(host) = &self.host
             && let Some(pid) = HostPending::read(host, &self.boot_id).ok().and_then(|host| host.held_by)
         {
-            return Err(RemedyError::Held { lock: host.join("lock"), pid: Some(pid) });
+            return Err(RemedyError::LockHeld { lock: host.join("lock"), pid: Some(pid) });
         }
         let content = self.journal.read()?;
         memory::load(self.journal.dir(), &self.boot_id);

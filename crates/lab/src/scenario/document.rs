@@ -198,7 +198,7 @@ pub struct FileSpec {
 /// What kind of program a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ProgramKind {
     /// nginx with a configuration text.
     Nginx,
     /// php-fpm with a configuration text.
@@ -216,7 +216,7 @@ pub struct Server {
     /// The host it runs on.
     pub host: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ProgramKind,
     /// nginx, php-fpm: the whole configuration; placeholders are replaced.
     pub config: Option<String>,
     /// command: program and arguments, no shell; placeholders are replaced.

@@ -10,7 +10,7 @@ use crate::machine::spawn::Placement;
 use crate::machine::sysctl::{self, SysctlScope};
 use crate::machine::{cores, process};
 use crate::preflight;
-use crate::scenario::document::{Kind, Server};
+use crate::scenario::document::{ProgramKind, Server};
 use crate::scenario::placeholder::ServerValues;
 use crate::server::{self, User};
 use crate::state::{self, ProcessState, ServerState};
@@ -61,7 +61,7 @@ impl Builder<'_, '_> {
             LabError::Scenario(format!("server \"{}\": there is no user \"{}\"", server.name, server.user.as_deref().unwrap_or("nobody")))
         };
         let user = server::find_user(server.user.as_deref());
-        if server.kind == Kind::Command && server.user.is_none() {
+        if server.kind == ProgramKind::Command && server.user.is_none() {
             let root = User { name: "root".to_owned(), uid: 0, gid: 0, group: "root".to_owned() };
             return Ok(user.unwrap_or(root));
         }

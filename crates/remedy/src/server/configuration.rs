@@ -11,7 +11,7 @@ use super::trial::{self, Instead};
 use super::view::View;
 use super::{activate, edit, unread};
 use crate::error::ApplyError;
-use crate::record::{Backup, Print, Wanted};
+use crate::record::{Backup, Checksum, Wanted};
 
 /// A running server and one setting in its configuration.
 #[derive(Debug)]
@@ -168,10 +168,10 @@ impl Server {
     }
 
     /// Checksums of the files that php-fpm has read, for a later process; empty where unknown.
-    pub(super) fn in_force(&self, master: &Master, view: &View, around: &[&Backup]) -> Vec<(String, Print)> {
+    pub(super) fn in_force(&self, master: &Master, view: &View, around: &[&Backup]) -> Vec<(String, Checksum)> {
         let reloads = !activate::is_live(&self.setting);
         let is_read = || unread::of(master, view, &self.main, around).is_ok_and(|unread| unread.is_empty());
-        if self.kind == ServerKind::PhpFpm && (reloads || is_read()) { unread::prints(view, &self.main, self.kind) } else { Vec::new() }
+        if self.kind == ServerKind::PhpFpm && (reloads || is_read()) { unread::checksums(view, &self.main, self.kind) } else { Vec::new() }
     }
 }
 

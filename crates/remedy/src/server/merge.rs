@@ -7,7 +7,7 @@ use super::configuration::Server;
 use super::edit;
 use super::file::real_path;
 use super::view::View;
-use crate::record::{Backup, Intent, Print};
+use crate::record::{Backup, Checksum, Intent};
 use crate::setting::State;
 
 /// The file's bytes without this change; unchanged where the setting has its old value already. The error is the setting's value, if someone else set
@@ -44,7 +44,7 @@ pub(super) fn state(server: &Server, intent: &Intent, backup: &Backup, now: &[u8
 /// The exact reverse of the change: removes its additions and restores its deletions.
 fn reversed(server: &Server, backup: &Backup, now: &str, to: &str) -> Option<String> {
     let with = server.edit(&backup.path, &backup.before, to).ok()?;
-    let is_ours = backup.after.contains(&Print::of(&text::encode(&with)));
+    let is_ours = backup.after.contains(&Checksum::of(&text::encode(&with)));
     if is_ours { merge::take_out(&backup.before, &with, now) } else { None }
 }
 

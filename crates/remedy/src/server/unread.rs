@@ -13,10 +13,10 @@ use super::file::{self, real_path};
 use super::master::{Master, changed_s, is_newer_than, since_1970_s};
 use super::view::View;
 use crate::memory;
-use crate::record::{Backup, Print};
+use crate::record::{Backup, Checksum};
 
 /// Most files and directories of one configuration with a remembered checksum.
-const PRINTS_MAX: usize = 4096;
+const CHECKSUMS_MAX: usize = 4096;
 /// Workers that start within this time were started together, seconds; a fork takes milliseconds.
 const TOGETHER_S: f64 = 1.0;
 /// Most names read of one directory.
@@ -28,10 +28,10 @@ pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) 
     let parts = edit::parts(view, main, master.kind)?;
     let read_s = read_at_s(master, &parts);
     let ours = |path: &str| {
-        let Some(print) = print(path) else { return false };
-        let edited = |backup: &Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&print);
-        let was_read = |prints: &[(String, Print)]| prints.iter().any(|(known, then)| known == path && *then == print);
-        memory::is_in_force((master.pid(), master.identity.start_ticks), main, path, print)
+        let Some(checksum) = checksum(path) else { return false };
+        let edited = |backup: &Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&checksum);
+        let was_read = |checksums: &[(String, Checksum)]| checksums.iter().any(|(known, then)| known == path && *then == checksum);
+        memory::is_in_force((master.pid(), master.identity.start_ticks), main, path, checksum)
             || journal.iter().any(|backup| edited(backup) || was_read(&backup.in_force))
     };
     let is_unread = |path: &&String| {
@@ -58,30 +58,31 @@ fn changed(path: &str) -> Option<f64> {
 }
 
 /// The present checksums of all files and directories of a configuration; empty where there are too many.
-pub(super) fn prints(view: &View, main: &str, kind: ServerKind) -> Vec<(String, Print)> {
+pub(super) fn checksums(view: &View, main: &str, kind: ServerKind) -> Vec<(String, Checksum)> {
     let Ok(parts) = edit::parts(view, main, kind) else { return Vec::new() };
     let paths = || parts.reading.files.iter().chain(&parts.reading.directories).filter_map(|path| real_path(path));
-    let prints = || paths().filter_map(|path| print(&path).map(|print| (path, print))).take(PRINTS_MAX + 1).collect::<Vec<_>>();
-    let prints = view.run(|_| prints()).unwrap_or_default();
-    if prints.len() > PRINTS_MAX { Vec::new() } else { prints }
+    let checksums =
+        || paths().filter_map(|path| checksum(&path).map(|checksum| (path, checksum))).take(CHECKSUMS_MAX + 1).collect::<Vec<_>>();
+    let checksums = view.run(|_| checksums()).unwrap_or_default();
+    if checksums.len() > CHECKSUMS_MAX { Vec::new() } else { checksums }
 }
 
 /// Remembers that the present configuration is in force.
 pub(super) fn remember(master: &Master, view: &View, main: &str) {
-    memory::remember((master.pid(), master.identity.start_ticks), main, prints(view, main, master.kind));
+    memory::remember((master.pid(), master.identity.start_ticks), main, checksums(view, main, master.kind));
 }
 
 /// The checksum of a file's bytes or of a directory's names.
-fn print(path: &str) -> Option<Print> {
+fn checksum(path: &str) -> Option<Checksum> {
     let path = Path::new(path);
     if !path.is_dir() {
-        return file::read(path).ok().map(|bytes| Print::of(&bytes));
+        return file::read(path).ok().map(|bytes| Checksum::of(&bytes));
     }
     // No include pattern matches names with a leading dot (glob(7)).
     let names = fs::read_dir(path).ok()?.take(NAMES_MAX).flatten().map(|entry| entry.file_name().into_encoded_bytes());
     let mut names: Vec<Vec<u8>> = names.filter(|name| !name.starts_with(b".")).collect();
     names.sort_unstable();
-    Some(Print::of(&names.join(&0)))
+    Some(Checksum::of(&names.join(&0)))
 }
 
 /// When the server read its configuration, seconds since 1970: the earliest proven time.
@@ -126,14 +127,14 @@ mod tests {
     fn a_directorys_checksum_covers_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().to_str().unwrap();
-        let empty = print(path).unwrap();
+        let empty = checksum(path).unwrap();
         fs::write(dir.path().join(".hidden"), "").unwrap();
-        assert_eq!(print(path), Some(empty));
+        assert_eq!(checksum(path), Some(empty));
         fs::write(dir.path().join("x.conf"), "1").unwrap();
-        let one = print(path).unwrap();
+        let one = checksum(path).unwrap();
         assert_ne!(one, empty);
         fs::rename(dir.path().join("x.conf"), dir.path().join("y.conf")).unwrap();
-        assert_ne!(print(path), Some(one));
-        assert_eq!(print("/no/such/file"), None);
+        assert_ne!(checksum(path), Some(one));
+        assert_eq!(checksum("/no/such/file"), None);
     }
 }

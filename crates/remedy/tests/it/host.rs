@@ -23,11 +23,11 @@ fn another_user_gives_way_to_root_and_root_to_nobody() {
         match own_store().lock() {
             Ok(_guard) => {
                 let again = own_store().lock();
-                assert!(matches!(again, Err(RemedyError::Held { .. })), "{again:?}");
+                assert!(matches!(again, Err(RemedyError::LockHeld { .. })), "{again:?}");
                 assert!(!own.path().join("pending.json").exists(), "what a user changes is told to nobody");
                 println!("locked");
             }
-            Err(RemedyError::Held { lock, pid }) => println!("held by {} {}", pid.unwrap(), lock.display()),
+            Err(RemedyError::LockHeld { lock, pid }) => println!("held by {} {}", pid.unwrap(), lock.display()),
             other => panic!("{other:?}"),
         }
         return;

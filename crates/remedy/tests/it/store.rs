@@ -245,7 +245,7 @@ fn one_process_at_a_time_changes_the_host() {
     let host = Host::new();
     let guard = host.store().lock().unwrap();
     match host.store().lock() {
-        Err(RemedyError::Held { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
+        Err(RemedyError::LockHeld { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
         other => panic!("{other:?}"),
     }
     assert_eq!(host.store().pending().unwrap(), [], "looking needs no lock");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use super::check::Check;
-use crate::scenario::document::{Kind, Ready, Server};
+use crate::scenario::document::{ProgramKind, Ready, Server};
 use crate::scenario::locate::Path;
 use crate::scenario::names;
 use crate::scenario::placeholder::ServerValues;
@@ -53,21 +53,23 @@ impl Check<'_> {
         let values =
             ServerValues { name: server.name.clone(), host: server.host.clone(), user: "user".into(), group: "group".into(), cores: 1 };
         match (server.kind, &server.config, &server.command) {
-            (Kind::Nginx | Kind::PhpFpm, Some(config), None) => {
+            (ProgramKind::Nginx | ProgramKind::PhpFpm, Some(config), None) => {
                 if config.trim().is_empty() {
                     self.problem(path.key("config"), "the configuration is empty");
                 }
                 self.expanded(config, Some(&values), path.key("config"));
             }
-            (Kind::Nginx | Kind::PhpFpm, _, Some(_)) => self.problem(path.key("command"), "only kind \"command\" has it"),
-            (Kind::Nginx | Kind::PhpFpm, None, None) => {
+            (ProgramKind::Nginx | ProgramKind::PhpFpm, _, Some(_)) => self.problem(path.key("command"), "only kind \"command\" has it"),
+            (ProgramKind::Nginx | ProgramKind::PhpFpm, None, None) => {
                 self.problem(path.clone(), "this kind of server needs `config`, the whole configuration")
             }
-            (Kind::Command, Some(_), _) => {
+            (ProgramKind::Command, Some(_), _) => {
                 self.problem(path.key("config"), "kind \"command\" has none; write it with [[file]] and name {run}/FILE in the command");
             }
-            (Kind::Command, None, None) => self.problem(path.clone(), "kind \"command\" needs `command`: the program and its arguments"),
-            (Kind::Command, None, Some(command)) => self.command(command, &values, &path.key("command")),
+            (ProgramKind::Command, None, None) => {
+                self.problem(path.clone(), "kind \"command\" needs `command`: the program and its arguments")
+            }
+            (ProgramKind::Command, None, Some(command)) => self.command(command, &values, &path.key("command")),
         }
         if server.nofile.is_some_and(|nofile| !(16..=1 << 30).contains(&nofile)) {
             self.problem(path.key("nofile"), "16 to 1073741824 are allowed");
