@@ -12,7 +12,7 @@ use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
 use clap::Parser;
 
-/// Labs built, loaded and diagnosed one step at a time, and the line that `lab run --json` prints.
+/// Builds, loads and diagnoses labs one step at a time; and the line that `lab run --json` prints.
 pub mod lab {
     pub use crate::run::measure::{load, watch};
     pub use crate::terminal::interrupt::Interrupt;

@@ -1,4 +1,4 @@
-//! Work beside a measurement, in a thread of its own: asked to end when the measurement does, and given up where nobody asks for what came of it.
+//! Work during a measurement, in a thread of its own. It is told to end with the measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use chokepoint_recording::Outcome;
 
-/// Work that is under way.
+/// Work in progress.
 #[derive(Debug)]
 pub(crate) struct BackgroundTask {
     what: &'static str,
@@ -15,26 +15,26 @@ pub(crate) struct BackgroundTask {
 }
 
 impl Drop for BackgroundTask {
-    /// Where a load failed nobody asks for what went on beside it.
+    /// Tells the thread to end, where a failed load means that nobody waits for its result.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 impl BackgroundTask {
-    /// Begins what the word names; the work is told to end by what it gets.
+    /// Starts the work. The flag that it gets tells it to end. `what`: its name.
     pub(crate) fn start(what: &'static str, work: impl FnOnce(&AtomicBool) -> Outcome + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let builder = std::thread::Builder::new().name(what.to_owned());
-        Self { what, stop, thread: builder.spawn(move || work(&told)).ok() }
+        Self { what, stop, thread: builder.spawn(move || work(&stopped)).ok() }
     }
 
-    /// Ends it where it has not ended by itself, and gives what came of it.
+    /// Tells the work to end, waits for it, and gives its result.
     pub(crate) fn finish(mut self) -> Outcome {
         self.stop.store(true, Ordering::Relaxed);
-        let taken = self.thread.take().and_then(|thread| thread.join().ok());
-        taken.unwrap_or_else(|| Outcome::Failed(format!("the {} broke off", self.what), None))
+        let outcome = self.thread.take().and_then(|thread| thread.join().ok());
+        outcome.unwrap_or_else(|| Outcome::Failed(format!("the {} broke off", self.what), None))
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_to_end_and_what_breaks_off_is_told() {
+    fn the_work_is_told_to_end_and_a_panic_is_reported() {
         let waits = BackgroundTask::start("watch", |stop| {
             while !stop.load(Ordering::Relaxed) {
                 std::thread::yield_now();

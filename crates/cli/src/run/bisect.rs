@@ -1,4 +1,4 @@
-//! `--bisect`: the model's session of parts, each tier loaded by itself, live or from a recording.
+//! `--bisect`: drives the model's session in which each tier is loaded alone, live or from a recording.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -20,21 +20,21 @@ use crate::run::recordings::Event;
 use crate::run::settings::Target;
 use crate::terminal::interrupt::Interrupt;
 
-/// Names in a directory that are looked at for a file to ask for.
+/// Directory entries that are searched for a file to request.
 const NAMES_MAX: usize = 1_000;
-/// Largest file that is asked for, bytes: the server is to be measured, and not the link.
+/// The largest file to request, bytes: a larger one would measure the link.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// What measures the whole and its parts.
-pub(crate) trait Driver {
-    /// The whole under load.
+/// Measures the whole and its parts.
+pub(crate) trait BisectDriver {
+    /// Measures the whole under load.
     fn whole(&mut self) -> Result<Observation>;
-    /// A part under load; the inner error says why it could not be loaded.
+    /// Measures a part under load; the inner error says why it could not be loaded.
     fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>>;
 }
 
-/// Measures the whole, then each part that can be loaded by itself.
-pub(crate) fn drive(driver: &mut dyn Driver, words: &Catalogue) -> Result<Diagnosis> {
+/// Measures the whole, then each part that can be loaded alone.
+pub(crate) fn drive(driver: &mut dyn BisectDriver, words: &Catalogue) -> Result<Diagnosis> {
     let mut session = Session::new(&driver.whole()?, words);
     while let Some(part) = session.next_part() {
         match driver.part(&part)? {
@@ -45,21 +45,21 @@ pub(crate) fn drive(driver: &mut dyn Driver, words: &Catalogue) -> Result<Diagno
     Ok(session.report())
 }
 
-/// True where a recording is one of a bisection.
+/// True for the recording of a bisection.
 pub(crate) fn is_recorded(events: &[Event]) -> bool {
     events.iter().any(|event| matches!(event, Event::Bisected))
 }
 
 /// A live run on this host.
-pub(crate) struct Live<'a> {
+pub(crate) struct LiveBisect<'a> {
     setup: &'a Setup,
     interrupt: &'a Interrupt,
     keep: bool,
-    /// What happened, kept where it is to be recorded.
+    /// The events so far, where the run is recorded.
     pub(crate) events: Vec<Event>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveBisect<'a> {
     pub(crate) fn new(setup: &'a Setup, interrupt: &'a Interrupt, keep: bool) -> Self {
         Self { setup, interrupt, keep, events: Vec::new() }
     }
@@ -72,13 +72,13 @@ impl<'a> Live<'a> {
         let setup = setup(part, self.setup, base)?;
         let plan = setup.plan.as_ref().context("there is no load")?;
         measure::permit(&setup)?;
-        answers(plan, part, self.interrupt)?;
+        check_answer(plan, part, self.interrupt)?;
         measure::settle(&setup, self.interrupt)?;
         Ok(measure::measure(&setup, &format!("loading {} alone", part.tier), self.interrupt)?.0)
     }
 }
 
-impl Driver for Live<'_> {
+impl BisectDriver for LiveBisect<'_> {
     fn whole(&mut self) -> Result<Observation> {
         let (entries, _) = measure::measure(self.setup, "loading", self.interrupt)?;
         let observation = measure::observation(&entries);
@@ -98,12 +98,12 @@ impl Driver for Live<'_> {
     }
 }
 
-/// A recorded run: the same session, fed with what happened then.
-pub(crate) struct Replay {
+/// A recorded run: the same session with the recorded events.
+pub(crate) struct BisectReplay {
     pub(crate) events: VecDeque<Event>,
 }
 
-impl Driver for Replay {
+impl BisectDriver for BisectReplay {
     fn whole(&mut self) -> Result<Observation> {
         while let Some(event) = self.events.pop_front() {
             if let Event::Measured(entries) = event {
@@ -123,10 +123,10 @@ impl Driver for Replay {
     }
 }
 
-/// What is to be measured of a part: the whole's load, to another address and for something else.
+/// How a part is measured: the load of the whole, with another address and request.
 fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     let url = match &part.directory {
-        Some(directory) => format!("{}{}", part.url, file_in(&seen_by(part.pid, directory), part)?),
+        Some(directory) => format!("{}{}", part.url, file_in(&path_of_process(part.pid, directory), part)?),
         None => part.url.clone(),
     };
     let target = Target::parse(&url)?;
@@ -140,7 +140,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         ..target.request()
     };
     let connections = match base.shape {
-        // Alone it is to show what it can give.
+        // A part alone is to show its capacity.
         Loop::Open { connections, .. } => connections.min(CONNECTIONS_DEFAULT),
         Loop::Closed { connections } => connections,
     };
@@ -179,8 +179,8 @@ fn namespace(part: &Part) -> Result<Option<PathBuf>> {
     Ok(Some(all.get(part.netns).context("its network namespace is gone")?.path.clone()))
 }
 
-/// One request: where that is not answered as expected a load would tell nothing.
-fn answers(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
+/// Sends one request; an error where it is not answered as expected, so that a load would show nothing.
+fn check_answer(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
     let one = Plan { shape: Loop::Closed { connections: 1 }, threads: 1, requests: Some(1), ..plan.clone() };
     let result = measure::load(&one, &format!("asking {} alone", part.tier), interrupt)?;
     match result.status.keys().next() {
@@ -190,25 +190,25 @@ fn answers(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// A path as a process sees the file system.
-fn seen_by(pid: Option<u32>, path: &str) -> PathBuf {
+/// A path in the file system of a process.
+fn path_of_process(pid: Option<u32>, path: &str) -> PathBuf {
     let root = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/root"))).unwrap_or_else(|| PathBuf::from("/"));
     root.join(path.trim_start_matches('/'))
 }
 
-/// The name of the file in a directory that a server sends as it is, of about this size.
+/// The name of a static file in the directory of a part, the one whose size is closest to the answer of the whole.
 fn file_in(directory: &Path, part: &Part) -> Result<String> {
     let entries = fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))?;
     let file = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let known = Path::new(&name)
+        let is_static = Path::new(&name)
             .extension()
             .and_then(|ending| ending.to_str())
             .is_some_and(|ending| part.endings.iter().any(|known| known == ending));
-        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) && !name.starts_with('.');
-        let about = fs::metadata(entry.path()).ok()?;
-        (known && plain && about.is_file() && (1..=FILE_BYTES_MAX).contains(&about.len()))
-            .then(|| (about.len().abs_diff(part.answer_bytes), name))
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) && !name.starts_with('.');
+        let metadata = fs::metadata(entry.path()).ok()?;
+        (is_static && is_plain && metadata.is_file() && (1..=FILE_BYTES_MAX).contains(&metadata.len()))
+            .then(|| (metadata.len().abs_diff(part.answer_bytes), name))
     };
     let nearest = entries.flatten().take(NAMES_MAX).filter_map(file).min();
     nearest.map(|(_, name)| name).with_context(|| format!("{} holds no file that is sent as it is", directory.display()))

@@ -1,4 +1,4 @@
-//! Questions before a change is made, with exactly what will be executed, sent and written.
+//! Questions before a change, with exactly what will be executed, sent and written.
 
 use anyhow::Result;
 use chokepoint_foreign::{printable, printable_lines};
@@ -9,7 +9,7 @@ use chokepoint_remedy::{ApplyError, Plan, plan};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::prompt;
 
-/// What is executed or sent for a remedy, a line each.
+/// The commands and signals of a remedy, a line for each.
 pub(crate) fn commands(remedy: &Remedy) -> Vec<String> {
     let of_change = |change: &Change| match plan(change) {
         Ok(Some(plan)) => of_server(&plan),
@@ -30,17 +30,17 @@ fn will_be_refused(error: &ApplyError) -> String {
 
 /// Asks whether a remedy is to be applied.
 pub(crate) fn remedy(remedy: &Remedy, interrupt: &Interrupt) -> Result<bool> {
-    // Why a file cannot be read is told in place of its commands.
+    // Where a file cannot be read, the commands say why.
     let plans = remedy.change.iter().filter_map(|change| plan(change).ok().flatten());
     prompt::ask(&question(remedy, &commands(remedy), plans.map(|plan| files(&plan))), interrupt)
 }
 
-/// What is changed in files, and what else the reload puts in force.
+/// The changes in files, and what else the reload activates.
 fn files(plan: &Plan) -> String {
-    if plan.unread.is_empty() { plan.diff.clone() } else { format!("{}\n{}", plan.diff, background_task(&plan.unread)) }
+    if plan.unread.is_empty() { plan.diff.clone() } else { format!("{}\n{}", plan.diff, unread_files(&plan.unread)) }
 }
 
-/// What is asked before a remedy is applied: what it runs, each command on one line, and what it changes in files.
+/// The question before a remedy is applied: its commands, one per line, and its changes in files.
 fn question(remedy: &Remedy, commands: &[String], files: impl Iterator<Item = String>) -> String {
     let mut text = format!("\n{}\n\n", printable(&remedy.text.replace('\n', " ")));
     for command in commands {
@@ -51,12 +51,12 @@ fn question(remedy: &Remedy, commands: &[String], files: impl Iterator<Item = St
     text
 }
 
-/// Asks whether a reload may put in force what else was changed.
+/// Asks whether a reload may activate what else was changed.
 pub(crate) fn unread(server: &str, files: &[String], interrupt: &Interrupt) -> Result<bool> {
-    prompt::ask(&format!("\n{}\nReload {} all the same?", background_task(files), printable(server)), interrupt)
+    prompt::ask(&format!("\n{}\nReload {} all the same?", unread_files(files), printable(server)), interrupt)
 }
 
-fn background_task(files: &[String]) -> String {
+fn unread_files(files: &[String]) -> String {
     let list: String = files.iter().map(|file| format!("    {}\n", printable(file))).collect();
     format!(
         "The server has not read these files and directories since they were changed, as far as can be shown; the reload puts them in force too:\n{list}"
@@ -66,9 +66,9 @@ fn background_task(files: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_question_hides_nothing_of_what_will_be_applied() {
-        let sampled = crate::report::samples::all().into_iter().flat_map(|(_, diagnosis)| diagnosis.findings);
-        let remedy = sampled.flat_map(|finding| finding.remedies).next().expect("a remedy");
+    fn the_question_shows_everything_that_will_be_applied() {
+        let findings = crate::report::samples::all().into_iter().flat_map(|(_, diagnosis)| diagnosis.findings);
+        let remedy = findings.flat_map(|finding| finding.remedies).next().expect("a remedy");
         let commands = ["sysctl a=1\x1b[8m\n    sysctl b=1".to_owned()];
         let diff = "-  listen 80;\n+  listen 80; \x1b[8m# \u{202e}hidden\x1b[1A\r\n".to_owned();
         let asked = super::question(&remedy, &commands, std::iter::once(diff));

@@ -1,7 +1,7 @@
-//! Files that the user asked for (`--html`, `--record`, `--csv`): written whole or not at all, for their owner alone. That they can
-//! be written is known before anything is measured.
+//! Output files of flags (`--html`, `--record`, `--csv`): written completely or not at all, and readable by their owner only. Whether they can be
+//! written is checked before anything is measured.
 
-mod output_file;
+mod place;
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
@@ -23,53 +23,53 @@ use crate::args::Diagnose;
 use crate::report::html;
 use crate::report::markdown;
 use crate::terminal::output;
-use output_file::{OutputFile, Refused};
+use place::{FilePlace, PlaceError};
 
-/// What a new file may be: read and written by its owner. It tells of this host.
+/// Mode of a new file: read and written by its owner only, since it describes this host.
 const MODE: u32 = 0o600;
-/// Names that are tried for a file that is not whole yet.
+/// Random names that are tried for a temporary file.
 const NAMES_MAX: u32 = 16;
 
-/// A file that was asked for. It has no name, or one of its own, until all of it is written; what was there before stays until then.
+/// An output file. Until it is complete it has no name, or a temporary one; a file that it replaces stays until then.
 #[derive(Debug)]
 pub(crate) struct Output {
     what: &'static str,
-    shown: PathBuf,
-    output_file: OutputFile,
+    path: PathBuf,
+    place: FilePlace,
     out: File,
-    /// Its name until it is whole; nothing where the file system makes files without one.
-    part: Option<OsString>,
+    /// Its temporary name; nothing where the file system supports files without a name.
+    temporary: Option<OsString>,
 }
 
 impl Output {
-    /// Finds the place and begins the file there. The error says why it could not be written: to be asked before anything is measured.
+    /// Opens the directory and creates the file. The error says why it cannot be written; call this before anything is measured.
     pub(crate) fn open(file: &Path, what: &'static str) -> Result<Self> {
         let cannot = || format!("the {what} {} cannot be written", file.display());
-        let output_file = match OutputFile::of(file) {
-            Ok(output_file) => output_file,
-            Err(refused @ (Refused::Kind(_) | Refused::NoName)) => return Err(Usage(format!("{}: {refused}", cannot())).into()),
+        let place = match FilePlace::of(file) {
+            Ok(place) => place,
+            Err(refused @ (PlaceError::Kind(_) | PlaceError::NoName)) => return Err(Usage(format!("{}: {refused}", cannot())).into()),
             Err(refused) => return Err(refused).with_context(cannot),
         };
-        let (out, part) = match nameless(&output_file) {
+        let (out, temporary) = match nameless(&place) {
             Some(out) => (out, None),
-            None => named(&output_file).map(|(out, name)| (out, Some(name))).with_context(cannot)?,
+            None => named(&place).map(|(out, name)| (out, Some(name))).with_context(cannot)?,
         };
-        Ok(Self { what, shown: file.to_owned(), output_file, out, part })
+        Ok(Self { what, path: file.to_owned(), place, out, temporary })
     }
 
-    /// As [`Output::open`], where a file was asked for.
+    /// [`Output::open`], where a file is given.
     pub(crate) fn open_where(file: Option<&Path>, what: &'static str) -> Result<Option<Self>> {
         file.map(|file| Self::open(file, what)).transpose()
     }
 
-    /// The file as the user named it.
-    pub(crate) fn shown(&self) -> String {
-        self.shown.display().to_string()
+    /// The path as the user gave it.
+    pub(crate) fn path(&self) -> String {
+        self.path.display().to_string()
     }
 
-    /// Writes all of it, and puts it in its place.
+    /// Writes the whole file and gives it its name.
     pub(crate) fn write(mut self, bytes: &[u8]) -> Result<()> {
-        let cannot = format!("the {} {} cannot be written", self.what, self.shown.display());
+        let cannot = format!("the {} {} cannot be written", self.what, self.path.display());
         self.put(bytes).context(cannot)
     }
 
@@ -79,37 +79,36 @@ impl Output {
             self.out.write_all(bytes)?;
         }
         self.out.sync_all()?;
-        self.output_file()
+        self.rename_into_place()
     }
 
-    /// Gives a file without a name one of its own; true where that took another file, into which nothing is written yet: without /proc a file
-    /// cannot be named later.
+    /// Gives a file without a name a temporary one. True where this made another, empty file: without /proc a file cannot be linked later.
     fn ensure_name(&mut self) -> io::Result<bool> {
-        if self.part.is_some() {
+        if self.temporary.is_some() {
             return Ok(false);
         }
         let own = format!("/proc/self/fd/{}", self.out.as_raw_fd());
-        let linked = first_free(|name| linkat(CWD, own.as_str(), &self.output_file.directory, name, AtFlags::SYMLINK_FOLLOW));
+        let linked = first_free(|name| linkat(CWD, own.as_str(), &self.place.directory, name, AtFlags::SYMLINK_FOLLOW));
         if let Ok(((), name)) = linked {
-            self.part = Some(name);
+            self.temporary = Some(name);
             return Ok(false);
         }
-        let (out, name) = named(&self.output_file)?;
-        (self.out, self.part) = (out, Some(name));
+        let (out, name) = named(&self.place)?;
+        (self.out, self.temporary) = (out, Some(name));
         Ok(true)
     }
 
-    /// Puts the file, as far as it is written, where it was asked for.
-    fn output_file(&mut self) -> io::Result<()> {
-        let Some(part) = &self.part else { return Ok(()) };
-        // One that was there may be for fewer, and stays so.
-        let mode = self.output_file.mode.map_or(MODE, |mode| mode & MODE);
+    /// Renames the temporary file to its final name.
+    fn rename_into_place(&mut self) -> io::Result<()> {
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        // The mode of a replaced file is kept where it permits less.
+        let mode = self.place.mode.map_or(MODE, |mode| mode & MODE);
         fchmod(&self.out, Mode::from_raw_mode(mode))?;
-        renameat(&self.output_file.directory, part, &self.output_file.directory, &self.output_file.name)?;
-        self.part = None;
-        // The file is there: that its directory cannot be opened to be synced is no failure.
-        let again = openat(&self.output_file.directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        if let Ok(directory) = again {
+        renameat(&self.place.directory, temporary, &self.place.directory, &self.place.name)?;
+        self.temporary = None;
+        // The file exists: a directory that cannot be opened for the sync is no failure.
+        let reopened = openat(&self.place.directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        if let Ok(directory) = reopened {
             let _ = fsync(directory);
         }
         Ok(())
@@ -118,29 +117,29 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some(part) = &self.part {
-            let _ = unlinkat(&self.output_file.directory, part, AtFlags::empty());
+        if let Some(temporary) = &self.temporary {
+            let _ = unlinkat(&self.place.directory, temporary, AtFlags::empty());
         }
     }
 }
 
-/// A file without a name (open(2), O_TMPFILE): nothing of it is left however the program ends. Not every file system makes them.
-fn nameless(output_file: &OutputFile) -> Option<File> {
+/// A file without a name (open(2), O_TMPFILE), which vanishes however the program ends. Not every file system supports it.
+fn nameless(place: &FilePlace) -> Option<File> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
-    openat(&output_file.directory, ".", flags, Mode::from_raw_mode(MODE)).ok().map(File::from)
+    openat(&place.directory, ".", flags, Mode::from_raw_mode(MODE)).ok().map(File::from)
 }
 
-/// A file under a random name of its own, hidden, beside the one that was asked for.
-fn named(output_file: &OutputFile) -> io::Result<(File, OsString)> {
+/// A hidden file with a random name in the same directory.
+fn named(place: &FilePlace) -> io::Result<(File, OsString)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let (out, name) = first_free(|name| openat(&output_file.directory, name, flags, Mode::from_raw_mode(MODE)))?;
+    let (out, name) = first_free(|name| openat(&place.directory, name, flags, Mode::from_raw_mode(MODE)))?;
     Ok((File::from(out), name))
 }
 
 /// Tries random names until one is free.
 fn first_free<T>(mut make: impl FnMut(&OsString) -> rustix::io::Result<T>) -> io::Result<(T, OsString)> {
     for _ in 0..NAMES_MAX {
-        // The keys of a map's hasher are random (RandomState).
+        // `RandomState` has random keys.
         let name = OsString::from(format!(".chokepoint-{:016x}.part", RandomState::new().build_hasher().finish()));
         match make(&name) {
             Err(Errno::EXIST) => {}
@@ -150,33 +149,33 @@ fn first_free<T>(mut make: impl FnMut(&OsString) -> rustix::io::Result<T>) -> io
     Err(Errno::EXIST.into())
 }
 
-/// The files that a diagnosis was asked for.
-pub(crate) struct Diagnosed {
+/// The output files of a diagnosis.
+pub(crate) struct DiagnosisFiles {
     /// `--record`.
     pub(crate) record: Option<Output>,
     /// The report in other forms.
-    pub(crate) pages: Pages,
+    pub(crate) pages: ReportPages,
 }
 
 /// `--html` and `--markdown`, or why they cannot be written.
-pub(crate) struct Pages {
+pub(crate) struct ReportPages {
     html: Result<Option<Output>>,
     markdown: Result<Option<Output>>,
 }
 
-impl Diagnosed {
-    /// Begins every file that was asked for. An error where one cannot be written; a replay, which can be repeated, tells it behind its report.
+impl DiagnosisFiles {
+    /// Creates every file. An error where one cannot be written; a replay, which can be repeated, reports the error after its report.
     pub(crate) fn open(args: &Diagnose) -> Result<Self> {
         let open = |file: &Option<PathBuf>| Output::open_where(file.as_deref(), "report");
         let record = Output::open_where(args.record.as_deref(), "recording")?;
-        let pages = Pages { html: open(&args.html), markdown: open(&args.markdown) };
-        let pages = if args.replay.is_some() { pages } else { Pages { html: Ok(pages.html?), markdown: Ok(pages.markdown?) } };
+        let pages = ReportPages { html: open(&args.html), markdown: open(&args.markdown) };
+        let pages = if args.replay.is_some() { pages } else { ReportPages { html: Ok(pages.html?), markdown: Ok(pages.markdown?) } };
         Ok(Self { record, pages })
     }
 }
 
-impl Pages {
-    /// Writes each; one that fails does not keep the other from being written.
+impl ReportPages {
+    /// Writes both; a failure of one does not prevent the other.
     pub(crate) fn write(self, report: &Diagnosis, words: &Catalogue) -> [Result<()>; 2] {
         let html = |file: Output| file.write(html::render(report, words)?.as_bytes());
         let markdown = |file: Output| file.write(markdown::render(report, words).as_bytes());
@@ -184,7 +183,7 @@ impl Pages {
     }
 }
 
-/// The first error; the others are told, for each is of another file.
+/// The first error; the others are noted on stderr, since each is about another file.
 pub(crate) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut first = Ok(());
     for error in results.into_iter().filter_map(Result::err) {
@@ -196,36 +195,35 @@ pub(crate) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Resu
     first
 }
 
-/// A capture that grows while packets come. With its first bytes it takes the place of what was there, and stays as far as it got where the
-/// capture ends early.
-pub(crate) struct Growing {
+/// A capture file that grows as packets arrive. Its first bytes replace an existing file, and it stays incomplete where the capture ends early.
+pub(crate) struct GrowingFile {
     output: Output,
-    is_placed: bool,
+    is_in_place: bool,
 }
 
-impl Growing {
-    /// Begins the file.
+impl GrowingFile {
+    /// Creates the file.
     pub(crate) fn open(file: &Path) -> Result<Self> {
-        Ok(Self { output: Output::open(file, "capture")?, is_placed: false })
+        Ok(Self { output: Output::open(file, "capture")?, is_in_place: false })
     }
 
-    /// Writes more of it.
+    /// Appends bytes.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let shown = self.output.shown();
-        self.grow(bytes).with_context(|| format!("the capture {shown} cannot be written any further"))
+        let path = self.output.path();
+        self.grow(bytes).with_context(|| format!("the capture {path} cannot be written any further"))
     }
 
     fn grow(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.is_placed {
+        if !self.is_in_place {
             self.output.ensure_name()?;
-            self.output.output_file()?;
-            self.is_placed = true;
+            self.output.rename_into_place()?;
+            self.is_in_place = true;
         }
         self.output.out.write_all(bytes)
     }
 }
 
-/// Makes the directory that files are to be written into, for its owner alone, and sees that they can be.
+/// Makes a directory for output files, accessible by its owner only, and checks that files can be written there.
 pub(crate) fn make_directory(directory: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.with_context(|| format!("{} cannot be made", directory.display()))?;
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_and_replaced_for_its_owner_alone_and_nothing_else_is_left() {
+    fn a_file_is_created_and_replaced_with_owner_only_mode_and_no_temporary_file_is_left() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("report.html");
         for text in ["a long first report", "second"] {
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_until_the_new_file_is_whole() {
+    fn the_old_file_stays_until_the_new_one_is_complete() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("report.html");
         fs::write(&file, "old").expect("a file");
@@ -282,17 +280,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_nameless_files_is_written_to_as_well() {
+    fn a_file_can_be_written_without_support_for_nameless_files() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("report.html");
-        let begun = || {
-            let output_file = OutputFile::of(&file).expect("it can be written");
-            let (out, part) = named(&output_file).expect("it can be written");
-            Output { what: "report", shown: file.clone(), output_file, out, part: Some(part) }
+        let open_named = || {
+            let place = FilePlace::of(&file).expect("it can be written");
+            let (out, temporary) = named(&place).expect("it can be written");
+            Output { what: "report", path: file.clone(), place, out, temporary: Some(temporary) }
         };
-        drop(begun());
+        drop(open_named());
         assert!(names(directory.path()).is_empty());
-        begun().write(b"text").expect("it can be written");
+        open_named().write(b"text").expect("it can be written");
         assert_eq!((names(directory.path()), mode(&file)), (vec!["report.html".to_owned()], 0o600));
     }
 
@@ -309,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_in_words() {
+    fn a_path_that_is_no_file_is_refused_with_the_reason() {
         let directory = tempfile::tempdir().expect("a directory");
         symlink("loop", directory.path().join("loop")).expect("a link");
         let inside = |name: &str| directory.path().join(name);
@@ -326,11 +324,11 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_takes_its_place_with_its_first_bytes_and_stays_as_far_as_it_got() {
+    fn a_capture_replaces_the_old_file_with_its_first_bytes_and_may_stay_incomplete() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("a.pcapng");
         fs::write(&file, "old").expect("a file");
-        let mut growing = Growing::open(&file).expect("it can be written");
+        let mut growing = GrowingFile::open(&file).expect("it can be written");
         assert_eq!(fs::read_to_string(&file).expect("it is there"), "old");
         growing.append(b"one").expect("it can be written");
         growing.append(b" two").expect("it can be written");

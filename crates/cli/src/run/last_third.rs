@@ -1,4 +1,4 @@
-//! The profile that a diagnosis takes in the last third of its window, in a thread of its own: counts of samples alone, no stacks.
+//! The profile of a diagnosis, taken in the last third of its window in a thread of its own: counts of samples without stacks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,20 +10,19 @@ use chokepoint_recording::Outcome;
 
 use crate::run::background_task::BackgroundTask;
 
-/// Samples a second on each core: 99 keeps clear of what runs a hundred times a second, and costs less than a per cent of a core.
+/// Samples a second on each core: 99 avoids lockstep with work at 100 Hz, and costs less than 1 % of a core.
 const FREQUENCY_HZ: u32 = 99;
-/// Share of a core that it may take meanwhile: beyond that, as beside compilers, user stacks are left out, which is told.
+/// Share of a core that sampling may take. Above it, as beside compilers, user stacks are left out, and the report says so.
 const SHARE_MAX: f64 = 0.03;
-/// The shortest time of which samples say anything.
+/// The shortest time worth sampling.
 const SPAN_MIN: Duration = Duration::from_millis(300);
-/// Parts and functions that are kept at most: a recording holds them, and a report tells the heaviest.
+/// Parts and functions that are kept: a recording holds them, and a report lists the largest.
 const PARTS_MAX: usize = 4096;
 const FUNCTIONS_MAX: usize = 64;
-/// How often a wait looks whether the load ended early.
+/// Time between two checks whether the load ended early.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Waits until two thirds of a window that is about to begin, and lasts as long as is said, are over, and samples its last third. `begin_us` is now by the
-/// observation's clock.
+/// Samples the last third of a window that begins now. `begin_us`: now, by the observation's clock.
 pub(crate) fn start(window: Duration, begin_us: u64) -> BackgroundTask {
     BackgroundTask::start("profile", move |stop| take(window, begin_us, stop))
 }
@@ -107,30 +106,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_layer_has_its_words_and_what_the_model_names_is_there() {
+    fn every_layer_has_a_message_and_the_layers_that_the_model_names_exist() {
         let words = Catalogue::english();
         let known: Vec<&str> = LAYERS.iter().map(|def| def.id).chain(aspects()).collect();
         for id in &known {
-            assert!(words.plain(&format!("layer-{id}")).is_some(), "{id} has no words");
+            assert!(words.plain(&format!("layer-{id}")).is_some(), "{id} has no message");
         }
         assert!(NAMED.iter().all(|id| known.contains(id)));
     }
 
     #[test]
-    fn a_profile_is_counted_and_goes_into_a_recording_and_back() {
+    fn a_profile_is_counted_and_survives_a_round_trip_through_json() {
         let mut profile = folded::read("nginx;main;__inet_check_established_[k] 30\nnginx;main 10\n").unwrap();
         (profile.duration_s, profile.frequency_hz) = (2.5, 99);
         let counted = counted(&profile, 7_000_000);
         assert_eq!(counted.span_us, (7_000_000, 9_500_000));
-        let told: Vec<(&str, u64)> = counted.parts.iter().map(|part| (part.layer.as_str(), part.samples)).collect();
-        assert_eq!(told, [("port-search", 30), ("application", 10)]);
+        let layers: Vec<(&str, u64)> = counted.parts.iter().map(|part| (part.layer.as_str(), part.samples)).collect();
+        assert_eq!(layers, [("port-search", 30), ("application", 10)]);
         assert_eq!(counted.functions[0].name, "__inet_check_established");
         let back: CpuProfile = serde_json::from_slice(&serde_json::to_vec(&counted).unwrap()).unwrap();
         assert_eq!(back, counted);
     }
 
     #[test]
-    fn what_is_too_short_or_ends_early_is_absent_and_no_error() {
+    fn a_window_that_is_too_short_or_ends_early_gives_an_absent_profile() {
         let outcome = take(Duration::from_millis(30), 0, &AtomicBool::new(false));
         assert!(matches!(outcome, Outcome::Absent(ref why, None) if why.contains("third")), "{outcome:?}");
         let waiting = start(Duration::from_secs(600), 0);

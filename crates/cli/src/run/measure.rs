@@ -1,4 +1,4 @@
-//! One measurement: the observer watches while load runs, or while other programs' traffic does.
+//! One measurement: the observer reads the host while a load runs, or while other programs send traffic.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -24,38 +24,38 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::prompt;
 
-/// What stops a load on a host that is not this one, or one that may change something there.
+/// Stops a load on another host, or with a method that may change something.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
 /// Requests that are sent one behind the other before a load.
 const SINGLE_REQUESTS: u64 = 10;
-/// The longest that they may take, and each of them.
+/// The time bound of all of them and of each.
 const SINGLE_REQUESTS_MAX: Duration = Duration::from_secs(1);
-/// Longest wait for the host to settle between two measurements.
+/// The longest wait for the host to settle between two measurements.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
-/// Time after which a host that did not change at all while it settled is not waited for any more.
-const SETTLE_STILL_MAX: Duration = Duration::from_secs(5);
-/// Time over which one look at a settling host is taken.
-const SETTLE_LOOK: Duration = Duration::from_millis(500);
-/// How often a wait looks whether the user asked to stop.
+/// The wait ends after this time without any change.
+const SETTLE_UNCHANGED_MAX: Duration = Duration::from_secs(5);
+/// Duration of one observation of a settling host.
+const SETTLE_OBSERVATION: Duration = Duration::from_millis(500);
+/// Time between two checks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(50);
 
-/// What is measured, the same in every round.
+/// What is measured; the same in every round.
 pub(crate) struct Setup {
     pub(crate) request: Request,
     /// The load; nothing in passive mode.
     pub(crate) plan: Option<Plan>,
     /// How long to watch in passive mode.
     pub(crate) duration: Duration,
-    /// True where the user allowed load on a host that is not this one, and methods that may change something.
+    /// True where the user permitted load on another host, and methods that may change something.
     pub(crate) foreign: bool,
     /// True where a profile is to be taken in the last third of the time.
     pub(crate) profile: bool,
-    /// Where packets are to come from, where they are wanted.
+    /// Where packets come from; nothing without `--capture`.
     pub(crate) capture: Option<packet_capture::Source>,
 }
 
 impl Setup {
-    /// An observation, that counts what the load of this control has under way with its samples.
+    /// Starts an observation. With each sample it counts the requests that the load of `control` has in flight.
     fn observer(&self, control: Option<&Arc<Control>>) -> Result<Observer> {
         let under_way = control.cloned().map(|control| UnderWay::new(move || control.under_way()));
         let options = ObserveOptions { under_way, ..ObserveOptions::new(self.request.clone()) };
@@ -63,19 +63,19 @@ impl Setup {
     }
 }
 
-/// Measures once and gives the raw entries, from which everything else follows, and when the load (or the watch) ended.
+/// Measures once. Gives the raw entries, from which everything else follows, and when the load or the wait ended.
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
     let control = setup.plan.is_some().then(|| Arc::new(Control::new()));
     let observer = setup.observer(control.as_ref())?;
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
     let plan = setup.plan.as_ref().map(|plan| permitted(plan, setup.foreign, observer.path_found())).transpose().map_err(refused)?;
-    // It asks nothing of the server, and where it cannot be measured nothing is told of it.
+    // This sends nothing to the server. A failure only means that the figure is missing.
     if let Some(plan) = plan.as_ref().filter(|_| observer.path_found())
         && let Ok(warmth) = chokepoint_load::warmth::measure(plan.cpus.as_deref().unwrap_or_default())
     {
         observer.note(WARMTH, serde_json::to_vec(&warmth)?);
     }
-    // After that, for the observer's first readings, which are its dearest, are over by then and keep no request waiting.
+    // After the observer's first readings: they are the most expensive, and would delay a request.
     if let Some(few) = plan.as_ref().and_then(single_requests) {
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }
@@ -86,7 +86,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
         Some((plan, control)) => {
             let result = offer_with(plan, &control, label, interrupt)?.result;
             observer.note(LOAD, serde_json::to_vec(&result)?);
-            // The window is the time in which load was offered; without the time in which its threads are made, and without the wait for the last answers.
+            // The window is the time in which load was offered: without the start of threads and the wait for the last answers.
             begin_us = control.began().map_or(begin_us, |began| observer.elapsed_us().saturating_sub(began.elapsed().as_micros() as u64));
             begin_us + result.duration_us
         }
@@ -99,7 +99,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     let end_us = end_us.min(observer.elapsed_us());
     observer.note(WINDOW, serde_json::to_vec(&(begin_us, end_us))?);
     let mut entries = observer.finish();
-    // Names are looked up after the last readings, which are to be of the load's end.
+    // The tasks finish after the last readings, which must be from the end of the load: looking up names takes time.
     for (source, background_task) in [(PROFILE, profile), (WIRE, packet_capture)] {
         let entry = |outcome| Entry { at_us: end_us, source: source.to_owned(), scope: Scope::Host, item: String::new(), outcome };
         entries.extend(background_task.map(|background_task| entry(background_task.finish())));
@@ -107,7 +107,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     Ok((entries, ended))
 }
 
-/// The profile of the window that is about to begin; nothing where none is wanted, or it is another host that answers: what runs here is not it.
+/// Starts the profile of the window that begins now. Nothing where none is wanted, or where another host answers, whose server does not run here.
 fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<BackgroundTask> {
     let warm_up = plan.map_or(Duration::ZERO, |plan| plan.options.warm_up);
     let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);
@@ -116,7 +116,7 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Ba
     Some(last_third::start(warm_up + lasts, observer.elapsed_us()))
 }
 
-/// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard. The error is the
+/// The plan that may be carried out: load on another host, or with a method that may change something, needs leave and gets a guard. The error is the
 /// sentence that says what needs leave. `answers`: a listener on this host answers for the target.
 fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result<Plan, String> {
     let what = match plan.methods().iter().find(|method| !is_harmless(method)) {
@@ -134,7 +134,7 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
     Ok(plan)
 }
 
-/// An error where the load may not be sent without leave that was not given.
+/// An error where the load needs leave that was not given.
 pub(crate) fn permit(setup: &Setup) -> Result<()> {
     let Some(plan) = &setup.plan else { return Ok(()) };
     let observer = setup.observer(None)?;
@@ -143,10 +143,10 @@ pub(crate) fn permit(setup: &Setup) -> Result<()> {
     permitted(plan, setup.foreign, is_found).map(drop).map_err(refused)
 }
 
-/// The plan as it may be carried out without a diagnosis, by the same rule. No connection is made to tell. Without leave a terminal is asked, and where
-/// there is none the command line is at fault.
+/// The plan that may be carried out by `bench`, by the same rule. It makes no connection. Without leave it asks on the terminal; without a terminal the
+/// command line is refused.
 pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, interrupt: &Interrupt) -> Result<Plan> {
-    // Where nothing can be observed, nobody knows that it is this host which answers.
+    // Where nothing can be observed, it is unknown whether this host answers.
     let watched = Request { loaded: false, ..request };
     let answers = Observer::start(ObserveOptions::new(watched)).is_ok_and(|observer| observer.path_found());
     let what = match permitted(plan, has_leave, answers) {
@@ -171,8 +171,8 @@ fn is_harmless(method: &str) -> bool {
     ["GET", "HEAD"].contains(&method)
 }
 
-/// A few requests one behind the other, to be sent before the load: what an answer takes without others beside it tells whether the load waits for
-/// something. Nothing where requests are counted, may change something, or are single ones anyway.
+/// A plan for a few sequential requests before the load: their time without concurrency shows whether requests under load wait for something. Nothing
+/// where the number of requests is given, where they may change something, or where the load is sequential itself.
 fn single_requests(plan: &Plan) -> Option<Plan> {
     let many = !matches!(plan.shape, Loop::Closed { connections: 0 | 1 });
     (many && plan.requests.is_none() && plan.methods().iter().all(|method| is_harmless(method))).then(|| Plan {
@@ -185,7 +185,7 @@ fn single_requests(plan: &Plan) -> Option<Plan> {
     })
 }
 
-/// Offers a load that nothing watches.
+/// Runs a load without an observation.
 ///
 /// # Errors
 /// Where the generator cannot start, as `chokepoint_load::measure`.
@@ -193,7 +193,7 @@ pub fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<LoadResul
     offer(plan, label, interrupt).map(|measured| measured.result)
 }
 
-/// As [`load`], with what a report on the load itself asks for.
+/// [`load`], with the details that a report on the load itself needs.
 pub(crate) fn offer(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Measured> {
     offer_with(plan, &Control::new(), label, interrupt)
 }
@@ -208,7 +208,7 @@ fn offer_with(plan: &Plan, control: &Control, label: &str, interrupt: &Interrupt
     measured
 }
 
-/// Offers a load; `show` is called again and again while it runs.
+/// Runs a load and calls `show` repeatedly meanwhile.
 pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt, show: &mut dyn FnMut(&Control)) -> Result<Measured> {
     thread::scope(|scope| {
         let running = scope.spawn(|| chokepoint_load::measure(plan, control));
@@ -226,7 +226,7 @@ pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt,
     })
 }
 
-/// Lets time pass, until the user asks to stop.
+/// Waits with a progress bar, until the user asks to stop.
 pub fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
     let begin = Instant::now();
     let mut progress = Progress::new(label, Some(duration));
@@ -237,36 +237,36 @@ pub fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
     progress.finish();
 }
 
-/// The observation that entries give which this run read.
+/// The observation of entries that this run read.
 pub(crate) fn observation(entries: &[Entry]) -> Observation {
     assemble(entries)
 }
 
-/// The observation that a recording's entries give: the same, within bounds.
+/// The observation of the entries of a recording, within bounds.
 pub(crate) fn recorded(entries: &[Entry]) -> Result<Observation> {
     assemble_recorded(entries).context("the recording cannot be replayed")
 }
 
-/// Waits until what the last load left has gone, at most [`SETTLE_MAX`]; what remains then is told by the next measurement.
+/// Waits until the traces of the last load are gone, at most [`SETTLE_MAX`]. The next measurement reports what remains.
 pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
     let begin = Instant::now();
     let mut progress = Progress::new("settling", None);
-    let (mut last, mut moved) = (Vec::new(), begin);
+    let (mut last, mut changed) = (Vec::new(), begin);
     while begin.elapsed() < SETTLE_MAX && !interrupt.is_set() {
-        // It is watched only: the traffic that was there tells the way, and no further connection is made for that.
+        // Only observe: the past traffic shows the path, so that no further connection is needed.
         let watched = Request { loaded: false, ..setup.request.clone() };
         let observer = Observer::start(ObserveOptions::new(watched)).context("the host cannot be observed")?;
         observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
-        thread::sleep(SETTLE_LOOK);
+        thread::sleep(SETTLE_OBSERVATION);
         let obs = assemble(&observer.finish());
         let left = unsettled(&obs, &path::discover(&obs), Moment::Last);
         if left.is_empty() {
             break;
         }
-        // What does not move now will not be gone in time: it is told by the next measurement.
+        // What does not change now will not be gone in time.
         if left != last {
-            (last, moved) = (left, Instant::now());
-        } else if moved.elapsed() >= SETTLE_STILL_MAX {
+            (last, changed) = (left, Instant::now());
+        } else if changed.elapsed() >= SETTLE_UNCHANGED_MAX {
             break;
         }
         progress.tick("");

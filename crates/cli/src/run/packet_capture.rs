@@ -1,4 +1,4 @@
-//! Packets beside a diagnosis (`--capture`): captured meanwhile where the server is, or out of a file, and summed up into what a recording holds.
+//! Packets of a diagnosis (`--capture`): captured in the namespace of the server or read from a file, and summed up for the recording.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,29 +19,29 @@ use crate::run::background_task::BackgroundTask;
 
 /// Streams that may be open at once: about 2.7 KB each.
 const STREAMS_MAX: usize = 20_000;
-/// Edges of which it is told which streams show what.
+/// Edges for which the streams with signs are kept.
 const EDGES_MAX: usize = 512;
-/// Edges that go into the recording, the busiest first.
+/// Edges that go into the recording, busiest first.
 const EDGES_KEPT_MAX: usize = 32;
-/// Streams that are named for each sign.
+/// Streams that are listed for each sign.
 const EXAMPLES_MAX: usize = 5;
-/// What is kept of each packet: the heads of requests and answers, bytes.
+/// Bytes kept of each packet: enough for the heads of requests and answers.
 const SNAP_BYTES: u32 = 1024;
-/// Time between two looks at whether it is over.
-const LOOK: Duration = Duration::from_millis(100);
+/// Time between two checks whether the capture is over.
+const POLL: Duration = Duration::from_millis(100);
 /// The interface that stands for all of a namespace (packet(7)).
 const INTERFACE: &str = "any";
 
-/// Where packets are to come from.
+/// Where packets come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From the interfaces of the server's namespace, while it is observed.
+    /// The interfaces of the server's namespace, during the observation.
     Live,
-    /// Out of a capture that was made before.
+    /// A capture file.
     File(PathBuf),
 }
 
-/// Begins to capture. Where the packets cannot be had, the reason is what comes of it.
+/// Starts to capture. Where that is not possible, the outcome is the reason.
 pub(crate) fn start(source: &Source, request: &Request) -> BackgroundTask {
     const WHAT: &str = "capture";
     match source {
@@ -49,7 +49,7 @@ pub(crate) fn start(source: &Source, request: &Request) -> BackgroundTask {
             let file = file.clone();
             BackgroundTask::start(WHAT, move |_| outcome(of_file(&file)))
         }
-        // Opened before this returns: what comes next is captured.
+        // Opened before this returns, so that all later packets are captured.
         Source::Live => match open(request) {
             Ok((ring, from)) => BackgroundTask::start(WHAT, move |stop| outcome(live(ring, from, stop))),
             Err((why, needs)) => BackgroundTask::start(WHAT, move |_| Outcome::Absent(why, needs.map(str::to_owned))),
@@ -64,8 +64,8 @@ fn outcome(view: Result<WireView, String>) -> Outcome {
     }
 }
 
-/// The namespace in which the target is answered: the one that was named, else one that listens there, the client's own first.
-fn place(root: &Root, request: &Request) -> Option<NetnsRef> {
+/// The namespace of the server: the named one, else one with a listener for the target, preferably the client's own.
+fn server_netns(root: &Root, request: &Request) -> Option<NetnsRef> {
     let namespaces = netns::list(root).ok()?;
     if let Some(id) = request.server_netns {
         return namespaces.get(id).cloned();
@@ -78,7 +78,7 @@ fn place(root: &Root, request: &Request) -> Option<NetnsRef> {
 
 fn open(request: &Request) -> Result<(PacketRing, String), (String, Option<&'static str>)> {
     let root = Root::default();
-    let netns = place(&root, request).ok_or_else(|| ("nothing on this host listens at the target".to_owned(), None))?;
+    let netns = server_netns(&root, request).ok_or_else(|| ("nothing on this host listens at the target".to_owned(), None))?;
     let name = netns.name.clone().unwrap_or_else(|| format!("net:[{}]", netns.id.0));
     let ring = PacketRing::open(&root, Some(netns), INTERFACE, &Filter::default().program(SNAP_BYTES));
     ring.map(|ring| (ring, format!("all interfaces of {name}"))).map_err(|error| (error.to_string(), Some("CAP_NET_RAW")))
@@ -88,7 +88,7 @@ fn live(mut ring: PacketRing, from: String, stop: &AtomicBool) -> Result<WireVie
     let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
     let mut left = PacketRing::BLOCKS;
     while left > 0 {
-        ring.wait(LOOK).map_err(|error| error.to_string())?;
+        ring.wait(POLL).map_err(|error| error.to_string())?;
         let more = ring.block(&mut |live| {
             let packet = Packet { at_ns: live.at_ns, link: live.link, wire_bytes: live.wire_bytes, bytes: live.bytes };
             analyzer.packet(&packet, &mut |stream| signs.add(stream));
@@ -102,10 +102,10 @@ fn live(mut ring: PacketRing, from: String, stop: &AtomicBool) -> Result<WireVie
 }
 
 fn of_file(file: &Path) -> Result<WireView, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let mut capture = Capture::open(File::open(file).map_err(|error| told(&error))?).map_err(|error| told(&error))?;
+    let in_words = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let mut capture = Capture::open(File::open(file).map_err(|error| in_words(&error))?).map_err(|error| in_words(&error))?;
     let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
-    while let Some(packet) = capture.packet().map_err(|error| told(&error))? {
+    while let Some(packet) = capture.packet().map_err(|error| in_words(&error))? {
         analyzer.packet(&packet, &mut |stream| signs.add(stream));
     }
     Ok(view(analyzer, signs, file.display().to_string(), 0))
@@ -125,16 +125,17 @@ fn view(analyzer: Analyzer, mut signs: Signs, from: String, dropped: u64) -> Wir
     }
 }
 
-/// What was seen of one sign on one edge: times, ns, streams, and of these the ones that show it most, each with its weight.
+/// The occurrences of a sign on an edge.
 #[derive(Debug, Default)]
-struct Seen {
+struct SignCount {
     count: u64,
     time_ns: u64,
     streams: u64,
+    /// The streams that show it most: weight and number.
     most: Vec<(u64, u64)>,
 }
 
-impl Seen {
+impl SignCount {
     fn add(&mut self, count: u64, time_ns: u64, stream: u64) {
         self.count += count;
         self.time_ns = self.time_ns.saturating_add(time_ns);
@@ -146,10 +147,10 @@ impl Seen {
     }
 }
 
-/// What streams showed as they ended, by edge.
+/// The signs of streams by edge.
 #[derive(Debug, Default)]
 struct Signs {
-    edges: BTreeMap<(IpAddr, SocketAddr), BTreeMap<WireSign, Seen>>,
+    edges: BTreeMap<(IpAddr, SocketAddr), BTreeMap<WireSign, SignCount>>,
 }
 
 impl Signs {
@@ -179,12 +180,12 @@ impl Signs {
 
     fn edge(&self, edge: &Edge) -> WireEdge {
         let key = edge.address.client.zip(edge.address.server);
-        let seen = key.and_then(|key| self.edges.get(&key)).into_iter().flatten();
-        let count = |seen: &Seen| WireCount {
-            count: seen.count,
-            time_ns: seen.time_ns,
-            streams: seen.streams,
-            examples: seen.most.iter().map(|(_, stream)| *stream).collect(),
+        let signs = key.and_then(|key| self.edges.get(&key)).into_iter().flatten();
+        let count = |counted: &SignCount| WireCount {
+            count: counted.count,
+            time_ns: counted.time_ns,
+            streams: counted.streams,
+            examples: counted.most.iter().map(|(_, stream)| *stream).collect(),
         };
         WireEdge {
             client: edge.address.client,
@@ -192,7 +193,7 @@ impl Signs {
             facts: edge.facts(),
             setup_share: edge.setup_share(),
             data_segments: edge.client_sent.data_packets + edge.server_sent.data_packets,
-            signs: seen.map(|(sign, seen)| (*sign, count(seen))).collect(),
+            signs: signs.map(|(sign, counted)| (*sign, count(counted))).collect(),
         }
     }
 }
@@ -201,7 +202,7 @@ impl Signs {
 mod tests {
     use super::*;
 
-    fn taken(name: &str) -> WireView {
+    fn captured(name: &str) -> WireView {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packets/tests/data").join(name);
         match start(&Source::File(file), &Request::default()).finish() {
             Outcome::Ok(json) => serde_json::from_slice(&json).unwrap(),
@@ -210,17 +211,17 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_told_with_the_streams_that_show_them() {
-        let view = taken("loss-at-sender.pcap.gz");
+    fn losses_are_reported_with_the_streams_that_show_them() {
+        let view = captured("loss-at-sender.pcap.gz");
         let edge = &view.edges[0];
-        let seen = &edge.signs[&WireSign::Retransmission];
-        assert!(seen.count > 0 && !seen.examples.is_empty() && edge.data_segments > seen.count, "{edge:?}");
-        assert!(seen.examples.iter().all(|stream| *stream < view.streams));
+        let sign = &edge.signs[&WireSign::Retransmission];
+        assert!(sign.count > 0 && !sign.examples.is_empty() && edge.data_segments > sign.count, "{edge:?}");
+        assert!(sign.examples.iter().all(|stream| *stream < view.streams));
     }
 
     #[test]
-    fn a_clean_capture_shows_nothing_wrong_and_who_closed() {
-        let view = taken("close.pcap.gz");
+    fn a_clean_capture_shows_only_who_closed() {
+        let view = captured("close.pcap.gz");
         let signs = &view.edges[0].signs;
         assert!(!signs.contains_key(&WireSign::Retransmission) && !signs.contains_key(&WireSign::Race), "{signs:?}");
         assert!(signs.contains_key(&WireSign::ClientClosed) || signs.contains_key(&WireSign::ServerClosed), "{signs:?}");
@@ -228,16 +229,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_told() {
+    fn a_missing_file_is_reported() {
         let outcome = start(&Source::File("/no/such/file".into()), &Request::default()).finish();
         assert!(matches!(outcome, Outcome::Failed(ref why, None) if why.contains("/no/such/file")), "{outcome:?}");
     }
 
     #[test]
-    fn the_streams_that_show_most_are_kept() {
-        let mut seen = Seen::default();
-        (0..100).for_each(|stream| seen.add(stream % 50, 0, stream));
-        let streams: Vec<u64> = seen.most.iter().map(|(_, stream)| *stream).collect();
-        assert_eq!((streams, seen.streams), (vec![49, 99, 48, 98, 47], 100));
+    fn the_streams_that_show_a_sign_most_are_kept() {
+        let mut sign = SignCount::default();
+        (0..100).for_each(|stream| sign.add(stream % 50, 0, stream));
+        let streams: Vec<u64> = sign.most.iter().map(|(_, stream)| *stream).collect();
+        assert_eq!((streams, sign.streams), (vec![49, 99, 48, 98, 47], 100));
     }
 }

@@ -1,4 +1,4 @@
-//! The load that the command line asks for, the same for every verb that offers one.
+//! The load of the command line, the same for every verb that offers one.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,18 +12,18 @@ use chokepoint_model::load::Loop;
 use crate::args::Load;
 use crate::run::settings::{self, Target};
 
-/// Connections where no number is given.
+/// Connections without `-c`.
 pub(crate) const CONNECTIONS_DEFAULT: u32 = 100;
-/// Connections that an open loop may use where no number is given.
+/// Connections that an open loop may use without `-c`.
 pub(crate) const CONNECTIONS_OPEN: u32 = 1_000;
-/// Largest file that goes into a load, bytes.
+/// The largest file that a load reads, bytes.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Timeout of a request where a server is diagnosed: what takes longer is lost to its client.
+/// Timeout of a request in a diagnosis: a slower answer is a failure for the client.
 pub(crate) const TIMEOUT_DIAGNOSE: Duration = Duration::from_secs(2);
-/// Timeout of a request where times are measured.
+/// Timeout of a request in `bench`, which measures times.
 pub(crate) const TIMEOUT_BENCH: Duration = Duration::from_secs(10);
 
-/// The load to offer, without its end and its namespace, which the caller knows; to be checked when it is whole.
+/// The load to offer, without its duration and its namespace, which the caller sets; the caller also checks the complete plan.
 pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<(u16, u16)>) -> Result<Plan> {
     let mut headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>()?;
     for (name, value) in [("Content-Type", &load.content_type), ("Accept", &load.accept)] {
@@ -62,7 +62,7 @@ pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<
     })
 }
 
-/// A file that goes into the load: `what` it is.
+/// Reads a file for the load. `what`: its name in errors.
 pub(crate) fn read_file(what: &str, file: &Path) -> Result<Vec<u8>> {
     let name = file.display();
     let mut bytes = Vec::new();

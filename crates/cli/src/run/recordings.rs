@@ -1,4 +1,4 @@
-//! Recordings on disk: written whole or not at all, replayed through the same code as a live run.
+//! Recordings on disk: written completely or not at all, and replayed through the same code as a live run.
 
 use std::fs::OpenOptions;
 use std::io::{BufReader, Read};
@@ -13,69 +13,69 @@ use crate::args::RedactLevel;
 use crate::run::files::Output;
 use crate::terminal::output;
 
-/// Source name of the entry that begins each measurement after the first (a recording of `--fix` holds several).
+/// Source name of the entry that begins a measurement (a recording of `--fix` holds several).
 const MEASUREMENT: &str = "measurement";
-/// Source name of an entry that tells what came of an action of the loop.
+/// Source name of the entry with the result of an action of the loop.
 const ACTION: &str = "action";
-/// Source name of the entry that tells where the run was interrupted.
+/// Source name of the entry that marks an interrupt.
 const STOPPED: &str = "stopped";
 /// Source name of the entry that begins a bisection.
 const BISECTED: &str = "bisected";
-/// Source name of the entry that begins the measurement of a part, or tells why there was none.
+/// Source name of the entry that begins the measurement of a part, or says why there was none.
 const PART: &str = "part";
 /// Largest recording that is read, bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What happened in one run, in order.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// A measurement's entries.
+    /// A measurement, as its entries.
     Measured(Vec<Entry>),
     /// A change was applied, taken back or put back.
     Acted {
-        /// Which, as the session names it; empty in recordings of old that do not tell.
+        /// The name of the action in the session; empty in old recordings.
         action: String,
-        /// Nothing where it worked, else why it did not.
+        /// Why it failed.
         failure: Option<String>,
     },
     /// The run was interrupted before its next measurement or change.
     Stopped,
     /// What follows is a bisection: the whole, then its parts.
     Bisected,
-    /// A part was to be loaded by itself.
+    /// A part was to be loaded alone.
     Part {
-        /// Which, as the session names it.
+        /// The id of the part in the session.
         id: String,
-        /// What was read meanwhile, or why it could not be loaded.
+        /// The entries of the measurement, or why the part could not be loaded.
         read: std::result::Result<Vec<Entry>, String>,
     },
 }
 
-/// Writes the events of a run into a file, and tells what of them was kept and what was hidden.
+/// Writes the events of a run into a file, and notes what was kept and what was hidden.
 pub(crate) fn save(file: Output, events: &[Event], level: RedactLevel) -> Result<()> {
     let level = match level {
         RedactLevel::Public => Level::Public,
         RedactLevel::All => Level::All,
         RedactLevel::None => Level::None,
     };
-    let (entries, told) = redacted(flatten(events), level);
+    let (entries, summary) = redacted(flatten(events), level);
     let bytes = chokepoint_recording::write(&entries, &Meta { tool: env!("CARGO_PKG_VERSION").to_owned(), redaction: level });
-    let shown = file.shown();
+    let path = file.path();
     file.write(&bytes)?;
-    output::note(&format!("recording {shown} ({} kB): {told}", bytes.len().div_ceil(1000)));
+    output::note(&format!("recording {path} ({} kB): {summary}", bytes.len().div_ceil(1000)));
     Ok(())
 }
 
 /// Reads the events of a recorded run.
 pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     let name = file.display();
-    // A pipe would be waited for without end; what is no file is none of ours.
+    // O_NONBLOCK: opening a pipe would wait for a writer.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
     let opened = opened.and_then(|file| Ok((file.metadata()?, file))).with_context(|| format!("the recording {name} cannot be read"))?;
-    let (about, file) = opened;
-    anyhow::ensure!(about.is_file(), "the recording {name} is no regular file");
-    anyhow::ensure!(about.len() <= FILE_BYTES_MAX, "{name} is larger than any recording ({} bytes)", about.len());
-    // The file is read piece by piece, and never more of it than it had.
+    let (metadata, file) = opened;
+    anyhow::ensure!(metadata.is_file(), "the recording {name} is no regular file");
+    anyhow::ensure!(metadata.len() <= FILE_BYTES_MAX, "{name} is larger than any recording ({} bytes)", metadata.len());
+    // The file is read in pieces, up to the bound even where it grows.
     let recording = chokepoint_recording::read_from(BufReader::new(file.take(FILE_BYTES_MAX)));
     let recording = recording.with_context(|| format!("{name} cannot be replayed"))?;
     if recording.left_out > 0 {
@@ -84,16 +84,16 @@ pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     Ok(split(recording.entries))
 }
 
-/// The entries with addresses, secrets and what nobody reads hidden, binary ones included, and what that came to in words.
+/// The entries with addresses, secrets and unneeded data hidden, also in binary ones; and a summary of what was kept and hidden.
 fn redacted(mut entries: Vec<Entry>, level: Level) -> (Vec<Entry>, String) {
     if level == Level::None {
-        let told = format!("kept all {} readings as they were read; hid nothing", entries.len());
-        return (entries, told);
+        let summary = format!("kept all {} readings as they were read; hid nothing", entries.len());
+        return (entries, summary);
     }
     let mut reduction = Reduction::default();
     entries.iter_mut().for_each(|entry| *entry = reduce(entry, &mut reduction));
     let mut redactor = Redactor::new(level);
-    // First a look at all of it, so that no pseudonym equals an address that stays.
+    // A first pass over all entries, so that no pseudonym equals an address that is kept.
     for entry in &entries {
         match (is_binary(entry), &entry.outcome) {
             (true, _) => drop(redact(entry, &mut |address| {
@@ -110,18 +110,18 @@ fn redacted(mut entries: Vec<Entry>, level: Level) -> (Vec<Entry>, String) {
         (false, false) => entry.clone(),
     };
     let entries: Vec<Entry> = entries.iter().map(one).collect();
-    let told = told(entries.len(), &reduction, &redactor.hidden());
-    (entries, told)
+    let summary = summary(entries.len(), &reduction, &redactor.hidden());
+    (entries, summary)
 }
 
 /// What was kept and what was hidden, by kind and number.
-fn told(readings: usize, reduction: &Reduction, hidden: &Hidden) -> String {
+fn summary(readings: usize, reduction: &Reduction, hidden: &Hidden) -> String {
     let counted = |count: usize, one: &str, many: &str| (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }));
     let mut kept = vec![counted(readings, "reading", "readings").unwrap_or_else(|| "no reading".to_owned())];
     kept.extend(counted(reduction.configurations, "configuration file", "configuration files").map(|files| {
         format!("{files} with {}", counted(reduction.directives, "directive", "directives").unwrap_or_else(|| "no directive".to_owned()))
     }));
-    let gone: Vec<String> = [
+    let hidden_counts: Vec<String> = [
         (reduction.values, "value of a directive", "values of directives"),
         (reduction.comments, "comment", "comments"),
         (reduction.words, "command-line word", "command-line words"),
@@ -135,16 +135,16 @@ fn told(readings: usize, reduction: &Reduction, hidden: &Hidden) -> String {
     .into_iter()
     .filter_map(|(count, one, many)| counted(count, one, many))
     .collect();
-    let gone = if gone.is_empty() { "nothing".to_owned() } else { gone.join(", ") };
-    format!("kept {}; hid {gone}", kept.join(", "))
+    let hidden = if hidden_counts.is_empty() { "nothing".to_owned() } else { hidden_counts.join(", ") };
+    format!("kept {}; hid {hidden}", kept.join(", "))
 }
 
-/// True where an entry's bytes are binary messages whose addresses crate `sources` rewrites.
+/// True for an entry of binary messages whose addresses crate `sources` rewrites.
 fn is_binary(entry: &Entry) -> bool {
     source(&entry.source).is_some_and(|source| source.redact.is_binary())
 }
 
-/// True where an entry is text that may hold addresses or secrets: every entry that no source vouches for.
+/// True for an entry of text that may hold addresses or secrets; also for an entry of an unknown source.
 fn is_text(entry: &Entry) -> bool {
     source(&entry.source).is_none_or(|source| matches!(source.redact, Redact::Text | Redact::Reduced))
 }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_back_from_a_file_as_they_happened() {
+    fn events_survive_a_round_trip_through_entries() {
         let reading = Entry { at_us: 7, source: "netstat".to_owned(), ..mark("netstat", "", Outcome::Ok(b"Tcp: 1".to_vec())) };
         let part = reading.clone();
         let acted = |action: &str, failure: Option<&str>| Event::Acted { action: action.to_owned(), failure: failure.map(str::to_owned) };

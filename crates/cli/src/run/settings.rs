@@ -1,4 +1,4 @@
-//! What the words of the command line mean: URL, durations, statuses, objective, core lists.
+//! Parses the values of flags: URLs, durations, statuses, objectives and core lists.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use chokepoint_model::observation::Request;
 use chokepoint_model::quantity::{split_unit, unit_ns};
 use chokepoint_model::url::without_values;
 
-/// A target as given and resolved.
+/// A target, parsed and resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) url: String,
@@ -18,13 +18,12 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     pub(crate) path_and_query: String,
     pub(crate) addresses: Vec<IpAddr>,
-    /// The unix socket instead of addresses and a port: its name as given, and the path that links lead to.
+    /// The unix socket, in place of addresses and a port: its name as given, and its resolved path where that differs.
     pub(crate) unix: Vec<String>,
 }
 
 impl Target {
-    /// Parses a URL; "HOST[:PORT][/PATH]" without a scheme is taken for http. A unix socket has no host: "http+unix:SOCKET:/PATH", as in the
-    /// configuration of nginx.
+    /// Parses a URL. "HOST[:PORT][/PATH]" without a scheme is http. A unix socket has no host: "http+unix:SOCKET:/PATH", as in the configuration of nginx.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let target = match text.split_once(':') {
             Some((scheme @ ("http+unix" | "fcgi+unix"), rest)) => Self::parse_unix(text, scheme, rest)?,
@@ -38,7 +37,7 @@ impl Target {
 
     fn parse_unix(text: &str, scheme: &str, rest: &str) -> Result<Self> {
         let example = format!("write {scheme}:/run/app.sock:/path, or {scheme}:@name:/path for an abstract name");
-        // Three slashes, as URLs without a host have; after two there would be a host.
+        // "///path" is a URL without a host. After two slashes there would be a host.
         let rest = rest.strip_prefix("//").unwrap_or(rest);
         let without_fragment = rest.split('#').next().unwrap_or(rest);
         let (name, path) = without_fragment.split_once(":/").unwrap_or((without_fragment, ""));
@@ -74,7 +73,7 @@ impl Target {
         let default_port = match scheme.as_str() {
             "http" => 80,
             "https" => 443,
-            // No number is assigned; this is what the servers' own documentation uses.
+            // No port is assigned. The documentation of the servers uses this one.
             "fcgi" => 9000,
             other => bail!("scheme \"{other}\" is not supported: give a URL like http://127.0.0.1/"),
         };
@@ -96,7 +95,7 @@ impl Target {
         Ok(Self { url, scheme, host, port, path_and_query, addresses, unix: Vec::new() })
     }
 
-    /// The request as the report knows it, to be completed by who asks.
+    /// The request of the report; the caller completes it.
     pub(crate) fn request(&self) -> Request {
         Request {
             url: self.url.clone(),
@@ -117,12 +116,12 @@ impl Target {
         }
     }
 
-    /// True where FastCGI is spoken.
+    /// True for a FastCGI target.
     pub(crate) fn is_fastcgi(&self) -> bool {
         self.scheme.starts_with("fcgi")
     }
 
-    /// What is spoken there; the parameters are those of FastCGI alone.
+    /// The protocol of the target. `params`: parameters of FastCGI, refused for HTTP.
     pub(crate) fn protocol(&self, params: Vec<(String, String)>) -> Result<Protocol> {
         match self.is_fastcgi() {
             true => Ok(Protocol::FastCgi { params }),
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_of_every_shape() {
+    fn urls_are_parsed_or_refused() {
         let target = Target::parse("http://127.0.0.1:8080/a?b=c#d").unwrap();
         assert_eq!(
             (target.port, target.path_and_query.as_str(), target.request().host_header().as_str()),
@@ -238,12 +237,12 @@ mod tests {
             "http://u:p@127.0.0.1/",
             "http://a b/",
         ] {
-            assert!(Target::parse(wrong).is_err(), "{wrong} was taken");
+            assert!(Target::parse(wrong).is_err(), "{wrong} was accepted");
         }
     }
 
     #[test]
-    fn fastcgi_and_unix_sockets() {
+    fn urls_of_fastcgi_and_unix_sockets_are_parsed_or_refused() {
         let target = Target::parse("fcgi://[::1]/srv/app/index.php?a=b").unwrap();
         assert_eq!(
             (target.port, target.path_and_query.as_str(), target.request().host_header().as_str()),
@@ -275,7 +274,7 @@ mod tests {
             "http+unix:/a.sock:/b c",
             &format!("http+unix:/{}:/", "x".repeat(120)),
         ] {
-            assert!(Target::parse(wrong).is_err(), "{wrong} was taken");
+            assert!(Target::parse(wrong).is_err(), "{wrong} was accepted");
         }
         assert!(Target::parse("http://127.0.0.1/").unwrap().protocol(vec![("A".into(), "b".into())]).is_err());
         assert_eq!(param("A=b=c").unwrap(), ("A".to_owned(), "b=c".to_owned()));
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_socket_goes_by_both_names() {
+    fn a_link_to_a_socket_has_both_names() {
         let directory = tempfile::tempdir().unwrap();
         let (socket, link) = (directory.path().join("real.sock"), directory.path().join("link.sock"));
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn times_statuses_objectives_and_cores() {
+    fn times_statuses_objectives_and_cores_are_parsed_or_refused() {
         assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
         assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1500));
         assert_eq!(duration("2").unwrap(), Duration::from_secs(2));

@@ -1,5 +1,5 @@
-//! Signals that ask to stop: the first asks everything to end in order, a further one ends the program at once. While changes that were not proven are
-//! in force the second says what is being done, and only the third ends it.
+//! Signals that ask to stop: the first lets everything end in order, the second ends the program at once. While unproven changes are in force, the second
+//! only prints what is being done, and the third ends the program.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,43 +8,43 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering}
 use anyhow::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// Signals that stop the program: Ctrl-C, a supervisor, a terminal that went away, Ctrl-\.
+/// Signals that stop the program: Ctrl-C, a supervisor, a closed terminal, Ctrl-\.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-/// Those that stay ignored where they are when the program starts: nohup(1), and jobs that a shell put in the background.
+/// Signals that stay ignored where they are ignored at the start: under nohup(1), and in background jobs of a shell.
 const LEFT_IGNORED: [i32; 2] = [SIGHUP, SIGQUIT];
-/// What shells add to the number of a signal in the exit status.
+/// Shells add this to the number of a signal in the exit status.
 const STATUS_BASE: i32 = 128;
 
-/// Set once the user asked to stop.
+/// Whether the user asked to stop.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupt(Arc<Asked>);
+pub struct Interrupt(Arc<SignalState>);
 
 #[derive(Debug, Default)]
-struct Asked {
+struct SignalState {
     is_set: AtomicBool,
-    /// The first signal; 0 where none came.
+    /// The first signal; 0 for none.
     signal: AtomicI32,
     times: AtomicU32,
-    /// Changes that would be left unproven if the program ended now.
+    /// Unproven changes that are in force.
     unproven: AtomicUsize,
 }
 
-/// What a signal brings about.
+/// The effect of a signal.
 #[derive(Debug, PartialEq, Eq)]
 enum Effect {
     /// The program ends in order.
     Stop,
-    /// It goes on taking back so many changes, and says so.
-    Tell(usize),
-    /// It ends here and now.
+    /// It continues to take back this many changes, and says so.
+    Report(usize),
+    /// The program ends at once.
     End,
     Nothing,
 }
 
-impl Asked {
-    /// Takes a signal in. Runs in a signal handler (signal-safety(7)): atomics only.
+impl SignalState {
+    /// Counts a signal. Runs in a signal handler (signal-safety(7)): atomics only.
     fn receive(&self, signal: i32) -> Effect {
-        // A terminal that goes away may send it twice, from the kernel and from the shell; nobody is there to insist.
+        // A closed terminal may send it twice, from the kernel and from the shell: the second is no request by a user.
         if signal == SIGHUP && self.is_set.load(Ordering::SeqCst) {
             return Effect::Nothing;
         }
@@ -55,7 +55,7 @@ impl Asked {
                 self.is_set.store(true, Ordering::SeqCst);
                 Effect::Stop
             }
-            (2, changes @ 1..) => Effect::Tell(changes),
+            (2, changes @ 1..) => Effect::Report(changes),
             _ => Effect::End,
         }
     }
@@ -70,9 +70,9 @@ impl Interrupt {
             if LEFT_IGNORED.contains(&signal) && ignored & (1 << (signal - 1)) != 0 {
                 continue;
             }
-            let asked = Arc::clone(&interrupt.0);
-            let handle = move || match asked.receive(signal) {
-                Effect::Tell(changes) => tell(changes),
+            let state = Arc::clone(&interrupt.0);
+            let handle = move || match state.receive(signal) {
+                Effect::Report(changes) => report(changes),
                 Effect::End => signal_hook::low_level::exit(STATUS_BASE + signal),
                 Effect::Stop | Effect::Nothing => {}
             };
@@ -81,7 +81,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The flag itself, for those who look at it on their own.
+    /// The flag, for code that polls it.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0.is_set
     }
@@ -91,13 +91,13 @@ impl Interrupt {
         self.0.is_set.load(Ordering::SeqCst)
     }
 
-    /// The exit status of a program that was asked to stop, 128 + the signal's number, as shells tell it; nothing where it was not.
+    /// The exit status after a request to stop: 128 + the number of the signal, as in shells. Nothing without a request.
     pub fn status(&self) -> Option<u8> {
         let signal = self.is_set().then(|| self.0.signal.load(Ordering::SeqCst))?;
         u8::try_from(STATUS_BASE + signal).ok()
     }
 
-    /// Says how many changes would be left unproven if the program ended now: until there are none, the second signal does not end it.
+    /// Sets the number of unproven changes in force: while there are any, the second signal does not end the program.
     pub(crate) fn set_unproven(&self, changes: usize) {
         self.0.unproven.store(changes, Ordering::SeqCst);
     }
@@ -106,17 +106,17 @@ impl Interrupt {
 /// Installs one handler.
 #[allow(unsafe_code)]
 fn register(signal: i32, handle: impl Fn() + Send + Sync + 'static) -> Result<()> {
-    // SAFETY: the handler touches atomics, a buffer on its own stack, write(2) and _exit(2), all of which are async-signal-safe; it cannot panic.
+    // SAFETY: the handler uses atomics, a buffer on its stack, write(2) and _exit(2), all async-signal-safe; it cannot panic.
     unsafe { signal_hook::low_level::register(signal, handle) }?;
     Ok(())
 }
 
-/// Says on stderr what is being done. Runs in a signal handler: no allocation and no lock.
-fn tell(changes: usize) {
+/// Prints on stderr what is being done. Runs in a signal handler: no allocation and no lock.
+fn report(changes: usize) {
     let mut line = Line { text: [0; 128], length: 0 };
     let (plural, them) = if changes == 1 { ("", "it") } else { ("s", "them") };
     let _ = writeln!(line, "\ntaking back {changes} change{plural}; a third Ctrl-C leaves {them} in the journal: `chokepoint undo`");
-    // A terminal that went away takes nothing; that is nobody's business.
+    // A closed terminal is ignored.
     let _ = rustix::io::write(std::io::stderr(), line.text.get(..line.length).unwrap_or_default());
 }
 
@@ -147,16 +147,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_signal_ends_it_unless_changes_are_unproven() {
-        let asked = Asked::default();
-        assert_eq!((asked.receive(SIGTERM), asked.receive(SIGHUP), asked.receive(SIGINT)), (Effect::Stop, Effect::Nothing, Effect::End));
+    fn the_second_signal_ends_the_program_unless_changes_are_unproven() {
+        let state = SignalState::default();
+        assert_eq!((state.receive(SIGTERM), state.receive(SIGHUP), state.receive(SIGINT)), (Effect::Stop, Effect::Nothing, Effect::End));
         let interrupt = Interrupt::default();
         assert_eq!(interrupt.status(), None);
         interrupt.set_unproven(2);
         let effects = [SIGHUP, SIGHUP, SIGINT, SIGINT].map(|signal| interrupt.0.receive(signal));
-        assert_eq!(effects, [Effect::Stop, Effect::Nothing, Effect::Tell(2), Effect::End]);
+        assert_eq!(effects, [Effect::Stop, Effect::Nothing, Effect::Report(2), Effect::End]);
         assert_eq!(interrupt.status(), Some(129));
-        // Once they are taken back the second one is enough.
+        // Once the changes are taken back, the second signal ends the program.
         let interrupt = Interrupt::default();
         interrupt.set_unproven(1);
         assert_eq!(interrupt.0.receive(SIGINT), Effect::Stop);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_line_has_room() {
+    fn the_longest_line_fits_the_buffer() {
         let mut line = Line { text: [0; 128], length: 0 };
         assert!(
             writeln!(line, "\ntaking back {} changes; a third Ctrl-C leaves them in the journal: `chokepoint undo`", usize::MAX).is_ok()

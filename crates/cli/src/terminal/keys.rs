@@ -1,4 +1,4 @@
-//! Keys as they are typed, without a return behind them, for a view that takes some. Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
+//! Keys as they are typed, without Enter, for a view with keys. Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -8,14 +8,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// The terminal's modes as they were.
+/// The modes of the terminal before.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-/// The byte with which the sequences of arrows and function keys begin (ECMA-48).
+/// The first byte of the sequences of arrows and function keys (ECMA-48).
 const ESCAPE: u8 = 0x1b;
-/// What is read at once: the longest sequence of a key has fewer bytes.
+/// Bytes of one read: more than the longest sequence of a key.
 const READ_BYTES: usize = 32;
 
-/// What came from the keyboard.
+/// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     /// A character.
@@ -24,11 +24,11 @@ pub(crate) enum Key {
     Other,
 }
 
-/// The keyboard of stdin's terminal; its modes are restored when this is dropped.
+/// The keyboard of the terminal on stdin; its modes are restored when this is dropped.
 pub(crate) struct Keys(());
 
 impl Keys {
-    /// Takes the keys; nothing where stdin is no terminal. Only while this program is in the foreground: the terminal stops any other that tries.
+    /// Sets the modes; nothing where stdin is no terminal. Call it only in the foreground: the terminal stops a background program that does this.
     pub(crate) fn take() -> Option<Self> {
         let before = tcgetattr(io::stdin()).ok()?;
         let mut modes = before.clone();
@@ -41,13 +41,13 @@ impl Keys {
         Some(keys)
     }
 
-    /// The next key, waited for so long at most. The error says that the terminal has gone.
+    /// The next key within `patience`. An error where the terminal is gone.
     pub(crate) fn next(&self, patience: Duration) -> io::Result<Option<Key>> {
         let stdin = io::stdin();
         let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
         let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut ready, Some(&patience)) {
-            // A signal came: the caller looks which.
+            // After a signal the caller checks which.
             Ok(0) | Err(Errno::INTR) => return Ok(None),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
@@ -69,7 +69,7 @@ impl Drop for Keys {
     }
 }
 
-/// The last of the keys that were typed at once: whoever types ahead means the last.
+/// The last of the keys that were typed since the last read.
 fn key(bytes: &[u8]) -> Key {
     match bytes {
         [ESCAPE, ..] => Key::Other,
@@ -81,7 +81,7 @@ fn key(bytes: &[u8]) -> Key {
 /// Restores the terminal's modes, once.
 pub(super) fn restore() {
     if let Some(modes) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        // A terminal that has gone needs nothing restored.
+        // A terminal that is gone needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_its_character_and_arrows_are_none() {
+    fn a_key_is_a_character_and_arrows_are_not() {
         assert_eq!(key(b"q"), Key::Char('q'));
         assert_eq!(key(b"tq"), Key::Char('q'));
         assert_eq!(key(b"\x1b[A"), Key::Other, "not an A");

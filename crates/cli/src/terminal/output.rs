@@ -1,4 +1,4 @@
-//! Writing to the terminal: stdout carries results alone and may be closed early; progress and notes go to stderr.
+//! Writes to the terminal: stdout carries only results and may be closed early; progress and notes go to stderr.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use chokepoint_foreign::{printable, printable_json, printable_lines};
 /// How a report is to look.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// Columns; below 40 it is taken for 40, above 1,000 for 1,000.
+    /// Columns; the page clamps it to 40 to 1,000.
     pub(crate) width: usize,
     /// Colours (SGR sequences).
     pub(crate) color: bool,
@@ -16,11 +16,10 @@ pub(crate) struct Style {
     pub(crate) unicode: bool,
 }
 
-/// Columns of a report where the width is not known.
+/// Columns where the width of the terminal is unknown.
 const WIDTH_DEFAULT: usize = 100;
 
-/// Writes a result to stdout: lines, in which whatever else could steer a terminal is spelled out. A reader that went away (`| head`) ends it
-/// quietly.
+/// Writes lines to stdout, with control characters escaped. It is no error where the reader closed the pipe (`| head`).
 pub(crate) fn print(text: &str) -> Result<()> {
     write(&printable_lines(text)).map(drop)
 }
@@ -30,22 +29,22 @@ pub(crate) fn print_painted(text: &Painted) -> Result<()> {
     write(&text.0).map(drop)
 }
 
-/// [`print_painted`] for one who goes on printing: false where the reader went away.
+/// [`print_painted`] for repeated output: false where the reader closed the pipe.
 pub(crate) fn print_painted_on(text: &Painted) -> Result<bool> {
     write(&text.0)
 }
 
-/// [`print`] for JSON, which stays the same document.
+/// [`print`] for JSON: escapes keep the document the same.
 pub(crate) fn print_json(json: &str) -> Result<()> {
     write(&printable_json(json)).map(drop)
 }
 
-/// [`print_json`] for one who goes on printing: false where the reader went away.
+/// [`print_json`] for repeated output: false where the reader closed the pipe.
 pub(crate) fn print_json_on(json: &str) -> Result<bool> {
     write(&printable_json(json))
 }
 
-/// False where the reader went away.
+/// False where the reader closed the pipe.
 fn write(text: &str) -> Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -55,24 +54,24 @@ fn write(text: &str) -> Result<bool> {
     }
 }
 
-/// Writes a note to stderr, as harmless as [`print`]; a closed stderr is nobody's business.
+/// Writes a note to stderr, escaped like [`print`]. A closed stderr is ignored.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
 }
 
-/// Writes a question to stderr, as harmless as [`print`]; the answer is to follow on its line.
+/// Writes a question to stderr, escaped like [`print`]; the answer follows on its line.
 pub(crate) fn question(text: &str) -> io::Result<()> {
     let mut err = io::stderr().lock();
     write!(err, "{} [y/N] ", printable_lines(text))?;
     err.flush()
 }
 
-/// Lines with inks, in which nothing but the inks steers a terminal: only [`Painted::push`] makes them.
+/// Lines with inks and no other control sequences: [`Painted::push`] escapes the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Painted(String);
 
 impl Painted {
-    /// Adds text of one line, in an ink where there is one: parameters of Select Graphic Rendition (ECMA-48).
+    /// Appends text of one line. `ink`: parameters of Select Graphic Rendition (ECMA-48).
     pub(crate) fn push(&mut self, ink: Option<&'static str>, text: &str) {
         let text = printable(text);
         match ink {
@@ -101,13 +100,13 @@ impl std::fmt::Display for Painted {
     }
 }
 
-/// True where somebody sits before the output: both streams are a terminal that can do more than print.
+/// True where stdout and stderr are a terminal that can move the cursor.
 pub(crate) fn is_watched() -> bool {
     let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
     io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
 }
 
-/// How stdout wants its report: colour and the terminal's width only on a terminal, no colour under NO_COLOR (no-color.org).
+/// The style for stdout: colour and the terminal's width only on a terminal, no colour under NO_COLOR (no-color.org).
 pub(crate) fn style() -> Style {
     let terminal = io::stdout().is_terminal();
     let width = terminal.then(terminal_size::terminal_size).flatten().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
@@ -116,8 +115,7 @@ pub(crate) fn style() -> Style {
     Style { width, color: terminal && !plain, unicode: unicode() }
 }
 
-/// True where the locale's character set is UTF-8 (locale(7): LC_ALL before LC_CTYPE before LANG); none set is taken for UTF-8, for that is
-/// what a minimal container means.
+/// True where the character set of the locale is UTF-8 (locale(7): LC_ALL before LC_CTYPE before LANG), or where none is set, as in minimal containers.
 fn unicode() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     set.is_none_or(|value| {
@@ -131,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_but_inks_steers_what_is_painted() {
+    fn painted_text_has_no_control_sequences_but_inks() {
         let mut painted = Painted::default();
         painted.push(Some("1;31"), "a\x1b[8mb\nc");
         painted.push(None, "\u{202e}d\u{9b}2J");

@@ -1,4 +1,4 @@
-//! A bar on stderr for what takes longer than two seconds; nothing where stderr is no terminal.
+//! A progress bar on stderr for waits of more than two seconds; nothing where stderr is no terminal.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use chokepoint_foreign::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Time after which a bar is worth its noise.
-const QUIET: Duration = Duration::from_secs(2);
+/// Shorter waits have no bar.
+const WAIT_MIN: Duration = Duration::from_secs(2);
 
-/// The progress of one wait.
+/// The progress bar of a wait.
 pub(crate) struct Progress {
     label: String,
     begin: Instant,
@@ -18,15 +18,15 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A wait that takes about `length`, where that is known.
+    /// A wait of about `length`, where that is known.
     pub(crate) fn new(label: &str, length: Option<Duration>) -> Self {
         Self { label: printable(label).into_owned(), begin: Instant::now(), length, bar: None }
     }
 
-    /// Shows how far it is.
+    /// Updates the bar.
     pub(crate) fn tick(&mut self, detail: &str) {
-        let short = self.length.is_some_and(|length| length <= QUIET);
-        if self.bar.is_none() && !short && (self.length.is_some() || self.begin.elapsed() > QUIET) && std::io::stderr().is_terminal() {
+        let short = self.length.is_some_and(|length| length <= WAIT_MIN);
+        if self.bar.is_none() && !short && (self.length.is_some() || self.begin.elapsed() > WAIT_MIN) && std::io::stderr().is_terminal() {
             self.bar = Some(self.draw());
         }
         if let Some(bar) = &self.bar {
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

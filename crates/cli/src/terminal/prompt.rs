@@ -1,4 +1,4 @@
-//! A question on the terminal that a signal ends as well as an answer.
+//! A question on the terminal that an answer or a signal ends.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use rustix::io::Errno;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
-/// How often the flag is looked at where no signal wakes the wait: the one that just missed its beginning.
-const LOOK: Duration = Duration::from_millis(100);
-/// Longest answer that is read, bytes.
+/// Time between two checks for a signal that arrived just before the wait.
+const POLL: Duration = Duration::from_millis(100);
+/// The longest answer, bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
 
 /// Asks on stderr: true for yes, false where the user asked to stop.
@@ -25,14 +25,14 @@ pub(crate) fn ask(question: &str, interrupt: &Interrupt) -> Result<bool> {
     Ok(answer.is_some_and(|answer| matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")))
 }
 
-/// A line from stdin, without its end; nothing where the user asked to stop before it was there.
+/// A line from stdin without its end; nothing where the user asked to stop before.
 fn answer(interrupt: &Interrupt) -> Result<Option<String>> {
     let stdin = io::stdin();
     let mut answer = Vec::new();
     let mut buffer = [0; 256];
     while !interrupt.is_set() {
         let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut ready, Timespec::try_from(LOOK).ok().as_ref()) {
+        match poll(&mut ready, Timespec::try_from(POLL).ok().as_ref()) {
             Ok(0) | Err(Errno::INTR) => continue,
             polled => polled.map_err(io::Error::from)?,
         };
@@ -42,7 +42,7 @@ fn answer(interrupt: &Interrupt) -> Result<Option<String>> {
         };
         answer.extend_from_slice(&buffer[..bytes]);
         let line = answer.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        // The end of the input is an answer, too.
+        // The end of the input also ends the answer.
         if bytes == 0 || line.len() < answer.len() {
             return Ok(Some(String::from_utf8_lossy(line).trim().to_owned()));
         }

@@ -1,7 +1,7 @@
-//! The terminal's second screen, for as long as the view is shown: ratatui's terminal over control sequences (ECMA-48) on stderr.
+//! The alternate screen of the terminal while a view is shown: a ratatui terminal that writes control sequences (ECMA-48) to stderr.
 //!
-//! The terminal's modes stay as they are, so that Ctrl-C is a signal as ever and nothing but the screen and the cursor is to be restored; a view that
-//! takes keys changes them by itself (`keys`).
+//! The modes of the terminal do not change: Ctrl-C stays a signal, and only the screen and the cursor must be restored. A view with keys changes the
+//! modes by itself (`keys`).
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -14,21 +14,21 @@ use ratatui_core::layout::{Position, Size};
 use ratatui_core::style::{Color, Modifier};
 use ratatui_core::terminal::Terminal;
 
-/// Enters the second screen and hides the cursor, and the other way round (xterm's control sequences, which all of today's terminals know).
+/// Enters the alternate screen and hides the cursor; the reverse (control sequences of xterm, which all current terminals support).
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// True while the second screen is shown.
+/// True while the alternate screen is shown.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
-/// The second screen; the first comes back with its end, and before a panic's message.
+/// The alternate screen. Its drop restores the main screen, and so does a panic before its message.
 pub(crate) struct Screen {
-    terminal: Terminal<Ansi>,
+    terminal: Terminal<AnsiBackend>,
 }
 
 impl Screen {
-    /// Enters it. `color`: the terminal shows colours.
+    /// Enters the alternate screen. `color`: the terminal supports colours.
     pub(crate) fn enter(color: bool) -> io::Result<Self> {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -43,11 +43,11 @@ impl Screen {
         out.flush()?;
         SHOWN.store(true, Ordering::SeqCst);
         drop(out);
-        let terminal = Terminal::new(Ansi { color, out: Vec::new() }).inspect_err(|_| leave())?;
+        let terminal = Terminal::new(AnsiBackend { color, out: Vec::new() }).inspect_err(|_| leave())?;
         Ok(Screen { terminal })
     }
 
-    pub(crate) fn terminal(&mut self) -> &mut Terminal<Ansi> {
+    pub(crate) fn terminal(&mut self) -> &mut Terminal<AnsiBackend> {
         &mut self.terminal
     }
 }
@@ -58,34 +58,34 @@ impl Drop for Screen {
     }
 }
 
-/// True while the second screen is shown.
+/// True while the alternate screen is shown.
 pub(crate) fn is_shown() -> bool {
     SHOWN.load(Ordering::SeqCst)
 }
 
-/// True where the terminal is this program's to write to and not the shell's, which has put it into the background.
+/// True where this program is in the foreground of the terminal, and not in the background of a shell.
 pub(crate) fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).map_or(true, |foreground| foreground == rustix::process::getpgrp())
 }
 
-/// Brings the first screen back, once.
+/// Restores the main screen, once.
 fn leave() {
     if SHOWN.swap(false, Ordering::SeqCst) {
         let mut out = io::stderr().lock();
-        // A terminal that has gone needs nothing restored.
+        // A terminal that is gone needs no restoring.
         let _ = out.write_all(LEAVE).and_then(|()| out.flush());
     }
 }
 
-/// Writes what ratatui wants drawn.
-pub(crate) struct Ansi {
+/// The backend of ratatui.
+pub(crate) struct AnsiBackend {
     color: bool,
-    /// Bytes until they are flushed.
+    /// Bytes not flushed yet.
     out: Vec<u8>,
 }
 
-impl Ansi {
-    /// Sets how the next characters look (ECMA-48 SGR).
+impl AnsiBackend {
+    /// Sets colour and weight of the next characters (ECMA-48 SGR).
     fn set_look(&mut self, foreground: Color, modifier: Modifier) -> io::Result<()> {
         self.out.extend_from_slice(b"\x1b[0");
         for (wanted, code) in [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2")] {
@@ -103,7 +103,7 @@ impl Ansi {
     }
 }
 
-impl Backend for Ansi {
+impl Backend for AnsiBackend {
     type Error = io::Error;
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
@@ -118,7 +118,7 @@ impl Backend for Ansi {
                 look = Some((cell.fg, cell.modifier));
             }
             self.out.extend_from_slice(printable(cell.symbol()).as_bytes());
-            // Behind a character of two columns the place is told anew.
+            // After a wide character the cursor is positioned again.
             next = cell.symbol().is_ascii().then_some((x + 1, y));
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Backend for Ansi {
         Ok(())
     }
 
-    /// The cursor is hidden: where it is does not matter.
+    /// The cursor is hidden, so its position does not matter.
     fn get_cursor_position(&mut self) -> io::Result<Position> {
         Ok(Position::ORIGIN)
     }
@@ -149,7 +149,7 @@ impl Backend for Ansi {
         Ok(())
     }
 
-    /// The view is the whole screen, and so is what is cleared.
+    /// The view fills the screen, so everything is cleared.
     fn clear_region(&mut self, _clear_type: ClearType) -> io::Result<()> {
         self.clear()
     }
@@ -183,11 +183,11 @@ mod tests {
 
     use super::*;
 
-    /// Where this is set the test is its own child, which panics.
+    /// Set in the child process of the test, which panics.
     const ROLE: &str = "CHOKEPOINT_TEST_PANICS";
 
     #[test]
-    fn a_panic_gives_the_terminal_back_and_its_message_stays() {
+    fn a_panic_restores_the_terminal_and_its_message_stays() {
         let message = "what went wrong";
         match std::env::var(ROLE).as_deref() {
             Ok("view") => {
@@ -197,7 +197,7 @@ mod tests {
             Ok(_) => {
                 let _screen = Screen::enter(true).unwrap();
                 let load = std::thread::spawn(move || -> () { panic!("{message}") }).join();
-                assert!(!is_shown(), "it would be drawn over the message");
+                assert!(!is_shown(), "the view would cover the message");
                 std::panic::resume_unwind(load.unwrap_err());
             }
             Err(_) => {
@@ -206,14 +206,14 @@ mod tests {
                     assert_eq!(status.code(), Some(101), "{role}: {text:?}");
                     let [enter, leave] = [ENTER, LEAVE].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
                     assert_eq!((text.matches(&enter).count(), text.matches(&leave).count()), (1, 1), "{role}: {text:?}");
-                    let [enter, leave, told] = [text.find(&enter), text.find(&leave), text.find(message)];
-                    assert!(enter.is_some() && enter < leave && leave < told, "{role}: {text:?}");
+                    let [enter, leave, message] = [text.find(&enter), text.find(&leave), text.find(message)];
+                    assert!(enter.is_some() && enter < leave && leave < message, "{role}: {text:?}");
                 }
             }
         }
     }
 
-    /// Runs this test as a child in that role on a terminal of its own, whose modes have to be the same afterwards; gives what it wrote and how it ended.
+    /// Runs this test as a child in that role on a terminal of its own, whose modes must not change. Gives its output and its status.
     fn child_on_terminal(role: &str) -> (String, ExitStatus) {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         unlockpt(&master).unwrap();
@@ -225,14 +225,14 @@ mod tests {
         let before = modes();
         let reader = std::thread::spawn(move || {
             let (mut master, mut text, mut buffer) = (File::from(master), Vec::new(), [0; 4096]);
-            // Once nobody has the terminal open any more, reading it is an error (EIO).
+            // Once nobody has the terminal open, a read fails (EIO).
             while let Ok(bytes) = master.read(&mut buffer) {
                 text.extend_from_slice(&buffer[..bytes]);
             }
             String::from_utf8_lossy(&text).into_owned()
         });
         let [input, output, errors] = [(); 3].map(|()| terminal.try_clone().unwrap());
-        let test = "terminal::screen::tests::a_panic_gives_the_terminal_back_and_its_message_stays";
+        let test = "terminal::screen::tests::a_panic_restores_the_terminal_and_its_message_stays";
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", test, "--nocapture"]).env(ROLE, role).env("RUST_BACKTRACE", "0");
         let status = command.stdin(input).stdout(output).stderr(errors).status().unwrap();

@@ -1,4 +1,4 @@
-//! Ctrl-Z and Ctrl-\ while the view is shown: the terminal is as it was before the program stops or ends.
+//! Ctrl-Z and Ctrl-\ while a view is shown: the terminal is restored before the program stops or ends.
 
 use std::io;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGQUIT, SIGTSTP};
 use signal_hook::{flag, low_level};
 
-/// The signals that wait until the view is away. Once this is dropped they do at once what they do by default.
+/// Signals that are delayed until the view is hidden. After the drop they have their default effect at once.
 pub(crate) struct Suspend {
-    /// The signal that came; 0 where none did.
+    /// The pending signal; 0 for none.
     asked: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
     stopped: Duration,
@@ -27,12 +27,12 @@ impl Suspend {
         Ok(suspend)
     }
 
-    /// True where a signal waits.
+    /// True where a signal is pending.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst) != 0
     }
 
-    /// Does what the signal asks for: ends the program, or stops it here and goes on when it is told to (SIGCONT).
+    /// Performs the default action of the pending signal: ends the program, or stops it until SIGCONT.
     pub(crate) fn obey(&mut self) {
         let signal = self.asked.swap(0, Ordering::SeqCst);
         let begin = Instant::now();
@@ -41,7 +41,7 @@ impl Suspend {
         }
     }
 
-    /// For how long the program was stopped in all.
+    /// The total time for which the program was stopped.
     pub(crate) fn stopped(&self) -> Duration {
         self.stopped
     }
@@ -50,7 +50,7 @@ impl Suspend {
 impl Drop for Suspend {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // One that came just now has not been obeyed.
+        // A signal may have arrived just now.
         self.obey();
     }
 }

@@ -33,12 +33,12 @@ use crate::terminal::output;
 
 /// Runs the verb; true where a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
-    let outputs = files::Diagnosed::open(args)?;
+    let outputs = files::DiagnosisFiles::open(args)?;
     let (report, recorded) = match &args.replay {
         Some(file) => {
             let events = recordings::load(file)?;
             let report = match bisect::is_recorded(&events) {
-                true => bisect::drive(&mut bisect::Replay { events: events.into() }, words)?,
+                true => bisect::drive(&mut bisect::BisectReplay { events: events.into() }, words)?,
                 false => drive(&mut Replay { events: events.into() }, true, words)?,
             };
             (report, Ok(()))
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
 fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> (Result<Diagnosis>, Vec<Event>) {
     let keep = args.record.is_some();
     if args.bisect {
-        let mut live = bisect::Live::new(setup, interrupt, keep);
+        let mut live = bisect::LiveBisect::new(setup, interrupt, keep);
         return (bisect::drive(&mut live, words), live.events);
     }
     let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
@@ -261,7 +261,7 @@ impl<'a> Live<'a> {
         for line in &self.retreat {
             output::note(&format!("stopped: {line}"));
         }
-        let kept = self.changes.as_ref().map(Changes::told).unwrap_or_default();
+        let kept = self.changes.as_ref().map(Changes::in_force).unwrap_or_default();
         for change in &kept {
             output::note(&format!("stopped: {change} stays: `chokepoint undo` takes it back"));
         }

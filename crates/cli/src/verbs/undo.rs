@@ -1,4 +1,4 @@
-//! `chokepoint undo`: takes back what was applied, and tells what an earlier run left behind.
+//! `chokepoint undo`: takes back what was applied, and reports what an earlier run left behind.
 
 use anyhow::Result;
 use chokepoint_foreign::printable;
@@ -6,12 +6,12 @@ use chokepoint_remedy::{Conflict, HostPending, HostSet, Pending, PendingState};
 use serde_json::{Value, json};
 
 use crate::args::Undo;
-use crate::run::changes::{self, Changes, UndoOutcome, told};
+use crate::run::changes::{self, Changes, UndoOutcome, in_words};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::lab;
 
-/// Takes everything back, lists it, or forgets a part of it; true where nothing is left to do.
+/// Takes back, lists or forgets changes; true where nothing is left to do.
 pub(crate) fn run(args: &Undo, interrupt: &Interrupt) -> Result<bool> {
     if let Some(id) = args.forget {
         return forget(id, args.json).map(|()| true);
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Undo, interrupt: &Interrupt) -> Result<bool> {
         return list(args.json).map(|()| true);
     }
     let of_root = changes::of_root();
-    // A second Ctrl-C in the middle would leave some of them.
+    // A second Ctrl-C must not end the program with some changes still applied.
     interrupt.set_unproven(changes::pending().map_or(0, |pending| pending.iter().map(|set| set.changes.len()).sum()));
     let outcome =
         Changes::undo_all(None).unwrap_or_else(|error| UndoOutcome { problems: vec![format!("{error:#}")], ..UndoOutcome::default() });
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Undo, interrupt: &Interrupt) -> Result<bool> {
         output::print_json(&format!("{report:#}\n"))?;
     } else {
         let own = outcome.restored.iter().chain(&outcome.gone).chain(&outcome.unread).chain(&outcome.problems);
-        let lines: String = own.cloned().chain(told_of_root(&of_root)).map(|line| printable(&line).into_owned() + "\n").collect();
+        let lines: String = own.cloned().chain(root_in_words(&of_root)).map(|line| printable(&line).into_owned() + "\n").collect();
         output::print(if lines.is_empty() { "nothing is applied\n" } else { &lines })?;
     }
     Ok(outcome.problems.is_empty() && !is_of_root)
@@ -85,13 +85,13 @@ fn list(json: bool) -> Result<()> {
     for set in &pending {
         text.push_str(&format!("{}  {} for {} (pid {}, {})\n", set.id, set.purpose.remedy, set.purpose.finding, set.pid, word(set.state)));
         for applied in &set.changes {
-            text.push_str(&format!("   {} (was {})\n", printable(&told(&applied.change)), printable(&applied.was)));
+            text.push_str(&format!("   {} (was {})\n", printable(&in_words(&applied.change)), printable(&applied.was)));
             if let Some(conflict) = of(set, &applied.change) {
                 text.push_str(&format!("   conflict: {}\n", printable(&changes::conflict(conflict))));
             }
         }
     }
-    for line in told_of_root(&of_root) {
+    for line in root_in_words(&of_root) {
         text.push_str(&format!("{line}\n"));
     }
     output::print(if text.is_empty() { "nothing is applied\n" } else { &text })
@@ -125,19 +125,19 @@ fn host_json(of_root: &HostPending) -> Value {
     of_root.sets.iter().map(one).collect()
 }
 
-/// What root applied, for who is not root.
-fn told_of_root(of_root: &Result<HostPending>) -> Vec<String> {
+/// What root applied, in words, for other users.
+fn root_in_words(of_root: &Result<HostPending>) -> Vec<String> {
     let of_root = match of_root {
         Ok(of_root) => of_root,
         Err(error) => return vec![format!("{error:#}")],
     };
     let changes = || of_root.sets.iter().flat_map(|set| &set.changes);
-    let told: Vec<String> =
+    let applied: Vec<String> =
         changes().map(|change| format!("{} = {} in {} (was {})", change.key, change.to, change.place, change.was)).collect();
     let mut lines = Vec::new();
-    if !told.is_empty() {
-        let plural = if told.len() == 1 { "change" } else { "changes" };
-        lines.push(format!("root applied {} {plural} on this host: {}; run `sudo chokepoint undo`", told.len(), told.join(", ")));
+    if !applied.is_empty() {
+        let plural = if applied.len() == 1 { "change" } else { "changes" };
+        lines.push(format!("root applied {} {plural} on this host: {}; run `sudo chokepoint undo`", applied.len(), applied.join(", ")));
     }
     if let Some(pid) = of_root.held_by {
         lines.push(format!("chokepoint of root (process {pid}) is changing this host at this moment"));
@@ -151,13 +151,13 @@ fn told_of_root(of_root: &Result<HostPending>) -> Vec<String> {
     lines
 }
 
-/// Tells on stderr what earlier runs left behind; changes nothing.
+/// Notes on stderr what earlier runs left behind; changes nothing.
 pub(crate) fn report_leftovers() {
     match (changes::pending(), changes::conflicts()) {
         (Ok(pending), conflicts) => {
             let conflicts = conflicts.unwrap_or_default();
             for set in pending {
-                let changes: Vec<String> = set.changes.iter().map(|applied| printable(&told(&applied.change)).into_owned()).collect();
+                let changes: Vec<String> = set.changes.iter().map(|applied| printable(&in_words(&applied.change)).into_owned()).collect();
                 let what = format!("{} ({})", changes.join(", "), word(set.state));
                 output::note(&format!("note: an earlier run left {what}: chokepoint undo takes it back"));
                 for conflict in conflicts.iter().filter(|conflict| conflict.id == set.id) {
@@ -167,7 +167,7 @@ pub(crate) fn report_leftovers() {
         }
         (Err(error), _) => output::note(&format!("note: what earlier runs left behind cannot be told: {error:#}")),
     }
-    for line in told_of_root(&changes::of_root()) {
+    for line in root_in_words(&changes::of_root()) {
         output::note(&format!("note: {line}"));
     }
     for left in lab::abandoned() {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Usage;
 use crate::args::Streams;
-use crate::run::files::Growing;
+use crate::run::files::GrowingFile;
 use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
@@ -83,14 +83,14 @@ pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, 
 
 /// The file that packets are written to.
 struct Out {
-    file: Growing,
+    file: GrowingFile,
     writer: PcapngWriter,
     piece: Vec<u8>,
 }
 
 impl Out {
     fn open(file: &Path) -> Result<Self> {
-        Ok(Self { file: Growing::open(file)?, writer: PcapngWriter::default(), piece: Vec::new() })
+        Ok(Self { file: GrowingFile::open(file)?, writer: PcapngWriter::default(), piece: Vec::new() })
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<()> {

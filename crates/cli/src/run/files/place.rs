@@ -1,5 +1,5 @@
-//! Where a file that the user named lies: its directory, held open, and its name there. Links on the way are followed only where nobody else
-//! could have laid them.
+//! The place of an output file: its open directory and its name there. Symbolic links on the way are followed only where no other user could have made
+//! them.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -11,61 +11,61 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, read
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Links that are followed at most, as the kernel does (path_resolution(7)).
+/// Symbolic links that are followed at most, as in the kernel (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
-/// Why a place cannot be written to.
+/// Why a file cannot be written there.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
-    /// What is there is no regular file.
+pub(super) enum PlaceError {
+    /// The path leads to something other than a regular file.
     #[error("it is a {0}, and reports are written to regular files: what is printed can be sent there with > (see also --json)")]
     Kind(&'static str),
-    /// It names no file.
+    /// The path names no file.
     #[error("it names no file")]
     NoName,
-    /// Somebody else laid a link on the way.
+    /// A link on the way belongs to another user.
     #[error("{0:?} is a link of user {1}, who could lead it elsewhere")]
     Link(OsString, u32),
-    /// A link leads into a directory of somebody else.
+    /// A link leads into a directory of another user.
     #[error("a link leads into a directory of user {0}")]
     Directory(u32),
-    /// A file of somebody else that may not be replaced.
+    /// A file of another user that may not be replaced.
     #[error("it is a file of user {0}, in a directory where only its owner may replace it")]
     Foreign(u32),
-    /// The kernel says no.
+    /// A system call failed.
     #[error("{0}")]
     System(std::io::Error),
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for PlaceError {
     fn from(error: Errno) -> Self {
         Self::System(error.into())
     }
 }
 
-/// A file's place.
+/// The place of a file.
 #[derive(Debug)]
-pub(super) struct OutputFile {
-    /// Its directory.
+pub(super) struct FilePlace {
+    /// The open directory.
     pub(super) directory: OwnedFd,
-    /// Its name there.
+    /// The name in the directory.
     pub(super) name: OsString,
-    /// The permissions of the file that is there.
+    /// The mode of an existing file.
     pub(super) mode: Option<u32>,
 }
 
-impl OutputFile {
-    /// Follows the path. The file need not exist; what exists must be a regular file.
-    pub(super) fn of(file: &Path) -> Result<Self, Refused> {
+impl FilePlace {
+    /// Resolves a path. The file need not exist; an existing one must be a regular file.
+    pub(super) fn of(file: &Path) -> Result<Self, PlaceError> {
         let text = file.as_os_str().as_bytes();
-        // What a link of /proc leads to has no path that could be followed.
+        // A magic link of /proc leads to a file without a path to follow.
         if let Ok(found) = stat(file)
             && FileType::from_raw_mode(found.st_mode) != FileType::RegularFile
         {
-            return Err(Refused::Kind(kind(FileType::from_raw_mode(found.st_mode))));
+            return Err(PlaceError::Kind(kind(FileType::from_raw_mode(found.st_mode))));
         }
         if text.ends_with(b"/") {
-            return Err(Refused::Kind("directory"));
+            return Err(PlaceError::Kind("directory"));
         }
         let mut directory = open(if text.starts_with(b"/") { OsStr::new("/") } else { OsStr::new(".") }, CWD)?;
         let mut left: VecDeque<OsString> = parts(text).collect();
@@ -86,18 +86,18 @@ impl OutputFile {
                 }
                 _ if !left.is_empty() => directory = open(&part, &directory)?,
                 FileType::RegularFile => return Self::at(directory, part, Some(&found), links > 0),
-                other => return Err(Refused::Kind(kind(other))),
+                other => return Err(PlaceError::Kind(kind(other))),
             }
         }
         // The path ended with "." or "..", or was empty.
-        Err(if text.is_empty() { Refused::NoName } else { Refused::Kind("directory") })
+        Err(if text.is_empty() { PlaceError::NoName } else { PlaceError::Kind("directory") })
     }
 
-    fn at(directory: OwnedFd, name: OsString, found: Option<&Stat>, by_link: bool) -> Result<Self, Refused> {
+    fn at(directory: OwnedFd, name: OsString, found: Option<&Stat>, by_link: bool) -> Result<Self, PlaceError> {
         const STICKY: u32 = 0o1000;
         let around = fstat(&directory)?;
         if by_link && !is_trusted(around.st_uid) {
-            return Err(Refused::Directory(around.st_uid));
+            return Err(PlaceError::Directory(around.st_uid));
         }
         let us = geteuid().as_raw();
         if let Some(found) = found
@@ -105,21 +105,21 @@ impl OutputFile {
             && us != 0
             && ![found.st_uid, around.st_uid].contains(&us)
         {
-            return Err(Refused::Foreign(found.st_uid));
+            return Err(PlaceError::Foreign(found.st_uid));
         }
         Ok(Self { directory, name, mode: found.map(|found| found.st_mode & 0o7777) })
     }
 }
 
-/// True for who may lay links for us: ourselves and root.
+/// True for the users whose links are followed: this user and root.
 fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }
 
-/// The directory from which a link's target goes on; its parts come before those that are left.
-fn follow(directory: OwnedFd, part: &OsStr, found: &Stat, links: usize, left: &mut VecDeque<OsString>) -> Result<OwnedFd, Refused> {
+/// The directory from which to resolve the target of a link, whose parts are put before those that are left.
+fn follow(directory: OwnedFd, part: &OsStr, found: &Stat, links: usize, left: &mut VecDeque<OsString>) -> Result<OwnedFd, PlaceError> {
     if !is_trusted(found.st_uid) {
-        return Err(Refused::Link(part.to_owned(), found.st_uid));
+        return Err(PlaceError::Link(part.to_owned(), found.st_uid));
     }
     if links > LINKS_MAX {
         return Err(Errno::LOOP.into());
@@ -129,13 +129,13 @@ fn follow(directory: OwnedFd, part: &OsStr, found: &Stat, links: usize, left: &m
         left.push_front(part);
     }
     if left.is_empty() {
-        return Err(Refused::Kind("directory"));
+        return Err(PlaceError::Kind("directory"));
     }
     if target.starts_with(b"/") { open(OsStr::new("/"), CWD) } else { Ok(directory) }
 }
 
-/// Opens a directory, through no link.
-fn open(name: &OsStr, directory: impl rustix::fd::AsFd) -> Result<OwnedFd, Refused> {
+/// Opens a directory without following a link.
+fn open(name: &OsStr, directory: impl rustix::fd::AsFd) -> Result<OwnedFd, PlaceError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(directory, name, flags, Mode::empty())?)
 }
