@@ -1,6 +1,6 @@
 //! Recordings crafted to exhaust the memory, and paths that are no regular files, are refused early and with a reason.
 //!
-//! Live beside others: the memory of a child process is measured, which no other process changes.
+//! Live: the memory of a child process is measured, and that of this process counts for it (getrusage(2)).
 
 use std::fs::File;
 use std::io::{Read, Write};
