@@ -7,9 +7,9 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use cost::Cost;
+pub(crate) use cost::AnswerCost;
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
-pub(crate) use polling::{Polling, Sign, polling};
+pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use threads::Threads;
 
 use super::{Context, CoreGroupId, TierId};
@@ -97,7 +97,7 @@ pub(crate) struct Cores {
 /// The cores that any of these tiers may run on. `None` if their use could not be read.
 pub(crate) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
     let theirs = || ctx.core_groups().iter().filter(|group| tiers.iter().any(|tier| group.has(tier.id)));
-    let others = theirs().filter_map(|group| Some(Shared::of(ctx, group)?.others_at_most().max(0.0))).sum();
+    let others = theirs().filter_map(|group| Some(CoreUsers::of(ctx, group)?.others_at_most().max(0.0))).sum();
     let cores: BTreeSet<u32> = theirs().flat_map(|group| group.cores.iter().copied()).collect();
     let (count, busy) = (cores.len() as f64, busy(ctx, &cores)?);
     (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0), others })
@@ -106,7 +106,7 @@ pub(crate) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
 /// Cores used by each of these processes, from the clock ticks charged to it. Processes read less than twice are left out.
 fn charged<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Vec<f64> {
     let ticks_per_s = ticks_per_s(ctx);
-    pids.into_iter().filter_map(|pid| cores_by(ctx, *pid, ticks_per_s)).collect()
+    pids.into_iter().filter_map(|pid| cores_used_by(ctx, *pid, ticks_per_s)).collect()
 }
 
 /// CPU time of these processes, in cores, as far as it was read. `None` if none was.
@@ -122,7 +122,7 @@ pub(crate) fn charged_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
 }
 
 /// Use of a set of cores.
-pub(crate) struct Use {
+pub(crate) struct CoreUse {
     /// Number of cores.
     pub(crate) limit: f64,
     /// Mean number of busy cores.
@@ -134,8 +134,8 @@ pub(crate) struct Use {
 }
 
 /// The most good answers a second that these cores have CPU time for.
-pub(crate) fn ceiling_of(ctx: &Context<'_>, used: &Use) -> Option<Ceiling> {
-    Cost::of_use(ctx, used)?.ceiling()
+pub(crate) fn ceiling_of(ctx: &Context<'_>, used: &CoreUse) -> Option<Ceiling> {
+    AnswerCost::of_use(ctx, used)?.ceiling()
 }
 
 /// Busy share of the cores that a tier may run on. `None` if it could not be read.
@@ -171,7 +171,7 @@ pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
 }
 
 /// Who used a group of cores, in cores.
-struct Shared {
+struct CoreUsers {
     /// All busy time, including interrupts and soft interrupts.
     busy: f64,
     /// Interrupts and soft interrupts.
@@ -182,13 +182,14 @@ struct Shared {
     generator: f64,
 }
 
-impl Shared {
+impl CoreUsers {
     /// `None` if the servers' own use could not be read.
     fn of(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Self> {
         let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
         let ticks = ticks_per_s(ctx) * elapsed_us.max(1) as f64 / 1e6;
-        let used =
-            |of: fn(&CoreTimes) -> u64| group.cores.iter().filter_map(|core| grown(first, last, *core, of)).sum::<u64>() as f64 / ticks;
+        let used = |of: fn(&CoreTimes) -> u64| {
+            group.cores.iter().filter_map(|core| ticks_between(first, last, *core, of)).sum::<u64>() as f64 / ticks
+        };
         let shares_cores = |thread: &&GeneratorThread| thread.cpus.iter().any(|core| group.cores.contains(core));
         let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores);
         Some(Self {
@@ -213,7 +214,7 @@ impl Shared {
 
 /// Share of these cores that other programs used, a lower bound. `None` if the servers' own use could not be read.
 pub(super) fn others_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
-    Some(Shared::of(ctx, group)?.others() / group.cores.len().max(1) as f64)
+    Some(CoreUsers::of(ctx, group)?.others() / group.cores.len().max(1) as f64)
 }
 
 /// Clock ticks of a core spent on interrupts, or stolen by the hypervisor.
@@ -229,7 +230,7 @@ pub(super) fn ticks_per_s(ctx: &Context<'_>) -> f64 {
 /// Cores that a process used in the window: the larger of the figure from its clock ticks and that from its threads' clocks. Many young processes have too few
 /// ticks, each truncated to whole ones; the threads' clocks miss threads that ended. Both are taken over the time between the process's own readings, which
 /// may differ from those of other processes and of the cores.
-pub(super) fn cores_by(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
+pub(super) fn cores_used_by(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
     let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
     let ticks = (last.user_ticks + last.system_ticks).saturating_sub(first.user_ticks + first.system_ticks);
     let ticked = ticks as f64 / ticks_per_s * 1e6 / elapsed_us as f64;
@@ -241,7 +242,7 @@ fn times(cores: &[(u32, CoreTimes)], core: u32) -> Option<&CoreTimes> {
 }
 
 /// Growth of one of a core's times between two readings, clock ticks.
-pub(super) fn grown(first: &CpuTimes, last: &CpuTimes, core: u32, of: fn(&CoreTimes) -> u64) -> Option<u64> {
+pub(super) fn ticks_between(first: &CpuTimes, last: &CpuTimes, core: u32, of: fn(&CoreTimes) -> u64) -> Option<u64> {
     Some(of(times(&last.cores, core)?).saturating_sub(of(times(&first.cores, core)?)))
 }
 
@@ -264,7 +265,7 @@ pub(super) fn delayed(ctx: &Context<'_>, pid: u32) -> Option<f64> {
 
 /// CPU time of a good answer, summed over all cores of the path, seconds; zero if unknown.
 pub(crate) fn cost_s(ctx: &Context<'_>) -> f64 {
-    let cost_s = |group: &CoreGroup<'_>| Some(Cost::of(ctx, group, busy(ctx, &group.cores)?)?.value_s);
+    let cost_s = |group: &CoreGroup<'_>| Some(AnswerCost::of(ctx, group, busy(ctx, &group.cores)?)?.value_s);
     ctx.core_groups().iter().filter_map(cost_s).sum()
 }
 
@@ -274,12 +275,12 @@ pub(crate) fn busy(ctx: &Context<'_>, cores: &BTreeSet<u32>) -> Option<f64> {
     let (first, last, _) = ctx.inside(&ctx.obs.cpu)?;
     let ticked: f64 = cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum();
     let within = ctx.core_groups().iter().filter(|group| group.cores.is_subset(cores));
-    let own = within.map(|group| ran(ctx, &group.tiers)).sum::<f64>();
+    let own = within.map(|group| clocked_cores(ctx, &group.tiers)).sum::<f64>();
     Some(ticked.max(own.min(cores.len() as f64)))
 }
 
 /// Cores that these tiers' processes used, a lower bound from their threads' clocks. Processes read less than twice are left out.
-pub(super) fn ran(ctx: &Context<'_>, tiers: &[&Tier]) -> f64 {
+pub(super) fn clocked_cores(ctx: &Context<'_>, tiers: &[&Tier]) -> f64 {
     tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| ctx.clocked(*pid, |used| used.run_ns)).sum()
 }
 

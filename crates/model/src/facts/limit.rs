@@ -25,7 +25,7 @@ pub(crate) const TURNS_WAITED: f64 = 5.0;
 
 /// The effect of a limit on this traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum LimitEffect {
     /// It refused requests.
     Refused,
     /// It delayed requests.
@@ -39,7 +39,7 @@ pub(crate) struct Limit<'a> {
     pub(crate) applies: Option<bool>,
     pub(crate) refused: Option<Logged>,
     pub(crate) delayed: Option<Logged>,
-    pub(crate) held: Option<Held>,
+    pub(crate) effect: Option<LimitEffect>,
     /// True if the server's log shows it.
     pub(crate) is_logged: bool,
 }
@@ -58,7 +58,7 @@ impl<'a> Limit<'a> {
         if applies == Some(false) && refused.is_none() && delayed.is_none() {
             return None;
         }
-        let mut limit = Self { config, applies, refused, delayed, held: None, is_logged: false };
+        let mut limit = Self { config, applies, refused, delayed, effect: None, is_logged: false };
         limit.judge(ctx, tier);
         Some(limit)
     }
@@ -67,7 +67,7 @@ impl<'a> Limit<'a> {
         let count = |logged: &Option<Logged>| logged.as_ref().map_or(0, |logged| logged.count) as f64;
         let (refused, delayed) = (count(&self.refused), count(&self.delayed));
         let Some(load) = &ctx.obs.load else {
-            (self.held, self.is_logged) = self.watched(ctx, tier, refused, delayed);
+            (self.effect, self.is_logged) = self.watched(ctx, tier, refused, delayed);
             return;
         };
         // An answer with an expected status is no failure.
@@ -75,16 +75,16 @@ impl<'a> Limit<'a> {
         let answers = answers_with(load, &[self.config.status]).min(failed);
         let requests = load.requests as f64;
         let is_surely_here = self.applies == Some(true);
-        (self.held, self.is_logged) = if Cost::of_requests(answers, load.requests).hurts() {
+        (self.effect, self.is_logged) = if Cost::of_requests(answers, load.requests).hurts() {
             match refused >= LOGGED_SHARE * answers as f64 {
-                true => (Some(Held::Refused), true),
+                true => (Some(LimitEffect::Refused), true),
                 // The log is not readable or does not record it: the status and the exact rate are the evidence.
-                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Refused), false),
+                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(LimitEffect::Refused), false),
             }
         } else if self.config.burst > self.config.burst_at_once && load.wants_more() {
             match delayed >= DELAYED_SHARE * requests {
-                true => (Some(Held::Delayed), true),
-                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Delayed), false),
+                true => (Some(LimitEffect::Delayed), true),
+                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(LimitEffect::Delayed), false),
             }
         } else {
             (None, false)
@@ -92,23 +92,23 @@ impl<'a> Limit<'a> {
     }
 
     /// The same for watched traffic.
-    pub(crate) fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<Held>, bool) {
-        let Some(seen) = Watched::of(ctx, tier) else { return (None, false) };
+    pub(crate) fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<LimitEffect>, bool) {
+        let Some(seen) = WatchedTraffic::of(ctx, tier) else { return (None, false) };
         if Cost::share_of_requests(refused / seen.requests.max(1.0)).hurts() {
-            return (Some(Held::Refused), true);
+            return (Some(LimitEffect::Refused), true);
         }
         if self.config.burst <= self.config.burst_at_once {
             return (None, false);
         }
         if delayed >= DELAYED_SHARE * seen.requests {
-            return (Some(Held::Delayed), true);
+            return (Some(LimitEffect::Delayed), true);
         }
         // All requests come from one client, and nginx held them for longer than the interval between requests.
         let is_at_rate = self.config.rate_per_s.is_some_and(|rate| {
             let waits = seen.own_wait_s.is_some_and(|wait| wait >= TURNS_WAITED / rate);
             waits && (seen.requests / ctx.seconds().max(1e-6) / rate - 1.0).abs() <= WATCHED_SPREAD
         });
-        ((self.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
+        ((self.applies == Some(true) && is_at_rate).then_some(LimitEffect::Delayed), false)
     }
 
     /// Requests a second that the limit lets pass for one client that always has more to send: the rate, and in a short window in addition the burst that
@@ -150,14 +150,14 @@ pub(crate) fn requested_path(line: &str) -> Option<&str> {
 }
 
 /// Traffic watched at a tier.
-pub(crate) struct Watched {
+pub(crate) struct WatchedTraffic {
     pub(crate) requests: f64,
     /// Time that the tier itself held a request, without the upstreams' time, seconds: the median from its log, or else the mean from samples of sockets.
     /// `None` if neither is known.
     pub(crate) own_wait_s: Option<f64>,
 }
 
-impl Watched {
+impl WatchedTraffic {
     fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         Self::by_logs(ctx, tier).or_else(|| Self::by_sockets(ctx, tier))
     }
@@ -192,7 +192,7 @@ pub(crate) fn narrowest<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<Limit<'a>>
     let configured = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).flat_map(|nginx| &nginx.limits);
     let limits = configured.filter_map(|config| Limit::of(ctx, tier, config));
     let rate = |limit: &Limit<'_>| limit.config.rate_per_s.unwrap_or(f64::MAX);
-    let weight = |limit: &Limit<'_>| (limit.held.is_some(), limit.is_logged, limit.applies == Some(true));
+    let weight = |limit: &Limit<'_>| (limit.effect.is_some(), limit.is_logged, limit.applies == Some(true));
     limits.min_by(|a, b| weight(b).cmp(&weight(a)).then(rate(a).total_cmp(&rate(b))))
 }
 
@@ -217,5 +217,5 @@ pub(crate) fn place(origin: &Origin) -> String {
 
 /// The limit that limits a tier's traffic, if one does.
 pub(crate) fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxLimit> {
-    narrowest(ctx, tier).filter(|limit| limit.held.is_some()).map(|limit| limit.config)
+    narrowest(ctx, tier).filter(|limit| limit.effect.is_some()).map(|limit| limit.config)
 }

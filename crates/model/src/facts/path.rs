@@ -279,15 +279,15 @@ impl<'a> Walk<'a> {
     }
 
     /// The listeners that the processes of a tier have outgoing connections to.
-    fn called_by(&self, index: usize) -> Called {
+    fn called_by(&self, index: usize) -> CalledListeners {
         let tier = &self.path.tiers[index];
         let held = self.held_by(|pid| tier.pids.contains(pid));
-        let mut called = Called::default();
+        let mut called = CalledListeners::default();
         for (&netns, view) in &self.obs.netns {
             for sockets in view.sockets.values() {
                 let unix_paths = unix_paths(sockets);
                 let ours = sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode));
-                let mut reached: Vec<Reached<'a>> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
+                let mut reached: Vec<ReachedListener<'a>> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
                 reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)));
                 for reached in reached.into_iter().filter(|reached| !is_own(tier, reached.listener)) {
                     called.add(&reached);
@@ -300,14 +300,14 @@ impl<'a> Walk<'a> {
     /// The listeners that connections of the tier's user lead to, if many were seen and no other process owns one of them. For tiers whose connections are too
     /// short to be attributed by process: a web server and the application behind it often run as the same user. Root's connections may be anybody's and are
     /// not used.
-    fn called_by_user(&self, index: usize) -> Called {
+    fn called_by_user(&self, index: usize) -> CalledListeners {
         let tier = &self.path.tiers[index];
         let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
         let users: BTreeSet<u32> = tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect();
-        let mut called = Called::default();
+        let mut called = CalledListeners::default();
         let Some(view) = self.obs.netns.get(&tier.netns) else { return called };
         let others = self.held_by(|pid| !tier.pids.contains(pid));
-        let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, Reached<'a>)> = BTreeMap::new();
+        let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, ReachedListener<'a>)> = BTreeMap::new();
         let none = BTreeMap::new();
         for socket in
             view.sockets.values().flatten().filter(|socket| socket.inode != 0 && socket.uid.is_some_and(|uid| users.contains(&uid)))
@@ -332,51 +332,51 @@ impl<'a> Walk<'a> {
 
     /// The unix listeners that one of the owned sockets still waits to be accepted by. The kernel shows the waiting end under the listener's path, with the
     /// connecting end as its peer.
-    fn waited_for(&self, address: &SocketAddress, held: &BTreeSet<u64>) -> Vec<Reached<'a>> {
+    fn waited_for(&self, address: &SocketAddress, held: &BTreeSet<u64>) -> Vec<ReachedListener<'a>> {
         match address {
             SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => {
-                self.reach.at_path(path).map(Reached::directly).collect()
+                self.reach.at_path(path).map(ReachedListener::directly).collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// The listeners at the other end of a socket in `netns`.
-    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<Reached<'a>> {
+    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<ReachedListener<'a>> {
         match address {
             // An accepted socket: its peer called this tier.
             SocketAddress::Tcp { .. } if self.reach.is_accepted(netns, address) => Vec::new(),
             SocketAddress::Tcp { remote, .. } => {
-                let direct: Vec<Reached<'a>> = self.reach.answering(netns, *remote, None).map(Reached::directly).collect();
+                let direct: Vec<ReachedListener<'a>> = self.reach.answering(netns, *remote, None).map(ReachedListener::directly).collect();
                 if direct.is_empty() { self.sent_on(netns, *remote) } else { direct }
             }
             SocketAddress::Unix { peer: UnixPeer::Inode(peer), path: None } => {
-                unix_paths.get(peer).into_iter().flat_map(|path| self.reach.at_path(path)).map(Reached::directly).collect()
+                unix_paths.get(peer).into_iter().flat_map(|path| self.reach.at_path(path)).map(ReachedListener::directly).collect()
             }
             SocketAddress::Unix { .. } => Vec::new(),
         }
     }
 
     /// The listeners that a connection from `netns` reaches through translations of its address.
-    fn sent_on(&self, netns: NetnsId, remote: Endpoint) -> Vec<Reached<'a>> {
+    fn sent_on(&self, netns: NetnsId, remote: Endpoint) -> Vec<ReachedListener<'a>> {
         let places = self.reach.translations.places(netns, remote).into_iter();
         let mut reached = Vec::new();
         for place in places.filter(|place| !place.hops.is_empty() && !place.is_passed) {
             let here = self.reach.answering(place.from(netns), place.endpoint, None);
-            reached.extend(here.map(|listener| Reached { listener, hops: place.hops.clone() }));
+            reached.extend(here.map(|listener| ReachedListener { listener, hops: place.hops.clone() }));
         }
         reached
     }
 }
 
 /// A listener at the other end of a connection.
-struct Reached<'a> {
+struct ReachedListener<'a> {
     listener: ListenerRef<'a>,
     /// The translations on the way to it.
     hops: Vec<Hop>,
 }
 
-impl<'a> Reached<'a> {
+impl<'a> ReachedListener<'a> {
     fn directly(listener: ListenerRef<'a>) -> Self {
         Self { listener, hops: Vec::new() }
     }
@@ -384,13 +384,13 @@ impl<'a> Reached<'a> {
 
 /// What a tier calls.
 #[derive(Default)]
-struct Called {
+struct CalledListeners {
     listeners: Vec<PlacedListener>,
     hops: Vec<Hop>,
 }
 
-impl Called {
-    fn add(&mut self, reached: &Reached<'_>) {
+impl CalledListeners {
+    fn add(&mut self, reached: &ReachedListener<'_>) {
         let (netns, listener) = reached.listener;
         if !self.listeners.iter().any(|placed| placed.netns == netns && placed.listener == *listener) {
             self.listeners.push(PlacedListener::of(reached.listener));

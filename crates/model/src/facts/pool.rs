@@ -7,7 +7,7 @@ mod service;
 
 use std::collections::BTreeSet;
 
-pub(crate) use idle::{Idle, computes};
+pub(crate) use idle::{IdleEvidence, computes};
 pub(crate) use service::Service;
 
 use super::cores::are_spent;
@@ -38,7 +38,7 @@ pub(crate) const SAMPLES_MIN: usize = 3;
 
 /// What serves one connection at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum PoolKind {
     /// Processes.
     Processes,
     /// Threads of one or several processes. The number of threads is no limit by itself, as some are helpers. The limit is the number of connections in
@@ -50,7 +50,7 @@ pub(crate) enum Of {
 
 /// A pool in the window.
 pub(crate) struct Pool {
-    pub(crate) of: Of,
+    pub(crate) kind: PoolKind,
     /// Number of workers: those that exist, or the configured maximum of a pool that grows.
     pub(crate) workers: usize,
     /// Connections in service in each sample.
@@ -128,7 +128,7 @@ impl Pool {
         let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_late(ctx, tier);
         let most = allowed.unwrap_or(0).max(workers.len());
         Some(Self {
-            of: Of::Processes,
+            kind: PoolKind::Processes,
             workers: most,
             busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
             waiting: mean(queued.iter().copied()),
@@ -147,7 +147,7 @@ impl Pool {
         let most = busy.iter().max().copied()?;
         let queued = ctx.queued(tier);
         let pool = Self {
-            of: Of::Threads,
+            kind: PoolKind::Threads,
             workers: most,
             busy,
             waiting: mean(queued.iter().copied()),
@@ -161,7 +161,7 @@ impl Pool {
         if most <= threads {
             return pool.is_steady(BUSY_SHARE).then_some(pool);
         }
-        (pool.is_steady(TAKEN_SHARE) && loops::are_capped(ctx, tier, &pool)).then_some(Self { of: Of::Loops, ..pool })
+        (pool.is_steady(TAKEN_SHARE) && loops::are_capped(ctx, tier, &pool)).then_some(Self { kind: PoolKind::Loops, ..pool })
     }
 
     /// True if hardly a sample had fewer in service than this share of the maximum.
@@ -172,7 +172,7 @@ impl Pool {
 
     /// The unit of `workers`.
     pub(crate) fn unit(&self) -> &'static str {
-        if self.of == Of::Loops { CONNECTIONS } else { "workers" }
+        if self.kind == PoolKind::Loops { CONNECTIONS } else { "workers" }
     }
 
     pub(crate) fn busy_mean(&self) -> f64 {
@@ -231,16 +231,16 @@ pub(crate) fn held_s(ctx: &Context<'_>) -> Option<f64> {
 
 /// The pool of a tier whose workers are all taken and wait for something other than a core, with the evidence. On cores that are full of good answers such a
 /// pool costs nothing: the workers wait for servers that have no core either, as for a web server that closes its connections late.
-pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
+pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, IdleEvidence)> {
     let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
     // Clients that are never served suffer, whatever the others get.
-    if pool.of == Of::Loops && loops::leave_out(ctx, tier, &pool) {
-        return Some((pool, Idle::Left));
+    if pool.kind == PoolKind::Loops && loops::leave_out(ctx, tier, &pool) {
+        return Some((pool, IdleEvidence::Left));
     }
     if are_spent(ctx) {
         return None;
     }
-    let idle = Idle::of(ctx, tier, &pool)?;
+    let idle = IdleEvidence::of(ctx, tier, &pool)?;
     (!looks::callers_lack_cores(ctx, tier)).then_some((pool, idle))
 }
 

@@ -33,7 +33,7 @@ pub const NAMED: &[&str] =
 
 /// A share of the CPU time in the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Share {
+pub(crate) struct ProfileShare {
     /// The share.
     pub(crate) value: f64,
     /// 95 % interval from the number of samples (Wilson 1927): lower end.
@@ -44,7 +44,7 @@ pub(crate) struct Share {
     pub(crate) of: u64,
 }
 
-impl Share {
+impl ProfileShare {
     /// A fraction of it.
     pub(crate) fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, low: self.low * factor, high: self.high * factor, ..self }
@@ -70,7 +70,7 @@ impl<'a> Profiled<'a> {
     }
 
     /// Share of `wanted` in the CPU time that is the limit. `None` with too few samples.
-    pub(crate) fn share(&self, limiting: &Limiting<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+    pub(crate) fn share(&self, limiting: &Limiting<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
         // If threads are the limit, their own time on any core counts; if cores are, all that runs on them counts.
         let counts = |part: &&ProfilePart| match limiting.threads {
             Some(_) => limiting.tiers.iter().any(|tier| tier.pids.contains(&part.pid)),
@@ -80,11 +80,11 @@ impl<'a> Profiled<'a> {
     }
 
     /// Share of a layer or aspect in all that a tier ran, on any core. `None` with too few samples.
-    pub(crate) fn share_within(&self, tier: &Tier, what: &str) -> Option<Share> {
+    pub(crate) fn share_within(&self, tier: &Tier, what: &str) -> Option<ProfileShare> {
         self.share_of(|part| tier.pids.contains(&part.pid), |part| is_of(part, what))
     }
 
-    fn share_of(&self, counts: impl Fn(&&ProfilePart) -> bool, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+    fn share_of(&self, counts: impl Fn(&&ProfilePart) -> bool, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
         let (mut part, mut whole, mut of) = (0_u64, 0_u64, 0_u64);
         for counted in self.profile.parts.iter().filter(counts) {
             (whole, of) = (whole.saturating_add(counted.weight), of.saturating_add(counted.samples));
@@ -94,7 +94,7 @@ impl<'a> Profiled<'a> {
         }
         let value = part as f64 / whole.max(1) as f64;
         let (low, high) = wilson(value, of);
-        (of >= SAMPLES_MIN && whole > 0).then_some(Share { value, low, high, of })
+        (of >= SAMPLES_MIN && whole > 0).then_some(ProfileShare { value, low, high, of })
     }
 
     /// The hottest function of a layer in the tier's programs.
@@ -123,7 +123,7 @@ impl<'a> Profiled<'a> {
     }
 
     /// For each core its busy share and the share of an aspect in it.
-    pub(crate) fn cores_with(&self, aspect: &str) -> BTreeMap<u32, (f64, Option<Share>)> {
+    pub(crate) fn cores_with(&self, aspect: &str) -> BTreeMap<u32, (f64, Option<ProfileShare>)> {
         let of = |cpu: u32| {
             let here = |part: &&ProfilePart| part.cpu == cpu;
             let samples = self.profile.parts.iter().filter(here).map(|part| part.samples).sum();

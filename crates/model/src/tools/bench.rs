@@ -1,4 +1,4 @@
-//! The report of a load by itself (`chokepoint bench`): what was offered, what came of it, and what its figures do not tell.
+//! The report of a load by itself (`chokepoint bench`): what was offered, the result, and warnings about the figures.
 
 mod tcp;
 mod warnings;
@@ -19,30 +19,30 @@ pub use tcp::{Spread, TcpConnection, TcpSample};
 /// Name and version of the report's JSON form.
 const SCHEMA: &str = "chokepoint/bench/1";
 
-/// What was asked for, as the report tells it.
+/// What was asked for, for the report.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// The URL as it was given.
+    /// The URL as given.
     pub url: String,
-    /// Where was connected to.
+    /// The address connected to.
     pub address: String,
     /// Method of the requests.
     pub method: String,
-    /// Seconds for which load was to be offered. `None` if a number of requests alone ends it.
+    /// Length of the load, seconds. `None` if only a number of requests ends it.
     pub duration_s: Option<f64>,
-    /// Requests that were to be sent. `None` if time alone ends it.
+    /// Number of requests. `None` if only time ends it.
     pub requests: Option<u64>,
-    /// Requests that a kept connection carries, where that was given.
+    /// Requests on one kept connection, if given.
     pub requests_per_connection: Option<u32>,
-    /// Stages of an open loop, where those were given.
+    /// Stages of an open loop, if given.
     pub ramp: Option<Ramp>,
-    /// The targets, where there was a list of them.
+    /// The list of targets, if given.
     pub targets: Option<TargetList>,
-    /// Addresses that connections came from, where those were given.
+    /// Source addresses of connections, if given.
     pub bind: Vec<String>,
-    /// The server is on this host, and nothing was said about which cores the generator is to use.
+    /// True if the server is on this host and the generator's cores were not chosen.
     pub shares_cores: bool,
-    /// Seconds for which the program was stopped (SIGTSTP) while the load ran.
+    /// Time that the program was stopped (SIGTSTP) during the load, seconds.
     pub suspended_s: f64,
 }
 
@@ -51,25 +51,25 @@ pub struct Asked {
 pub struct Ramp {
     /// Requests a second at the start.
     pub start_per_s: f64,
-    /// The stages one behind the other.
+    /// The stages in order.
     pub stages: Vec<RampStage>,
 }
 
-/// A stage: the rate goes evenly from the one before to this one's.
+/// A stage: the rate changes linearly from the previous stage's to this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RampStage {
-    /// How long it takes, seconds.
+    /// Length, seconds.
     pub duration_s: f64,
     /// Requests a second at its end.
     pub rate_per_s: f64,
 }
 
-/// The things that one server was asked for.
+/// A list of targets on one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TargetList {
-    /// How many.
+    /// Number of targets.
     pub count: u64,
-    /// What the draws follow from. `None` if they were taken in turn.
+    /// Seed of the random choice. `None` if the targets were taken in turn.
     pub seed: Option<u64>,
 }
 
@@ -77,24 +77,24 @@ pub struct TargetList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchOutcome {
-    /// At least one request was answered as expected.
+    /// At least one request got a good answer.
     Answered,
-    /// There were answers, but none that was expected.
+    /// There were answers, but no good one.
     NothingExpected,
     /// No request was answered.
     NothingAnswered,
 }
 
-/// Where the load went.
+/// The target of the load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Target {
-    /// The URL as it was given.
+    /// The URL as given.
     pub url: String,
-    /// Where was connected to.
+    /// The address connected to.
     pub address: String,
 }
 
-/// What was offered.
+/// The load that was offered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Offered {
@@ -114,18 +114,18 @@ pub struct Offered {
     /// Stages of an open loop, whose mean rate is `rate_per_s`.
     pub ramp: Option<Ramp>,
     pub targets: Option<TargetList>,
-    /// Addresses that connections came from, where those were given.
+    /// Source addresses of connections, if given.
     pub bind: Vec<String>,
 }
 
-/// How the requests could be sent.
+/// How the requests were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sending {
     /// Open loop: sent over a millisecond after their intended start.
     pub late: u64,
-    /// Those of `late` for which no connection was free.
+    /// Requests of `late` that waited for a free connection.
     pub late_for_want_of_connections: u64,
-    /// Ended after the time of the load, while those under way were waited for; rates leave them out.
+    /// Requests that ended after the load, during the wait for the last answers. Rates exclude them.
     pub drained: u64,
     /// Connections opened.
     pub connections: u64,
@@ -135,21 +135,21 @@ pub struct Sending {
     pub received_bytes: u64,
 }
 
-/// The generator's own part.
+/// The load generator itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Generator {
     /// The busiest thread's CPU time over its wall time, 0 to 1.
     pub utilization: f64,
-    /// True if it was itself the limit: the server may give more than was measured.
+    /// True if the generator was the limit: the server may pass more than was measured.
     pub is_limit: bool,
     /// Its threads.
     pub threads: Vec<GeneratorThread>,
 }
 
-/// What happened when.
+/// The load over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
-    /// Milliseconds of a slice: 10, and doubled until there are fewer than 6,000 of them.
+    /// Length of a slice, milliseconds: 10, doubled until there are fewer than 6,000 slices.
     pub interval_ms: u32,
     /// The slices, from the end of the warm-up.
     pub slices: Vec<Moment>,
@@ -160,15 +160,15 @@ pub struct Timeline {
 #[allow(missing_docs)]
 pub struct Moment {
     pub started: u32,
-    /// Expected answers.
+    /// Good answers.
     pub good: u32,
     /// Answers with another status.
     pub wrong: u32,
     /// Requests that ended without an answer.
     pub failed: u32,
-    /// Requests under way at its end.
+    /// Requests under way at the end of the slice.
     pub in_flight: u32,
-    /// Mean and largest latency of those that ended. `None` if none did.
+    /// Mean and largest latency of the requests that ended. `None` if none did.
     pub latency_us_mean: Option<f64>,
     pub latency_us_max: Option<u32>,
 }
@@ -178,7 +178,7 @@ impl Timeline {
         let moment = |point: Point| {
             let Point { started, good, wrong, failed, in_flight, latency_us_max, latency_us_sum } = point;
             let ended = u64::from(good) + u64::from(wrong) + u64::from(failed);
-            // To a tenth of a microsecond: the sum is of whole ones.
+            // Rounded to a tenth of a microsecond: the sum is of whole ones.
             let mean = (latency_us_sum as f64 / ended.max(1) as f64 * 10.0).round() / 10.0;
             let (latency_us_mean, latency_us_max) = (Some(mean).filter(|_| ended > 0), Some(latency_us_max).filter(|_| ended > 0));
             Moment { started, good, wrong, failed, in_flight, latency_us_mean, latency_us_max }
@@ -187,21 +187,21 @@ impl Timeline {
     }
 }
 
-/// Something that the reader of the figures has to know.
+/// A warning about the figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// What it is about, the same in every language.
+    /// Its id, the same in every language.
     pub id: &'static str,
     /// The sentence.
     pub text: String,
 }
 
-/// A condition that the load was not to meet and did.
+/// A `--fail-if` condition that was met.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThresholdFailed {
-    /// As it was written.
+    /// The condition as written.
     pub condition: String,
-    /// What was measured: microseconds, a share from 0 to 1, or requests a second.
+    /// The measured value: microseconds, a share from 0 to 1, or requests a second.
     pub measured: f64,
 }
 
@@ -210,41 +210,41 @@ pub struct ThresholdFailed {
 pub struct Bench {
     /// Name and version of the schema.
     pub schema: &'static str,
-    /// Where the load went.
+    /// The target.
     pub target: Target,
-    /// Whether it measured anything.
+    /// Whether the load measured anything.
     pub outcome: BenchOutcome,
-    /// What came of it in a sentence.
+    /// The result in one sentence.
     pub summary: String,
-    /// What was offered.
+    /// The load that was offered.
     pub offered: Offered,
-    /// What came of it; latency counts from the intended start, timed-out requests included.
+    /// The result. Latency counts from the intended start and includes timed-out requests.
     pub load: LoadReport,
-    /// Mean of the same latency.
+    /// Mean of that latency.
     pub latency_us_mean: f64,
-    /// The same of expected answers alone.
+    /// Latency of good answers only.
     pub good_latency_us: Percentiles,
     /// From the intended start to the first byte of the answer.
     pub first_byte_us: Percentiles,
-    /// From connect() to the connection.
+    /// From connect() to the established connection.
     pub connect_us: Percentiles,
     /// From the connection to the end of the TLS handshake.
     pub tls_us: Percentiles,
-    /// Completed TLS handshakes. `None` if no TLS was spoken.
+    /// Completed TLS handshakes. `None` without TLS.
     pub tls_handshakes: Option<Handshakes>,
-    /// Closed loop: latency with the requests that slow answers kept from being sent.
+    /// Closed loop: latency corrected for the requests that slow answers delayed.
     pub corrected_latency_us: Option<Percentiles>,
-    /// How many latencies lie where.
+    /// Histogram of latencies.
     pub distribution: Vec<Bucket>,
-    /// The latencies as an HDR histogram (V2, deflated, base64), so that results can be merged.
+    /// The latencies as an HDR histogram (V2, deflated, base64), which can be merged with others.
     pub histogram: String,
-    /// How the requests could be sent.
+    /// How the requests were sent.
     pub sending: Sending,
-    /// The generator's own part.
+    /// The load generator itself.
     pub generator: Generator,
-    /// What the kernel knew of some of its connections at the end. `None` if none stood then, or they were no TCP.
+    /// The kernel's measurements of some connections at the end. `None` if there were none, or no TCP.
     pub tcp: Option<TcpSample>,
-    /// What happened when.
+    /// The load over time.
     pub timeline: Timeline,
     /// Standard deviation of the latency; the JSON form has the histogram.
     #[serde(skip)]
@@ -252,19 +252,19 @@ pub struct Bench {
     /// The latency's percentile distribution; the JSON form has the histogram.
     #[serde(skip)]
     pub quantiles: Vec<Quantile>,
-    /// What the reader of the figures has to know.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
-    /// Conditions of `--fail-if` that were met.
+    /// `--fail-if` conditions that were met.
     pub failed: Vec<ThresholdFailed>,
-    /// The guard that stopped the load, as it was written.
+    /// The guard that stopped the load, as written.
     pub stopped_by: Option<String>,
-    /// The user stopped it.
+    /// True if the user stopped the load.
     pub interrupted: bool,
-    /// First examples of what went wrong.
+    /// The first errors, as examples.
     pub error_samples: Vec<String>,
 }
 
-/// The report on a load. `tcp`: what `measured.detail.tcp_info` says.
+/// The report on a load. `tcp`: the parsed `measured.detail.tcp_info`.
 pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed: Vec<ThresholdFailed>, words: &Catalogue) -> Bench {
     let outcome = outcome(&measured.result);
     let warnings = warnings::of(asked, &measured, words);
@@ -352,7 +352,7 @@ fn summary(load: &LoadResult, outcome: BenchOutcome) -> Message {
                 us if us < 1e6 => ("bench-summary-ms", us / 1e3),
                 us => ("bench-summary-s", us / 1e6),
             };
-            // Never rounded up to all of them.
+            // Never rounded up to 100 %.
             let percent = if share < 1.0 { (share * 1e3).floor() / 10.0 } else { 100.0 };
             Message::new(id).with("rate", load.goodput_rps()).with("share", percent).with("p99", n)
         }

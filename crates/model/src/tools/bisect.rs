@@ -1,6 +1,6 @@
-//! Each tier loaded by itself, to measure what it can give alone, and the whole explained by its parts: nginx answers something of its own,
-//! the servers behind it are asked directly for what it asks of them. A pure state machine as [`crate::fix`] is: it says which part is to be
-//! loaded next and is told what came of it, live or in a replay.
+//! Loads each tier by itself, to measure what it can pass alone and to explain the whole by its parts. nginx serves content of its own; the servers behind it
+//! get the requests that nginx would send them. A pure state machine like [`crate::fix`]: it says which part to load next and takes the result, live or in a
+//! replay.
 
 mod explain;
 mod plan;
@@ -20,40 +20,40 @@ use crate::output::report::{Diagnosis, PartKind, PartReport, Station, StationSta
 use explain::Whole;
 use plan::Step;
 
-/// Parts that are loaded at most.
+/// Most parts that are loaded.
 const PARTS_MAX: usize = 8;
 
-/// A tier that is to be loaded by itself.
+/// A tier to load by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Its name in the report of the whole.
     pub tier: String,
-    /// How it is asked.
+    /// How to load it.
     pub kind: PartKind,
-    /// URL, as on the command line. Where `directory` is given the name of a file in it goes behind.
+    /// URL, as on the command line. If `directory` is given, the name of a file in it is appended.
     pub url: String,
-    /// Directory with files that the tier serves, as it sees it.
+    /// Directory of files that the tier serves, as the tier sees it.
     pub directory: Option<String>,
-    /// Their endings.
+    /// Suffixes of the files.
     pub endings: Vec<String>,
-    /// Bytes of an answer of the whole on average: a file of about this size is to be asked for.
+    /// Mean size of an answer of the whole, bytes: a file of about this size is requested.
     pub answer_bytes: u64,
-    /// A process of the first tier, where one is known: the directory is looked for as it sees the file system.
+    /// A process of the first tier, if known: the directory is searched in its view of the file system.
     pub pid: Option<u32>,
-    /// Of HTTP the Host header.
+    /// HTTP: the Host header.
     pub host: String,
-    /// Parameters of FastCGI, header fields of HTTP; of these one without a value is not sent.
+    /// FastCGI parameters or HTTP header fields. HTTP fields without a value are not sent.
     pub fields: Vec<(String, String)>,
-    /// True if connections are kept on the way to it. `None` if as on the command line.
+    /// Whether its connections are kept. `None` means as on the command line.
     pub keep_alive: Option<bool>,
-    /// True for a part of a part: what that gives is in what its own whole gives.
+    /// True for a part of a part: its result is included in that of its own whole.
     pub is_inner: bool,
-    /// Namespace from which it is reached.
+    /// Namespace to load it from.
     pub netns: NetnsId,
 }
 
 impl Part {
-    /// What a recording calls it.
+    /// Its key in a recording.
     pub fn id(&self) -> String {
         match self.kind {
             PartKind::Own => format!("{} own", self.tier),
@@ -67,19 +67,19 @@ pub struct Session<'w> {
     words: &'w Catalogue,
     whole: Diagnosis,
     cost_us: Option<f64>,
-    /// True if requests came at a rate.
+    /// True if requests were sent at a rate.
     at_rate: bool,
-    /// The tiers of each group of cores that was full.
+    /// The tiers of each full group of cores.
     full_cores: Vec<Vec<String>>,
     path: Path,
     pending: VecDeque<Step>,
     taken: usize,
-    /// What came of each, and whether it is a part of a part.
+    /// The result of each part, and whether it is a part of a part.
     parts: Vec<(bool, PartReport)>,
 }
 
 impl<'w> Session<'w> {
-    /// Of a whole that was measured under load.
+    /// For a whole that was measured under load.
     pub fn new(whole: &Observation, words: &'w Catalogue) -> Self {
         let path = path::discover(whole);
         let ctx = Context::new(whole, &path, words);
@@ -91,7 +91,7 @@ impl<'w> Session<'w> {
         Self { words, whole: diagnosis, cost_us, at_rate, full_cores, pending, taken: 0, parts: Vec::new(), path }
     }
 
-    /// The part to be loaded next; nothing once all are known.
+    /// The next part to load. `None` once all are done.
     pub fn next_part(&mut self) -> Option<Part> {
         loop {
             match self.pending.pop_front()? {
@@ -107,7 +107,7 @@ impl<'w> Session<'w> {
         self.parts.iter().any(|(_, part)| part.tier == tier && part.kind == kind && part.load.is_some())
     }
 
-    /// Tells what was seen while a part was loaded.
+    /// Takes the observation of a loaded part.
     pub fn measured(&mut self, part: &Part, obs: &Observation) {
         let path = path::discover(obs);
         let ctx = Context::new(obs, &path, self.words);
@@ -116,7 +116,7 @@ impl<'w> Session<'w> {
         }
         self.taken += 1;
         if part.kind == PartKind::Direct {
-            // A part may have parts of its own; the whole's report knows them by other names.
+            // A part may have parts of its own. The report of the whole has other names for them.
             let inner = plan::steps(&ctx).into_iter().filter_map(|step| step.within(&|name| self.known_as(&path, name)));
             let inner: Vec<Step> = inner.filter(|step| !matches!(step, Step::Leave { kind: PartKind::Own, .. })).collect();
             self.pending.extend(inner);
@@ -133,7 +133,7 @@ impl<'w> Session<'w> {
         self.put(part.is_inner, report);
     }
 
-    /// Why what was measured says nothing about the part, where it does not.
+    /// The reason why a measurement says nothing about the part, if there is one.
     fn spoiled(&self, part: &Part, ctx: &Context<'_>) -> Option<Message> {
         let load = ctx.obs.load.as_ref();
         if load.is_some_and(|load| load.interrupted) {
@@ -142,14 +142,14 @@ impl<'w> Session<'w> {
         if let Some(guard) = load.and_then(|load| load.stopped_by.as_ref()) {
             return Some(Message::new("bisect-guard").with("guard", guard.as_str()));
         }
-        // A socket's path may lead to another server from here than in the container of the one that was meant.
+        // Seen from here, a socket's path may lead to another server than in the intended container.
         let is_here = self.path.tiers.iter().any(|tier| tier.name == part.tier);
         let found = ctx.path.tiers.first().map(|first| self.known_as(ctx.path, &first.name));
         let is_another = is_here && found.is_some_and(|found| found.as_ref() != Some(&part.tier));
         is_another.then(|| Message::new("bisect-another").with("tier", part.tier.as_str()))
     }
 
-    /// Tells that a part could not be loaded; another way to load the same may follow.
+    /// Records that a part could not be loaded. Another way to load the same may follow.
     pub fn failed(&mut self, part: &Part, why: &str) {
         let why = Message::new("bisect-failed").with("why", why);
         self.leave(part.tier.clone(), part.kind, &why);
@@ -160,13 +160,13 @@ impl<'w> Session<'w> {
         self.put(false, report);
     }
 
-    /// What is known last of a part takes the place of what was.
+    /// The last result of a part replaces an earlier one.
     fn put(&mut self, is_inner: bool, part: PartReport) {
         self.parts.retain(|(_, known)| known.tier != part.tier || known.kind != part.kind);
         self.parts.push((is_inner, part));
     }
 
-    /// The name that the whole's report gives to a tier of a part's path: the one with the same listener.
+    /// The name of a tier of a part's path in the report of the whole: the tier with the same listener.
     fn known_as(&self, path: &Path, name: &str) -> Option<String> {
         let tier = path.tiers.iter().find(|tier| tier.name == name)?;
         let same = |other: &&Tier| {
@@ -187,12 +187,12 @@ impl<'w> Session<'w> {
     }
 }
 
-/// A part that was not loaded, with the reason.
+/// A part that was not loaded, and the reason.
 fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
     PartReport { tier, kind, url: None, load: None, cpu_us_per_good: None, verdict: None, explains: false, limited_by: None, summary }
 }
 
-/// The tiers of each group of cores that was full, by their names.
+/// The tiers of each full group of cores, by name.
 fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
     let is_full = |cores: &Station| cores.state == StationState::Saturated && cores.utilization >= Some(SATURATED_UTILIZATION);
     // Station `cpu` reads the groups of cores in their order.
@@ -201,7 +201,7 @@ fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
     full.map(|(group, _)| group.tiers.iter().map(|tier| tier.name.clone()).collect()).collect()
 }
 
-/// CPU time of the path's processes for each good answer, microseconds. `None` if it could not be read, or too few answers were good.
+/// CPU time of the path's processes per good answer, microseconds. `None` if it could not be read, or with too few good answers.
 fn cost_us(ctx: &Context<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
     let cores = crate::facts::cores::own_cores(ctx, ctx.path.tiers.iter().flat_map(|tier| &tier.pids))?;

@@ -1,4 +1,4 @@
-//! What holds one TCP connection's sender back, and what that has cost it, out of what the kernel measures of its socket (struct tcp_info).
+//! What limits the sender of a TCP connection, and what that cost so far, from the kernel's measurements of its socket (struct tcp_info).
 
 use serde::Serialize;
 
@@ -6,23 +6,23 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limiter {
-    /// All that the application wrote is sent: it gives no more.
+    /// The application: all that it wrote is sent.
     Application,
     /// The congestion window is full.
     Cwnd,
     /// The peer's receive window is full.
     Rwnd,
-    /// The send buffer is full of what the peer has not acknowledged, and nothing in it is unsent: the application may not write.
+    /// The send buffer: it is full of unacknowledged data, nothing in it is unsent, and the application may not write.
     Sndbuf,
-    /// Data waits although both windows have room: for its turn (pacing), or for more to fill a segment.
+    /// Data waits although both windows have room: for pacing, or for more data to fill a segment.
     Pacing,
 }
 
 impl Limiter {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of the report.
     pub const ALL: [Limiter; 5] = [Limiter::Application, Limiter::Cwnd, Limiter::Rwnd, Limiter::Sndbuf, Limiter::Pacing];
 
-    /// Its name, as JSON has it.
+    /// Its name in the JSON form.
     pub fn name(self) -> &'static str {
         match self {
             Limiter::Application => "application",
@@ -34,16 +34,16 @@ impl Limiter {
     }
 }
 
-/// The sending side of a connection, at one time; fields as in struct tcp_info. What a kernel does not tell is nothing.
+/// The sending side of a connection at one moment. Fields as in struct tcp_info; `None` if the kernel does not report them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sender {
     /// Segments sent and not acknowledged.
     pub unacked: u64,
-    /// Of those, acknowledged selectively, or taken for lost.
+    /// Segments of `unacked` that were acknowledged selectively or are assumed lost.
     pub left: u64,
-    /// Segments sent again and not acknowledged.
+    /// Segments retransmitted and not acknowledged.
     pub retrans: u64,
-    /// Timeouts in a row for what is unacknowledged now.
+    /// Consecutive timeouts of the currently unacknowledged data.
     pub retransmits: u64,
     /// Congestion window, segments.
     pub cwnd: u64,
@@ -57,27 +57,27 @@ pub struct Sender {
     pub notsent: Option<u64>,
     /// The peer's receive window, bytes.
     pub window: Option<u64>,
-    /// Bytes sent, sent again, and acknowledged.
+    /// Bytes sent, retransmitted, and acknowledged.
     pub bytes: Option<(u64, u64, u64)>,
-    /// Bytes that the send buffer may hold, and that it holds.
+    /// Limit of the send buffer, and its use, bytes.
     pub buffer: Option<(u64, u64)>,
-    /// Segments sent again since the connection began.
+    /// Segments retransmitted since the connection began.
     pub total_retrans: u64,
-    /// Time held back by the peer's receive window, us.
+    /// Time limited by the peer's receive window, us.
     pub rwnd_limited_us: Option<u64>,
-    /// Time held back by the send buffer, us.
+    /// Time limited by the send buffer, us.
     pub sndbuf_limited_us: Option<u64>,
     /// Time spent recovering from timeouts, ms.
     pub rto_time_ms: Option<u64>,
 }
 
 impl Sender {
-    /// Segments that the network has (include/net/tcp.h, tcp_packets_in_flight).
+    /// Segments in the network (include/net/tcp.h, tcp_packets_in_flight).
     pub fn in_flight(&self) -> u64 {
         self.unacked.saturating_sub(self.left) + self.retrans
     }
 
-    /// Bytes sent and not acknowledged. Exact to the byte of a SYN where the kernel counts bytes, else as many full segments.
+    /// Bytes sent and not acknowledged. Exact up to the SYN if the kernel counts bytes, else estimated from full segments.
     pub fn bytes_in_flight(&self) -> u64 {
         match self.bytes {
             Some((sent, again, acknowledged)) if self.unacked > 0 => sent.saturating_sub(again).saturating_sub(acknowledged),
@@ -86,7 +86,7 @@ impl Sender {
         }
     }
 
-    /// What the next byte waits for, asked in the kernel's order (net/ipv4/tcp_output.c, tcp_write_xmit).
+    /// What the next byte waits for, checked in the kernel's order (net/ipv4/tcp_output.c, tcp_write_xmit).
     pub fn limiter(&self) -> Limiter {
         let unsent = self.notsent.is_some_and(|bytes| bytes > 0);
         if !unsent {
@@ -104,8 +104,8 @@ impl Sender {
         }
     }
 
-    /// Time that the connection has lost since it began, us: what windows and buffers held back, timeouts (a round trip for each segment that was
-    /// sent again where the kernel does not count their time), and, where it is waiting for a timeout now, the silence so far.
+    /// Time that the connection has lost since it began, us: limited by windows and buffers, and timeouts (one round trip for each retransmitted segment if
+    /// the kernel does not count their time). If it waits for a timeout now, the current silence is included.
     pub fn lost_us(&self) -> u64 {
         let trips = self.total_retrans.saturating_mul(self.rtt_us);
         let again = self.rto_time_ms.map_or(trips, |ms| trips.max(ms.saturating_mul(1000)));
@@ -137,7 +137,7 @@ mod tests {
     fn each_limit_is_told_and_the_case_beside_it_is_not() {
         assert_eq!(sending().limiter(), Limiter::Pacing, "both windows have room");
         assert_eq!(Sender { unacked: 10, ..sending() }.limiter(), Limiter::Cwnd);
-        // What was acknowledged selectively has left the network, what was sent again is in it.
+        // Selectively acknowledged segments have left the network; retransmitted ones are in it.
         assert_eq!(Sender { unacked: 10, left: 1, ..sending() }.limiter(), Limiter::Pacing);
         assert_eq!(Sender { unacked: 10, left: 1, retrans: 1, ..sending() }.limiter(), Limiter::Cwnd);
         assert_eq!(Sender { window: Some(5_500), ..sending() }.limiter(), Limiter::Rwnd);

@@ -1,6 +1,6 @@
 //! The CPU cost of a good answer, and how many answers the cores have time for.
 
-use super::{Context, CoreGroup, TENANTS_SHARE_MAX, Use, others_share, ran, ticks_per_s};
+use super::{Context, CoreGroup, CoreUse, TENANTS_SHARE_MAX, clocked_cores, others_share, ticks_per_s};
 use crate::facts::ceiling::ceiling_spread;
 use crate::observation::load::LoadResult;
 use crate::output::report::Ceiling;
@@ -28,13 +28,13 @@ const COLD_MOST: f64 = 0.8;
 const CORES_SPREAD: f64 = 0.2;
 
 /// By what factor an answer gets cheaper from this load to full cores.
-struct Fall {
+struct CostDrop {
     value: f64,
     least: f64,
     most: f64,
 }
 
-impl Fall {
+impl CostDrop {
     /// For an answer that cost `cost_s` on `limit` cores with this share idle, from the cost of rests measured on this host. If that was not measured, only
     /// bounds are known: no drop, and the largest drop seen elsewhere, which grows with the cores' idle share. The estimate is then their geometric mean.
     fn of(ctx: &Context<'_>, load: &LoadResult, cost_s: f64, idle: f64, limit: f64) -> Self {
@@ -51,7 +51,7 @@ impl Fall {
 }
 
 /// CPU time that a good answer will cost under full load, seconds, without the cost of failed answers and other programs.
-pub(crate) struct Cost {
+pub(crate) struct AnswerCost {
     /// Cores that other programs leave. Use by others beyond [`TENANTS_SHARE_MAX`] is contested, and no prediction relies on it.
     cores: f64,
     pub(crate) value_s: f64,
@@ -59,24 +59,24 @@ pub(crate) struct Cost {
     most_s: f64,
 }
 
-impl Cost {
+impl AnswerCost {
     /// From the busy time of these cores.
     pub(crate) fn of(ctx: &Context<'_>, group: &CoreGroup<'_>, busy: f64) -> Option<Self> {
         let limit = group.count();
         let others = others_share(ctx, group).unwrap_or(0.0).max(0.0) * limit;
-        Self::of_use(ctx, &Use { limit, busy, others, clocked: ran(ctx, &group.tiers).min(busy) })
+        Self::of_use(ctx, &CoreUse { limit, busy, others, clocked: clocked_cores(ctx, &group.tiers).min(busy) })
     }
 
     /// A small number of clock ticks is inaccurate: the bounds include twice the standard deviation of that number. The estimate and the lower bound include
     /// the drop under load; the upper bound assumes no drop.
-    pub(crate) fn of_use(ctx: &Context<'_>, used: &Use) -> Option<Self> {
-        let Use { limit, busy, others, clocked } = *used;
+    pub(crate) fn of_use(ctx: &Context<'_>, used: &CoreUse) -> Option<Self> {
+        let CoreUse { limit, busy, others, clocked } = *used;
         let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
         let own = (busy - others).max(clocked);
         let failed_rps = load.throughput_rps() - load.goodput_rps();
         let cost_s = |failed_share: f64| own / (load.goodput_rps() + failed_share * failed_rps);
         let idle = if limit > 0.0 { (1.0 - busy / limit).clamp(0.0, 1.0) } else { 0.0 };
-        let fall = Fall::of(ctx, load, cost_s(FAILED_SHARE), idle, limit);
+        let fall = CostDrop::of(ctx, load, cost_s(FAILED_SHARE), idle, limit);
         let ticks = |cores: f64| cores * ctx.seconds() * ticks_per_s(ctx);
         let grain = 2.0 * ticks((own - clocked).max(0.0)).sqrt() / ticks(own);
         let least_s = cost_s(FAILED_SHARE_MOST) / fall.most / (1.0 + grain);

@@ -3,7 +3,7 @@
 use super::polling::{self, Polling, polling};
 use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
-    busy, cores_by, delayed, grown, interrupts, others_share, ticks_per_s, waiting,
+    busy, cores_used_by, delayed, interrupts, others_share, ticks_between, ticks_per_s, waiting,
 };
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -15,9 +15,9 @@ fn wanted_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
     let elapsed_s = elapsed_us as f64 / 1e6;
     let ticks_per_s = ticks_per_s(ctx);
-    let served = |core: &u32| grown(first, last, *core, interrupts);
+    let served = |core: &u32| ticks_between(first, last, *core, interrupts);
     let interrupts = group.cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s / elapsed_s);
-    let ready = |pid: &u32| Some(cores_by(ctx, *pid, ticks_per_s)? + delayed(ctx, *pid)?);
+    let ready = |pid: &u32| Some(cores_used_by(ctx, *pid, ticks_per_s)? + delayed(ctx, *pid)?);
     let own: f64 = group.tiers.iter().flat_map(|tier| &tier.pids).map(ready).sum::<Option<f64>>()?;
     Some((own + interrupts.sum::<f64>()) / group.cores.len().max(1) as f64)
 }
@@ -58,7 +58,7 @@ pub(crate) fn are_spent(ctx: &Context<'_>) -> bool {
 }
 
 /// True if the cores limit their servers: nearly all are busy, or few are idle and threads wait, and the servers need them.
-pub(crate) fn is_wanted(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f64) -> bool {
+pub(crate) fn are_limiting(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f64) -> bool {
     let is_crowded =
         || utilization >= CROWDED_UTILIZATION && waiting(ctx, &group.tiers).is_some_and(|waiting| waiting >= group.cores.len() as f64);
     (utilization >= SATURATED_UTILIZATION || is_crowded())
@@ -82,7 +82,7 @@ pub(crate) fn polled<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<Pol
 
 /// The tier whose few threads run all the time and limit it. Threads stopped by a quota are always ready too, and polling threads always run; both are
 /// excluded.
-pub(crate) fn too_few<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<(&'a Tier, Threads)> {
+pub(crate) fn saturated_threads<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<(&'a Tier, Threads)> {
     let polls = polling(ctx, &group.tiers);
     let polls = |tier: &Tier| polls.iter().any(|one| one.is_all && one.tier.id == tier.id);
     let mut free = group.tiers.iter().filter(|tier| !quota::stops(ctx, tier) && !polls(tier));
@@ -106,10 +106,10 @@ pub(crate) fn limiting<'c, 'a>(ctx: &'c Context<'a>) -> Vec<Limiting<'c, 'a>> {
     let of = |group: &'c CoreGroup<'a>| {
         let busy = busy(ctx, &group.cores)?;
         let idle = (group.count() - busy).max(0.0);
-        if is_wanted(ctx, group, busy / group.count().max(1.0)) {
+        if are_limiting(ctx, group, busy / group.count().max(1.0)) {
             return Some(Limiting { group, tiers: group.tiers.clone(), threads: None, idle });
         }
-        let (tier, threads) = too_few(ctx, group)?;
+        let (tier, threads) = saturated_threads(ctx, group)?;
         Some(Limiting { group, tiers: vec![tier], threads: Some(threads.serving), idle })
     };
     ctx.core_groups().iter().filter_map(of).collect()

@@ -6,7 +6,7 @@ use super::NEAR_UTILIZATION;
 use super::threads::{READY_SHARE, SERVING_SHARE};
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::profile::{POLLING, Profiled, Share};
+use crate::facts::profile::{POLLING, ProfileShare, Profiled};
 use crate::observation::{NetnsId, ThreadTimes};
 
 /// Shortest time before a load whose readings count. The kernel updates the time of a running thread at clock ticks, up to 10 ms apart.
@@ -33,12 +33,12 @@ pub(crate) struct Polling<'a> {
     /// True if no other thread of the tier serves.
     pub(crate) is_all: bool,
     /// How it was detected.
-    pub(crate) sign: Sign,
+    pub(crate) sign: PollingSign,
 }
 
 /// How polling was detected.
 #[derive(Clone, Copy)]
-pub(crate) enum Sign {
+pub(crate) enum PollingSign {
     /// The threads also ran all the time before the load, while hardly anything was received.
     Quiet {
         /// Number of threads.
@@ -49,7 +49,7 @@ pub(crate) enum Sign {
         elapsed_us: u64,
     },
     /// Most of the program's samples are in functions that poll.
-    Sampled(Share),
+    Sampled(ProfileShare),
 }
 
 /// The tiers that poll.
@@ -69,7 +69,8 @@ fn quiet<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
     if ![first.netns, tier.netns].into_iter().all(|id| is_quiet(ctx, id)) || is_asked(ctx, first) {
         return None;
     }
-    let mut all = Polling { tier, cores: 0.0, delayed: 0.0, is_all: true, sign: Sign::Quiet { threads: 0, ran: 0.0, elapsed_us: 0 } };
+    let mut all =
+        Polling { tier, cores: 0.0, delayed: 0.0, is_all: true, sign: PollingSign::Quiet { threads: 0, ran: 0.0, elapsed_us: 0 } };
     let (mut threads, mut ran_before, mut watched_us) = (0, 0.0, 0);
     for pid in tier.pids.iter().copied().collect::<BTreeSet<u32>>() {
         let Some(process) = ctx.obs.processes.get(&pid) else { continue };
@@ -93,7 +94,7 @@ fn quiet<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
             }
         }
     }
-    all.sign = Sign::Quiet { threads, ran: ran_before, elapsed_us: watched_us };
+    all.sign = PollingSign::Quiet { threads, ran: ran_before, elapsed_us: watched_us };
     (threads > 0).then_some(all)
 }
 
@@ -130,5 +131,5 @@ fn is_asked(ctx: &Context<'_>, first: &Tier) -> bool {
 fn sampled<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
     let profiled = Profiled::of(ctx)?;
     let share = profiled.share_within(tier, POLLING).filter(|share| share.low >= POLLED_SHARE_MIN)?;
-    Some(Polling { tier, cores: share.value * profiled.cores_used(tier), delayed: 0.0, is_all: true, sign: Sign::Sampled(share) })
+    Some(Polling { tier, cores: share.value * profiled.cores_used(tier), delayed: 0.0, is_all: true, sign: PollingSign::Sampled(share) })
 }

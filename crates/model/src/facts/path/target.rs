@@ -8,7 +8,7 @@ use crate::observation::{ListenerAddress, NetnsId, Observation, SocketAddress};
 
 /// The listeners of the request's target.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct TargetListeners {
     /// The listeners that its connections reach.
     pub(super) listeners: Vec<PlacedListener>,
     /// Namespaces that each have a listener for it, if it is not known which one is meant.
@@ -17,7 +17,7 @@ pub(super) struct Found {
     pub(super) hops: Vec<Hop>,
 }
 
-impl Found {
+impl TargetListeners {
     /// Adds the listeners of one address.
     fn add(&mut self, place: &ArrivalAddress, at: At) {
         match at {
@@ -40,12 +40,12 @@ enum At {
 
 /// Finds the listeners that connections to the target reach. The address itself counts if a listener is there and connections are not translated further, or
 /// if some were accepted there nevertheless (a proxy in user space that takes some of them). Otherwise the translated addresses count.
-pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
+pub(super) fn find(obs: &Observation, translations: &Translations) -> TargetListeners {
     let request = &obs.request;
     if !request.unix.is_empty() {
         return at_socket(obs);
     }
-    let mut found = Found::default();
+    let mut found = TargetListeners::default();
     let mut places: Vec<ArrivalAddress> = Vec::new();
     for target in &request.addresses {
         places.extend(translations.places(request.client_netns, (*target, request.port)));
@@ -74,7 +74,7 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
 }
 
 /// The listeners at the requested unix socket. Containers may each have a socket of the same path: then the client's own namespace is meant.
-fn at_socket(obs: &Observation) -> Found {
+fn at_socket(obs: &Observation) -> TargetListeners {
     let asked = seen_listeners(obs).filter(|(netns, listener)| is_asked(&obs.request, *netns, listener));
     let mut listeners: Vec<PlacedListener> = asked.map(PlacedListener::of).collect();
     let mut namespaces: BTreeSet<NetnsId> = listeners.iter().map(|placed| placed.netns).collect();
@@ -83,8 +83,8 @@ fn at_socket(obs: &Observation) -> Found {
         listeners.retain(|placed| namespaces.contains(&placed.netns));
     }
     match namespaces.len() {
-        0 | 1 => Found { listeners, ..Found::default() },
-        _ => Found { ambiguous: namespaces, ..Found::default() },
+        0 | 1 => TargetListeners { listeners, ..TargetListeners::default() },
+        _ => TargetListeners { ambiguous: namespaces, ..TargetListeners::default() },
     }
 }
 

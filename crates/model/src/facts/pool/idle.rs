@@ -1,6 +1,6 @@
 //! Whether more workers could do more: the existing ones wait for something other than a core, or compute while cores are idle.
 
-use super::{Of, Pool};
+use super::{Pool, PoolKind};
 use crate::facts::Context;
 use crate::facts::cores::{SATURATED_UTILIZATION, charged_share, utilization_of};
 use crate::facts::path::Tier;
@@ -21,7 +21,7 @@ const THREADS_READY_MAX: f64 = 0.9;
 const THREADS_READY_MIN: f64 = 1.2;
 
 /// Evidence that more workers could do more.
-pub(crate) enum Idle {
+pub(crate) enum IdleEvidence {
     /// Share of their time that the workers ran or were ready.
     Workers(f64),
     /// Busy share of their cores, if the kernel has no scheduler statistics.
@@ -32,27 +32,27 @@ pub(crate) enum Idle {
     Left,
 }
 
-impl Idle {
+impl IdleEvidence {
     /// `None` if more workers would only share the same cores.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let cores = || utilization_of(ctx, tier);
         let Some(ready) = ready_share(ctx, &tier.pids) else {
             let compute = charged_share(ctx, &tier.pids).is_some_and(|share| share > READY_SHARE_MAX);
-            return cores().filter(|share| *share <= CPU_SHARE_MAX && !compute).map(Idle::Cores);
+            return cores().filter(|share| *share <= CPU_SHARE_MAX && !compute).map(IdleEvidence::Cores);
         };
         let at_once = ready.ready() * ready.processes as f64;
-        let (workers, may_wait, may_compute) = match pool.of {
-            Of::Processes => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, true),
-            Of::Threads => (pool.workers as f64, at_once <= THREADS_READY_MAX, at_once >= THREADS_READY_MIN),
+        let (workers, may_wait, may_compute) = match pool.kind {
+            PoolKind::Processes => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, true),
+            PoolKind::Threads => (pool.workers as f64, at_once <= THREADS_READY_MAX, at_once >= THREADS_READY_MIN),
             // A loop with time to spare accepts waiting connections. A loop with more load looks like one without time.
-            Of::Loops => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, false),
+            PoolKind::Loops => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, false),
         };
         if may_wait {
-            return Some(Idle::Workers(at_once / workers));
+            return Some(IdleEvidence::Workers(at_once / workers));
         }
         // Something keeps the idle cores from the workers: a quota, or the affinity of threads.
         let waits_for_core = ready.delayed * ready.processes as f64 > DELAYED_SHARE_MAX * workers;
-        cores().filter(|busy| *busy <= SPARE_SHARE_MAX && !waits_for_core && may_compute).map(Idle::Beside)
+        cores().filter(|busy| *busy <= SPARE_SHARE_MAX && !waits_for_core && may_compute).map(IdleEvidence::Beside)
     }
 }
 

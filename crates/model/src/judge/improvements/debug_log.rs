@@ -3,7 +3,7 @@
 use super::from_profile::{Hot, Judged, Sight};
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::profile::Share;
+use crate::facts::profile::ProfileShare;
 use crate::judge::finding::Evidence;
 use crate::observation::{NginxConfig, Origin, ServerView};
 use crate::output::message::Message;
@@ -12,7 +12,7 @@ use crate::output::message::Message;
 const MIB: f64 = (1 << 20) as f64;
 
 /// Whose doing it is; nothing where no log in force tells each step: what is written then is errors.
-pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     let ctx = sight.ctx;
     let nginx = ctx.nginx_of(sight.tier).filter(|nginx| !nginx.debug_logs.is_empty() || nginx.rewrite_log.is_some())?;
     let mut judged = Judged { is_wasted: true, ..Judged::of(hot, share) };

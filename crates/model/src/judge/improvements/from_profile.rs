@@ -5,7 +5,7 @@ use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
 use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
-use crate::facts::profile::{self, Profiled, Share, is_of};
+use crate::facts::profile::{self, ProfileShare, Profiled, is_of};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -33,7 +33,7 @@ pub(super) struct Hot {
     /// The share of it that can be had at best.
     avoidable: f64,
     /// Whose doing it is, by the share of the limiting time that it takes; nothing where it is not what it is about.
-    judge: fn(&Sight<'_, '_>, &Hot, Share) -> Option<Judged>,
+    judge: fn(&Sight<'_, '_>, &Hot, ProfileShare) -> Option<Judged>,
     title: &'static str,
     explanation: &'static str,
 }
@@ -66,7 +66,7 @@ pub(super) struct Sight<'s, 'a> {
 
 impl Sight<'_, '_> {
     /// The share of what is wanted of this tier in the time that limits.
-    pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+    pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
         self.profiled.share(self.limiting, |part| self.tier.pids.contains(&part.pid) && wanted(part))
     }
 
@@ -79,9 +79,9 @@ impl Sight<'_, '_> {
 /// What a kind of work takes, and whose doing that is.
 pub(super) struct Judged {
     /// Its share of the time that limits.
-    pub(super) share: Share,
+    pub(super) share: ProfileShare,
     /// What of that could go.
-    pub(super) could_go: Share,
+    pub(super) could_go: ProfileShare,
     /// True where a known remedy does away with it and takes nothing from anybody: not where it is a trade, a matter of the program, or the clients' doing.
     pub(super) is_wasted: bool,
     /// How sure that is at the most.
@@ -94,7 +94,7 @@ pub(super) struct Judged {
 
 impl Judged {
     /// A trade.
-    pub(super) fn of(hot: &Hot, share: Share) -> Self {
+    pub(super) fn of(hot: &Hot, share: ProfileShare) -> Self {
         let could_go = share.times(hot.avoidable);
         let confidence = Confidence::High;
         Self { share, could_go, is_wasted: false, confidence, title: hot.title, explanation: hot.explanation, proofs: Vec::new() }
@@ -106,11 +106,11 @@ impl Judged {
     }
 }
 
-fn trade(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+fn trade(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     Some(Judged::of(hot, share))
 }
 
-fn waste(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     Some(Judged { is_wasted: true, ..Judged::of(hot, share) })
 }
 
@@ -175,13 +175,13 @@ fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(F
 }
 
 /// What could be gained at most without a share of the limiting time.
-fn bound(share: Share) -> Evidence {
+fn bound(share: ProfileShare) -> Evidence {
     let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
     let text = text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0);
     Evidence::new(text, "Amdahl 1967", Some(gain_of(share.value)))
 }
 
-fn proof(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: Share) -> Evidence {
+fn proof(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: ProfileShare) -> Evidence {
     let text = Message::new("evidence-hot-share").with("tier", tier.name.as_str()).with("share", share.value * 100.0);
     let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
     let text = text.with("of", limit_name(limiting));
@@ -225,7 +225,7 @@ fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[StationReadin
     let mut full = cores.iter().filter(|(_, (busy, _))| is_full(*busy));
     let ((cpu, (busy, share)), None) = (full.next()?, full.next()) else { return None };
     let share = (*share).filter(|share| share.low >= SOFTIRQ_SHARE_MIN)?;
-    let has_room = |(other, (busy, _)): (&u32, &(f64, Option<Share>))| other == cpu || *busy <= ROOM_MAX;
+    let has_room = |(other, (busy, _)): (&u32, &(f64, Option<ProfileShare>))| other == cpu || *busy <= ROOM_MAX;
     // A generator that must stay on this core fills it by itself.
     let stays = |thread: &GeneratorThread| thread.cpus == [*cpu];
     if cores.len() < 2 || !cores.iter().all(has_room) || ctx.obs.load.iter().flat_map(|load| &load.threads).any(stays) {

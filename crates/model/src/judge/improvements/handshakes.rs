@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::from_profile::{Hot, Judged, Sight, TLS};
 use crate::facts::path::Tier;
-use crate::facts::profile::{Share, TLS_HANDSHAKE, TLS_SIGNATURE, is_of};
+use crate::facts::profile::{ProfileShare, TLS_HANDSHAKE, TLS_SIGNATURE, is_of};
 use crate::facts::{Context, GOOD_MIN};
 use crate::judge::finding::Evidence;
 use crate::observation::load::TlsLoad;
@@ -25,7 +25,7 @@ const EXCHANGE_CPU_S: f64 = 300e-6;
 const CONNECTIONS_SHARE_MIN: f64 = 0.2;
 
 /// Whose doing they are.
-pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     let ctx = sight.ctx;
     // Signatures are the innermost functions of stacks that often cannot be walked to the handshake that they are for.
     let unsent = not_for_bytes(sight, |_| true).filter(|unsent| unsent.value > share.value);
@@ -84,7 +84,7 @@ fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load:
 }
 
 /// What resumed sessions would surely do without: signatures, seen by their functions, and of stacks that break off what neither bytes nor exchanges of keys explain.
-fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<Evidence>) -> Option<Share> {
+fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<Evidence>) -> Option<ProfileShare> {
     let ctx = sight.ctx;
     let signed = sight.share(|part| is_of(part, TLS_HANDSHAKE) && is_of(part, TLS_SIGNATURE))?;
     let text = Message::new("evidence-sessions-signed").with("share", signed.value * 100.0);
@@ -117,7 +117,7 @@ fn counted(load: TlsLoad) -> Evidence {
 
 /// What TLS takes of the time that limits, as far as it is wanted, beyond what the bytes that were sent can explain, where most requests open a connection: it must
 /// be handshakes. Nothing where that is not known.
-fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
     let load = sight.ctx.obs.load.as_ref().filter(|_| sight.ctx.path.is_first(sight.tier))?;
     let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
     let all = sight.share(|part| part.layer == TLS && wanted(part)).filter(|_| opened)?;
@@ -127,9 +127,9 @@ fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -
 }
 
 /// A share without a part of the whole that is surely something else.
-fn less(share: Share, part: f64) -> Share {
+fn less(share: ProfileShare, part: f64) -> ProfileShare {
     let less = |share: f64| (share - part).max(0.0);
-    Share { value: less(share.value), low: less(share.low), high: less(share.high), ..share }
+    ProfileShare { value: less(share.value), low: less(share.low), high: less(share.high), ..share }
 }
 
 /// The share of a tier's connections that came from addresses which had another one before, at the least, and how many were seen: as many as an address had at

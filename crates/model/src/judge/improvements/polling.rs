@@ -1,7 +1,7 @@
 //! Programs that poll: nothing is wrong with them, but their busy cores are no evidence of load, and other programs' figures of them mislead.
 
 use crate::facts::Context;
-use crate::facts::cores::{Polling, Sign, polling};
+use crate::facts::cores::{Polling, PollingSign, polling};
 use crate::facts::path::Tier;
 use crate::facts::profile::Profiled;
 use crate::judge::finding::{Evidence, Finding};
@@ -22,7 +22,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], one: &Polling<'_>) ->
     let cores = stations.iter().find(is_its)?;
     let mut proofs = Vec::new();
     match one.sign {
-        Sign::Quiet { threads, ran, elapsed_us } => {
+        PollingSign::Quiet { threads, ran, elapsed_us } => {
             let text = Message::new("evidence-polling-quiet").with("tier", name).with("threads", threads as f64).with("ran", ran);
             let text = text.with("ms", elapsed_us as f64 / 1e3);
             proofs.push(Evidence::new(text, "/proc/PID/task/TID/schedstat; /proc/net/snmp", Some(ran)));
@@ -30,7 +30,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], one: &Polling<'_>) ->
             let text = text.with("goodput", ctx.obs.load.as_ref().map_or(0.0, |load| load.goodput_rps()));
             proofs.push(Evidence::new(text, "/proc/PID/task/TID/schedstat", Some(one.cores)));
         }
-        Sign::Sampled(share) => {
+        PollingSign::Sampled(share) => {
             let text = Message::new("evidence-polling-sampled").with("tier", name).with("share", share.value * 100.0);
             let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
             let source = Profiled::of(ctx).map(|profiled| profiled.source()).unwrap_or_default();

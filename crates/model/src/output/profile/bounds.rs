@@ -6,7 +6,7 @@ use crate::facts::Context;
 use crate::facts::cores::{Limiting, limiting};
 use crate::facts::harm::gain_of;
 use crate::facts::path::Tier;
-use crate::facts::profile::{Profiled, Share, is_of};
+use crate::facts::profile::{ProfileShare, Profiled, is_of};
 use crate::output::message::Message;
 use crate::output::report::ProfileBound;
 
@@ -43,7 +43,7 @@ fn of_tier(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '
     names.iter().filter_map(bound).collect()
 }
 
-fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str, share: Share) -> ProfileBound {
+fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str, share: ProfileShare) -> ProfileBound {
     let title = title(ctx, what);
     let gain = gain_of(share.value);
     let gained = match gain < FACTOR_MIN {

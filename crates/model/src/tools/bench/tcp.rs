@@ -1,8 +1,8 @@
-//! What the kernel knew of a sample of the load's own TCP connections at its end, and what they were held back by.
+//! The kernel's measurements of a sample of the load's own TCP connections at its end, and what limited them.
 
 use serde::Serialize;
 
-/// One connection of the sample (tcp(7), TCP_INFO); a field is absent where the kernel does not tell it.
+/// One connection of the sample (tcp(7), TCP_INFO). Fields that the kernel does not report are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TcpConnection {
     /// Smoothed round-trip time, microseconds.
@@ -11,13 +11,13 @@ pub struct TcpConnection {
     pub rtt_us_min: Option<u64>,
     /// Congestion window, segments.
     pub cwnd: Option<u64>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: Option<u64>,
     /// Time with data to send or unacknowledged, microseconds.
     pub busy_us: Option<u64>,
-    /// Of that, held back by the server's receive window.
+    /// Part of it limited by the server's receive window.
     pub rwnd_limited_us: Option<u64>,
-    /// Of that, held back by the own send buffer.
+    /// Part of it limited by the generator's send buffer.
     pub sndbuf_limited_us: Option<u64>,
 }
 
@@ -37,15 +37,15 @@ pub struct TcpSample {
     pub rtt_us: Option<Spread>,
     /// Congestion windows, segments.
     pub cwnd: Option<Spread>,
-    /// Segments sent again by all of them.
+    /// Retransmitted segments of all connections.
     pub retransmits: Option<u64>,
-    /// Sums over all of them.
+    /// Sums over all connections.
     pub busy_us: Option<u64>,
-    /// Of that, held back by the server's receive window.
+    /// Part of it limited by the server's receive window.
     pub rwnd_limited_us: Option<u64>,
-    /// Of that, held back by the own send buffer.
+    /// Part of it limited by the generator's send buffer.
     pub sndbuf_limited_us: Option<u64>,
-    /// Each of them, at most 64.
+    /// The connections, at most 64.
     pub connections: Vec<TcpConnection>,
 }
 

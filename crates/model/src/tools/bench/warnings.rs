@@ -1,4 +1,4 @@
-//! What the reader of a load's figures has to know: the generator was the limit, requests are missing, or a figure says less than it seems to.
+//! Warnings about a load's figures: the generator was the limit, requests are missing, or a figure is misleading.
 
 use super::{Asked, Warning};
 use crate::facts::cores::core_list;
@@ -7,25 +7,25 @@ use crate::observation::load::{GeneratorThread, LoadResult, Loop, Measured, Slic
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 
-/// Share of an open loop's sends that may be late without a word.
+/// Share of late sends in an open loop up to which there is no warning.
 const LATE_SHARE: f64 = 0.01;
-/// Share of requests that may fail for want of the generator's own ports, files or memory without a word.
+/// Share of requests that may fail because of the generator's own ports, files or memory without a warning.
 const LOCAL_SHARE: f64 = 0.001;
-/// A corrected percentile this many times the measured one makes the latter misleading.
+/// A corrected percentile this many times the measured one makes the measured one misleading.
 const OMITTED_FACTOR: u64 = 2;
-/// Differences below this are not worth a word, microseconds.
+/// Smallest difference worth a warning, microseconds.
 const OMITTED_US_MIN: u64 = 1_000;
-/// Nothing ended for at least this many slices, and this many times the median: a stall.
+/// A stall: nothing ended for at least this many slices, and for this many times the median latency.
 const STALL_SLICES_MIN: usize = 3;
 const STALL_FACTOR: f64 = 3.0;
-/// A percentile of fewer requests beyond it than this is chance.
+/// A percentile with fewer slower requests than this is chance.
 const BEYOND_MIN: u64 = 10;
-/// A status among the redirects that is none (RFC 9110 section 15.4.5).
+/// A 3xx status that is no redirect (RFC 9110 section 15.4.5).
 const NOT_MODIFIED: u16 = 304;
-/// Share of requests that opened a connection although connections were to be kept.
+/// Share of requests that opened a connection, although connections were to be kept, from which there is a warning.
 const CLOSED_SHARE: f64 = 0.5;
 
-/// All that apply, those that cast the most doubt on the figures first.
+/// All warnings that apply, the most serious first.
 pub(super) fn of(asked: &Asked, measured: &Measured, words: &Catalogue) -> Vec<Warning> {
     let load = &measured.result;
     if load.requests == 0 {
@@ -59,13 +59,13 @@ fn share(thread: &GeneratorThread, us: u64) -> f64 {
     (us as f64 / thread.wall_us.max(1) as f64).min(1.0)
 }
 
-/// The largest share of its time for which a thread ran or was ready to and had no core: soft interrupts, the server or others had it.
+/// The largest share of its time that a thread was ready or ran without a core: soft interrupts, the server or other programs had it.
 fn wanted(load: &LoadResult) -> f64 {
     let wanted = |thread: &GeneratorThread| share(thread, thread.cpu_us + thread.wait_us.unwrap_or(0));
     load.threads.iter().map(wanted).fold(0.0, f64::max)
 }
 
-/// True if the server may give more than was measured.
+/// True if the server may pass more than was measured.
 pub(super) fn is_limit(load: &LoadResult) -> bool {
     busy(load) >= LIMITED_UTILIZATION || wanted(load) >= LIMITED_UTILIZATION || is_local(load)
 }
@@ -110,7 +110,7 @@ fn never_sent(load: &LoadResult) -> Option<Message> {
     (count > 0).then(|| Message::new("bench-warning-never-sent").with("n", count))
 }
 
-/// A closed loop whose percentiles leave out what slow answers kept from being sent.
+/// For a closed loop whose percentiles miss the requests that slow answers delayed.
 fn omitted(measured: &Measured) -> Option<Message> {
     let (raw, corrected) = (&measured.result.latency_us, measured.detail.corrected_latency_us.as_ref()?);
     let points = [("p90", raw.p90, corrected.p90), ("p99", raw.p99, corrected.p99), ("p99.9", raw.p999, corrected.p999)];
@@ -120,7 +120,7 @@ fn omitted(measured: &Measured) -> Option<Message> {
     Some(Message::new("bench-warning-omitted").with("name", name).with("raw", ms(raw)).with("corrected", ms(corrected)))
 }
 
-/// The longest time in which nothing ended although requests were under way.
+/// The longest time without an end of a request while requests were under way.
 fn stalled(load: &LoadResult) -> Option<Message> {
     let is_still = |slice: &Slice| slice.good == 0 && slice.wrong == 0 && slice.failed == 0 && slice.in_flight > 0;
     let (mut longest, mut begin) = (0..0, 0);
@@ -172,6 +172,6 @@ fn few(load: &LoadResult) -> Option<Message> {
 }
 
 fn shared(asked: &Asked, load: &LoadResult) -> Option<Message> {
-    // Where the generator did next to nothing it took nothing from the server.
+    // A generator that did almost nothing took nothing from the server.
     (asked.shares_cores && busy(load) > 0.1).then(|| Message::new("bench-warning-shared").with("busy", busy(load) * 100.0))
 }

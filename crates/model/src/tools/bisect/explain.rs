@@ -1,22 +1,22 @@
-//! The whole, explained by what its parts give alone.
+//! Explains the whole by what its parts pass alone.
 
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, Verdict};
 
-/// Share of what a part gives alone from which the whole counts as giving as much: two measurements alike differ by so much on a shared machine.
+/// Share of a part's rate from which the whole counts as passing as much: equal measurements differ by that on a shared machine.
 const SAME_SHARE: f64 = 0.85;
-/// Share of what the parts would give one behind the other from which few connections explain the whole.
+/// Share of the rate of the parts in series from which too few connections explain the whole.
 const SERIES_SHARE: f64 = 0.7;
 
-/// The whole that is to be explained.
+/// The whole to explain.
 pub(super) struct Whole<'a> {
     pub(super) report: &'a Diagnosis,
     /// CPU time of a good answer, microseconds.
     pub(super) cost_us: Option<f64>,
-    /// True if requests came at a rate.
+    /// True if requests were sent at a rate.
     pub(super) at_rate: bool,
-    /// The tiers of each group of cores that was full.
+    /// The tiers of each full group of cores.
     pub(super) full_cores: &'a [Vec<String>],
 }
 
@@ -27,7 +27,7 @@ struct Rated<'a> {
     goodput: f64,
 }
 
-/// What the parts say of the whole; those that are parts of a part are told and not counted.
+/// What the parts say about the whole. Parts of parts are reported but do not count.
 pub(super) fn explain(whole: &Whole<'_>, parts: Vec<(bool, PartReport)>, words: &Catalogue) -> Bisect {
     let goodput = |part: &PartReport| part.load.as_ref().map(|load| load.goodput_rps).filter(|goodput| *goodput > 0.0);
     let rated = parts.iter().enumerate().filter(|(_, (is_inner, _))| !is_inner);
@@ -45,7 +45,7 @@ pub(super) fn explain(whole: &Whole<'_>, parts: Vec<(bool, PartReport)>, words: 
     Bisect { explained_by, tier, summary, parts }
 }
 
-/// What explains the whole, the part that does, and the sentence.
+/// The explanation of the whole, the part responsible, and the sentence.
 fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>, Message) {
     let rate = whole.report.load.as_ref().map(|load| load.goodput_rps).filter(|rate| *rate > 0.0);
     let least = rated.iter().min_by(|a, b| a.goodput.total_cmp(&b.goodput));
@@ -53,12 +53,12 @@ fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>,
     let args = |id: &'static str, of: &Rated<'_>| {
         Message::new(id).with("rate", rate).with("alone", of.goodput).with("tier", of.part.tier.as_str())
     };
-    // Not every request of the whole reaches a part that gives less: the whole has a cache, or the part's load was another.
+    // Not every request of the whole reaches a slower part: the whole has a cache, or the part's load was a different one.
     let reached = rated.iter().filter(|rated| rate <= rated.goodput / SAME_SHARE);
     let Some(slowest) = reached.min_by(|a, b| a.goodput.total_cmp(&b.goodput)) else {
         return (ExplainedBy::Beyond, None, args("bisect-beyond", least));
     };
-    // Its own limit: neither the load generator's nor for want of connections.
+    // The part's own limit, neither the load generator nor too few connections.
     let is_own = slowest.part.verdict != Some(Verdict::ClientLimited) && slowest.part.limited_by != Some(LimitedBy::Demand);
     if is_own && rate >= SAME_SHARE * slowest.goodput {
         return (ExplainedBy::Tier, Some(slowest.place), args("bisect-tier", slowest));
@@ -70,7 +70,7 @@ fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>,
     if limited_by == Some(LimitedBy::Cpu) && share_full_cores(whole, rated) {
         return (ExplainedBy::SharedCores, None, cores(whole, rated).unwrap_or_else(|| args("bisect-cores-untold", slowest)));
     }
-    // One behind the other the parts take their times together.
+    // In series the times of the parts add up.
     let series: f64 = 1.0 / rated.iter().map(|rated| 1.0 / rated.goodput).sum::<f64>();
     if limited_by == Some(LimitedBy::Demand) && rate >= SERIES_SHARE * series {
         return (ExplainedBy::Series, None, args("bisect-series", slowest).with("series", series));
@@ -83,7 +83,7 @@ fn share_full_cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> bool {
     whole.full_cores.iter().any(|names| rated.iter().all(|rated| names.contains(&rated.part.tier)))
 }
 
-/// What each part costs of the cores. `None` if it could not be read.
+/// The cost of each part on the cores. `None` if it could not be read.
 fn cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> Option<Message> {
     let costs: Vec<f64> = rated.iter().map(|rated| rated.part.cpu_us_per_good).collect::<Option<_>>()?;
     let own: f64 = costs.iter().sum();

@@ -1,4 +1,4 @@
-//! Which tiers can be loaded by themselves, and how: what the web server's configuration tells of the request.
+//! Which tiers can be loaded by themselves, and how, according to the web server's configuration.
 
 use super::Part;
 use crate::facts::Context;
@@ -7,17 +7,17 @@ use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};
 use crate::output::message::Message;
 use crate::output::report::PartKind;
 
-/// What is to be done about a tier.
+/// What to do with a tier.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    /// It is loaded so; the steps behind it may be other ways to do the same.
+    /// Load it this way. Later steps may be other ways to load the same.
     Load(Part),
-    /// It cannot be, and why.
+    /// It cannot be loaded, and why.
     Leave { tier: String, kind: PartKind, why: Message },
 }
 
 impl Step {
-    /// The same as a part of a part, with the tier's name in the whole's report. `None` if that does not know it.
+    /// The same as a part of a part, with the tier's name in the report of the whole. `None` if that report does not have it.
     pub(super) fn within(self, name: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         Some(match self {
             Self::Load(part) => Self::Load(Part { tier: name(&part.tier)?, is_inner: true, ..part }),
@@ -26,7 +26,7 @@ impl Step {
     }
 }
 
-/// The first tier's own answers, and the servers that it calls. A server without any behind it is the whole itself.
+/// The first tier's own content, and the servers that it calls. A server without others behind it is the whole itself.
 pub(super) fn steps(ctx: &Context<'_>) -> Vec<Step> {
     let Some(tier) = ctx.path.tiers.first() else { return Vec::new() };
     let front = Front { ctx, tier, nginx: nginx(ctx, tier) };
@@ -34,7 +34,7 @@ pub(super) fn steps(ctx: &Context<'_>) -> Vec<Step> {
     for behind in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
         steps.extend(front.direct(behind));
         let further = behind.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
-        // Where this one is loaded, its own configuration tells more.
+        // If this server is loaded by itself, its own configuration shows more.
         steps.extend(further.map(|further| leave(&further.name, PartKind::Direct, unasked(behind, further))));
     }
     steps.extend(front.elsewhere());
@@ -79,7 +79,7 @@ impl<'a> Front<'_, 'a> {
         }
     }
 
-    /// What it answers itself, each way to ask for it.
+    /// Content that it serves itself, each way to request it.
     fn own(&self) -> Vec<Step> {
         let (request, name) = (&self.ctx.obs.request, self.tier.name.as_str());
         let told = |id: &'static str| leave(name, PartKind::Own, Message::new(id).with("tier", name));
@@ -107,14 +107,14 @@ impl<'a> Front<'_, 'a> {
         })
     }
 
-    /// A tier behind, asked as the first one asks it.
+    /// A tier behind the first one, with the first one's requests.
     fn direct(&self, behind: &Tier) -> Vec<Step> {
         let to = |asks: &'a NginxAsks| Some((asks, asks.pass.servers.iter().find(|address| self.leads_to(address, behind))?));
         let ways = self.asks().filter_map(to).map(|(asks, address)| self.asked(&behind.name, asks, address));
         std::iter::once(leave(&behind.name, PartKind::Direct, unasked(self.tier, behind))).chain(ways).collect()
     }
 
-    /// The servers that are asked and are not on this host; of those of an upstream block the first.
+    /// Servers that are called but not on this host; of an upstream block only the first.
     fn elsewhere(&self) -> Vec<Step> {
         let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
         let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
@@ -138,7 +138,7 @@ impl<'a> Front<'_, 'a> {
             (None, None) => return told("bisect-protocol"),
             (None, Some(base)) => base,
         };
-        // A kept connection holds a worker of a FastCGI pool: as many as the load has would leave most of them without one.
+        // A kept connection occupies a worker of a FastCGI pool. As many as the load has would leave most of them without a worker.
         let kept = asks.pass.reuses && asks.pass.kind == "proxy";
         Step::Load(Part {
             host: asks.host.clone(),

@@ -7,7 +7,7 @@ use crate::output::message::Message;
 /// Fewer answers than this allow no verdict.
 const ANSWERS_MIN: u64 = 2;
 
-/// The verdict about keepalive on an edge.
+/// The keepalive verdict on an edge.
 pub fn keepalive(facts: &EdgeFacts) -> Keepalive {
     let again = facts.requests.saturating_sub(facts.connections);
     let share = if facts.requests > 0 { again as f64 / facts.requests as f64 } else { 0.0 };
@@ -49,7 +49,7 @@ fn reasons(facts: &EdgeFacts, share: f64) -> Vec<Reason> {
     let kept = share >= KEPT_SHARE;
     let singles = facts.requests < 2 * facts.connections;
     if !kept {
-        // What the client asks for explains what the server does.
+        // The client's requests explain the server's behaviour.
         if most(facts.requests_close, facts.requests) {
             reasons.push(Reason::CloseRequested);
         } else if most(facts.requests_http10, facts.requests) {
@@ -57,7 +57,7 @@ fn reasons(facts: &EdgeFacts, share: f64) -> Vec<Reason> {
         } else if facts.protocol == EdgeProtocol::Fastcgi && most(facts.requests_unkept, facts.requests) {
             reasons.push(Reason::KeepConnUnset);
         } else if !singles {
-            // Connections that carry several requests each have another reason to end, or none.
+            // Connections that carry several requests have another reason to end, or none.
         } else if facts.request_limit.is_none() && most(facts.answers_close.saturating_sub(closing), facts.connections) {
             reasons.push(Reason::ServerCloses);
         } else if facts.request_limit.is_none() && most(facts.server_after_answer.total(), facts.connections) {
@@ -101,7 +101,7 @@ fn sentence(reason: Reason, facts: &EdgeFacts) -> Message {
     }
 }
 
-/// Mean times say how many more requests the same clients could send: each is spared the set-up.
+/// From mean times: how many more requests the same clients could send without connection set-up.
 fn gain(facts: &EdgeFacts, share: f64, kept: Kept) -> Option<Gain> {
     let (setup_ms, request_ms) = (facts.setup_ms?, facts.request_ms?);
     if !matches!(kept, Kept::Not | Kept::Partly) || request_ms <= 0.0 {

@@ -1,52 +1,52 @@
-//! Whether connections on an edge are kept, out of the life cycles of its sockets alone, and why not as far as these and the servers' configuration tell.
+//! The keepalive verdict on one edge from the life cycles of its sockets, with reasons as far as these and the servers' configuration show them.
 
 use super::verdict::{GAIN_MIN, Gain, KEPT_SHARE, Keepalive, Kept, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
 use crate::observation::Origin;
 use crate::output::message::Message;
 
-/// Segments with data that each side sends for a handshake of TLS beside those of requests and answers (RFC 8446: a hello, what is finished, and as
-/// many alerts of the end or tickets).
+/// Segments with data that each side sends for a TLS handshake, besides those of requests and answers (RFC 8446: a hello, a finished message, and as many for
+/// alerts or tickets).
 const TLS_TURNS: u64 = 3;
-/// As many turns on each connection may be one request and a handshake of TLS, where nobody says whether TLS is spoken.
+/// Up to this many turns on a connection may be one request with a TLS handshake, if it is unknown whether TLS is used.
 const TURNS_OPEN_MAX: u64 = 4;
 /// Fewer requests than this allow no verdict.
 const REQUESTS_MIN: u64 = 10;
-/// From this time without data on the end of a connection is no part of the last answer, ms.
+/// After this time without data, the end of a connection is not part of the last answer, ms.
 const IDLE_MS: f64 = 500.0;
-/// Requests counted by segments may miss a server's limit by as many: part of a handshake, or a request that came in two pieces.
+/// Tolerance of a server's request limit counted by segments: part of a handshake, or a request in two segments.
 const LIMIT_NEAR: u64 = 4;
-/// Connections that ended with the same number of requests which make a limit.
+/// Fewest connections that end after the same number of requests for that number to be a limit.
 const LIMIT_ENDS_MIN: u64 = 3;
 
-/// What the sockets of an edge did within some seconds, seen at one end.
+/// The sockets of an edge over some seconds, seen at one end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SocketFacts {
-    /// For so long they were watched, s.
+    /// Length of the observation, s.
     pub seconds: f64,
-    /// Connections whose first answer came meanwhile.
+    /// Connections with their first answer in that time.
     pub opened: u64,
-    /// Connections that ended meanwhile: the turns that one carried (the fewer of the segments with data of either side), and how many did.
+    /// Connections that ended in that time: pairs of turns per connection (the smaller of both sides' data segments) and number of connections.
     pub ended: Vec<(u64, u64)>,
-    /// Turns that those had carried before they were watched.
+    /// Turns of these connections before that time.
     pub before: u64,
-    /// As `ended`, of those that were open at the end: what came meanwhile.
+    /// Like `ended`, for connections still open at the end: turns in that time.
     pub open: Vec<(u64, u64)>,
-    /// Connections in TIME_WAIT at the client's end, which closed first there, and at the server's.
+    /// Connections in TIME_WAIT at the client's end, which closed first.
     pub client_first: u64,
-    /// See `client_first`. `None` if the server's end was not seen.
+    /// The same at the server's end. `None` if that end was not seen.
     pub server_first: Option<u64>,
     /// Median time without data before the end, ms.
     pub idle_ms: Option<f64>,
-    /// Mean of the shortest round trips: what the kernel's handshake took, ms.
+    /// Mean of the shortest round trips, the duration of the TCP handshake, ms.
     pub setup_ms: Option<f64>,
     /// Mean time from the first SYN to the end, ms.
     pub lifetime_ms: Option<f64>,
 }
 
-/// What the configuration of the client (a proxy) says of its connections to the server.
+/// The client's (a proxy's) configuration of its connections to the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientKeeps {
-    /// Where it passes requests on.
+    /// Position of the directive that passes requests on.
     pub origin: Origin,
     /// TLS to the server.
     pub tls: bool,
@@ -60,24 +60,24 @@ pub struct ClientKeeps {
     pub fastcgi: bool,
 }
 
-/// What the configuration of the server says of the connections that it accepts.
+/// The server's configuration of the connections that it accepts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerKeeps {
-    /// Where it says it, or where the server block begins.
+    /// Position of the directive, or of the server block.
     pub origin: Origin,
-    /// Idle connections are closed after so long, s; 0 after each answer.
+    /// Idle time after which connections are closed, s; 0 after each answer.
     pub idle_s: f64,
-    /// Connections are closed after so many requests.
+    /// Number of requests after which connections are closed.
     pub requests: u64,
 }
 
-/// The sums that the verdict follows from.
+/// Sums behind the verdict.
 struct Sums {
     requests: u64,
     ended: u64,
-    /// Share of the requests that found a connection which was there before.
+    /// Share of the requests that used an existing connection.
     share: f64,
-    /// The number of requests with which most connections ended, and how many did.
+    /// The number of requests after which most connections ended, and how many did.
     limit: Option<(u64, u64)>,
 }
 
@@ -88,7 +88,7 @@ impl Sums {
         let requests: u64 = ended.clone().map(|(turns, count)| carried(*turns) * count).sum();
         let requests = requests.saturating_sub(facts.before);
         let open = facts.open.iter().filter(|(turns, _)| *turns > 0);
-        // A handshake that came before is not among what came meanwhile: at most as many were left out as connections are new.
+        // A handshake before the observation is not among its turns. At most as many were missed as there are new connections.
         let requests = requests + open.map(|(turns, count)| turns * count).sum::<u64>();
         let opened = facts.opened.min(requests);
         let share = if requests > 0 { 1.0 - opened as f64 / requests as f64 } else { 0.0 };
@@ -98,8 +98,8 @@ impl Sums {
     }
 }
 
-/// The verdict about keepalive on an edge out of its sockets. The configuration decides between reasons that look alike from outside; where it was
-/// not read, [`Keepalive::open`] says that one of the reasons given is it.
+/// The keepalive verdict on an edge from its sockets. The configuration decides between reasons that look alike from outside. If it was not read,
+/// [`Keepalive::open`] says that one of the given reasons applies.
 pub fn keepalive_of_sockets(facts: &SocketFacts, client: Option<&ClientKeeps>, server: Option<&ServerKeeps>) -> Keepalive {
     let sums = Sums::of(facts, client.is_some_and(|client| client.tls));
     let few = |limit: Option<(u64, u64)>| limit.is_some_and(|(turns, _)| (2..=TURNS_OPEN_MAX).contains(&turns));
@@ -140,12 +140,12 @@ pub fn keepalive_of_sockets(facts: &SocketFacts, client: Option<&ClientKeeps>, s
     Keepalive { kept, reasons, open, summary, why, lines, gain }
 }
 
-/// Who ended connections first: the client, the server, or more than half of them neither (by RST) or nobody knows.
+/// Who closed connections first: the client, the server, or unknown (more than half were reset, or neither end is known).
 fn first(facts: &SocketFacts, ended: u64) -> Option<bool> {
     match facts.server_first {
         Some(server) if most(server, server + facts.client_first) => Some(false),
         _ if most(facts.client_first, ended) => Some(true),
-        // The side that closes first waits. Where it is not the client's, it was the server, or somebody reset the connection.
+        // The side that closes first enters TIME_WAIT. If that is not the client, it was the server, or the connection was reset.
         None if ended > 0 => Some(false),
         Some(_) | None => None,
     }
@@ -155,7 +155,7 @@ fn place(origin: &Origin) -> String {
     format!("{}:{}", origin.file, origin.line)
 }
 
-/// Each answer ends its connection.
+/// For connections that end with each answer.
 fn each_answer(
     facts: &SocketFacts,
     sums: &Sums,
@@ -206,7 +206,7 @@ fn each_answer(
     if !reasons.is_empty() && (client.is_some() || by_client == Some(true)) {
         return (reasons, false);
     }
-    // The client asks for it, or the server does it unasked: a socket shows neither words nor headers.
+    // The client asks for it, or the server does it on its own: a socket shows no headers.
     why.push(Message::new("keepalive-sockets-open"));
     let mut candidates = vec![Reason::CloseRequested, Reason::Http10];
     candidates.extend((!reasons.contains(&Reason::ServerCloses)).then_some(Reason::ServerCloses));
@@ -214,7 +214,7 @@ fn each_answer(
     (candidates, true)
 }
 
-/// Connections carry several requests each, and some end.
+/// For connections that carry several requests each, some of which end.
 fn now_and_then(facts: &SocketFacts, sums: &Sums, server: Option<&ServerKeeps>, why: &mut Vec<Message>) -> Vec<Reason> {
     let by_server = first(facts, sums.ended) == Some(false);
     let idle = facts.idle_ms.is_some_and(|ms| ms >= IDLE_MS);
@@ -240,7 +240,7 @@ fn now_and_then(facts: &SocketFacts, sums: &Sums, server: Option<&ServerKeeps>, 
     vec![Reason::RequestLimit]
 }
 
-/// The set-up that is spared, as a share of what remains of a connection's life.
+/// The saved set-up time as a share of the rest of a connection's life.
 fn gain(facts: &SocketFacts, sums: &Sums) -> Option<Gain> {
     let (setup_ms, lifetime_ms) = (facts.setup_ms?, facts.lifetime_ms?);
     let requests_each = (sums.requests as f64 / facts.opened.max(1) as f64).max(1.0);
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::output::catalogue::Catalogue;
 
-    /// A thousand connections with a request each, all closed first by the server.
+    /// A thousand connections with one request each, all closed first by the server.
     fn churning() -> SocketFacts {
         SocketFacts {
             seconds: 5.0,
@@ -327,7 +327,7 @@ mod tests {
         assert!(said(&verdict).contains("20"), "{}", said(&verdict));
         // The server would close, but the client may have asked for it as well.
         assert!(keepalive_of_sockets(&churning(), None, Some(&closes())).open);
-        // Who closes first though nobody asked for it is known by the socket alone.
+        // The socket alone shows who closes first without being asked.
         let by_client = SocketFacts { client_first: 990, server_first: None, ..churning() };
         let verdict = keepalive_of_sockets(&by_client, None, None);
         assert_eq!((verdict.reasons, verdict.open), (vec![Reason::ClientCloses], false));
@@ -344,7 +344,7 @@ mod tests {
         }
         let idle = SocketFacts { idle_ms: Some(2000.0), ..limited.clone() };
         assert_eq!(keepalive_of_sockets(&idle, None, None).reasons, [Reason::ServerIdle]);
-        // The client gives up what it does not need, at whatever number.
+        // The client closes connections that it does not need, after any number of requests.
         let by_client = SocketFacts { client_first: 10, server_first: Some(0), ..limited };
         assert_eq!(keepalive_of_sockets(&by_client, Some(&pool()), None).kept, Kept::InForce);
     }

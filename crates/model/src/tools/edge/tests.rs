@@ -1,10 +1,10 @@
-//! Verdicts about keepalive: each reason with the case in which it is told and the twin in which it is not.
+//! Keepalive verdicts: for each reason a case that fires and a twin that does not.
 
 use super::*;
 use crate::observation::{Closes, EdgeFacts, EdgeProtocol};
 use crate::output::catalogue::Catalogue;
 
-/// 100 requests on as many connections, nothing said by anybody, all closed by the client.
+/// 100 requests on as many connections, without any Connection header, all closed by the client.
 fn churning() -> EdgeFacts {
     EdgeFacts {
         protocol: EdgeProtocol::Http,
@@ -58,7 +58,7 @@ fn kept_connections_are_in_force_and_need_nothing() {
     let verdict = keepalive(&kept());
     assert_eq!((verdict.kept, verdict.reasons.len(), verdict.lines.len()), (Kept::InForce, 0, 0));
     assert!(verdict.gain.is_none());
-    // The client gives up what it does not need: nothing wrong with that, nor with a high limit.
+    // The client closes connections that it does not need, which is fine; so is a high limit.
     let idle = EdgeFacts { client_idle: Closes { fin: 4, rst: 0 }, request_limit: Some((1000, 1)), ..kept() };
     assert_eq!(keepalive(&idle).kept, Kept::InForce);
 }

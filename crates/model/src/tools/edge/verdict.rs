@@ -17,11 +17,11 @@ pub(super) const GAIN_MIN: f64 = 1.01;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
-    /// They are.
+    /// For all requests.
     InForce,
-    /// For some requests, or with an end that costs.
+    /// For some requests, or with costly ends.
     Partly,
-    /// Each request opens a connection of its own.
+    /// For none: each request opens a connection.
     Not,
     /// Too little was seen.
     Unknown,
@@ -37,20 +37,20 @@ pub enum Reason {
     Http10,
     /// The client does not set FCGI_KEEP_CONN.
     KeepConnUnset,
-    /// The server says that it closes, after each answer.
+    /// The server announces that it closes, after each answer.
     ServerCloses,
-    /// The server closes without a word after each answer.
+    /// The server closes after each answer without announcing it.
     ServerClosesSilently,
-    /// The client closes after each answer though nobody asked for it: it has no pool.
+    /// The client closes after each answer unasked: it has no pool.
     ClientCloses,
     /// The server closes after so many requests.
     RequestLimit,
-    /// The server gives up idle connections that the client still holds.
+    /// The server closes idle connections that the client still keeps.
     ServerIdle,
 }
 
 impl Reason {
-    /// Its sentence and its configuration line in the catalogue.
+    /// The ids of its sentence and of its configuration line in the catalogue.
     pub(super) fn ids(self) -> (&'static str, &'static str) {
         match self {
             Reason::CloseRequested => ("keepalive-reason-close-requested", "keepalive-line-proxy"),
@@ -65,29 +65,29 @@ impl Reason {
     }
 }
 
-/// The verdict about an edge.
+/// The verdict on an edge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keepalive {
     /// Whether connections are kept.
     pub kept: Kept,
-    /// Why not, the weightiest first.
+    /// Reasons why not, the most important first.
     pub reasons: Vec<Reason>,
-    /// One of the reasons is it: what was seen does not tell which.
+    /// True if only one of the reasons applies and it is unknown which.
     pub open: bool,
     /// The verdict in one sentence.
     pub summary: Message,
-    /// Each reason in a sentence with its evidence.
+    /// A sentence with evidence for each reason.
     pub why: Vec<Message>,
-    /// What to change, a line of configuration each.
+    /// What to change: a line of configuration each.
     pub lines: Vec<Message>,
-    /// What keeping connections would give, where that can be told.
+    /// The gain from keeping connections, if known.
     pub gain: Option<Gain>,
 }
 
-/// What keeping connections would give.
+/// The gain from keeping connections.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gain {
-    /// As many times the requests of today in a closed loop whose limit is the time that requests take, not a resource.
+    /// Factor on today's requests, for a closed loop limited by the requests' time and not by a resource.
     pub factor: f64,
     /// The same in words.
     pub text: Message,

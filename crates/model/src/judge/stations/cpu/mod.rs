@@ -3,8 +3,8 @@
 use crate::facts::Context;
 use crate::facts::CoreGroup;
 use crate::facts::ceiling::ceiling_between;
-use crate::facts::cores::limiting::{is_wanted, left_to_others, polled, too_few};
-use crate::facts::cores::{Cost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, Threads, busy, waiting};
+use crate::facts::cores::limiting::{are_limiting, left_to_others, polled, saturated_threads};
+use crate::facts::cores::{AnswerCost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, Threads, busy, waiting};
 use crate::judge::id::{CPU_FINDINGS, StationId};
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
@@ -44,14 +44,14 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
     station.used = Some(busy);
     station.utilization = Some(utilization);
     station.waiting = waiting(ctx, &group.tiers);
-    station.ceiling_rps = Cost::of(ctx, group, busy).and_then(|cost| cost.ceiling());
+    station.ceiling_rps = AnswerCost::of(ctx, group, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", group.list()).with("share", utilization * 100.0);
     let left = left_to_others(ctx, group).filter(|_| utilization >= SATURATED_UTILIZATION);
-    let (state, why) = if is_wanted(ctx, group, utilization) {
+    let (state, why) = if are_limiting(ctx, group, utilization) {
         let full = utilization >= SATURATED_UTILIZATION;
         let told = args(if full { "state-cpu-saturated" } else { "state-cpu-crowded" });
         (StationState::Saturated, told.with("waiting", station.waiting.unwrap_or(0.0)))
-    } else if let Some((tier, threads)) = too_few(ctx, group) {
+    } else if let Some((tier, threads)) = saturated_threads(ctx, group) {
         let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
         // More than these threads give now they cannot give.
         station.ceiling_rps = now_at(ctx, &threads);

@@ -127,7 +127,7 @@ fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> StationReading {
     station.ceiling_rps = quota.used.and_then(|busy| {
         let others = quota.others();
         let clocked = if quota.now.used_ns.is_some() { (busy - others).max(0.0) } else { 0.0 };
-        cores::ceiling_of(ctx, &cores::Use { limit: quota.limit, busy, others, clocked })
+        cores::ceiling_of(ctx, &cores::CoreUse { limit: quota.limit, busy, others, clocked })
     });
     let args = |id: &'static str| args(ctx, id, quota);
     let (state, why) = match (quota.throttled, quota.utilization()) {

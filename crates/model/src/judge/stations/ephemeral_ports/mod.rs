@@ -12,7 +12,7 @@ use crate::facts::cores::{kernel_share, utilization_of};
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::port_range::{self, KEY_RANGE, KEY_RESERVED};
-use crate::facts::profile::{PORT_SEARCH, Profiled, Share, is_of};
+use crate::facts::profile::{PORT_SEARCH, ProfileShare, Profiled, is_of};
 use crate::facts::suffered::{answers_with, turned_away};
 use crate::facts::{Logged, TierId};
 use crate::judge::finding::{Evidence, Finding};
@@ -289,7 +289,7 @@ fn refused(ctx: &Context<'_>) -> bool {
 }
 
 /// What a profile says of the search: its share of the CPU time of what limits the dialling tier.
-fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(Share, String)> {
+fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(ProfileShare, String)> {
     let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
     limiting(ctx).iter().find_map(|limiting| {
         let tier = limiting.tiers.iter().find(|tier| tier.id == ports.from)?;

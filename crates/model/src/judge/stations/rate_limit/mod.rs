@@ -2,7 +2,7 @@
 //! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
 
 use crate::facts::Context;
-use crate::facts::limit::{Held, Limit, narrowest, place, told};
+use crate::facts::limit::{Limit, LimitEffect, narrowest, place, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
 use crate::judge::finding::{Evidence, Finding};
@@ -35,12 +35,12 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading 
         station.ceiling_rps = (limit.applies == Some(true)).then_some(allowed);
     }
     let answers = load.map(|load| answers_with(load, &[limit.config.status]));
-    let refused = limit.refused.as_ref().map(|logged| logged.count).or(answers.filter(|_| limit.held == Some(Held::Refused)));
+    let refused = limit.refused.as_ref().map(|logged| logged.count).or(answers.filter(|_| limit.effect == Some(LimitEffect::Refused)));
     station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
     let args = |id: &'static str| told(id, tier, limit.config).with("count", refused.unwrap_or(0));
-    let (state, why) = match limit.held {
-        Some(Held::Refused) => (StationState::Refusing, args("state-rate-limit-refusing")),
-        Some(Held::Delayed) => (StationState::Saturated, args("state-rate-limit-delaying")),
+    let (state, why) = match limit.effect {
+        Some(LimitEffect::Refused) => (StationState::Refusing, args("state-rate-limit-refusing")),
+        Some(LimitEffect::Delayed) => (StationState::Saturated, args("state-rate-limit-delaying")),
         None if refused.is_some_and(|count| count > 0) => (StationState::Near, args("state-rate-limit-harmless")),
         None => (StationState::Ok, args("state-rate-limit-ok")),
     };
@@ -52,36 +52,36 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
         .filter_map(|placed| {
             let tier = ctx.only_tier(&placed.owner)?;
             let limit = narrowest(ctx, tier)?;
-            Some(finding(ctx, placed, tier, &limit, limit.held?))
+            Some(finding(ctx, placed, tier, &limit, limit.effect?))
         })
         .collect()
 }
 
-fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limit<'_>, held: Held) -> Finding {
-    let (title, explanation) = match (held, limit.config.connections) {
-        (Held::Refused, None) => ("finding-rate-limited-by-config-title", "finding-rate-limited-by-config-explanation"),
-        (Held::Refused, Some(_)) => {
+fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limit<'_>, effect: LimitEffect) -> Finding {
+    let (title, explanation) = match (effect, limit.config.connections) {
+        (LimitEffect::Refused, None) => ("finding-rate-limited-by-config-title", "finding-rate-limited-by-config-explanation"),
+        (LimitEffect::Refused, Some(_)) => {
             ("finding-rate-limited-by-config-title-connections", "finding-rate-limited-by-config-explanation-connections")
         }
-        (Held::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
+        (LimitEffect::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
     };
     Finding {
         confidence: if limit.is_logged { Confidence::High } else { Confidence::Medium },
         title: told(title, tier, limit.config),
-        evidence: proofs(ctx, tier, limit, held),
+        evidence: proofs(ctx, tier, limit, effect),
         explanation: vec![told(explanation, tier, limit.config)],
         ..placed.finding(FindingId::LIMITED_BY_CONFIG)
     }
 }
 
-fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, held: Held) -> Vec<Evidence> {
+fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, effect: LimitEffect) -> Vec<Evidence> {
     let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof()).collect();
     let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
     proofs.push(Evidence::new(told(id, tier, limit.config), place(&limit.config.origin), limit.config.rate_per_s));
     if let Some(load) = &ctx.obs.load {
-        let (id, count) = match held {
-            Held::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),
-            Held::Delayed => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
+        let (id, count) = match effect {
+            LimitEffect::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),
+            LimitEffect::Delayed => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
         };
         let text = told(id, tier, limit.config).with("count", count).with("requests", load.requests).with("goodput", load.goodput_rps());
         proofs.push(Evidence::new(text, "load", Some(count)));

@@ -7,7 +7,7 @@ mod unforced;
 use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
-use crate::facts::pool::{Idle, Of, Pool, Service, configured, exhausted, loops};
+use crate::facts::pool::{IdleEvidence, Pool, PoolKind, Service, configured, exhausted, loops};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -120,20 +120,20 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     judged.flatten().collect()
 }
 
-fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding {
-    let kind = match (pool.of, idle) {
-        (Of::Loops, Idle::Left) => "left",
-        (Of::Loops, _) => "loops",
-        (Of::Threads, _) => "threads",
-        (Of::Processes, Idle::Beside(_)) => "compute",
-        (Of::Processes, Idle::Workers(_) | Idle::Cores(_) | Idle::Left) => "wait",
+fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Finding {
+    let kind = match (pool.kind, idle) {
+        (PoolKind::Loops, IdleEvidence::Left) => "left",
+        (PoolKind::Loops, _) => "loops",
+        (PoolKind::Threads, _) => "threads",
+        (PoolKind::Processes, IdleEvidence::Beside(_)) => "compute",
+        (PoolKind::Processes, IdleEvidence::Workers(_) | IdleEvidence::Cores(_) | IdleEvidence::Left) => "wait",
     };
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
     Finding {
         confidence: match idle {
-            Idle::Workers(_) | Idle::Beside(_) | Idle::Left => Confidence::High,
+            IdleEvidence::Workers(_) | IdleEvidence::Beside(_) | IdleEvidence::Left => Confidence::High,
             // Idle cores may be kept from the workers: whether they wait for one is what could not be read.
-            Idle::Cores(_) => Confidence::Low,
+            IdleEvidence::Cores(_) => Confidence::Low,
         },
         title: args("finding-worker-pool-exhausted-title"),
         evidence: proofs(ctx, tier, pool, idle),
@@ -142,7 +142,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
     }
 }
 
-fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evidence> {
+fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Vec<Evidence> {
     let netns = ctx.netns_name(tier.netns);
     let busy = Message::new("evidence-worker-pool-busy")
         .with("unit", pool.unit())
@@ -163,12 +163,12 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
     let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
     proofs.push(Evidence::new(waiting, format!("sock_diag ({netns})"), Some(pool.waiting)));
     proofs.push(match idle {
-        Idle::Left => left(ctx),
-        Idle::Workers(share) => {
+        IdleEvidence::Left => left(ctx),
+        IdleEvidence::Workers(share) => {
             let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0).with("unit", pool.unit());
             Evidence::new(text, "/proc/PID/schedstat", Some(*share))
         }
-        Idle::Cores(share) | Idle::Beside(share) => {
+        IdleEvidence::Cores(share) | IdleEvidence::Beside(share) => {
             Evidence::new(Message::new("evidence-worker-pool-cpu").with("share", share * 100.0), "/proc/stat", Some(*share))
         }
     });
