@@ -1,4 +1,4 @@
-//! Captures made in network namespaces, held against what tshark 4.0.17 said of them (the files beside them, made by `tests/data/oracle.sh`).
+//! Compares captures made in network namespaces with the output of tshark 4.0.17 (`tests/data/tshark/`, written by `tests/data/oracle.sh`).
 //!
 //! Deterministic: captures in, facts out.
 
@@ -25,10 +25,10 @@ fn analyse(file: &Path) -> (Vec<StreamSummary>, Report) {
     (streams, report)
 }
 
-/// What is said of one direction. The three deliberate differences are explained in docs/streams.md: what is sent again and what is out of order
-/// are compared as a sum, duplicate acknowledgements are not compared, and bytes in flight may be fewer where acknowledged ones were sent again.
+/// Figures of one direction. docs/streams.md explains three deliberate differences: retransmitted and out-of-order segments are compared as a sum,
+/// duplicate acknowledgements are not compared, and bytes in flight may be fewer if acknowledged bytes were sent again.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct DirectionFigures {
     packets: u64,
     bytes: u64,
     again_or_out_of_order: u64,
@@ -36,34 +36,34 @@ struct Told {
     zero_windows: u64,
 }
 
-fn told(file: &Path) -> BTreeMap<(u64, String), Told> {
-    let text = std::fs::read_to_string(file).expect("what tshark said");
+fn tshark_figures(file: &Path) -> BTreeMap<(u64, String), DirectionFigures> {
+    let text = std::fs::read_to_string(file).expect("the output of tshark");
     let row = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
         let number = |at: usize| fields[at].parse::<u64>().expect("a number");
-        let told = Told {
+        let figures = DirectionFigures {
             packets: number(2),
             bytes: number(3),
             again_or_out_of_order: number(4) + number(5),
             bytes_in_flight_max: number(6),
             zero_windows: number(7),
         };
-        ((number(0), fields[1].to_owned()), told)
+        ((number(0), fields[1].to_owned()), figures)
     };
     text.lines().skip(1).map(row).collect()
 }
 
 /// Each direction, and whether acknowledged bytes were sent again in it.
-fn ours(streams: &[StreamSummary]) -> BTreeMap<(u64, String), (Told, bool)> {
+fn ours(streams: &[StreamSummary]) -> BTreeMap<(u64, String), (DirectionFigures, bool)> {
     let one = |direction: &Direction| {
-        let told = Told {
+        let figures = DirectionFigures {
             packets: direction.packets,
             bytes: direction.bytes,
             again_or_out_of_order: direction.retransmissions + direction.out_of_order,
             bytes_in_flight_max: direction.bytes_in_flight_max,
             zero_windows: direction.zero_windows,
         };
-        (told, direction.spurious_retransmissions > 0)
+        (figures, direction.spurious_retransmissions > 0)
     };
     let both = |stream: &StreamSummary| {
         [(stream.client, &stream.client_sent), (stream.server, &stream.server_sent)]
@@ -76,7 +76,7 @@ fn ours(streams: &[StreamSummary]) -> BTreeMap<(u64, String), (Told, bool)> {
 }
 
 #[test]
-fn streams_are_as_tshark_sees_them() {
+fn streams_have_the_figures_of_tshark() {
     let mut differences = Vec::new();
     let mut captures = 0;
     for entry in std::fs::read_dir(data()).expect("a directory") {
@@ -85,17 +85,17 @@ fn streams_are_as_tshark_sees_them() {
         let Some(stem) = name.strip_suffix(".pcap.gz") else { continue };
         captures += 1;
         let (streams, _) = analyse(&file);
-        let (told, mut ours) = (told(&file.with_file_name(format!("{stem}.tshark.tsv"))), ours(&streams));
-        for (key, told) in &told {
+        let (tshark, mut ours) = (tshark_figures(&data().join(format!("tshark/{stem}.tsv"))), ours(&streams));
+        for (key, theirs) in &tshark {
             if let Some((ours, true)) = ours.get_mut(key) {
-                ours.bytes_in_flight_max = ours.bytes_in_flight_max.max(told.bytes_in_flight_max);
+                ours.bytes_in_flight_max = ours.bytes_in_flight_max.max(theirs.bytes_in_flight_max);
             }
-            if ours.get(key).map(|(ours, _)| ours) != Some(told) {
-                differences.push(format!("{stem} {key:?}\n  tshark {told:?}\n  ours   {:?}", ours.get(key)));
+            if ours.get(key).map(|(ours, _)| ours) != Some(theirs) {
+                differences.push(format!("{stem} {key:?}\n  tshark {theirs:?}\n  ours   {:?}", ours.get(key)));
             }
         }
-        if told.len() != ours.len() {
-            differences.push(format!("{stem}: {} directions, tshark has {}", ours.len(), told.len()));
+        if tshark.len() != ours.len() {
+            differences.push(format!("{stem}: {} directions, tshark has {}", ours.len(), tshark.len()));
         }
     }
     assert!(captures >= 10, "{captures}");
