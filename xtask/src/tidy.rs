@@ -1,4 +1,5 @@
-//! The rules that the compiler does not check. Each rule is a file, named after what it forbids, with an example on which it fires and one on which it is silent.
+//! The rules that the compiler does not check. Each rule is a file, named after what it forbids, with an example on which it fires and one on which it is
+//! silent.
 
 use std::path::Path;
 use std::process::ExitCode;

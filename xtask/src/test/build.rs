@@ -57,24 +57,31 @@ pub(crate) enum Schedule {
     LiveAlone,
 }
 
-/// Selects tests by their outermost module. A package's integration tests are one program, because linking one for each file takes longer than most of
+/// Selects tests by the file that declares them. A package's integration tests are one program, because linking one for each file takes longer than most of
 /// them run; a live file still runs as a process of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ModuleFilter {
     All,
-    Only(Vec<String>),
-    Except(Vec<String>),
+    /// By the innermost of these modules that contains the test: "fix::impostor" for tests/it/fix/impostor.rs.
+    Innermost {
+        selected: Vec<String>,
+        rejected: Vec<String>,
+        /// Whether it selects a test in none of these modules.
+        is_default: bool,
+    },
 }
 
 impl ModuleFilter {
     /// True if it selects the test.
     pub(crate) fn selects(&self, test: &str) -> bool {
-        let module = test.split_once("::").map_or("", |(module, _)| module);
-        let is_listed = |modules: &[String]| modules.iter().any(|listed| listed == module);
-        match self {
-            Self::All => true,
-            Self::Only(modules) => is_listed(modules),
-            Self::Except(modules) => !is_listed(modules),
+        let Self::Innermost { selected, rejected, is_default } = self else { return true };
+        let depth = |modules: &[String]| {
+            let contains = |module: &&String| test.strip_prefix(module.as_str()).is_some_and(|rest| rest.starts_with("::"));
+            modules.iter().filter(contains).map(String::len).max()
+        };
+        match (depth(selected), depth(rejected)) {
+            (None, None) => *is_default,
+            (selected, rejected) => selected > rejected,
         }
     }
 }
@@ -214,26 +221,42 @@ fn file_declaration(file: &Path) -> anyhow::Result<Option<Declaration>> {
 /// Splits a package's integration tests: the deterministic files, the live files that may run beside others, and each other live file.
 fn parts(whole: &TestProgram, main: &Path) -> anyhow::Result<Vec<TestProgram>> {
     let folder = main.parent().context("a file without a directory")?;
-    let (mut alone, mut beside_others) = (Vec::new(), Vec::new());
-    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let file = entry?.path();
-        let module = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        match if file.extension().is_some_and(|extension| extension == "rs") { file_declaration(&file)? } else { None } {
-            Some(Declaration::LiveAlone) => alone.push(module),
-            Some(Declaration::LiveBesideOthers) => beside_others.push(module),
-            Some(Declaration::Deterministic) | None => {}
-        }
-    }
-    let live = [alone.clone(), beside_others.clone()].concat();
-    let part = |source: String, modules: ModuleFilter, schedule: Schedule| TestProgram { source, modules, schedule, ..whole.clone() };
-    let mut parts = vec![part(FOLDER.to_owned(), ModuleFilter::Except(live), Schedule::Deterministic)];
+    let mut declared = Vec::new();
+    declarations(folder, "", &mut declared)?;
+    declared.sort();
+    let modules = |is_wanted: &dyn Fn(Declaration) -> bool| -> Vec<String> {
+        declared.iter().filter(|(_, declaration)| is_wanted(*declaration)).map(|(module, _)| module.clone()).collect()
+    };
+    let part = |source: String, selected: Vec<String>, schedule: Schedule| {
+        let rejected = declared.iter().map(|(module, _)| module).filter(|module| !selected.contains(module)).cloned().collect();
+        let modules = ModuleFilter::Innermost { selected, rejected, is_default: schedule == Schedule::Deterministic };
+        TestProgram { source, modules, schedule, ..whole.clone() }
+    };
+    let deterministic = modules(&|declaration| declaration == Declaration::Deterministic);
+    let mut parts = vec![part(FOLDER.to_owned(), deterministic, Schedule::Deterministic)];
+    let beside_others = modules(&|declaration| declaration == Declaration::LiveBesideOthers);
     if !beside_others.is_empty() {
-        parts.push(part(FOLDER.to_owned(), ModuleFilter::Only(beside_others), Schedule::LiveBesideOthers));
+        parts.push(part(FOLDER.to_owned(), beside_others, Schedule::LiveBesideOthers));
     }
-    for module in alone {
-        parts.push(part(format!("{FOLDER}/{module}.rs"), ModuleFilter::Only(vec![module]), Schedule::LiveAlone));
+    for module in modules(&|declaration| declaration == Declaration::LiveAlone) {
+        parts.push(part(format!("{FOLDER}/{}.rs", module.replace("::", "/")), vec![module], Schedule::LiveAlone));
     }
     Ok(parts)
+}
+
+/// Adds the modules of the files below a folder that have a declaration; `above` is the folder's own module.
+fn declarations(folder: &Path, above: &str, found: &mut Vec<(String, Declaration)>) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let module = if above.is_empty() { name } else { format!("{above}::{name}") };
+        if path.is_dir() {
+            declarations(&path, &module, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(file_declaration(&path)?.map(|declaration| (module, declaration)));
+        }
+    }
+    Ok(())
 }
 
 /// Name and version in `path+file:///work/crates/cli#chokepoint@0.1.0`, or `...crates/cli#0.1.0` if the directory has the package's name.

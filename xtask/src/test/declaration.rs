@@ -1,7 +1,7 @@
 //! Which tests are live: they drive real servers or load, or judge what they measured. A file says so in its head, a part of a file by a module `live`.
 
 /// What a file of integration tests says in its head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Declaration {
     /// `//! Live: why`: the machine may have caused a failure, so the test is repeated. Other work may change what it measures, so it runs alone.
     LiveAlone,

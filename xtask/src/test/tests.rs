@@ -348,6 +348,21 @@ fn a_live_test_that_ran_beside_others_is_repeated_alone() {
 }
 
 #[test]
+fn a_test_belongs_to_the_innermost_file_that_declares_it() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let filter = |selected: &[&str], rejected: &[&str], is_default| ModuleFilter::Innermost {
+        selected: names(selected),
+        rejected: names(rejected),
+        is_default,
+    };
+    let fix = filter(&["fix"], &["fix::stopping", "bench"], false);
+    assert!(fix.selects("fix::a") && fix.selects("fix::live::a") && fix.selects("fix::stopping_not::a"));
+    assert!(!fix.selects("fix::stopping::a") && !fix.selects("bench::a") && !fix.selects("usage::a") && !fix.selects("fixes::a"));
+    let stopping = filter(&["fix::stopping"], &["fix"], true);
+    assert!(stopping.selects("fix::stopping::a") && !stopping.selects("fix::a") && stopping.selects("usage::a"));
+}
+
+#[test]
 fn a_workspace_is_built_and_run_and_a_failed_build_is_no_success() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {

@@ -1,9 +1,10 @@
 //! Tests that do not declare whether the machine may cause their failure. `cargo xtask test` repeats live tests and never deterministic ones.
 
 use super::names::{self, Name};
-use super::workspace::{FileUse, SourceFile};
+use super::workspace::{FileUse, SourceFile, Workspace};
 use super::{Breach, Rule};
 use crate::test::declaration::{Declaration, declaration};
+use crate::tree::directory_of;
 
 /// Names for servers, load, namespaces and the clock. A deterministic file of integration tests may use them only in a module `live`.
 const LIVE: &[&str] = &[
@@ -36,8 +37,8 @@ pub(super) const RULE: Rule = Rule {
         for (file, syntax) in workspace.parsed() {
             let directory = file.package.and_then(|index| workspace.packages.get(index)).map_or("", |package| &package.directory);
             let names = names::names(syntax);
-            if is_integration(file.path, directory) {
-                check_integration(file, &names, &mut breaches);
+            if is_integration(file, directory) {
+                check_integration(workspace, file, &names, &mut breaches);
             } else if is_beside_code(file.path, directory) {
                 let is_test = |name: &&Name| name.in_test || file.file_use == FileUse::Test;
                 check_names(file, names.iter().filter(is_test), LIVE_BESIDE_CODE, &mut breaches);
@@ -47,18 +48,22 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// True for a file of tests: a target of its own, or a file in `tests/it/`. The root of `tests/it/` and its folders, which several files share, are none.
-fn is_integration(path: &str, package: &str) -> bool {
-    let below = path.strip_prefix(&format!("{package}/tests/"));
-    below.is_some_and(|path| path.strip_prefix("it/").is_none_or(|file| file != "main.rs") && !path.trim_start_matches("it/").contains('/'))
+/// True for a file of tests: a target of its own, a file in `tests/it/`, or a file with tests in a folder there. The root of `tests/it/` is none.
+fn is_integration(file: &SourceFile<'_>, package: &str) -> bool {
+    let Some(below) = file.path.strip_prefix(&format!("{package}/tests/")) else { return false };
+    let path = below.strip_prefix("it/").unwrap_or(below);
+    below != "it/main.rs" && (!path.contains('/') || below != path && file.text.contains("#[test]"))
 }
 
 fn is_beside_code(path: &str, package: &str) -> bool {
     path.starts_with(&format!("{package}/src/")) && !path.ends_with("/live.rs")
 }
 
-fn check_integration(file: &SourceFile<'_>, names: &[Name], breaches: &mut Vec<Breach>) {
-    match declaration(file.text) {
+fn check_integration(workspace: &Workspace<'_>, file: &SourceFile<'_>, names: &[Name], breaches: &mut Vec<Breach>) {
+    // A file in a folder may leave the declaration to the folder's own file: tests/it/fix.rs speaks for tests/it/fix/stopping.rs.
+    let folder_file = format!("{}.rs", directory_of(file.path));
+    let inherited = || workspace.tree.text(&folder_file).and_then(declaration);
+    match declaration(file.text).or_else(inherited) {
         None => breaches.push(Breach::new(
             file.path,
             1,
@@ -95,6 +100,21 @@ mod tests {
         for path in ["crates/cli/tests/a.rs", "crates/cli/tests/it/a.rs"] {
             assert_eq!(breaches(&RULE, &[CLI, (path, "//! Tests.\nfn a() {}")]), [format!("{path}:1")]);
         }
+    }
+
+    #[test]
+    fn a_file_in_a_folder_may_leave_the_declaration_to_the_folder() {
+        let folder = |head: &str| ("crates/cli/tests/it/fix.rs", format!("//! Fixes.\n{head}\nmod stopping;"));
+        let below = ("crates/cli/tests/it/fix/stopping.rs", "//! Stops.\nuse std::thread::sleep;\n#[test]\nfn a() {}");
+        for (head, expected) in [
+            ("//! Live: a server.", &[][..]),
+            ("//! Deterministic: none.", &["crates/cli/tests/it/fix/stopping.rs:2"]),
+            ("", &["crates/cli/tests/it/fix.rs:1", "crates/cli/tests/it/fix/stopping.rs:1"]),
+        ] {
+            let (path, text) = folder(head);
+            assert_eq!(breaches(&RULE, &[CLI, (path, &text), below]), expected, "{head}");
+        }
+        assert!(breaches(&RULE, &[CLI, ("crates/cli/tests/it/harness/server.rs", "//! A server.\nuse std::net::TcpListener;")]).is_empty());
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Lane<'_> {
         }
         let arguments = match program.modules {
             ModuleFilter::All => TestArguments::Filter(self.filter.as_deref()),
-            ModuleFilter::Only(_) | ModuleFilter::Except(_) => TestArguments::Exactly(&listed),
+            ModuleFilter::Innermost { .. } => TestArguments::Exactly(&listed),
         };
         let mut command = test_command(program, arguments);
         if program.schedule == Schedule::LiveBesideOthers {
