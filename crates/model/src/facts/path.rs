@@ -287,7 +287,8 @@ impl<'a> Walk<'a> {
             for sockets in view.sockets.values() {
                 let unix_paths = unix_paths(sockets);
                 let ours = sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode));
-                let mut reached: Vec<ReachedListener<'a>> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
+                let mut reached: Vec<ReachedListener<'a>> =
+                    ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
                 reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)));
                 for reached in reached.into_iter().filter(|reached| !is_own(tier, reached.listener)) {
                     called.add(&reached);
