@@ -1,11 +1,11 @@
 #!/bin/bash
-# Runs all checks and all tests. At the end it prints what was skipped, failed or unstable, the counts and the total time.
+# Runs all checks and all tests. At the end it prints the total time, what was skipped, failed or unstable, and the counts.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 cargo=scripts/cargo.sh
-trap 'printf "the whole took %d min %02d s\n" $((SECONDS / 60)) $((SECONDS % 60))' EXIT
+began=$(date +%s)
 
 scripts/with-progress.sh "installing packages" scripts/packages.sh
 scripts/with-progress.sh "building the runner of the tests" "$cargo" build --quiet --package xtask
-"$cargo" xtask test --checks
+"$cargo" xtask test --checks --began "$began"

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
@@ -29,6 +30,9 @@ pub(crate) struct Options {
     /// Run the checks too: format, clippy, dependencies, tidy, generated pages, shell scripts
     #[arg(long)]
     checks: bool,
+    /// When the whole run began, in seconds since 1970: the results end with how long it took
+    #[arg(long, value_name = "SECONDS")]
+    began: Option<u64>,
     /// Run the tests whose names contain this
     filter: Option<String>,
 }
@@ -54,6 +58,10 @@ fn run_in(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> 
     let mut history = History::read(&path)?;
     summary.judge_history(&mut history, &path);
     history.write(&path)?;
+    if let Some(began) = options.began {
+        let took_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs().saturating_sub(began);
+        println!("the whole took {} min {:02} s", took_s / 60, took_s % 60);
+    }
     print!("{}", summary.text());
     Ok(if summary.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,7 +6,6 @@ pub(crate) mod ceiling;
 mod context;
 pub(crate) mod cores;
 pub mod harm;
-mod id;
 pub(crate) mod limit;
 mod listener;
 pub mod owner;
@@ -31,7 +30,7 @@ use crate::ledger::Account;
 pub(crate) use context::GOOD_MIN;
 pub use context::{Context, Logged};
 pub(crate) use cores::CoreGroup;
-pub use id::{CoreGroupId, TierId};
+pub use owner::{CoreGroupId, TierId};
 pub(crate) use quota::Quota;
 
 /// Facts computed so far.

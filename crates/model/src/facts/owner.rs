@@ -1,8 +1,16 @@
 //! What a reading or a finding is about: tiers by id, or something outside the path.
 
-use super::{Context, TierId};
+use super::Context;
 use crate::facts::path::Tier;
 use crate::observation::NetnsId;
+
+/// A tier by its index on the path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TierId(pub usize);
+
+/// A group of cores with the same tiers, by its index among the path's groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CoreGroupId(pub usize);
 
 /// What a reading or a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]

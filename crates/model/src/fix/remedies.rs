@@ -1,88 +1,42 @@
-//! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`].
+//! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`], a piece of advice one file and one line in [`ADVICE`].
 
-mod advice;
-mod ask_limit_owner;
-mod keep_cpu_quota;
-mod listen_again;
-mod log_errors_alone;
-mod look_inside;
-mod mend_connections;
-mod mend_sending;
-mod raise_accept_backlog;
-mod raise_conntrack_max;
-mod raise_cpu_quota;
-mod raise_max_children;
-mod raise_nofile;
-mod raise_nofile_by_hand;
-mod raise_syn_backlog;
-mod raise_worker_connections;
-mod reload_configuration;
-mod reuse_time_wait;
-mod reuse_upstream_connections;
-mod send_syn_cookies;
-mod servers;
-mod shorten_conntrack_time_wait;
-mod spend_less_cpu;
-mod store_tls_sessions;
-mod widen_port_range;
+mod by_hand;
+mod definition;
+mod kernel;
+mod server;
 
-use crate::facts::Context;
-use crate::fix::change::{Activation, Change};
-use crate::fix::remedy::{Remedy, Signal};
+use crate::fix::change::Change;
+use crate::fix::remedy::Remedy;
 use crate::judge::finding::Finding;
-use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::output::message::Message;
-use crate::predict::{Lift, Scene, predict};
+use crate::predict::{Scene, predict};
 
-/// A remedy's definition.
-pub struct RemedyDef {
-    /// Id, kebab-case.
-    pub id: &'static str,
-    /// The finding that it removes.
-    pub finding: FindingId,
-    /// When it takes effect where it is made by hand.
-    pub activation: Activation,
-    /// The changes it would make here; nothing where it does not apply.
-    pub propose: fn(&Context<'_>, &StationReading) -> Option<Proposal>,
-}
-
-/// What a remedy would do on this host.
-pub struct Proposal {
-    /// The changes; empty where they must be made where this host cannot reach.
-    pub change: Vec<Change>,
-    /// What it does.
-    pub text: Message,
-    /// What it costs and what could go wrong.
-    pub risk: Message,
-    /// What will tell that it worked.
-    pub signal: Signal,
-    /// What it lifts at the finding's station: what it should give follows from that.
-    pub lifts: Lift,
-}
+use definition::AdviceDef;
+pub use definition::{Proposal, RemedyDef};
+use server::reuse_upstream_connections;
 
 /// All remedies; of those for one finding, the one to try first stands first.
 pub const REMEDIES: &[&RemedyDef] = &[
-    &raise_conntrack_max::REMEDY,
-    &shorten_conntrack_time_wait::REMEDY,
-    &listen_again::REMEDY,
-    &reload_configuration::REMEDY,
-    &send_syn_cookies::REMEDY,
-    &raise_syn_backlog::REMEDY,
-    &raise_accept_backlog::REMEDY,
-    &raise_worker_connections::REMEDY,
-    &raise_nofile::REMEDY,
-    &widen_port_range::REMEDY,
-    &reuse_time_wait::REMEDY,
-    &reuse_upstream_connections::SHORT,
-    &reuse_upstream_connections::MEDIUM,
-    &reuse_upstream_connections::LONG,
-    &reuse_upstream_connections::ADVICE,
-    &raise_max_children::REMEDY,
-    &raise_cpu_quota::REMEDY,
-    &mend_sending::RAISE_BUFFER,
-    &log_errors_alone::REMEDY,
-    &store_tls_sessions::REMEDY,
+    &kernel::raise_conntrack_max::REMEDY,
+    &kernel::shorten_conntrack_time_wait::REMEDY,
+    &server::listen_again::REMEDY,
+    &server::reload_configuration::REMEDY,
+    &kernel::send_syn_cookies::REMEDY,
+    &kernel::raise_syn_backlog::REMEDY,
+    &server::raise_accept_backlog::REMEDY,
+    &server::raise_worker_connections::REMEDY,
+    &server::raise_nofile::REMEDY,
+    &kernel::widen_port_range::REMEDY,
+    &kernel::reuse_time_wait::REMEDY,
+    &server::reuse_upstream_connections::SHORT,
+    &server::reuse_upstream_connections::MEDIUM,
+    &server::reuse_upstream_connections::LONG,
+    &server::reuse_upstream_connections::ADVICE,
+    &server::raise_max_children::REMEDY,
+    &kernel::raise_cpu_quota::REMEDY,
+    &kernel::mend_sending::RAISE_BUFFER,
+    &server::log_errors_alone::REMEDY,
+    &server::store_tls_sessions::REMEDY,
 ];
 
 /// Remedies that are alternatives: the name of their group and their ids.
@@ -96,12 +50,57 @@ pub fn group_of(remedy: &str) -> Option<&'static str> {
     GROUPS.iter().find(|(_, ids)| ids.contains(&remedy)).map(|(group, _)| *group)
 }
 
+/// All advice, after the remedies of the same finding.
+const ADVICE: &[&AdviceDef] = &[
+    &server::raise_nofile_by_hand::ADVICE,
+    &by_hand::ask_limit_owner::ADVICE,
+    &kernel::keep_cpu_quota::ADVICE,
+    &by_hand::spend_less_cpu::COMPRESS_LESS,
+    &by_hand::spend_less_cpu::RESUME_SESSIONS,
+    &by_hand::spend_less_cpu::KEEP_SCRIPTS,
+    &by_hand::spend_less_cpu::SWITCH_STEPS_OFF,
+    &by_hand::spend_less_cpu::OTHER_ALLOCATOR,
+    &by_hand::spend_less_cpu::SPLIT_LOCK,
+    &by_hand::spend_less_cpu::MORE_WORKERS,
+    &by_hand::spend_less_cpu::SPREAD_PACKETS,
+    &by_hand::spend_less_cpu::LOOK_AT_ANSWERS,
+    &by_hand::mend_connections::FIND_LOSS,
+    &by_hand::mend_connections::KEEP_IDLE_LONGER,
+    &kernel::mend_sending::FREE_BUFFER,
+    &kernel::mend_sending::SEND_AT_ONCE,
+    &kernel::mend_sending::WIDEN_FIRST_WINDOW,
+    &kernel::mend_sending::ASK_CLIENTS,
+    &by_hand::look_inside::MORE_CONNECTIONS,
+    &by_hand::look_inside::LOOK_INSIDE,
+];
+
 /// The remedies for a finding at a station, and after them what can only be advised.
 pub fn remedies(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading) -> Vec<Remedy> {
     let fitting = REMEDIES.iter().filter(|def| def.finding == finding.id);
     let proposed = fitting.filter_map(|def| Some((def, (def.propose)(scene.ctx, placed)?)));
     let applied = proposed.map(|(def, proposal)| render(scene, def, proposal, finding, placed));
-    applied.chain(advice::advice(scene, finding, placed)).collect()
+    applied.chain(advice(scene, finding, placed)).collect()
+}
+
+/// The advice for a finding at a station.
+fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading) -> Vec<Remedy> {
+    let fitting = ADVICE.iter().filter(|def| def.finding == finding.id);
+    let given = fitting.filter_map(|def| Some((def, (def.advise)(scene.ctx, placed)?)));
+    given
+        .map(|(def, advice)| Remedy {
+            id: def.id,
+            change: Vec::new(),
+            text: advice.text,
+            runtime: advice.runtime,
+            persistent: advice.persistent,
+            activation: def.activation,
+            risk: advice.risk,
+            undo: advice.undo.join("; "),
+            signal: advice.signal,
+            prediction: predict(scene, finding, placed, advice.lifts),
+            group: None,
+        })
+        .collect()
 }
 
 fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &StationReading) -> Remedy {
@@ -134,12 +133,12 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{REMEDIES, advice};
+    use super::{ADVICE, REMEDIES};
     use crate::judge::stations::STATIONS;
 
     #[test]
     fn a_station_names_the_remedies_of_its_findings_and_no_others() {
-        let all = || REMEDIES.iter().map(|def| (def.id, def.finding)).chain(advice::ADVICE.iter().map(|def| (def.id, def.finding)));
+        let all = || REMEDIES.iter().map(|def| (def.id, def.finding)).chain(ADVICE.iter().map(|def| (def.id, def.finding)));
         for station in STATIONS {
             let own: BTreeSet<&str> = all().filter(|(_, finding)| station.findings.contains(finding)).map(|(id, _)| id).collect();
             let named: BTreeSet<&str> = station.remedies.iter().copied().collect();

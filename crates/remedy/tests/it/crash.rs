@@ -50,7 +50,7 @@ fn undo_restores_everything_after_a_death_while_applying() {
     // Read, journalled, two changes written and verified, applied; then one run that survives.
     for step in 0..=7 {
         let host = Host::new();
-        let status = run_child("dying_while_applying_leaves_nothing_that_undo_cannot_restore", &host, step);
+        let status = run_child("undo_restores_everything_after_a_death_while_applying", &host, step);
         assert_eq!(status.signal(), (step < 7).then_some(9), "step {step}");
         let store = host.store();
         let states: Vec<_> = store.pending().unwrap().iter().map(|pending| pending.state).collect();
@@ -86,7 +86,7 @@ fn the_next_undo_completes_one_that_died() {
         guard.apply(&[change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap();
         guard.apply(&[change(MAX, "300", "400")], &purpose("diagnose"), &mut |_| {}).unwrap();
         drop(guard);
-        let status = run_child("dying_while_taking_back_is_made_good_by_the_next_undo", &host, step);
+        let status = run_child("the_next_undo_completes_one_that_died", &host, step);
         assert_eq!(status.signal(), (step < 6).then_some(9), "step {step}");
 
         let report = host.store().lock().unwrap().undo(&Filter::All);

@@ -1,7 +1,7 @@
 //! `--fix` stopped at the prompt and during a measurement, by Ctrl-C and by the end of its terminal: unproven changes are taken back, and the run says
 //! what it did.
 //!
-//! Live beside others: a load is stopped by signals while it runs; what is taken back is judged.
+//! Live: a real server is diagnosed under load, and what a busy machine hides cannot be fixed.
 
 use std::fs::File;
 use std::io::{Read, Write};

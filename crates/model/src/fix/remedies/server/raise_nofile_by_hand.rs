@@ -1,11 +1,12 @@
 //! Advice `raise-nofile-by-hand`: more file descriptors for a program whose configuration is not known here.
 
-use super::advice::{Advice, AdviceDef};
-use super::{raise_nofile, servers};
+use super::raise_nofile;
+use super::servers;
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerKind};
+use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -13,7 +14,7 @@ use crate::judge::stations::file_descriptors::Files;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const ADVICE: AdviceDef =
+pub(in crate::fix::remedies) const ADVICE: AdviceDef =
     AdviceDef { id: "raise-nofile-by-hand", finding: FindingId::FILES_EXHAUSTED, activation: Activation::Live, advise };
 
 /// Processes for which the command is written out.

@@ -1,11 +1,11 @@
 //! Remedy `raise-worker-connections`: as many connections a worker as come at once, with the file descriptors that they need.
 
 use super::servers::{self, Server};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -14,7 +14,7 @@ use crate::observation::NginxConfig;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-worker-connections", finding: FindingId::CONNECTIONS_EXHAUSTED, activation: Activation::Reload, propose };
 
 /// Sysctl with the largest limit of open files that any process may be given, and its default (proc_sys_fs(5)).

@@ -1,9 +1,9 @@
 //! Advice for what a profile shows: words alone, for which of the ways is open depends on the program, and what it gives is to be measured.
 
-use super::advice::{Advice, AdviceDef};
-use super::servers::tiers;
 use crate::facts::Context;
 use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::fix::remedies::server::servers::tiers;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::observation::NginxConfig;
@@ -14,32 +14,32 @@ const fn def(id: &'static str, finding: FindingId, advise: fn(&Context<'_>, &Sta
     AdviceDef { id, finding, activation: Activation::Restart, advise }
 }
 
-pub(super) const COMPRESS_LESS: AdviceDef =
+pub(in crate::fix::remedies) const COMPRESS_LESS: AdviceDef =
     def("compress-less", FindingId::COMPRESSION_HOT, |_, _| advice("remedy-compress-less-text", "remedy-compress-less-risk"));
-pub(super) const RESUME_SESSIONS: AdviceDef = def("resume-tls-sessions", FindingId::TLS_HANDSHAKE_HOT, |_, _| {
+pub(in crate::fix::remedies) const RESUME_SESSIONS: AdviceDef = def("resume-tls-sessions", FindingId::TLS_HANDSHAKE_HOT, |_, _| {
     advice("remedy-resume-tls-sessions-text", "remedy-resume-tls-sessions-risk")
 });
-pub(super) const KEEP_SCRIPTS: AdviceDef = def("keep-scripts-compiled", FindingId::OPCODE_CACHE_OFF, |_, _| {
+pub(in crate::fix::remedies) const KEEP_SCRIPTS: AdviceDef = def("keep-scripts-compiled", FindingId::OPCODE_CACHE_OFF, |_, _| {
     advice("remedy-keep-scripts-compiled-text", "remedy-keep-scripts-compiled-risk")
 });
 /// For what was set up for a server under load, or has no level: somebody must say that it is not needed any more.
-pub(super) const SWITCH_STEPS_OFF: AdviceDef = def("switch-steps-off", FindingId::DEBUG_LOG, |ctx, placed| {
+pub(in crate::fix::remedies) const SWITCH_STEPS_OFF: AdviceDef = def("switch-steps-off", FindingId::DEBUG_LOG, |ctx, placed| {
     let is_left =
         |nginx: &NginxConfig| nginx.rewrite_log.is_some() || nginx.debug_connections || nginx.debug_logs.iter().any(|log| log.is_memory);
     let is_any_left = tiers(ctx, placed).into_iter().filter_map(|tier| ctx.nginx_of(tier)).any(is_left);
     advice("remedy-switch-steps-off-text", "remedy-switch-steps-off-risk").filter(|_| is_any_left)
 });
-pub(super) const OTHER_ALLOCATOR: AdviceDef = def("try-another-allocator", FindingId::ALLOCATOR_HOT, |_, _| {
+pub(in crate::fix::remedies) const OTHER_ALLOCATOR: AdviceDef = def("try-another-allocator", FindingId::ALLOCATOR_HOT, |_, _| {
     advice("remedy-try-another-allocator-text", "remedy-try-another-allocator-risk")
 });
-pub(super) const SPLIT_LOCK: AdviceDef =
+pub(in crate::fix::remedies) const SPLIT_LOCK: AdviceDef =
     def("split-lock", FindingId::LOCK_CONTENTION, |_, _| advice("remedy-split-lock-text", "remedy-split-lock-risk"));
-pub(super) const MORE_WORKERS: AdviceDef =
+pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef =
     def("use-more-cores", FindingId::SINGLE_CORE, |_, _| advice("remedy-use-more-cores-text", "remedy-use-more-cores-risk"));
-pub(super) const SPREAD_PACKETS: AdviceDef = def("spread-received-packets", FindingId::SOFTIRQ_ON_ONE_CORE, |_, _| {
+pub(in crate::fix::remedies) const SPREAD_PACKETS: AdviceDef = def("spread-received-packets", FindingId::SOFTIRQ_ON_ONE_CORE, |_, _| {
     advice("remedy-spread-received-packets-text", "remedy-spread-received-packets-risk")
 });
-pub(super) const LOOK_AT_ANSWERS: AdviceDef =
+pub(in crate::fix::remedies) const LOOK_AT_ANSWERS: AdviceDef =
     def("look-at-answers", FindingId::BUSY_POLLING, |_, _| advice("remedy-look-at-answers-text", "remedy-look-at-answers-risk"));
 
 fn advice(text: &'static str, risk: &'static str) -> Option<Advice> {

@@ -1,20 +1,20 @@
 //! Advice for what the connections themselves suffer from: on the way, or between two servers that do not agree.
 
-use super::advice::{Advice, AdviceDef};
 use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const FIND_LOSS: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const FIND_LOSS: AdviceDef = AdviceDef {
     id: "find-lossy-link",
     finding: FindingId::PACKET_LOSS,
     activation: Activation::Live,
     advise: |_, _| Some(advice(Message::new("remedy-find-lossy-link-text"), "remedy-find-lossy-link-risk")),
 };
 
-pub(super) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     id: "keep-idle-longer",
     finding: FindingId::CLOSE_RACE,
     activation: Activation::Reload,

@@ -1,8 +1,8 @@
 //! Remedy `reuse-time-wait`: new connections may take a port over from one in TIME_WAIT.
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -10,7 +10,7 @@ use crate::judge::stations::ephemeral_ports::KEY_REUSE;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "reuse-time-wait", finding: FindingId::TIME_WAIT_SEARCH, activation: Activation::Live, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {

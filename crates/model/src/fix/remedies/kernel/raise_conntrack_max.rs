@@ -1,9 +1,9 @@
 //! Remedy `raise-conntrack-max`: a table large enough for the rate at which connections come and the time for which entries live.
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::table::{KEY_MAX, Table};
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -11,7 +11,7 @@ use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-conntrack-max", finding: FindingId::TABLE_FULL, activation: Activation::Live, propose };
 
 /// Sysctl with the number of hash buckets.

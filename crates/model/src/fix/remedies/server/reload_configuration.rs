@@ -3,18 +3,19 @@
 
 use super::raise_accept_backlog::{configured, has_room};
 use super::raise_max_children::{risk, worker_bytes};
-use super::{Proposal, RemedyDef, servers};
+use super::servers;
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::setting;
 use crate::fix::change::{Activation, ServerKind, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "reload-configuration", finding: FindingId::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {

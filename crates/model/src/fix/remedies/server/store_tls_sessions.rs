@@ -2,9 +2,9 @@
 
 use super::raise_worker_connections::nginx_of;
 use super::servers::tiers;
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -12,7 +12,7 @@ use crate::observation::NginxTlsSessions;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "store-tls-sessions", finding: FindingId::TLS_HANDSHAKE_HOT, activation: Activation::Reload, propose };
 
 /// The cache: the name of its zone and its size, as nginx's manual has it.

@@ -2,9 +2,9 @@
 
 use super::raise_worker_connections::nginx_of;
 use super::servers::tiers;
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -12,7 +12,7 @@ use crate::observation::NginxDebugLog;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "log-errors-alone", finding: FindingId::DEBUG_LOG, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {

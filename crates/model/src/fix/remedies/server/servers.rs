@@ -2,26 +2,26 @@
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-pub(super) use crate::facts::path::is_bound_to;
+pub(in crate::fix::remedies) use crate::facts::path::is_bound_to;
 use crate::fix::change::{Activation, Change, ServerSetting};
 use crate::judge::station::StationReading;
 use crate::observation::{ServerConfig, ServerView};
 
 /// A running server of a known kind whose configuration was read.
 #[derive(Clone)]
-pub(super) struct Server<'a> {
+pub(in crate::fix::remedies) struct Server<'a> {
     pid: u32,
     start_ticks: u64,
     view: &'a ServerView,
 }
 
 /// The tiers that a station is about: several where they share their cores.
-pub(super) fn tiers<'a>(ctx: &Context<'a>, placed: &StationReading) -> Vec<&'a Tier> {
+pub(in crate::fix::remedies) fn tiers<'a>(ctx: &Context<'a>, placed: &StationReading) -> Vec<&'a Tier> {
     placed.owner.tiers().iter().map(|tier| &ctx.path.tiers[tier.0]).collect()
 }
 
 /// The servers of a tier, by their masters.
-pub(super) fn of<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<Server<'a>> {
+pub(in crate::fix::remedies) fn of<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<Server<'a>> {
     let server = |pid: &u32| {
         let view = ctx.obs.servers.get(pid)?;
         let identity = ctx.obs.processes.get(pid)?.identity.last()?;
@@ -33,17 +33,17 @@ pub(super) fn of<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<Server<'a>> {
 
 impl<'a> Server<'a> {
     /// Its master process.
-    pub(super) fn pid(&self) -> u32 {
+    pub(in crate::fix::remedies) fn pid(&self) -> u32 {
         self.pid
     }
 
     /// What was read of it.
-    pub(super) fn view(&self) -> &'a ServerView {
+    pub(in crate::fix::remedies) fn view(&self) -> &'a ServerView {
         self.view
     }
 
     /// The change of one of its settings.
-    pub(super) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
+    pub(in crate::fix::remedies) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
         let file = match self.view.config.last() {
             Some(ServerConfig::Nginx(nginx)) => nginx.file.clone(),
             Some(ServerConfig::PhpFpm(php_fpm)) => php_fpm.file.clone(),

@@ -1,9 +1,9 @@
 //! What lets a server's sockets send: a larger send buffer by the kernel's setting, and advice for what a program sets itself.
 
-use super::advice::{Advice, AdviceDef};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -14,10 +14,10 @@ use crate::predict::Lift;
 /// The largest send buffer that Linux lets grow where it has memory (net/ipv4/tcp.c, tcp_init): 4 MiB.
 const DEFAULT_MAX_BYTES: u64 = 4 << 20;
 
-pub(super) const RAISE_BUFFER: RemedyDef =
+pub(in crate::fix::remedies) const RAISE_BUFFER: RemedyDef =
     RemedyDef { id: "raise-send-buffer", finding: FindingId::BUFFER_LIMITED, activation: Activation::Live, propose };
 
-pub(super) const FREE_BUFFER: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const FREE_BUFFER: AdviceDef = AdviceDef {
     id: "free-send-buffer",
     finding: FindingId::BUFFER_LIMITED,
     activation: Activation::Restart,
@@ -27,21 +27,21 @@ pub(super) const FREE_BUFFER: AdviceDef = AdviceDef {
     },
 };
 
-pub(super) const SEND_AT_ONCE: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const SEND_AT_ONCE: AdviceDef = AdviceDef {
     id: "send-at-once",
     finding: FindingId::ACK_STALL,
     activation: Activation::Reload,
     advise: |ctx, placed| Some(advice(at(ctx, placed, "remedy-send-at-once-text"), "remedy-send-at-once-risk")),
 };
 
-pub(super) const WIDEN_FIRST_WINDOW: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const WIDEN_FIRST_WINDOW: AdviceDef = AdviceDef {
     id: "widen-first-window",
     finding: FindingId::SMALL_WINDOW,
     activation: Activation::Live,
     advise: |ctx, placed| Some(advice(at(ctx, placed, "remedy-widen-first-window-text"), "remedy-widen-first-window-risk")),
 };
 
-pub(super) const ASK_CLIENTS: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const ASK_CLIENTS: AdviceDef = AdviceDef {
     id: "ask-clients",
     finding: FindingId::RECEIVER_LIMITED,
     activation: Activation::Live,

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use super::raise_max_children::by_memory;
 use super::servers::{self, Server, is_bound_to};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -18,13 +18,16 @@ use crate::output::message::Message;
 use crate::predict::Lift;
 
 /// The group of the three.
-pub(super) const GROUP: &str = "reuse-upstream-connections";
+pub(in crate::fix::remedies) const GROUP: &str = "reuse-upstream-connections";
 
-pub(super) const SHORT: RemedyDef = def("reuse-upstream-connections-short", |ctx, placed| propose(ctx, placed, REQUESTS[0]));
-pub(super) const MEDIUM: RemedyDef = def("reuse-upstream-connections-medium", |ctx, placed| propose(ctx, placed, REQUESTS[1]));
-pub(super) const LONG: RemedyDef = def("reuse-upstream-connections-long", |ctx, placed| propose(ctx, placed, REQUESTS[2]));
+pub(in crate::fix::remedies) const SHORT: RemedyDef =
+    def("reuse-upstream-connections-short", |ctx, placed| propose(ctx, placed, REQUESTS[0]));
+pub(in crate::fix::remedies) const MEDIUM: RemedyDef =
+    def("reuse-upstream-connections-medium", |ctx, placed| propose(ctx, placed, REQUESTS[1]));
+pub(in crate::fix::remedies) const LONG: RemedyDef =
+    def("reuse-upstream-connections-long", |ctx, placed| propose(ctx, placed, REQUESTS[2]));
 /// For servers of which it is not known how many connections they may keep.
-pub(super) const ADVICE: RemedyDef = def("reuse-upstream-connections", advise);
+pub(in crate::fix::remedies) const ADVICE: RemedyDef = def("reuse-upstream-connections", advise);
 
 /// Requests on one connection. Each length saves the same share of connects again (4 of 5, 19 of 20, 99 of 100): beyond the last there is nothing
 /// to be had, and below the first hardly anything is saved.

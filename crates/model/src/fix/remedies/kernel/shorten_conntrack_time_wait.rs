@@ -1,15 +1,15 @@
 //! Remedy `shorten-conntrack-time-wait`: entries of closed connections leave the table sooner.
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "shorten-conntrack-time-wait", finding: FindingId::TABLE_FULL, activation: Activation::Live, propose };
 
 /// Sysctl with the seconds for which an entry stays after an orderly close; per namespace.

@@ -1,9 +1,9 @@
 //! Remedy `widen-port-range`: more ephemeral ports for each upstream address and port.
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::port_range::{KEY_RANGE, usable};
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -12,7 +12,7 @@ use crate::observation::{ListenerAddress, NetnsView};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "widen-port-range", finding: FindingId::PORTS_EXHAUSTED, activation: Activation::Live, propose };
 
 /// The widest range proposed: below it are the ports on which services listen by custom, and the kernel hands out no port below 1024 anyway.

@@ -1,10 +1,10 @@
 //! Remedy `raise-cpu-quota`: as much CPU time as the cgroup's processes ask for, as far as there are cores.
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::Quota;
 use crate::facts::quota::file;
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -14,7 +14,7 @@ use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-cpu-quota", finding: FindingId::THROTTLED, activation: Activation::Live, propose };
 
 /// Room above what was asked for on average: a period is short, and requests come unevenly.

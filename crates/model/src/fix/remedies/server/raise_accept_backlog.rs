@@ -1,12 +1,12 @@
 //! Remedy `raise-accept-backlog`: an accept queue that holds all connections which can come at once, in the server and in the kernel.
 
 use super::servers::{self, Server};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::setting;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, Change, ServerKind};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -14,7 +14,7 @@ use crate::observation::ListenerAddress;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-accept-backlog", finding: FindingId::ACCEPT_QUEUE_FULL, activation: Activation::Reload, propose };
 
 /// Sysctl that bounds the backlog of every listener of a namespace at listen(2).

@@ -1,8 +1,8 @@
 //! Remedy `raise-syn-backlog`: as many handshakes may be open as the listener itself has room for (`tcp_max_syn_backlog`).
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -10,7 +10,7 @@ use crate::judge::stations::syn_queue::{KEY_BACKLOG, queue_of};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-syn-backlog", finding: FindingId::SYN_QUEUE_FULL, activation: Activation::Live, propose };
 
 /// Largest value proposed: what fits the kernel's signed number twice over.

@@ -1,17 +1,17 @@
 //! Remedy `listen-again`: a backlog that is written and not in force gets there by another call of listen(2).
 
 use super::raise_accept_backlog::{configured, has_room};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::setting;
 use crate::fix::change::{Activation, ServerKind};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "listen-again", finding: FindingId::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {

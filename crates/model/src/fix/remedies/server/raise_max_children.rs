@@ -1,13 +1,13 @@
 //! Remedy `raise-max-children`: as many workers as are asked for at once, as far as cores and memory carry them.
 
 use super::servers::{self, is_bound_to};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::cores::own_share;
 use crate::facts::path::Tier;
 use crate::facts::pool::CONNECTIONS;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -15,7 +15,7 @@ use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-max-children", finding: FindingId::POOL_EXHAUSTED, activation: Activation::Reload, propose };
 
 /// Share of the available memory that the new workers may take: the rest is for what they grow to and for everybody else.

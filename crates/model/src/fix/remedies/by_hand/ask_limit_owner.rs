@@ -1,9 +1,9 @@
 //! Advice `ask-limit-owner`: a limit that somebody set on purpose is shown with its lines, for its owner to decide.
 
-use super::advice::{Advice, AdviceDef};
 use crate::facts::Context;
 use crate::facts::limit::{holding, place, told};
 use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -11,7 +11,7 @@ use crate::observation::{NginxLimit, Origin};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const ADVICE: AdviceDef =
+pub(in crate::fix::remedies) const ADVICE: AdviceDef =
     AdviceDef { id: "ask-limit-owner", finding: FindingId::LIMITED_BY_CONFIG, activation: Activation::Reload, advise };
 
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {

@@ -1,15 +1,15 @@
 //! Advice for requests that wait inside a program: room at what they wait for where that is known, else where to look.
 
-use super::advice::{Advice, AdviceDef};
 use crate::facts::Context;
 use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;
 use crate::judge::stations::waiting::{args, found};
 use crate::ledger::{Inside, WaitEvidence};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     id: "allow-more-connections",
     finding: FindingId::WAITS_INSIDE,
     activation: Activation::Reload,
@@ -20,7 +20,7 @@ pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     },
 };
 
-pub(super) const LOOK_INSIDE: AdviceDef = AdviceDef {
+pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
     id: "look-inside",
     finding: FindingId::WAITS_INSIDE,
     activation: Activation::Live,

@@ -1,16 +1,16 @@
 //! Advice `keep-cpu-quota`: how a larger quota is made to last. It belongs to what made the cgroup, which is told by the cgroup's name.
 
-use super::advice::{Advice, AdviceDef};
 use super::raise_cpu_quota;
 use crate::facts::Context;
 use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const ADVICE: AdviceDef =
+pub(in crate::fix::remedies) const ADVICE: AdviceDef =
     AdviceDef { id: "keep-cpu-quota", finding: FindingId::THROTTLED, activation: Activation::Live, advise };
 
 /// Length of the hexadecimal id of a container.

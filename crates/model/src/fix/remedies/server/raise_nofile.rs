@@ -1,9 +1,9 @@
 //! Remedy `raise-nofile`: nginx's workers may open as many files as their connections need.
 
 use super::raise_worker_connections::{FILES_PER_CONNECTION, files_most, files_set, needed, nginx_of};
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, ServerSetting};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -12,7 +12,7 @@ use crate::judge::stations::worker_connections::Held;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-nofile", finding: FindingId::FILES_EXHAUSTED, activation: Activation::Reload, propose };
 
 pub(super) fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {

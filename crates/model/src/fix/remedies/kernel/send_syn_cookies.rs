@@ -1,16 +1,16 @@
 //! Remedy `send-syn-cookies`: a SYN that finds the queue full is answered without being kept (`tcp_syncookies`).
 
-use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::queue::KEY_COOKIES;
 use crate::fix::change::{Activation, Change};
+use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef =
+pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "send-syn-cookies", finding: FindingId::SYN_QUEUE_FULL, activation: Activation::Live, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
