@@ -9,6 +9,7 @@ use workspace::Workspace;
 
 mod banned_word;
 mod dead_file;
+mod full_folder;
 mod headless_file;
 mod host_write;
 mod impure_crate;
@@ -49,6 +50,7 @@ struct Rule {
 const RULES: &[Rule] = &[
     unreadable_file::RULE,
     headless_file::RULE,
+    full_folder::RULE,
     long_file::RULE,
     long_function::RULE,
     vague_name::RULE,
