@@ -1,4 +1,4 @@
-//! What the report of a load by itself says, and what it does not say without a reason.
+//! The report of a load without a diagnosis: what it says, and what it says only with a reason.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -43,7 +43,7 @@ fn ids(bench: &Bench) -> Vec<&str> {
 }
 
 #[test]
-fn a_calm_load_is_told_without_a_warning() {
+fn a_calm_load_has_no_warning() {
     let bench = told(|_| {});
     assert_eq!((ids(&bench), bench.outcome, bench.generator.is_limit), (vec![], BenchOutcome::Answered, false));
     assert_eq!(bench.summary, "10,000 requests/s answered as expected (100\u{a0}%), p99 2\u{a0}ms.");
@@ -56,7 +56,7 @@ fn some_failures_are_never_rounded_away() {
 }
 
 #[test]
-fn the_generator_as_the_limit_is_told_by_what_kept_it() {
+fn a_generator_at_its_limit_names_what_kept_it() {
     for (cpu_us, wait_us, id) in
         [(7_300_000, Some(0), Some("generator-cpu")), (4_000_000, Some(3_500_000), Some("generator-waited")), (7_000_000, None, None)]
     {
@@ -71,7 +71,7 @@ fn the_generator_as_the_limit_is_told_by_what_kept_it() {
 }
 
 #[test]
-fn a_stall_of_a_closed_loop_is_told_and_a_slow_server_is_not_one() {
+fn a_stall_of_a_closed_loop_is_reported_and_a_slow_server_is_no_stall() {
     let stall = |measured: &mut Measured| {
         for slice in &mut measured.result.slices[20..40] {
             *slice = Slice { in_flight: 10, ..Slice::default() };
@@ -87,7 +87,7 @@ fn a_stall_of_a_closed_loop_is_told_and_a_slow_server_is_not_one() {
         bench.warnings[0].text
     );
     assert!(bench.warnings[1].text.contains("2\u{a0}s, from 2\u{a0}s"), "{}", bench.warnings[1].text);
-    // Answers that always take 400 ms come in waves, with nothing between them.
+    // Answers that always take 400 ms come in waves with gaps between them.
     let waves = told(|measured| {
         stall(measured);
         for (place, slice) in measured.result.slices.iter_mut().enumerate() {
@@ -99,7 +99,7 @@ fn a_stall_of_a_closed_loop_is_told_and_a_slow_server_is_not_one() {
 }
 
 #[test]
-fn late_sends_are_put_down_to_whoever_made_them_late() {
+fn late_sends_are_attributed_to_their_cause() {
     let open = |late: u64, late_held: u64| {
         told(|measured| {
             measured.result.shape = Loop::Open { rate_per_s: 10_000.0, connections: 10 };
@@ -115,7 +115,7 @@ fn late_sends_are_put_down_to_whoever_made_them_late() {
 }
 
 #[test]
-fn figures_that_say_less_than_they_seem_to_are_told() {
+fn figures_that_may_mislead_have_a_warning() {
     assert_eq!(ids(&told(|measured| measured.result.connections = 79_000)), ["closed"]);
     assert_eq!(ids(&told(|measured| (measured.result.connections, measured.result.keep_alive) = (80_000, false))), [""; 0]);
     assert_eq!(ids(&told(|measured| measured.result.status = [(302, 80_000)].into())), ["redirected"]);
@@ -133,14 +133,14 @@ fn figures_that_say_less_than_they_seem_to_are_told() {
 }
 
 #[test]
-fn a_load_that_was_stopped_is_told_before_all_else() {
+fn an_interrupted_load_is_reported_first() {
     let stopped = report(&Asked { suspended_s: 2.04, ..Asked::default() }, calm(), Vec::new(), Vec::new(), &Catalogue::english());
     assert_eq!(ids(&stopped).first(), Some(&"suspended"));
     assert!(stopped.warnings[0].text.contains("stopped for 2\u{a0}s"), "{}", stopped.warnings[0].text);
 }
 
 #[test]
-fn nothing_measured_is_told_as_that() {
+fn a_load_without_measurements_is_reported_as_that() {
     let nothing = |change: fn(&mut LoadResult)| {
         told(|measured| {
             (measured.result.good, measured.result.status) = (0, [].into());

@@ -1,4 +1,4 @@
-//! Each tier by itself: what is planned from the configuration, and what the parts' rates explain.
+//! Bisection by tier: the plan derived from the configuration, and what the rates of the parts explain.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -12,7 +12,7 @@ use chokepoint_model::report::{Bisect, Diagnosis, ExplainedBy, PartKind};
 use crate::stage::pool::{pool, process};
 use crate::stage::*;
 
-/// nginx (42) before a pool of php-fpm, of whose configuration this is known.
+/// nginx (42) in front of php-fpm; this much of php-fpm's configuration is known.
 fn whole(asks: Vec<NginxAsks>, own: Vec<NginxOwn>) -> Observation {
     let mut obs = pool(5, 3, 0);
     let config = NginxConfig { asks, own, ..NginxConfig::default() };
@@ -30,7 +30,7 @@ fn own() -> NginxOwn {
     NginxOwn { path: "/static/".into(), directory: Some("/srv/static/".into()), endings: vec!["css".into()] }
 }
 
-/// A part alone at this goodput and at its own limit: the web server's core, or all workers of the pool.
+/// A part that gives this goodput alone and is at its own limit: the web server's core, or all workers of the pool.
 fn alone(part: &Part, goodput_rps: u64) -> Observation {
     let mut obs = if part.kind == PartKind::Own { healthy() } else { pool(5, 5, 60) };
     if part.kind == PartKind::Own {
@@ -61,7 +61,7 @@ fn used(obs: &mut Observation, pid: u32, share: f64) {
     }
 }
 
-/// The whole bisected, with what each part gives.
+/// The bisection of the whole stack, with the result of each part.
 fn bisected(whole: &Observation, part: impl Fn(&Part) -> Result<Observation, String>) -> Diagnosis {
     let words = Catalogue::english();
     let mut session = Session::new(whole, &words);
@@ -81,7 +81,7 @@ fn explained(whole: &Observation, front: u64, behind: u64) -> Bisect {
 }
 
 #[test]
-fn parts_are_asked_as_the_configuration_asks_them() {
+fn parts_are_requested_as_the_configuration_requests_them() {
     let asked = std::cell::RefCell::new(Vec::new());
     let report = bisected(&whole(vec![asks()], vec![own()]), |part| {
         asked.borrow_mut().push(part.clone());
@@ -99,7 +99,7 @@ fn parts_are_asked_as_the_configuration_asks_them() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_told_with_its_reason() {
+fn a_part_that_cannot_be_loaded_is_reported_with_its_reason() {
     let reasons = |asks: Vec<NginxAsks>, own: Vec<NginxOwn>| -> Vec<String> {
         let report = bisected(&whole(asks, own), |_| Err("status 404".into()));
         report.bisect.unwrap().parts.into_iter().map(|part| part.summary).collect()
@@ -127,7 +127,7 @@ fn what_cannot_be_loaded_is_told_with_its_reason() {
 }
 
 #[test]
-fn servers_elsewhere_are_asked_as_well_where_the_user_allows_it() {
+fn servers_on_other_hosts_are_loaded_if_the_user_allows_it() {
     let mut remote = asks();
     remote.pass = NginxPass {
         kind: "proxy".into(),
@@ -150,7 +150,7 @@ fn servers_elsewhere_are_asked_as_well_where_the_user_allows_it() {
 }
 
 #[test]
-fn another_way_is_tried_where_one_fails() {
+fn another_way_is_tried_if_one_fails() {
     let fixed = NginxOwn { path: "/up".into(), ..NginxOwn::default() };
     let report = bisected(&whole(vec![asks()], vec![own(), fixed]), |part| match &part.directory {
         Some(_) => Err("it holds no file".into()),
@@ -161,7 +161,7 @@ fn another_way_is_tried_where_one_fails() {
 }
 
 #[test]
-fn the_tier_that_gives_no_more_alone_explains_the_whole() {
+fn a_tier_that_gives_no_more_alone_explains_the_whole() {
     let mut obs = whole(vec![asks()], vec![own()]);
     rate(&mut obs, 240);
     let bisect = explained(&obs, 40_000, 250);
@@ -176,7 +176,7 @@ fn the_tier_that_gives_no_more_alone_explains_the_whole() {
 }
 
 #[test]
-fn a_tier_that_gives_less_alone_than_the_whole_is_not_what_limits_it() {
+fn a_tier_that_gives_less_alone_than_the_whole_is_not_the_limit() {
     let mut obs = whole(vec![asks()], vec![own()]);
     rate(&mut obs, 20_000);
     let bisect = explained(&obs, 21_000, 250);
@@ -185,7 +185,7 @@ fn a_tier_that_gives_less_alone_than_the_whole_is_not_what_limits_it() {
 }
 
 #[test]
-fn a_part_that_was_cut_short_or_another_server_tells_nothing() {
+fn an_interrupted_part_or_another_server_proves_nothing() {
     let told = |change: fn(&mut Observation)| {
         let report = bisected(&whole(vec![asks()], vec![]), |part| {
             let mut obs = alone(part, 250);
@@ -206,7 +206,7 @@ fn a_part_that_was_cut_short_or_another_server_tells_nothing() {
 }
 
 #[test]
-fn full_cores_are_shared_and_few_connections_pass_one_after_the_other() {
+fn full_cores_are_shared_and_few_connections_take_turns() {
     let mut obs = whole(vec![asks()], vec![own()]);
     rate(&mut obs, 5_000);
     cpu(&mut obs, 1.0);

@@ -1,4 +1,4 @@
-//! The cause graph over whole observations: chains from the root to the last symptom, and what tells a symptom from a cause beside another; and the
+//! The cause graph over whole observations: chains from the root to the last symptom, and the difference between a symptom and a second cause. Also the
 //! order of several causes, against simulated servers too: no step that is kept lowers goodput.
 //!
 //! Deterministic: observations made up by the tests.
@@ -50,7 +50,7 @@ fn links(diagnosis: &Diagnosis) -> Vec<String> {
 }
 
 #[test]
-fn a_chain_names_its_root_first_and_tells_each_link() {
+fn a_chain_names_its_root_first_and_each_link() {
     let mut obs = towards("192.0.2.7");
     overflowing(&mut obs, 200);
     let diagnosis = told(&obs);
@@ -77,7 +77,7 @@ fn a_chain_over_two_tiers_ends_at_the_innermost() {
 }
 
 #[test]
-fn a_full_table_on_the_way_to_the_upstream_is_why_connections_pile_up_and_before_a_server_without_one_it_is_not() {
+fn a_full_table_explains_a_pile_up_only_if_it_is_on_the_way_to_the_upstream() {
     let mut obs = proxied();
     assert_eq!(causes(&told(&obs)), ["worker-connections-exhausted"]);
     tabled(&mut obs);
@@ -94,7 +94,7 @@ fn a_full_table_on_the_way_to_the_upstream_is_why_connections_pile_up_and_before
 }
 
 #[test]
-fn a_queue_that_stands_before_busy_cores_is_their_symptom_and_the_verdict_says_so() {
+fn a_standing_queue_is_a_symptom_of_busy_cores() {
     let crowded = |busy: f64, standing: u32| {
         let mut obs = healthy();
         stage::queue::queue(&mut obs, 511, standing, 300);
@@ -111,15 +111,15 @@ fn a_queue_that_stands_before_busy_cores_is_their_symptom_and_the_verdict_says_s
         (Verdict::Healthy, Some(LimitedBy::Cpu), vec!["cpu -> accept-queue-full".to_owned()])
     );
     assert_eq!(full.findings[0].role, Role::Symptom);
-    // With idle cores something else keeps the server from accepting, and nobody knows what.
+    // If cores are idle, something else keeps the server from accepting. It is not known what.
     let idle = crowded(0.05, 512);
     assert_eq!((idle.verdict, links(&idle).len()), (Verdict::Unknown, 0));
-    // A queue that only overflows in bursts is a cause, however busy the cores are.
+    // A queue that overflows only in bursts is a cause, even if the cores are busy.
     assert_eq!(causes(&crowded(0.99, 1)), ["accept-queue-full"]);
 }
 
 #[test]
-fn ports_are_mended_before_the_queue_in_front_of_them_and_the_report_says_why() {
+fn ports_are_fixed_before_the_queue_in_front_of_them_and_the_report_says_why() {
     let mut obs = edge(BACKEND, "20000 20050", 50);
     gateway_errors(&mut obs, 60_000);
     overflowing(&mut obs, 100);
@@ -132,14 +132,14 @@ fn ports_are_mended_before_the_queue_in_front_of_them_and_the_report_says_why() 
 }
 
 #[test]
-fn a_pool_whose_own_answers_fill_the_link_waits_to_send() {
-    // Workers of the first tier, all taken; the same with a link of a tenth of what the answers fill.
+fn a_pool_whose_answers_fill_the_link_waits_to_send() {
+    // All workers of the first tier are busy. The second case has a link with a tenth of the rate that the answers fill.
     let served = |rate: u64| {
         let mut obs = pool(5, 5, 60);
         let view = obs.netns.get_mut(&SERVER).unwrap();
         let points = view.listeners.points().to_vec();
         view.listeners = Default::default();
-        // Requests come to the pool itself.
+        // Requests reach the pool directly.
         for (at, mut listeners) in points {
             listeners.remove(0);
             view.listeners.push(at, Reading::Ok(listeners));
@@ -164,7 +164,7 @@ fn a_pool_whose_own_answers_fill_the_link_waits_to_send() {
 const LINK: &str = "link -> worker-pool-exhausted";
 
 #[test]
-fn a_search_for_ports_floods_the_queue_of_a_server_on_the_same_cores_and_of_no_other() {
+fn a_port_search_floods_only_queues_of_servers_on_the_same_cores() {
     for (backend_core, expected) in [(1, vec!["time-wait-port-search"]), (0, vec!["accept-queue-full", "time-wait-port-search"])] {
         let mut obs = edge(BACKEND, "10000 65535", 20);
         let waits = TimeWaitDialled { local: ip("10.0.0.2"), remote: (ip(BACKEND), 8080), count: 27_700 };
@@ -198,14 +198,14 @@ fn name(owner: &Owner) -> String {
     if names.is_empty() { format!("{owner:?}").to_lowercase() } else { names.join("+") }
 }
 
-/// Tiers and ids in the order of the model.
+/// Tiers and ids in the model's order.
 fn ordered(findings: &[Finding], upstreams: &[Vec<usize>]) -> Vec<String> {
     let order = order(findings, &[], Layout { upstreams, stations: &[], name: &name });
     order.into_iter().map(|at| format!("{} {}", name(&findings[at].owner), findings[at].id)).collect()
 }
 
 #[test]
-fn the_nearest_to_the_answer_is_first_by_the_longest_way_there() {
+fn the_finding_closest_to_the_backend_by_the_longest_path_is_first() {
     let (web, app, data) = (0, 1, 2);
     let queue = |index: usize| finding("accept-queue-full", "accept-queue", tier(index));
     let all = [
@@ -226,14 +226,14 @@ fn the_nearest_to_the_answer_is_first_by_the_longest_way_there() {
         "web accept-queue-full",
         "client load-generator-limited",
     ];
-    // The web server calls the database itself, too: it lies behind the application all the same.
+    // The web server also calls the database directly. The database is still behind the application.
     assert_eq!(ordered(&all, &[vec![data, app], vec![data], vec![]]), expected);
-    // On a ring nobody is nearer; what lies behind it is.
+    // In a ring no tier is closer to the backend. A tier behind the ring is.
     assert_eq!(ordered(&all[1..4], &[vec![app], vec![web, data], vec![]])[0], "data accept-queue-full");
 }
 
 #[test]
-fn of_two_at_one_place_the_one_that_turns_away_more_is_first() {
+fn of_two_causes_at_one_place_the_one_that_refuses_more_is_first() {
     let at = |path: &str| Location { listener: Some(ListenerAddress::Unix(path.to_owned())), ..Location::default() };
     let queue = |path: &str| Finding { at: at(path), ..finding("accept-queue-full", "accept-queue", tier(0)) };
     let reading = |path: &str, rate: f64| {
@@ -250,7 +250,7 @@ fn of_two_at_one_place_the_one_that_turns_away_more_is_first() {
     assert!(words.text(&reasons[0].why).contains("either may be first"), "{reasons:?}");
 }
 
-/// The simulated nginx and php-fpm with the model's names and order, or the opposite order.
+/// The simulated nginx and php-fpm with the model's names, in the model's order or the opposite one.
 struct Named(Php, bool);
 
 fn named(name: &str) -> String {
@@ -293,7 +293,7 @@ impl World for Named {
     }
 }
 
-/// Steps that were kept although goodput fell and no cause explains it that could not be seen before the step, by their remedies.
+/// The remedies of steps that were kept although goodput fell, unless the step revealed a new cause that explains the fall.
 fn falls(world: &dyn World, seed: u64) -> Vec<String> {
     let ended = simulator::run(world, 0.0, seed, None, None);
     let steps = ended.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
@@ -309,7 +309,7 @@ fn falls(world: &dyn World, seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn in_this_order_no_step_that_is_kept_lowers_goodput_and_in_the_opposite_one_some_do() {
+fn no_kept_step_lowers_goodput_in_this_order_and_some_do_in_the_opposite_one() {
     let world = |faults, early, reverse| Named(Php { faults, decoy: Decoy::None, early, first: false, reverse: false }, reverse);
     let mut opposite = 0;
     for faults in 0..32 {
@@ -322,7 +322,7 @@ fn in_this_order_no_step_that_is_kept_lowers_goodput_and_in_the_opposite_one_som
 }
 
 #[test]
-fn nor_does_one_in_rows_of_stations_whatever_is_wrong_with_them() {
+fn no_kept_step_lowers_goodput_in_rows_of_stations() {
     let mut opposite = 0;
     for faults in (0..1_u32 << ROW.len()).filter(|faults| faults.count_ones() <= 4) {
         for seed in [1, 2] {
@@ -360,13 +360,13 @@ proptest! {
 }
 
 #[test]
-fn a_pool_that_waits_for_busy_cores_behind_is_linked_to_them() {
+fn a_pool_that_waits_for_busy_cores_behind_it_is_linked_to_them() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 1, 5, 0);
     cpu(&mut obs, 0.99);
     ran(&mut obs, 50..56, 10_000_000);
     ran(&mut obs, [80], 950_000_000);
-    // What the cores are full of may be the answers that fail.
+    // The failed answers themselves may keep the core busy.
     let load = obs.load.as_mut().unwrap();
     (load.requests, load.errors.reset) = (load.good + 2_000, 2_000);
     let diagnosis = told(&obs);

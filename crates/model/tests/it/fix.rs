@@ -1,5 +1,4 @@
-//! The loop of fixes against simulated hosts: from whatever it is given it ends, at the best that the remedies can reach, with nothing
-//! kept that is not needed.
+//! The fix loop against simulated hosts: it always ends, at the best state that the remedies can reach, and keeps nothing that is not needed.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -16,7 +15,7 @@ use crate::simulator::chance::Chance;
 use crate::simulator::php::{BEST_RPS, Decoy, FAULTS, OBJECTIVE_US, Php};
 use crate::simulator::{Cure, Ended, Found, Settings, Truth, World, run};
 
-/// Noise of the simulator, either way.
+/// Relative noise of the simulator in both directions.
 const NOISE: f64 = 0.04;
 const DECOYS: [Decoy; 7] = [Decoy::None, Decoy::Idle, Decoy::Harmful, Decoy::NotApplicable, Decoy::Front, Decoy::Improvement, Decoy::Steps];
 
@@ -27,19 +26,19 @@ fn rounds(report: &Diagnosis) -> String {
     report.rounds.iter().map(line).collect::<String>() + &report.warnings.join("\n")
 }
 
-/// Remedies that the report says stay.
+/// Remedies that the report says are kept.
 fn kept(report: &Diagnosis) -> Vec<&str> {
     let stays = report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
     stays.map(|round| round.remedy.as_str()).collect()
 }
 
-/// The best goodput within the objective that any settings give.
+/// The best goodput within the objective under any settings.
 fn best(world: &Php) -> f64 {
     let start = world.start();
     let mut all: Vec<Settings> = vec![start.clone()];
     for key in FAULTS.iter().chain(&["backlog", "decoy"]) {
         let values: &[u32] = match *key {
-            // Where nothing is wrong, what could be faster is left as it is.
+            // If nothing is wrong, improvements are not tried.
             "decoy" if world.decoy == Decoy::Improvement && world.faults == 0 => &[0],
             "decoy" => &[0, 1, 5, 20, 100],
             _ if start[*key] == 1 => &[1],
@@ -72,10 +71,10 @@ fn check(world: &Php, ended: &Ended, told: &str) {
     assert!(causes.iter().all(|id| ["idle", "far", "harmless"].contains(id)), "{told}: {causes:?} left");
     let applied = ended.actions.iter().filter(|name| name.starts_with("apply ")).count();
     assert!(applied <= ROUNDS_MAX as usize + 1, "{told}: one of them may not be applicable");
-    // Nothing is kept that could go: each setting that differs from the start is missed by itself.
+    // Nothing unnecessary is kept: reverting any changed setting alone makes things worse.
     let from = world.start();
     for (key, _) in ended.settings.iter().filter(|(key, value)| from[*key] != **value) {
-        // What removes a cause is judged without what only improves.
+        // Fixes of causes are judged without the improvements.
         let beside = match world.decoy {
             Decoy::Improvement if key != "decoy" => with(&ended.settings, "decoy", 0),
             _ => ended.settings.clone(),
@@ -99,7 +98,7 @@ fn check(world: &Php, ended: &Ended, told: &str) {
 }
 
 #[test]
-fn every_subset_of_the_faults_ends_at_the_best_whatever_stands_beside_it() {
+fn every_subset_of_the_faults_ends_at_the_best_with_any_decoy() {
     for decoy in DECOYS {
         for faults in 0..32 {
             for seed in 0..12_u64 {
@@ -114,7 +113,7 @@ fn every_subset_of_the_faults_ends_at_the_best_whatever_stands_beside_it() {
 }
 
 #[test]
-fn all_five_faults_are_mended_in_order_and_each_is_shown_to_be_needed() {
+fn all_five_faults_are_fixed_in_order_and_each_fix_is_shown_to_be_needed() {
     let world = Php { faults: 31, decoy: Decoy::None, early: false, first: false, reverse: false };
     let ended = run(&world, NOISE, 5, Some(OBJECTIVE_US), None);
     let told = rounds(&ended.report);
@@ -128,18 +127,18 @@ fn all_five_faults_are_mended_in_order_and_each_is_shown_to_be_needed() {
 }
 
 #[test]
-fn of_alternatives_the_one_within_the_objective_is_kept() {
+fn the_alternative_within_the_objective_is_kept() {
     let world = Php { faults: 0, decoy: Decoy::Front, early: false, first: false, reverse: false };
     let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
     assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
     assert_eq!(ended.measurements, 4);
-    // Without an objective the one with the lowest p99 among those alike in goodput.
+    // Without an objective: the lowest p99 among those with similar goodput.
     let ended = run(&world, NOISE, 1, None, None);
     assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
 }
 
 #[test]
-fn what_could_be_faster_is_tried_where_something_was_mended_and_only_there() {
+fn improvements_are_tried_only_if_something_was_fixed() {
     let world = |faults| Php { faults, decoy: Decoy::Improvement, early: false, first: false, reverse: false };
     let ended = run(&world(0), NOISE, 1, Some(OBJECTIVE_US), None);
     assert_eq!((ended.measurements, ended.settings, ended.report.improvements.len()), (1, world(0).start(), 1), "told and left alone");
@@ -153,14 +152,14 @@ fn what_could_be_faster_is_tried_where_something_was_mended_and_only_there() {
         let without = ended.report.rounds.iter().any(|round| round.kind == RoundKind::Without && round.remedy == "keep-20");
         assert!(without, "it is left out like every other change: {told}");
     }
-    // With an objective that the middle one misses, the shortest.
+    // If the middle one misses the objective, the shortest is kept.
     let ended = run(&world(0b00100), NOISE, 1, Some(300_000), None);
     assert_eq!(kept(&ended.report), ["lengthen-queues", "keep-5"], "{}", rounds(&ended.report));
 }
 
 #[test]
-fn an_improvement_that_hides_a_cause_takes_nothing_from_its_fix() {
-    // Kept connections end the port search for as long as is measured; reuse of TIME_WAIT, which mended it, stays all the same.
+fn an_improvement_that_hides_a_cause_does_not_revert_its_fix() {
+    // Kept connections also end the port search during the measurement. The reuse of TIME_WAIT, which fixed it, must stay.
     let world = Php { faults: 0b10000, decoy: Decoy::Improvement, early: false, first: false, reverse: false };
     let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
     let told = rounds(&ended.report);
@@ -170,7 +169,7 @@ fn an_improvement_that_hides_a_cause_takes_nothing_from_its_fix() {
     assert!(last.measured_rps > 1.3 * BEST_RPS, "the improvement is back: {told}");
 }
 
-/// A longer reuse whose slowest requests come near to being given up, which no failure shows.
+/// A longer reuse whose slowest requests come close to the timeout without failing.
 struct LongTail(f64);
 
 impl World for LongTail {
@@ -208,8 +207,8 @@ fn without_an_objective_the_tail_of_an_improvement_stays_below_half_of_the_timeo
 }
 
 #[test]
-fn a_change_that_another_one_makes_idle_is_taken_back() {
-    // Kept connections end the port search as well; reuse of TIME_WAIT, which came first, does nothing beside them.
+fn a_change_that_another_one_makes_unnecessary_is_reverted() {
+    // Kept connections end the port search too. The reuse of TIME_WAIT, which came first, then has no effect.
     let world = Php { faults: 0b10000, decoy: Decoy::Front, early: false, first: false, reverse: false };
     let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
     let told = rounds(&ended.report);
@@ -219,7 +218,7 @@ fn a_change_that_another_one_makes_idle_is_taken_back() {
 }
 
 #[test]
-fn a_setting_that_is_raised_twice_is_one_change_in_the_end() {
+fn a_setting_that_is_raised_twice_counts_as_one_change() {
     let world = Php { faults: 0b00010, decoy: Decoy::Steps, early: false, first: false, reverse: false };
     let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
     let told = rounds(&ended.report);
@@ -227,7 +226,7 @@ fn a_setting_that_is_raised_twice_is_one_change_in_the_end() {
     assert!(told.contains("A later change sets the same setting"), "{told}");
 }
 
-/// A station that refuses, and nothing that counts how often: only the finding tells.
+/// A station that refuses requests without counting them. Only the finding shows it.
 struct Uncounted;
 
 impl World for Uncounted {
@@ -250,17 +249,17 @@ impl World for Uncounted {
 }
 
 #[test]
-fn where_refusals_are_not_counted_the_finding_is_the_signal() {
+fn if_refusals_are_not_counted_the_finding_is_the_signal() {
     let ended = run(&Uncounted, NOISE, 1, None, None);
     let told = rounds(&ended.report);
     assert!(kept(&ended.report) == ["widen"] && told.contains("Its cause is gone"), "{told}");
 }
 
-/// A queue so short that some clients are turned away and come again after a second, and leave the core to the rest.
+/// A queue so short that some clients are refused and retry after a second. The others have the core to themselves.
 struct TurnedAway {
-    /// Goodput and the clients' lost time with the short queue.
+    /// Goodput and the lost share of the clients' time with the short queue.
     short: (f64, f64),
-    /// The same with a long one.
+    /// The same with a long queue.
     long: (f64, f64),
 }
 
@@ -282,15 +281,15 @@ impl World for TurnedAway {
 }
 
 #[test]
-fn what_serves_those_who_were_turned_away_may_cost_as_much_goodput_as_they_lost() {
+fn serving_refused_clients_may_cost_as_much_goodput_as_they_lost() {
     for (short, long, is_kept) in [
         ((42_000.0, 0.35), (37_000.0, 0.0), true),
         ((9_174.0, 0.55), (7_564.0, 0.0), true),
-        // Hardly anybody lost anything, and a third of the goodput is gone.
+        // Almost no client time was lost, and a third of the goodput is gone.
         ((42_000.0, 0.02), (28_000.0, 0.0), false),
-        // Half of the clients' time was lost, but next to nothing is left for all.
+        // Half of the clients' time was lost, but almost no goodput remains.
         ((4_466.0, 0.5), (110.0, 0.0), false),
-        // More goodput for ever fewer.
+        // More goodput for fewer clients.
         ((1_000.0, 0.0), (1_300.0, 0.5), false),
     ] {
         for seed in 0..50 {
@@ -305,7 +304,7 @@ fn what_serves_those_who_were_turned_away_may_cost_as_much_goodput_as_they_lost(
 }
 
 #[test]
-fn what_cannot_be_taken_back_ends_the_chain_and_is_told() {
+fn a_failed_undo_ends_the_chain_and_is_reported() {
     for faults in 0..32 {
         for first in [false, true] {
             let world = Php { faults, decoy: Decoy::NotUndone, early: false, first, reverse: false };
@@ -320,7 +319,7 @@ fn what_cannot_be_taken_back_ends_the_chain_and_is_told() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_only_what_is_final() {
+fn an_interrupted_run_keeps_only_final_changes() {
     for stop in 1..20 {
         for decoy in DECOYS {
             let world = Php { faults: 31, decoy, early: false, first: true, reverse: false };
@@ -336,7 +335,7 @@ fn an_interrupted_run_leaves_only_what_is_final() {
 }
 
 #[test]
-fn without_leave_or_without_load_nothing_is_changed() {
+fn without_consent_or_load_nothing_is_changed() {
     let words = chokepoint_model::catalogue::Catalogue::english();
     let world = Php { faults: 31, decoy: Decoy::None, early: false, first: false, reverse: false };
     let first = run(&world, 0.0, 1, None, Some(1)).report;
@@ -352,7 +351,7 @@ fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> 
     let told = rounds(&ended.report);
     let (was, is) = (start.reaching_rps(), end.reaching_rps());
     prop_assert!(is >= was * (1.0 - NOISE_SHARE), "{was} -> {is}\n{told}");
-    // What the report says stays is what differs from the start.
+    // The remedies that the report says are kept must match the changed settings.
     prop_assert_eq!(ended.settings == world.start(), kept(&ended.report).is_empty(), "{}", told);
     prop_assert!(ended.choked_by_what_was_left_out().is_empty(), "{:?}\n{told}", ended.choked_by_what_was_left_out());
     for round in &ended.report.rounds {
@@ -365,7 +364,7 @@ fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// Three steps that each lost less than noise led to a sixth less than at first.
+/// Three steps that each lost less than the noise together cost a sixth of the first goodput.
 #[test]
 fn small_losses_do_not_add_up() {
     let world =
@@ -373,9 +372,9 @@ fn small_losses_do_not_add_up() {
     harms_nothing(&world, Some(662_036)).expect("no harm is done");
 }
 
-/// What did harm beside the others was left out, and its finding is still there: another remedy of the same name is no reason to put it back.
+/// A change that did harm together with others was left out, and its finding remains. Another remedy with the same name is no reason to put it back.
 #[test]
-fn what_does_harm_beside_the_others_stays_out() {
+fn a_change_that_does_harm_together_with_others_stays_out() {
     let world =
         Chance { seed: 3_851_098_302_205_236_186, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
     harms_nothing(&world, None).expect("it ends at what is best");
@@ -383,10 +382,10 @@ fn what_does_harm_beside_the_others_stays_out() {
     assert!(rounds(&ended.report).contains("does harm beside"), "{}", rounds(&ended.report));
 }
 
-/// Put back below one that sets the same, a change made nothing, and was to be taken back later all the same. In the second world it is an improvement
-/// that covers it, which was out while the change was left out.
+/// A change was put back below another change that sets the same value. It had no effect and would have been reverted later. In the second world an
+/// improvement covers it. That improvement was not in force while the change was left out.
 #[test]
-fn what_another_change_covers_is_not_put_back() {
+fn a_change_that_another_one_covers_is_not_put_back() {
     for (seed, remedies) in [(1_279_476_690_977_562_910, 6), (467_109_577_842_140_989, 7)] {
         let world = Chance { seed, remedies, apply_fails: 0.3, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
         harms_nothing(&world, None).expect("it ends at what is best");
@@ -402,10 +401,10 @@ fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError
         prop_assert!(!text.is_empty() && !text.starts_with('['), "{text}");
     }
     let told = rounds(&ended.report);
-    // Where everything that was asked for could be taken back, what the report says stays is what is there.
+    // If every requested undo succeeded, the remedies that the report says are kept must match the settings.
     let changed = ended.settings != world.start();
     prop_assert!(world.undo_fails > 0.0 || changed != kept(&ended.report).is_empty(), "{told}");
-    // And nothing is worse than at first, whatever could not be put back: without noise, and to the end.
+    // The end is not worse than the start, even if a change could not be put back. Checked without noise and without interruption.
     if world.undo_fails == 0.0 && stop.is_none() {
         let ended = run(world, 0.0, world.seed, Some(1_000_000), None);
         let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
@@ -414,16 +413,16 @@ fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError
     Ok(())
 }
 
-/// A first improvement hid that a second one could not be put back: the host was left slower than it was found.
+/// The gain of a first improvement hid that a second one could not be put back. The host was left slower than before.
 #[test]
-fn what_could_not_be_put_back_leaves_nothing_worse() {
+fn a_change_that_could_not_be_put_back_leaves_nothing_worse() {
     for (seed, remedies) in [(5_078_185_690_036_907_572, 4), (6_892_658_986_100_680_568, 8)] {
         let world = Chance { seed, remedies, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.5, loses: false };
         whatever_fails(&world, None).expect("nothing is worse than at first");
     }
 }
 
-/// A thousand cases of each, or as many as PROPTEST_CASES says.
+/// A thousand cases of each, or the number in PROPTEST_CASES.
 #[allow(clippy::disallowed_methods, reason = "as many as the caller says, as elsewhere in proptest")]
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(1_000);

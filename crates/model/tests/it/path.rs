@@ -42,7 +42,7 @@ fn names(path: &Path) -> Vec<&str> {
 }
 
 #[test]
-fn a_proxy_its_pool_over_tcp_and_the_pools_database_over_a_unix_socket() {
+fn a_proxy_its_pool_over_tcp_and_the_pools_database_over_a_unix_socket_are_found() {
     let mut obs = healthy();
     listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 200);
     listen(&mut obs, SERVER, ListenerAddress::Unix("/run/db.sock".into()), 300);
@@ -67,7 +67,7 @@ fn a_proxy_its_pool_over_tcp_and_the_pools_database_over_a_unix_socket() {
 }
 
 #[test]
-fn a_unix_upstream_that_accepts_nothing_is_found_by_those_who_wait() {
+fn a_unix_upstream_that_accepts_nothing_is_found_by_its_waiting_connections() {
     let mut obs = healthy();
     listen(&mut obs, SERVER, ListenerAddress::Unix("/run/pool.sock".into()), 300);
     process(&mut obs, 42, "nginx", &[100, 600]);
@@ -114,7 +114,7 @@ fn workers_with_a_listener_each_are_one_tier_and_a_ring_of_servers_ends() {
 }
 
 #[test]
-fn the_listener_bound_to_the_very_address_wins_and_loopback_is_the_clients_own() {
+fn a_listener_bound_to_the_exact_address_wins_and_loopback_belongs_to_the_client() {
     let mut obs = healthy();
     listen(&mut obs, SERVER, ListenerAddress::Tcp(ip(SERVER_IP), 80), 300);
     process(&mut obs, 60, "haproxy", &[300]);
@@ -148,7 +148,7 @@ fn a_server_whose_processes_cannot_be_read_is_still_a_tier() {
 }
 
 #[test]
-fn connections_too_short_to_be_caught_are_told_by_their_user_if_many_were_seen_and_it_is_not_root() {
+fn many_connections_too_short_to_observe_are_attributed_by_their_user_unless_it_is_root() {
     let found_beside = |uid: u32, count: u64, other: &[u64]| {
         let mut obs = healthy();
         listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 200);
@@ -174,7 +174,7 @@ fn ask(obs: &mut Observation, names: &[&str]) {
 }
 
 #[test]
-fn a_unix_socket_as_the_target_leads_to_its_server_alone() {
+fn a_unix_socket_as_the_target_leads_only_to_its_server() {
     let mut obs = healthy();
     listen(&mut obs, SERVER, ListenerAddress::Unix("/run/php.sock".into()), 300);
     process(&mut obs, 60, "php-fpm8.2", &[300]);
@@ -184,7 +184,7 @@ fn a_unix_socket_as_the_target_leads_to_its_server_alone() {
     }
     ask(&mut obs, &["/run/php"]);
     assert_eq!(discover(&obs), Path::default());
-    // Two containers with a path each: the client's own is meant, and where it has none nobody can tell.
+    // Two containers use the same path. The client's own socket is meant. If the client has none, the target is ambiguous.
     listen(&mut obs, HOST, ListenerAddress::Unix("/run/php.sock".into()), 400);
     process(&mut obs, 70, "other", &[400]);
     ask(&mut obs, &["/run/php.sock"]);
@@ -196,7 +196,7 @@ fn a_unix_socket_as_the_target_leads_to_its_server_alone() {
 }
 
 #[test]
-fn an_abstract_name_is_its_namespaces_own() {
+fn an_abstract_name_belongs_to_its_namespace() {
     let mut obs = healthy();
     listen(&mut obs, SERVER, ListenerAddress::Unix("@app".into()), 300);
     process(&mut obs, 60, "app", &[300]);

@@ -1,4 +1,4 @@
-//! What lifting a station should give: the lowest ceiling of what remains, and each reason for which that is refused.
+//! Predictions for lifting a station: the lowest ceiling of the remaining stations, and each reason for refusing a prediction.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -19,7 +19,7 @@ use crate::stage::edge::*;
 use crate::stage::pool::pool;
 use crate::stage::*;
 
-/// What is predicted for a remedy.
+/// The prediction for a remedy.
 fn prediction(diagnosis: &Diagnosis, remedy: &str) -> Prediction {
     let all = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
     all.into_iter().find(|other| other.id == remedy).unwrap_or_else(|| panic!("no {remedy}")).prediction.clone()
@@ -43,7 +43,7 @@ fn ceiling(diagnosis: &Diagnosis, station: &str) -> Option<Ceiling> {
     diagnosis.path.iter().find(|read| read.station == station).and_then(|read| read.ceiling_rps)
 }
 
-/// Five workers that hold a request for 20 ms each, sixty that wait, and cores with room for thousands.
+/// Five workers that hold each request for 20 ms, sixty waiting connections, and cores with room for thousands of requests.
 fn waiting_pool() -> Observation {
     let mut obs = pool(5, 5, 60);
     cpu(&mut obs, 0.02);
@@ -51,7 +51,7 @@ fn waiting_pool() -> Observation {
     obs
 }
 
-/// The web server dials a backend that is an event loop; it has 51 ports, of which so many are taken, and so many requests failed.
+/// The web server dials a backend that is an event loop. It has 51 ports, `live` of which are in use. `failed` requests failed.
 fn dialling(live: u16, failed: u64) -> Observation {
     let mut obs = edge(BACKEND, "20000 20050", live);
     generator(&mut obs);
@@ -61,36 +61,36 @@ fn dialling(live: u16, failed: u64) -> Observation {
     obs
 }
 
-/// The generator takes a hundredth of its core.
+/// The generator uses a hundredth of its core.
 fn generator(obs: &mut Observation) {
     obs.load.as_mut().unwrap().threads[0].cpu_us = 100_000;
 }
 
 #[test]
-fn a_larger_pool_passes_as_much_more_until_the_clients_the_rate_or_the_cores_limit() {
-    // 65 workers of 20 ms, as many as there were requests at the pool at once.
+fn a_larger_pool_gives_more_until_the_clients_the_rate_or_the_cores_limit() {
+    // 65 workers of 20 ms: the number of requests that were at the pool at once.
     let (value, low, high, next) = predicted(&waiting_pool());
     assert_eq!(next, "worker-pool");
     assert!((3_000.0..=3_250.0).contains(&value) && low < value && high > value, "{low} {value} {high}");
-    // A fixed rate that lies below all that.
+    // A fixed rate below all of that.
     let mut obs = waiting_pool();
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 1_000.0, connections: 100 };
     let (value, low, high, next) = predicted(&obs);
     assert_eq!((next.as_str(), value), ("clients", 1_000.0));
     assert!(low >= 950.0 && high <= 1_050.0, "{low} to {high}");
-    // Cores that are a tenth busy with a tenth of what they could do.
+    // Cores that are 10 % busy with a tenth of their maximum.
     let mut obs = waiting_pool();
     cpu(&mut obs, 0.2);
     let (value, _, _, next) = predicted(&obs);
     assert_eq!(next, "cpu");
     assert!((1_250.0..1_700.0).contains(&value), "{value}");
-    // A shaper that is full already.
+    // A shaper that is already full.
     let mut obs = waiting_pool();
     shaper(&mut obs);
     let (value, _, _, next) = predicted(&obs);
     assert_eq!(next, "link");
     assert!((200.0..260.0).contains(&value), "{value}");
-    // Seven connections, of which each is answered in 20 ms at best.
+    // Seven connections, each answered in 20 ms at best.
     let mut obs = pool(5, 5, 5);
     cpu(&mut obs, 0.02);
     generator(&mut obs);
@@ -100,8 +100,7 @@ fn a_larger_pool_passes_as_much_more_until_the_clients_the_rate_or_the_cores_lim
     assert!((300.0..350.0).contains(&value), "{value}");
 }
 
-/// How many times the goodput so far fits on the cores that are so busy, on a host where a reference work took so many nanoseconds after a rest of 4 ms
-/// and 40 us without one.
+/// The CPU ceiling relative to goodput / `busy`. On this host a reference work takes `after_rest_ns` after a rest of 4 ms, and 40 us without a rest.
 fn room(busy: f64, after_rest_ns: u64) -> Ceiling {
     let mut obs = waiting_pool();
     cpu(&mut obs, busy);
@@ -113,7 +112,7 @@ fn room(busy: f64, after_rest_ns: u64) -> Ceiling {
 }
 
 #[test]
-fn an_answer_gets_cheaper_on_full_cores_by_what_this_host_forgets_in_a_rest() {
+fn an_answer_gets_cheaper_on_full_cores_by_the_cost_of_a_rest_on_this_host() {
     let warm = room(0.05, 40_000);
     assert!((0.95..1.05).contains(&warm.value), "nothing is forgotten: {}", warm.value);
     let cold = room(0.05, 80_000);
@@ -121,32 +120,32 @@ fn an_answer_gets_cheaper_on_full_cores_by_what_this_host_forgets_in_a_rest() {
     assert!(cold.high / cold.low > warm.high / warm.low, "what is extrapolated further is less sure");
     let busy = room(0.9, 80_000);
     assert!((0.95..1.1).contains(&busy.value), "cores that hardly rest: {}", busy.value);
-    // Each request takes 2 ms of CPU time: what it finds cold costs it no more than one that is done in 0.2 ms.
+    // Each request takes 2 ms of CPU time. Cold caches cost it no more than they cost a request of 0.2 ms.
     let long = room(0.5, 80_000);
     assert!((1.0..1.25).contains(&long.value), "{}", long.value);
 }
 
 #[test]
-fn what_waits_for_a_core_or_for_the_tier_behind_is_not_counted_as_service() {
+fn waiting_for_a_core_or_for_the_next_tier_is_not_service_time() {
     let mut obs = waiting_pool();
-    // A fifth of the workers' time they run, and a fifth they wait for a core.
+    // The workers run for a fifth of their time and wait for a core for another fifth.
     ready(&mut obs, 0.4);
     cpu(&mut obs, 1.0);
     let held = ceiling(&told(&waiting_pool()), "worker-pool").unwrap().value;
     let own = ceiling(&told(&obs), "worker-pool").unwrap().value;
     assert!((held - 250.0).abs() < 1.0, "{held}");
-    // The master waits as well: six processes wait for a fifth of the time of five workers.
+    // The master waits too: six processes wait for a fifth of the time of five workers.
     assert!((own - 250.0 / (1.0 - 1.2 / 5.0)).abs() < 2.0, "{own}");
 }
 
-/// The server's link is shaped to what it carries.
+/// The server's link is shaped to the rate that it carries.
 fn shaper(obs: &mut Observation) {
     let qdisc = Qdisc { link: 2, kind: "tbf".into(), rate_bits_per_s: Some(8_000_000), ..Qdisc::default() };
     obs.netns.get_mut(&SERVER).unwrap().qdiscs.push(0, Reading::Ok(vec![qdisc]));
 }
 
 #[test]
-fn a_shaper_that_is_lifted_hid_what_an_answer_costs_the_cores() {
+fn a_shaper_that_is_lifted_hid_the_cpu_cost_of_an_answer() {
     let mut obs = healthy();
     shaper(&mut obs);
     generator(&mut obs);
@@ -164,7 +163,7 @@ fn a_shaper_that_is_lifted_hid_what_an_answer_costs_the_cores() {
     assert!(words.text(&why).starts_with("egress-shaped hides"), "{why:?}");
 }
 
-/// The servers' processes ran for half of this share of their time, and for the other half they were ready to.
+/// The servers' processes ran for half of this share of their time, and were ready to run for the other half.
 fn ready(obs: &mut Observation, share: f64) {
     for pid in 50..56 {
         let view = obs.processes.get_mut(&pid).unwrap();
@@ -177,11 +176,11 @@ fn ready(obs: &mut Observation, share: f64) {
     }
 }
 
-/// A name, what spoils the stage, and a word of the reason.
+/// A name, a change of the stage, and a word of the expected reason.
 type Case = (&'static str, fn(&mut Observation), &'static str);
 
 #[test]
-fn it_is_refused_with_the_reason_where_what_comes_next_cannot_be_told() {
+fn a_prediction_is_refused_with_the_reason_if_the_next_limit_is_not_known() {
     let cases: [Case; 9] = [
         ("passive", |obs| (obs.load, obs.request.loaded) = (None, false), "no load was applied"),
         (
@@ -266,7 +265,7 @@ fn it_is_refused_with_the_reason_where_what_comes_next_cannot_be_told() {
 }
 
 #[test]
-fn what_a_cliff_hid_is_predicted_unless_most_requests_failed() {
+fn a_limit_behind_a_cliff_is_predicted_unless_most_requests_failed() {
     let mut obs = table_full(200);
     generator(&mut obs);
     assert!(refused(&obs, "raise-conntrack-max").contains("14.3 % of the requests"));
@@ -282,7 +281,7 @@ fn what_a_cliff_hid_is_predicted_unless_most_requests_failed() {
 }
 
 #[test]
-fn a_load_generator_at_its_limit_is_what_limits_next() {
+fn a_load_generator_at_its_limit_is_the_next_limit() {
     let mut obs = waiting_pool();
     let load = obs.load.as_mut().unwrap();
     load.threads[0].cpu_us = 9_700_000;
@@ -298,7 +297,7 @@ fn a_load_generator_at_its_limit_is_what_limits_next() {
 }
 
 #[test]
-fn a_wider_range_gives_the_rate_that_was_offered_and_nothing_where_the_time_of_an_answer_is_unknown() {
+fn a_wider_range_gives_the_offered_rate_and_no_prediction_if_the_service_time_is_unknown() {
     let mut obs = dialling(51, 30_000);
     assert!(refused(&obs, "widen-port-range").contains("where nothing waits"));
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 10_000.0, connections: 1_000 };
@@ -312,7 +311,7 @@ fn a_wider_range_gives_the_rate_that_was_offered_and_nothing_where_the_time_of_a
 }
 
 #[test]
-fn ports_in_time_wait_are_taken_for_a_minute_or_for_the_delay_of_their_reuse() {
+fn ports_in_time_wait_are_in_use_for_a_minute_or_for_the_delay_of_their_reuse() {
     for (reuse, seconds) in [("1", 1.0), ("0", 60.0)] {
         let mut obs = dialling(51, 0);
         let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -322,13 +321,13 @@ fn ports_in_time_wait_are_taken_for_a_minute_or_for_the_delay_of_their_reuse() {
         }
         set(&mut obs, "net.ipv4.tcp_tw_reuse", reuse);
         let found = ceiling(&told(&obs), "ephemeral-ports").unwrap().value;
-        // 51 live ones at 10,000 a second: 5.1 ms.
+        // 51 live connections at 10,000 a second: 5.1 ms.
         assert!((found - 51.0 / (0.0051 + seconds)).abs() < 0.1, "reuse {reuse}: {found}");
     }
 }
 
 #[test]
-fn workers_of_a_log_with_durations_are_measured_by_it() {
+fn workers_with_durations_in_their_log_are_measured_by_it() {
     let mut obs = waiting_pool();
     let times =
         chokepoint_model::load::Percentiles { p50: 10_000, p75: 10_000, p90: 10_000, p95: 10_000, p99: 10_000, p999: 10_000, max: 10_000 };
@@ -342,7 +341,7 @@ fn workers_of_a_log_with_durations_are_measured_by_it() {
 }
 
 #[test]
-fn a_round_says_what_was_before_it_and_whether_the_prediction_held() {
+fn a_round_reports_the_state_before_it_and_whether_the_prediction_held() {
     let words = Catalogue::english();
     for (after_rps, held) in [(3_100, Some(true)), (1_000, Some(false))] {
         let mut first = told(&waiting_pool());

@@ -1,4 +1,4 @@
-//! What a profile shows: the CPU time of each tier by layer, bounds by Amdahl, and improvements, each with a case in which it stays silent.
+//! Results of a profile: the CPU time of each tier by layer, bounds by Amdahl's law, and improvements. Each has a case without a finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -12,7 +12,7 @@ use crate::stage::{
     *,
 };
 
-/// nginx has core 1 to itself, which is busy by this share, and was sampled so.
+/// nginx has core 1 to itself, with this busy share, and was sampled accordingly.
 fn sampled(busy: f64, counted: &[Counted<'_>]) -> Observation {
     let mut obs = healthy();
     cpu(&mut obs, busy);
@@ -27,7 +27,7 @@ fn improvements(diagnosis: &Diagnosis) -> Vec<&str> {
 const FULL: f64 = 0.99;
 
 #[test]
-fn without_a_profile_nothing_is_told_and_nothing_missed() {
+fn without_a_profile_nothing_is_reported_and_nothing_is_missing() {
     let mut obs = healthy();
     cpu(&mut obs, FULL);
     let before = told(&obs);
@@ -41,7 +41,7 @@ fn without_a_profile_nothing_is_told_and_nothing_missed() {
 }
 
 #[test]
-fn the_time_of_a_tier_is_told_by_layer_and_for_each_answer() {
+fn the_time_of_a_tier_is_reported_by_layer_and_for_each_answer() {
     let told = told(&sampled(
         FULL,
         &[(42, 1, "tcp-transmit", &["kernel-network"], 300), (42, 1, "allocator", &[], 100), (7, 0, "application", &[], 200)],
@@ -49,7 +49,7 @@ fn the_time_of_a_tier_is_told_by_layer_and_for_each_answer() {
     let profile = told.profile.unwrap();
     let [tier] = profile.tiers.as_slice() else { panic!("{:?}", profile.tiers) };
     assert_eq!((tier.tier.as_str(), tier.samples, tier.layers[0].layer.as_str()), ("nginx", 400, "tcp-transmit"));
-    // A core all the time, and 10,000 answers a second.
+    // One core is fully used for 10,000 answers a second.
     assert!((tier.cores - 1.0).abs() < 1e-9 && (tier.cpu_us_per_request.unwrap() - 100.0).abs() < 1e-6, "{tier:?}");
     assert!((tier.layers[1].cpu_us_per_request.unwrap() - 25.0).abs() < 1e-6);
     assert!((profile.others.unwrap().cores - 0.5).abs() < 1e-9);
@@ -57,7 +57,7 @@ fn the_time_of_a_tier_is_told_by_layer_and_for_each_answer() {
 }
 
 #[test]
-fn bounds_are_of_the_core_that_limits_and_of_no_other() {
+fn bounds_apply_only_to_the_core_that_limits() {
     let counted: &[Counted<'_>] = &[
         (42, 1, "allocator", &[], 91),
         (42, 1, "tcp-transmit", &["kernel-network"], 610),
@@ -77,7 +77,7 @@ fn bounds_are_of_the_core_that_limits_and_of_no_other() {
 }
 
 #[test]
-fn the_set_up_of_connections_is_bounded_whatever_layer_it_runs_in() {
+fn connection_setup_is_bounded_in_every_layer() {
     let counted: &[Counted<'_>] = &[
         (42, 1, "connection", &["kernel-network"], 280),
         (42, 1, "tcp-transmit", &["kernel-network", "connection"], 200),
@@ -94,7 +94,7 @@ fn the_set_up_of_connections_is_bounded_whatever_layer_it_runs_in() {
 }
 
 #[test]
-fn a_kind_of_work_that_takes_much_of_the_limiting_core_could_be_less() {
+fn work_that_takes_much_of_the_limiting_core_could_be_reduced() {
     let cases: [(&str, &str, &[&str]); 5] = [
         ("compression-hot", "compression", &[]),
         ("tls-handshake-hot", "tls", &["tls-handshake"]),
@@ -104,7 +104,7 @@ fn a_kind_of_work_that_takes_much_of_the_limiting_core_could_be_less() {
     ];
     for (id, layer, aspects) in cases {
         let told = told(&sampled(FULL, &[(42, 1, layer, aspects, 120), (42, 1, "application", &[], 280)]));
-        // What a server can do without and loses nothing by is a cause; the rest is a trade.
+        // Work that a server can drop without any loss is a cause. The rest is a trade-off.
         let is_wasted = id == "opcode-cache-off";
         let verdict = if is_wasted { (Verdict::Choked, None) } else { (Verdict::Healthy, Some(LimitedBy::Cpu)) };
         assert_eq!((told.verdict, told.limited_by, told.findings.len()), (verdict.0, verdict.1, usize::from(is_wasted)), "{id}");
@@ -112,7 +112,7 @@ fn a_kind_of_work_that_takes_much_of_the_limiting_core_could_be_less() {
         assert_eq!((found.id.as_str(), told.findings.len() + told.improvements.len()), (id, 1));
         assert_eq!((found.tier.as_str(), found.remedies.len(), found.remedies[0].change.len()), ("nginx", 1, 0), "{id}");
         assert!(found.title.contains("30 %"), "{}", found.title);
-        // Little of it; as much, but cores to spare; as much, but another program's; too few samples; as much, on another core.
+        // In order: a small share; idle cores; another program; too few samples; another core.
         for (what, busy, counted) in [
             ("little", FULL, [(42, 1, layer, aspects, 20), (42, 1, "application", &[][..], 380)]),
             ("cores to spare", 0.6, [(42, 1, layer, aspects, 120), (42, 1, "application", &[], 280)]),
@@ -127,7 +127,7 @@ fn a_kind_of_work_that_takes_much_of_the_limiting_core_could_be_less() {
 }
 
 #[test]
-fn what_is_tls_but_no_handshake_and_what_is_interpreted_but_not_compiled_is_silent() {
+fn tls_without_handshakes_and_interpretation_without_compilation_are_no_finding() {
     for layer in ["tls", "interpreter", "port-search", "tcp-transmit"] {
         let mut obs = sampled(FULL, &[(42, 1, layer, &["kernel-network", "connection"], 300), (42, 1, "application", &[], 100)]);
         obs.load.as_mut().unwrap().connections = 100;
@@ -136,7 +136,7 @@ fn what_is_tls_but_no_handshake_and_what_is_interpreted_but_not_compiled_is_sile
 }
 
 #[test]
-fn signatures_whose_stacks_break_off_are_handshakes_where_each_request_opens_a_connection() {
+fn signatures_with_broken_stacks_are_handshakes_if_each_request_opens_a_connection() {
     // 200 requests a second of a few hundred bytes cannot keep TLS busy for nine tenths of a core.
     for (connections, requests, bytes, expected) in [
         (2_000, 2_000, 1_000_000, vec!["tls-handshake-hot"]),
@@ -153,14 +153,14 @@ fn signatures_whose_stacks_break_off_are_handshakes_where_each_request_opens_a_c
 }
 
 #[test]
-fn how_sure_it_is_follows_from_the_number_of_samples() {
+fn confidence_follows_from_the_number_of_samples() {
     for (samples, expected) in [(400, Confidence::Medium), (40_000, Confidence::High)] {
         let told = told(&sampled(FULL, &[(42, 1, "allocator", &[], samples / 10), (42, 1, "application", &[], samples * 9 / 10)]));
         assert_eq!(told.improvements[0].confidence, expected, "{samples}");
     }
 }
 
-/// nginx may run on both cores, and its threads ran for these shares of the time.
+/// nginx may run on both cores. Its threads ran for these shares of the time.
 fn threaded(threads: &[f64], counted: &[Counted<'_>]) -> Observation {
     let mut obs = sampled(0.6, counted);
     let process = obs.processes.get_mut(&42).unwrap();
@@ -181,14 +181,14 @@ fn one_thread_at_its_limit_beside_an_idle_core_could_be_two() {
     let found = told(&threaded(&[0.98], ran));
     assert_eq!(improvements(&found), ["single-core-saturated"]);
     assert_eq!((found.verdict, found.limited_by), (Verdict::Healthy, Some(LimitedBy::Cpu)));
-    // It waits now and then; there are as many threads as cores; the samples know nothing of it.
+    // In order: a thread that sometimes waits; as many threads as cores; samples without the thread.
     assert_eq!(improvements(&told(&threaded(&[0.8], ran))), [""; 0]);
     assert_eq!(improvements(&told(&threaded(&[0.98, 0.97], ran))), [""; 0]);
     assert_eq!(improvements(&told(&threaded(&[0.98], &[(42, 0, "application", &[], 150)]))), [""; 0]);
 }
 
 #[test]
-fn the_share_of_a_thread_is_of_its_own_time_on_whichever_core() {
+fn the_share_of_a_thread_counts_its_own_time_on_any_core() {
     let hot: &[Counted<'_>] = &[(42, 0, "compression", &[], 150), (42, 1, "application", &[], 240), (7, 0, "application", &[], 200)];
     let found = told(&threaded(&[0.98], hot));
     assert_eq!(improvements(&found), ["compression-hot", "single-core-saturated"]);
@@ -196,7 +196,7 @@ fn the_share_of_a_thread_is_of_its_own_time_on_whichever_core() {
 }
 
 #[test]
-fn one_core_that_takes_in_all_packets_beside_idle_ones_is_told() {
+fn one_core_that_receives_all_packets_beside_idle_ones_is_reported() {
     let receives = |on: u32, softirq: u64, other: u64, generator: Vec<u32>| {
         let counted: [Counted<'_>; 3] = [
             (0, on, "softirq-receive", &["softirq"], softirq),

@@ -1,5 +1,5 @@
-//! What must hold of every observation, whatever it is of: what was not read makes no cause, room elsewhere changes no verdict, ceilings grow with the
-//! rates, and the order in which things were read is nothing.
+//! Properties of every observation: a missing reading creates no cause, more room elsewhere changes no verdict, ceilings grow with the rates, and the
+//! order of the readings does not matter.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -24,7 +24,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
     all().into_iter().map(with).collect()
 });
 
-/// Kinds of readings that can be taken away.
+/// Number of kinds of readings that can be removed.
 const KINDS: u32 = 41;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
@@ -32,13 +32,13 @@ fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
 }
 
 #[test]
-fn the_stage_shows_what_it_says() {
+fn each_staged_observation_has_its_expected_cause() {
     for ((name, expected, _), diagnosis) in &*STAGE {
         assert_eq!(first(diagnosis).map(|finding| finding.id.as_str()), *expected, "{name}: {}", diagnosis.summary);
     }
 }
 
-/// Takes series away: every kind whose bit is set, and of what there are several of (namespaces, processes, logs) by chance only some.
+/// Removes every kind of series whose bit is set. Of kinds with several series (namespaces, processes, logs), a random part is removed.
 struct Blind {
     kinds: u64,
     seed: u64,
@@ -67,7 +67,7 @@ impl Blind {
         }
     }
 
-    /// Changes each value of a series, where its bit is set.
+    /// Changes each value of a series if its bit is set.
     fn change<T: Clone>(&mut self, series: &mut Series<T>, change: impl Fn(&mut T)) {
         if !self.chooses() {
             return;
@@ -80,7 +80,7 @@ impl Blind {
         }
     }
 
-    /// Of each namespace, process and server the kinds begin anew.
+    /// The kinds are numbered anew for each namespace, process and server.
     fn instance(&mut self, from: u32, instance: u64) {
         (self.next, self.instance) = (from, instance);
     }
@@ -95,7 +95,7 @@ impl Blind {
     }
 
     fn observation(&mut self, obs: &mut Observation) {
-        // Taken apart by name, so that a series which is added cannot be forgotten here.
+        // Destructured by name, so that a new series cannot be forgotten here.
         let Observation {
             kernel,
             cpu,
@@ -227,14 +227,14 @@ impl Blind {
     }
 }
 
-/// The observation without what the bits of `kinds` name.
+/// The observation without the kinds whose bits are set.
 fn blind(obs: &Observation, (kinds, seed, how): (u64, u64, u8)) -> Observation {
     let mut obs = obs.clone();
     Blind { kinds, seed, how, next: 0, instance: 0 }.observation(&mut obs);
     obs
 }
 
-/// What a blinded observation may say: no cause with confidence that was not found with open eyes, and of an observation without causes none.
+/// Checks a reduced observation: no confident cause that the full one lacks, and no cause at all if the full one has none.
 fn check_blind((name, _, obs): &Staged, open: &Diagnosis, taken: (u64, u64, u8)) {
     let blinded = told(&blind(obs, taken));
     let confident = |finding: &&Finding| finding.role == Role::Cause && finding.confidence > Confidence::Low;
@@ -247,7 +247,7 @@ fn check_blind((name, _, obs): &Staged, open: &Diagnosis, taken: (u64, u64, u8))
 }
 
 #[test]
-fn what_one_or_two_kinds_of_readings_tell_is_never_replaced_by_a_guess() {
+fn one_or_two_missing_kinds_of_readings_are_never_replaced_by_a_guess() {
     for (staged, open) in &*STAGE {
         let telling = |kind: &u32| told(&blind(&staged.2, (1 << kind, 0, 1))) != *open;
         let telling: Vec<u32> = (0..KINDS).filter(telling).collect();
@@ -260,7 +260,7 @@ fn what_one_or_two_kinds_of_readings_tell_is_never_replaced_by_a_guess() {
     }
 }
 
-/// More room at every station of these names: its limit is so many times what it was, and all else is as it was read.
+/// Multiplies the limit of every station with one of these names. Everything else is unchanged.
 type Room = (&'static [&'static str], fn(&mut Observation, u32));
 
 const ROOM: [Room; 10] = [
@@ -331,13 +331,13 @@ fn nginx(obs: &mut Observation, set: impl Fn(&mut chokepoint_model::observation:
     }
 }
 
-/// Where and what the first cause is.
+/// Identity and place of the first cause.
 fn choke(diagnosis: &Diagnosis) -> Option<(&str, &str, &chokepoint_model::report::At)> {
     first(diagnosis).map(|finding| (finding.id.as_str(), finding.tier.as_str(), &finding.at))
 }
 
 #[test]
-fn room_at_a_station_that_is_not_the_choke_point_changes_nothing_of_the_first_finding() {
+fn room_at_a_station_that_is_not_the_choke_point_does_not_change_the_first_finding() {
     let (mut moved, mut lifted) = (0, 0);
     for ((name, _, obs), before) in &*STAGE {
         for (stations, add) in ROOM {
@@ -347,11 +347,11 @@ fn room_at_a_station_that_is_not_the_choke_point_changes_nothing_of_the_first_fi
                 let after = told(&roomy);
                 let found = |finding: &Finding| stations.contains(&finding.station.as_str());
                 if first(before).is_none() && before.findings.iter().any(found) {
-                    // Nobody knows what the station is the symptom of: it may be the choke point itself.
+                    // The cause of this symptom is unknown. The station may be the choke point itself.
                     continue;
                 }
                 if first(before).is_some_and(found) {
-                    // The choke point itself: with room there it is one no more, which shows that the room is seen at all.
+                    // The choke point itself: with room it is no longer one. This shows that the added room has an effect.
                     moved += usize::from(choke(&after) != choke(before));
                     continue;
                 }
@@ -363,7 +363,7 @@ fn room_at_a_station_that_is_not_the_choke_point_changes_nothing_of_the_first_fi
     assert!(moved >= 10 && lifted >= 100, "{moved} choke points moved, {lifted} others were given room");
 }
 
-/// So many times as many requests in the same time on the same use of everything: each is that much cheaper.
+/// Multiplies the requests with the same time and the same use of everything, so each request is cheaper by that factor.
 fn scaled(obs: &Observation, times: u64) -> Observation {
     let mut obs = obs.clone();
     if let Some(load) = &mut obs.load {
@@ -411,7 +411,7 @@ fn ceilings_grow_with_the_rates() {
                     assert_eq!(small.ceiling_rps.is_some(), large.ceiling_rps.is_some(), "{name}: {}", small.station);
                     continue;
                 };
-                // A burst that a limit lets through at once is no rate.
+                // The upper bound is not scaled: it includes a burst that passes at once, which is no rate.
                 let high =
                     if small.station == "rate-limit" { (small_rps.value, large_rps.value) } else { (small_rps.high, large_rps.high) };
                 for (from, to) in [(small_rps.value, large_rps.value), (small_rps.low, large_rps.low), high] {
@@ -425,7 +425,7 @@ fn ceilings_grow_with_the_rates() {
     assert!(expected.iter().all(|station| seen.contains(*station)), "only those of {seen:?} were held against each other");
 }
 
-/// A permutation of a list by chance.
+/// A random permutation of a list.
 fn shuffle<T>(list: &mut [T], random: &mut u64) {
     for last in (1..list.len()).rev() {
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -433,7 +433,7 @@ fn shuffle<T>(list: &mut [T], random: &mut u64) {
     }
 }
 
-/// The same readings, each list in another order, as other kernels and other calls would give it.
+/// The same readings with each list in another order, as other kernels or calls may return it.
 fn shuffled(obs: &Observation, seed: u64) -> Observation {
     let mut obs = obs.clone();
     let random = std::cell::Cell::new(seed);

@@ -1,5 +1,5 @@
-//! What a known server's configuration and logs add: edges that no connection showed, limits of growing pools, failures in its own words, and
-//! the figures of traffic that is merely watched. Each with its silent twin.
+//! What a known server's configuration and logs add: edges without observed connections, limits of growing pools, failures in the server's words, and
+//! figures of watched traffic. Each has a case without a finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -19,7 +19,7 @@ use crate::stage::*;
 const BACKEND: &str = "10.0.0.9";
 const LOG: &str = "/var/log/nginx/error.log";
 
-/// The web server (42) with a second listener on this host, held by `php-fpm` (50); `live` connections between them.
+/// The web server (42) with a second listener on this host, owned by `php-fpm` (50), and `live` connections between them.
 fn two_tiers(address: ListenerAddress, live: u16) -> Observation {
     let mut obs = healthy();
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -52,7 +52,7 @@ fn two_tiers(address: ListenerAddress, live: u16) -> Observation {
     obs
 }
 
-/// No load of our own: the traffic is watched.
+/// No load of our own: the traffic is only watched.
 fn passive(obs: &mut Observation) {
     obs.load = None;
     obs.request.loaded = false;
@@ -88,7 +88,7 @@ fn tcp_backend() -> ListenerAddress {
 }
 
 #[test]
-fn a_logged_errno_is_enough_without_load_and_makes_the_finding_sure() {
+fn a_logged_errno_is_enough_without_load_and_gives_high_confidence() {
     let mut obs = two_tiers(tcp_backend(), 60);
     passive(&mut obs);
     logged(&mut obs, 42, "connect 99", 500);
@@ -101,7 +101,7 @@ fn a_logged_errno_is_enough_without_load_and_makes_the_finding_sure() {
 }
 
 #[test]
-fn other_errors_or_another_servers_or_ports_to_spare_are_no_exhaustion() {
+fn other_errors_other_servers_or_free_ports_are_no_exhaustion() {
     for (pid, kind, live) in [(42, "connect 111", 60), (42, "connect 11", 60), (50, "connect 99", 60), (42, "connect 99", 30)] {
         let mut obs = two_tiers(tcp_backend(), live);
         passive(&mut obs);
@@ -111,7 +111,7 @@ fn other_errors_or_another_servers_or_ports_to_spare_are_no_exhaustion() {
 }
 
 #[test]
-fn an_edge_that_no_connection_showed_is_taken_from_the_configuration_and_told() {
+fn an_edge_without_observed_connections_is_taken_from_the_configuration_and_reported() {
     let unix = ListenerAddress::Unix("/run/php/php8.2-fpm.sock".into());
     let pass = ListenerAddress::Unix("/var/run/php/php8.2-fpm.sock".into());
     for (listens, names) in [(tcp_backend(), tcp_backend()), (unix, pass)] {
@@ -126,7 +126,7 @@ fn an_edge_that_no_connection_showed_is_taken_from_the_configuration_and_told() 
 }
 
 #[test]
-fn edges_that_were_seen_count_and_not_those_that_are_merely_configured() {
+fn observed_edges_take_precedence_over_configured_ones() {
     let mut obs = two_tiers(tcp_backend(), 5);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -148,7 +148,7 @@ fn limit(diagnosis: &Diagnosis) -> Option<f64> {
 }
 
 #[test]
-fn a_pool_that_grew_to_its_limit_is_exhausted_and_one_below_it_is_not() {
+fn a_pool_that_grew_to_its_limit_is_exhausted_and_a_smaller_one_is_not() {
     let mut full = php_pool(5, "dynamic", 5, true);
     logged(&mut full, 50, "max_children www", 1);
     let diagnosis = told(&full);
@@ -162,8 +162,8 @@ fn a_pool_that_grew_to_its_limit_is_exhausted_and_one_below_it_is_not() {
 }
 
 #[test]
-fn a_static_pool_is_as_large_as_it_is() {
-    // The file was changed and not loaded yet: what runs counts.
+fn a_static_pool_has_its_running_size() {
+    // The file was changed and not loaded yet: the running processes count.
     let diagnosis = told(&php_pool(5, "static", 50, false));
     assert_eq!((causes(&diagnosis), limit(&diagnosis)), (vec!["worker-pool-exhausted"], Some(5.0)));
 }
@@ -196,7 +196,7 @@ fn watched_traffic_has_the_figures_of_the_access_log() {
 }
 
 #[test]
-fn errors_of_a_watched_server_are_losses_and_unexplained_never_healthy() {
+fn errors_of_a_watched_server_are_losses_without_explanation_and_never_healthy() {
     let judged = |status: &[(u16, u64)]| {
         let mut obs = healthy();
         passive(&mut obs);
@@ -213,7 +213,7 @@ fn errors_of_a_watched_server_are_losses_and_unexplained_never_healthy() {
 }
 
 #[test]
-fn half_a_log_and_one_without_status_give_no_figures() {
+fn an_incomplete_log_and_one_without_status_give_no_figures() {
     let of = |rotated, skipped_bytes, read_bytes| AccessLog { extent: LogExtent { rotated, skipped_bytes, read_bytes }, ..watched() };
     for log in [
         AccessLog { has_status: false, ..watched() },
@@ -233,7 +233,7 @@ fn half_a_log_and_one_without_status_give_no_figures() {
 }
 
 #[test]
-fn the_end_of_a_log_stands_for_all_that_it_gained() {
+fn the_end_of_a_log_represents_everything_appended() {
     let mut obs = healthy();
     passive(&mut obs);
     access(&mut obs, AccessLog { extent: LogExtent { rotated: false, skipped_bytes: 3_000, read_bytes: 1_000 }, ..watched() });
@@ -243,7 +243,7 @@ fn the_end_of_a_log_stands_for_all_that_it_gained() {
 }
 
 #[test]
-fn what_is_missing_of_a_log_is_told_among_the_readings() {
+fn missing_parts_of_a_log_are_listed_among_the_readings() {
     let mut obs = healthy();
     access(&mut obs, AccessLog { extent: LogExtent { skipped_bytes: 77, rotated: true, read_bytes: 1 }, ..watched() });
     let diagnosis = told(&obs);
@@ -253,7 +253,7 @@ fn what_is_missing_of_a_log_is_told_among_the_readings() {
 }
 
 #[test]
-fn a_log_without_status_is_told_among_the_readings_and_one_with_it_is_not() {
+fn a_log_without_status_is_listed_among_the_readings_and_one_with_it_is_not() {
     for (has_status, expected) in [(false, true), (true, false)] {
         let mut obs = healthy();
         passive(&mut obs);
@@ -265,7 +265,7 @@ fn a_log_without_status_is_told_among_the_readings_and_one_with_it_is_not() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read_is_told_and_the_diagnosis_goes_on() {
+fn an_unreadable_configuration_is_reported_and_the_diagnosis_continues() {
     let why = "/etc/nginx/conf.d/site.conf:7: unexpected \"}\"";
     let mut obs = two_tiers(tcp_backend(), 60);
     passive(&mut obs);

@@ -1,4 +1,4 @@
-//! The stations: each fires where its limit does harm, and stays silent for everything that only looks like it.
+//! The stations: each reports a finding if its limit does harm, and none in cases that only look similar.
 //!
 //! Deterministic: observations made up by the tests.
 

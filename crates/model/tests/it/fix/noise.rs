@@ -1,4 +1,4 @@
-//! The loop of fixes where chance decides what a measurement shows: nothing that is missed is left out, what the confirmation shows goes back, and it ends.
+//! The fix loop with random measurements. It leaves out no change that is needed, puts a change back if the confirmation shows the need, and ends.
 //!
 //! Deterministic: simulators with seeds.
 
@@ -27,9 +27,9 @@ fn told(ended: &Ended) -> String {
     ended.report.rounds.iter().map(line).collect::<String>() + &ended.report.warnings.join("\n")
 }
 
-/// A pool that is too small, and before it a queue that overflows in some measurements and not in others once the pool is large.
+/// A pool that is too small. In front of it is a queue that overflows in some measurements once the pool is large.
 struct Flicker {
-    /// Share of the measurements in which it does.
+    /// Share of the measurements in which the queue overflows.
     shows: f64,
 }
 
@@ -40,7 +40,7 @@ impl Flicker {
             (truth.goodput_rps, truth.latency_us_p99) = (1_000.0, 900_000.0);
             truth.findings.push(cause("pool", Signal::Goodput));
         } else if settings["queue"] == 0 && overflows {
-            // It costs a few clients their time, and no goodput.
+            // It costs a few clients time, and no goodput.
             truth.latency_us_p99 = 220_000.0;
             truth.refusals.insert("queue".to_owned(), 80.0);
             truth.findings.push(cause("queue", Signal::Refusals { station: "queue".to_owned() }));
@@ -64,14 +64,14 @@ impl World for Flicker {
 }
 
 #[test]
-fn a_run_never_ends_choked_by_what_it_mended_and_left_out() {
+fn a_run_never_ends_choked_by_a_cause_it_fixed_and_left_out() {
     let (mut left_out, mut put_back) = (0, 0);
     for shows in [0.3, 0.5, 0.8] {
         for seed in 0..400 {
             let ended = run(&Flicker { shows }, 0.03, seed, None, None);
             assert_eq!(ended.choked_by_what_was_left_out(), Vec::<&str>::new(), "{shows} {seed}\n{}", told(&ended));
             if ended.last.verdict == Verdict::Choked {
-                // It showed for the first time when nothing was left to be tried.
+                // The cause appeared for the first time when nothing was left to try.
                 assert!(!told(&ended).contains("mend-queue"), "{shows} {seed}\n{}", told(&ended));
             }
             let out_once = ended
@@ -88,13 +88,13 @@ fn a_run_never_ends_choked_by_what_it_mended_and_left_out() {
     assert!(left_out >= 10 && put_back >= 50, "chance decides both ways: {left_out} {put_back}");
 }
 
-/// A change that gave much while the pool was too small, and of which this is left beside the larger pool.
+/// A change that gave much while the pool was too small. These are its remaining effects with the larger pool.
 #[derive(Default)]
 struct Rest {
     goodput_share: f64,
     failed_share: f64,
     latency_share: f64,
-    /// What the measurements say of their noise, where that is not what it is.
+    /// The noise that the measurements report, if it differs from the real noise.
     noise_told: Option<f64>,
 }
 
@@ -125,7 +125,7 @@ impl World for Rest {
     }
 }
 
-/// How often of 200 the change stays, and what the rounds say.
+/// How many of 200 runs keep the change, and the texts of their rounds.
 fn stays(world: &Rest, noise: f64) -> (u32, String) {
     let (mut stays, mut rounds) = (0, String::new());
     for seed in 0..200 {
@@ -138,8 +138,8 @@ fn stays(world: &Rest, noise: f64) -> (u32, String) {
 }
 
 #[test]
-fn a_loss_beyond_the_noise_of_the_run_keeps_a_change_whichever_figure_shows_it() {
-    // Each is below what two runs of unknown noise could be told apart by.
+fn a_loss_beyond_the_noise_of_the_run_in_any_figure_keeps_a_change() {
+    // Each loss is too small to be detected if the noise is unknown.
     for (world, says) in [
         (Rest { goodput_share: 0.05, ..Rest::default() }, "good"),
         (Rest { failed_share: 0.005, ..Rest::default() }, "failed"),
@@ -156,7 +156,7 @@ fn a_loss_beyond_the_noise_of_the_run_keeps_a_change_whichever_figure_shows_it()
 }
 
 #[test]
-fn what_is_not_worse_within_the_noise_of_the_run_is_left_out_and_the_figures_are_told() {
+fn a_change_without_loss_beyond_the_noise_is_left_out_and_the_figures_are_reported() {
     let (stays, rounds) = stays(&Rest::default(), 0.02);
     assert_eq!(stays, 0);
     for part in ["Left out: without it", "good requests/s (", "with it), failures 0 % (", "Nothing got worse beyond the noise of this run"]
@@ -166,8 +166,8 @@ fn what_is_not_worse_within_the_noise_of_the_run_is_left_out_and_the_figures_are
 }
 
 #[test]
-fn where_noise_is_as_large_as_what_a_change_gave_it_stays() {
-    // It gave 30 %, give or take; a measurement says that it may be off by up to 60 %.
+fn a_change_stays_if_the_noise_is_as_large_as_its_gain() {
+    // It gave about 30 %. A measurement says that it may be off by up to 60 %.
     let world = Rest { noise_told: Some(0.6), ..Rest::default() };
     let mut unsure = 0;
     for seed in 0..200 {
@@ -181,14 +181,14 @@ fn where_noise_is_as_large_as_what_a_change_gave_it_stays() {
 }
 
 #[test]
-fn noise_that_no_load_shows_in_itself_is_seen_by_measuring_again() {
-    // Runs differ by up to 4 % while each says that it is known to half a percent.
+fn noise_that_one_load_does_not_show_is_seen_by_measuring_again() {
+    // Runs differ by up to 4 %, but each reports an uncertainty of half a percent.
     let (stays, rounds) = stays(&Rest { noise_told: Some(0.005), ..Rest::default() }, 0.04);
     assert!(rounds.contains("Measured again"), "{rounds}");
     assert!(stays < 160, "what does nothing is left out often enough: {stays} of 200 stay");
 }
 
-/// Measurements that do not tell how surely they are known.
+/// Measurements that do not report their uncertainty.
 struct Blind;
 
 impl World for Blind {
@@ -209,14 +209,14 @@ impl World for Blind {
 }
 
 #[test]
-fn where_noise_is_not_known_nothing_is_left_out() {
+fn if_the_noise_is_unknown_nothing_is_left_out() {
     let ended = run(&Blind, 0.0, 1, None, None);
     assert_eq!(ended.settings["tune"], 1, "{}", told(&ended));
     assert!(told(&ended).contains("The load was too short, or too few requests ended"), "{}", told(&ended));
 }
 
 #[test]
-fn whatever_chance_shows_it_ends_within_its_bound() {
+fn the_loop_ends_within_its_bound_for_any_measurements() {
     for seed in 0..3_000 {
         let remedies = 1 + (seed % 8) as u32;
         let world = Chance { seed, remedies, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: seed % 2 == 1 };

@@ -1,4 +1,4 @@
-//! What the remedies for a server's own limits propose: the size of a pool and of a queue, and whose setting is changed.
+//! Remedies for a server's own limits: the proposed size of a pool and of a queue, and which server's setting is changed.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -13,7 +13,7 @@ use chokepoint_model::report::Remedy;
 use crate::stage::pool::php_pool;
 use crate::stage::*;
 
-/// nginx (42) whose queue has room for ten and overflows; `backlog` as its configuration says, `somaxconn` as the kernel does.
+/// nginx (42) with an accept queue for ten connections that overflows; `backlog` from its configuration, `somaxconn` from the kernel.
 fn short_queue(address: &str, backlog: Option<u32>, somaxconn: u32) -> Observation {
     let mut obs = healthy();
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -48,33 +48,33 @@ fn settings(remedy: &Remedy) -> Vec<(String, &str, &str)> {
 }
 
 #[test]
-fn a_queue_gets_room_in_the_server_and_in_the_kernel() {
+fn a_queue_is_raised_in_the_server_and_in_the_kernel() {
     let remedy = first_remedy(&short_queue("0.0.0.0", Some(10), 10), "raise-accept-backlog");
     let nginx = "nginx backlog of listen 0.0.0.0:80".to_owned();
     assert_eq!(settings(&remedy), [("net.core.somaxconn".to_owned(), "10", "4096"), (nginx.clone(), "10", "4096")]);
     assert_eq!(remedy.activation, Activation::Reload);
-    // Where the kernel's bound is wide enough only the server is told, and nothing is nginx's default.
+    // If the kernel's bound is high enough, only the server is changed. Without `backlog`, nginx's default of 511 applies.
     let remedy = first_remedy(&short_queue("0.0.0.0", None, 65_535), "raise-accept-backlog");
     assert_eq!(settings(&remedy), [(nginx.clone(), "511", "4096")]);
-    // The file says enough, the kernel cut it off when nginx began to listen: nginx listens again only where its value changes.
+    // The file has enough, but the kernel reduced it when nginx began to listen. nginx listens again only if its value changes.
     let remedy = first_remedy(&short_queue("0.0.0.0", Some(4_096), 10), "raise-accept-backlog");
     assert_eq!(settings(&remedy), [("net.core.somaxconn".to_owned(), "10", "4096"), (nginx, "4096", "4097")]);
 }
 
 #[test]
-fn a_listener_that_no_configuration_names_gets_advice_and_no_change() {
+fn a_listener_without_a_configuration_gets_advice_and_no_change() {
     let remedy = first_remedy(&short_queue("10.9.9.9", Some(10), 10), "raise-accept-backlog");
     assert!(remedy.change.is_empty() && remedy.text.contains("somaxconn"), "{remedy:?}");
 }
 
 #[test]
-fn room_grows_with_the_load() {
+fn the_proposed_queue_grows_with_the_load() {
     let mut obs = short_queue("0.0.0.0", Some(10), 65_535);
     obs.load.as_mut().unwrap().shape = Loop::Closed { connections: 10_000 };
     assert_eq!(settings(&first_remedy(&obs, "raise-accept-backlog"))[0].2, "32768");
 }
 
-/// A pool of five (pids 51 to 55, master 50) that waits, with `waiting` in its queue of 511; each worker has 20 MB.
+/// A pool of five (pids 51 to 55, master 50) that waits, with `waiting` connections in its queue of 511. Each worker has 20 MB.
 fn full_pool(waiting: u32, available: u64) -> Observation {
     let mut obs = php_pool(5, "static", 5, false);
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -104,9 +104,9 @@ fn workers(obs: &Observation) -> String {
 }
 
 #[test]
-fn a_pool_is_sized_by_those_who_wait_by_cores_and_by_memory() {
+fn a_pool_is_sized_by_waiting_connections_cores_and_memory() {
     assert_eq!(workers(&full_pool(40, 7 << 30)), "45", "five in service and forty waiting");
-    // Five workers that use a tenth of their core: a core has work for about seventy-five.
+    // Five workers that each use a tenth of a core: one core has work for about seventy-five.
     let mut computing = full_pool(400, 64 << 30);
     for pid in 51..=55 {
         let process = computing.processes.get_mut(&pid).unwrap();
@@ -116,16 +116,16 @@ fn a_pool_is_sized_by_those_who_wait_by_cores_and_by_memory() {
         }
     }
     assert_eq!(workers(&computing), "75");
-    // Half of 200 MiB is five workers of 20 MiB.
+    // Half of 200 MiB holds five workers of 20 MiB.
     assert_eq!(workers(&full_pool(40, 200 << 20)), "10", "as memory allows");
-    // A queue of 511 in which 500 wait cuts the others off: the load knows how many they are.
+    // A queue of 511 with 500 waiting hides further clients. The load knows their number.
     let mut cut_off = full_pool(500, 64 << 30);
     cut_off.load.as_mut().unwrap().shape = Loop::Closed { connections: 900 };
     assert_eq!(workers(&cut_off), "900");
 }
 
 #[test]
-fn requests_in_flight_are_at_risk_where_workers_get_no_time() {
+fn requests_in_flight_are_at_risk_if_workers_get_no_time() {
     let remedy = first_remedy(&full_pool(40, 7 << 30), "raise-max-children");
     assert!(remedy.risk.contains("process_control_timeout is not set"), "{}", remedy.risk);
     let mut obs = full_pool(40, 7 << 30);

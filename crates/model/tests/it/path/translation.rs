@@ -1,4 +1,4 @@
-//! Servers behind a destination NAT: the path is followed through what the tables of connections show, and only where somebody listens there.
+//! Servers behind a destination NAT: the path follows the entries of the conntrack tables, but only to an address with a listener.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -52,7 +52,7 @@ fn connected(obs: &mut Observation, id: NetnsId, inode: u64, local: (&str, u16),
     obs.netns.get_mut(&id).unwrap().sockets.push(2_000_000, Reading::Ok(vec![socket]));
 }
 
-/// The healthy server, asked for by an address of the router that nobody listens at.
+/// The healthy server, requested at an address of the router that has no listener.
 fn routed() -> Observation {
     let mut obs = healthy();
     obs.request.addresses = vec![ip(TARGET.0)];
@@ -66,7 +66,7 @@ fn names(obs: &Observation) -> Vec<String> {
 }
 
 #[test]
-fn a_translated_target_is_followed_and_told() {
+fn a_translated_target_is_followed_and_reported() {
     let mut obs = routed();
     assert_eq!(names(&obs), [""; 0], "nothing tells where it leads");
     translates(&mut obs, ROUTER, &[(TARGET, (SERVER_IP, 80)), (("192.168.7.1", 9090), (SERVER_IP, 81))]);
@@ -80,7 +80,7 @@ fn a_translated_target_is_followed_and_told() {
 }
 
 #[test]
-fn a_translation_to_where_nobody_listens_leads_nowhere() {
+fn a_translation_to_an_address_without_a_listener_leads_nowhere() {
     for to in [("10.0.0.77", 80), (SERVER_IP, 81), ("fd00::9", 80)] {
         let mut obs = routed();
         translates(&mut obs, ROUTER, &[(TARGET, to)]);
@@ -91,7 +91,7 @@ fn a_translation_to_where_nobody_listens_leads_nowhere() {
 }
 
 #[test]
-fn several_hops_are_followed_up_to_eight_and_a_circle_ends() {
+fn up_to_eight_hops_are_followed_and_a_circle_ends() {
     let places: Vec<String> = (0..10).map(|n| format!("192.168.7.{}", n + 1)).collect();
     for (hops, found) in [(2, true), (8, true), (9, false)] {
         let mut obs = routed();
@@ -106,7 +106,7 @@ fn several_hops_are_followed_up_to_eight_and_a_circle_ends() {
 }
 
 #[test]
-fn a_full_table_where_the_address_is_translated_is_found_and_an_idle_neighbours_is_not() {
+fn a_full_table_is_found_where_the_address_is_translated_and_not_in_an_idle_neighbour() {
     let spoil = |on_the_way: bool| {
         let mut obs = routed();
         netns(&mut obs, PHP, "neighbour", "192.168.8.1");
@@ -127,7 +127,7 @@ fn a_full_table_where_the_address_is_translated_is_found_and_an_idle_neighbours_
 }
 
 #[test]
-fn a_proxy_that_takes_connections_itself_is_on_the_path_and_one_that_is_passed_by_is_not() {
+fn only_a_proxy_that_terminates_connections_is_on_the_path() {
     let proxied = |takes: bool| {
         let mut obs = routed();
         translates(&mut obs, ROUTER, &[(TARGET, (SERVER_IP, 80))]);
@@ -147,7 +147,7 @@ fn a_proxy_that_takes_connections_itself_is_on_the_path_and_one_that_is_passed_b
 }
 
 #[test]
-fn of_two_namespaces_with_the_same_private_address_the_one_that_accepts_is_meant() {
+fn of_two_namespaces_with_one_private_address_the_accepting_one_is_meant() {
     let mut obs = routed();
     translates(&mut obs, ROUTER, &[(TARGET, (SERVER_IP, 80))]);
     netns(&mut obs, PHP, "other", SERVER_IP);
@@ -165,7 +165,7 @@ fn of_two_namespaces_with_the_same_private_address_the_one_that_accepts_is_meant
 }
 
 #[test]
-fn a_loopback_address_is_translated_for_the_clients_own_namespace_alone() {
+fn a_loopback_address_is_translated_only_for_the_clients_namespace() {
     let mut obs = routed();
     obs.request.addresses = vec![ip("127.0.0.1")];
     translates(&mut obs, ROUTER, &[(("127.0.0.1", TARGET.1), (SERVER_IP, 80))]);

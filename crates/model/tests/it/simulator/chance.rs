@@ -1,4 +1,4 @@
-//! A world without sense: remedies that share settings, and figures drawn by lot for every combination. The loop must end, and do no harm.
+//! A random world: remedies that share settings, and random figures for every combination. The loop must end and do no harm.
 
 use super::{Cure, Found, Random, Settings, Truth, World};
 use chokepoint_model::report::{Role, Signal};
@@ -10,11 +10,11 @@ const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 pub(crate) struct Chance {
     pub(crate) seed: u64,
     pub(crate) remedies: u32,
-    /// Share of remedies that cannot be applied, that cannot be taken back, and that cannot be put back.
+    /// Share of remedies that cannot be applied, that cannot be undone, and that cannot be put back.
     pub(crate) apply_fails: f64,
     pub(crate) undo_fails: f64,
     pub(crate) put_back_fails: f64,
-    /// True if a share of the clients' time is lost in every second state.
+    /// True if every second state loses a share of the clients' time.
     pub(crate) loses: bool,
 }
 
@@ -69,7 +69,7 @@ impl World for Chance {
             let changes = cure.sets.iter().all(|(key, to)| settings[key] != *to);
             if changes && random.share() < 0.7 {
                 let role = if random.share() < 0.9 { Role::Cause } else { Role::Symptom };
-                // Two remedies share a finding now and then.
+                // Some remedies share a finding.
                 let (id, station) = (format!("finding-{}", number / 2), format!("station-{number}"));
                 let found = Found { id, station, role, remedies: vec![cure, self.cure((number + 1) % self.remedies)] };
                 if random.share() < 0.2 { truth.improvements.push(found) } else { truth.findings.push(found) }

@@ -1,4 +1,4 @@
-//! A host to try the loop of fixes on: settings with a journal like the real one, and worlds that say what is measured under them.
+//! A simulated host for the fix loop: settings with a journal like the real one, and worlds that define what is measured under these settings.
 
 pub(crate) mod chance;
 pub(crate) mod php;
@@ -14,7 +14,7 @@ use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 use chokepoint_model::spread::{Range, Spread};
 
-/// The time after which a request is given up, microseconds.
+/// Timeout of a request, microseconds.
 pub(crate) const TIMEOUT_US: u64 = 2_000_000;
 
 /// Settings by name.
@@ -39,24 +39,24 @@ impl Random {
     }
 }
 
-/// What would be measured without noise.
+/// The measured values without noise.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Truth {
     pub(crate) goodput_rps: f64,
     pub(crate) failed_rps: f64,
     pub(crate) latency_us_p99: f64,
-    /// Share of the clients' time that is lost in requests which fail or take too long.
+    /// Share of the clients' time that is lost in requests that fail or take too long.
     pub(crate) lost_share: f64,
     /// Refusals a second by station.
     pub(crate) refusals: BTreeMap<String, f64>,
-    /// In the order in which a diagnosis would tell them.
+    /// In the order of the diagnosis.
     pub(crate) findings: Vec<Found>,
-    /// What could be faster.
+    /// Improvements.
     pub(crate) improvements: Vec<Found>,
 }
 
 impl Truth {
-    /// Goodput as far as it reaches: by what no state may be worse than the first.
+    /// Goodput times the share of client time that is not lost. No state may be worse than the first in this value.
     pub(crate) fn reaching_rps(&self) -> f64 {
         self.goodput_rps * (1.0 - self.lost_share)
     }
@@ -74,7 +74,7 @@ pub(crate) struct Found {
     pub(crate) remedies: Vec<Cure>,
 }
 
-/// A remedy: settings and the values that it sets.
+/// A remedy: settings and their new values.
 #[derive(Debug, Clone)]
 pub(crate) struct Cure {
     pub(crate) id: String,
@@ -83,20 +83,20 @@ pub(crate) struct Cure {
     pub(crate) group: Option<String>,
 }
 
-/// What decides what is measured.
+/// Defines what is measured.
 pub(crate) trait World {
     fn truth(&self, settings: &Settings) -> Truth;
-    /// What a measurement sees of it, where chance decides that.
+    /// The result of one measurement, if it is random.
     fn seen(&self, settings: &Settings, _random: &mut Random) -> Truth {
         self.truth(settings)
     }
-    /// How far a measurement says that chance may have led it, either way, where it was led so far at the most.
+    /// The noise that a measurement reports. `noise` is the largest real deviation in both directions.
     fn noise_told(&self, noise: f64) -> f64 {
         noise
     }
-    /// The settings as they are found.
+    /// The initial settings.
     fn start(&self) -> Settings;
-    /// The diagnosis as the model would give it: names and places of its own, and its order.
+    /// The diagnosis in the model's form: with its names and places, and in its order.
     fn told(&self, diagnosis: Diagnosis) -> Diagnosis {
         diagnosis
     }
@@ -111,13 +111,13 @@ pub(crate) trait World {
     }
 }
 
-/// A change that is in force: its settings with the values before and after it.
+/// A change in force: its settings with the values before and after it.
 struct Applied {
     number: u32,
     sets: Vec<(String, u32, u32)>,
 }
 
-/// The host with its journal, and what happened on it.
+/// The host with its journal and its history.
 pub(crate) struct Host<'w> {
     world: &'w dyn World,
     pub(crate) settings: Settings,
@@ -125,7 +125,7 @@ pub(crate) struct Host<'w> {
     noise: f64,
     random: Random,
     pub(crate) measurements: u32,
-    /// Settings of each measurement, in order.
+    /// The settings at each measurement, in order.
     pub(crate) measured: Vec<Settings>,
     pub(crate) actions: Vec<String>,
     last: Option<Diagnosis>,
@@ -142,7 +142,7 @@ pub(crate) struct Ended {
     pub(crate) actions: Vec<String>,
 }
 
-/// Runs the loop to its end; `stop_at` interrupts it instead of that measurement.
+/// Runs the loop to its end. `stop_at` interrupts it in place of that measurement.
 pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u64>, stop_at: Option<u32>) -> Ended {
     let words = Catalogue::english();
     let mut session = Session::new(true, &words);
@@ -182,16 +182,16 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
 }
 
 impl Ended {
-    /// Remedies that were kept and then left out, with nothing put over them.
+    /// Remedies that were kept and later left out, and not put back.
     pub(crate) fn left_out(&self) -> Vec<&str> {
         let applied = self.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply);
         let out = applied.clone().filter(|round| round.kept == Kept::No && round.why.contains("does nothing beside"));
-        // One may have been tried twice, with another value or beside other changes.
+        // A remedy may have been tried twice, with another value or together with other changes.
         let stays = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.kept != Kept::No);
         out.map(|round| round.remedy.as_str()).filter(|remedy| !stays(remedy)).collect()
     }
 
-    /// Causes of the last measurement that a remedy mends which was kept and then left out.
+    /// Causes of the last measurement that a kept and later left out remedy fixes.
     pub(crate) fn choked_by_what_was_left_out(&self) -> Vec<&str> {
         let out = self.left_out();
         let causes = self.last.findings.iter().filter(|finding| finding.role == Role::Cause);
@@ -216,7 +216,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Like the real journal: what a later change lies over is folded into it.
+    /// Like the real journal: a later change of the same setting takes over the old value.
     fn undo(&mut self, number: u32, remedy: &str) -> Result<(), String> {
         if self.world.undo_fails(remedy) {
             return Err("someone else changed it".to_owned());
@@ -256,7 +256,7 @@ fn read(change: &Change) -> (String, u32, u32) {
     (change.key(), change.from().parse().expect("a number"), change.to().parse().expect("a number"))
 }
 
-/// All that the truth may be where each figure is off by `noise` at the most.
+/// The range of the true values if each figure is off by `noise` at most.
 fn spread((good, failed, p99): (f64, f64, f64), noise: f64) -> Spread {
     let share = |failed: f64, good: f64| if failed + good > 0.0 { failed / (failed + good) } else { 0.0 };
     let (less, more) = (1.0 / (1.0 + noise), 1.0 / (1.0 - noise));

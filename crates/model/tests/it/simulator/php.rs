@@ -1,45 +1,45 @@
-//! nginx before php-fpm with any of five coupled faults and a decoy: a table that is full, too few children, short accept queues, too few
-//! ports towards the upstream, and a port search that burns the CPU.
+//! nginx in front of php-fpm with any of five coupled faults and a decoy: a full table, too few children, short accept queues, too few ports to the
+//! upstream, and a port search that burns CPU.
 
 use super::{Cure, Found, Settings, Truth, World};
 use chokepoint_model::report::{Role, Signal};
 
-/// The five settings, in the order of the path; 0 is the fault, 1 is right.
+/// The five settings in the order of the path: 0 is faulty, 1 is right.
 pub(crate) const FAULTS: [&str; 5] = ["table", "children", "queues", "ports", "reuse"];
-/// Requests a second where nothing but the CPU limits.
+/// Requests a second if only the CPU limits.
 pub(crate) const BEST_RPS: f64 = 6_000.0;
-/// The p99 that is asked for, microseconds.
+/// The p99 objective, microseconds.
 pub(crate) const OBJECTIVE_US: u64 = 1_900_000;
 
-/// Something beside the faults.
+/// An extra besides the faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoy {
     None,
     /// A cause whose remedy does nothing.
     Idle,
-    /// A remedy that mends what it says and takes goodput away.
+    /// A remedy that fixes its cause and reduces goodput.
     Harmful,
     /// A remedy that cannot be applied.
     NotApplicable,
-    /// A remedy that does nothing and cannot be taken back.
+    /// A remedy that does nothing and cannot be undone.
     NotUndone,
-    /// Kept connections in three lengths: each gives more and delays more; they end the port search too.
+    /// Kept connections with three lengths. A longer one gives more goodput and more delay. Each ends the port search too.
     Front,
-    /// The same lengths as an improvement: told once nothing is wrong. The longest starves those who get no kept connection until they give up.
+    /// The same lengths as an improvement, reported once nothing is wrong. With the longest, clients without a kept connection time out.
     Improvement,
-    /// The children are raised in two steps.
+    /// The number of children is raised in two steps.
     Steps,
 }
 
 pub(crate) struct Php {
-    /// Bit n set: fault n is there.
+    /// Bit n set: fault n is present.
     pub(crate) faults: u32,
     pub(crate) decoy: Decoy,
-    /// The ports' fault is seen before the children's is mended.
+    /// The fault of the ports is visible before the one of the children is fixed.
     pub(crate) early: bool,
-    /// The decoy stands before the causes.
+    /// The decoy comes before the causes.
     pub(crate) first: bool,
-    /// Causes are told in the reverse order.
+    /// Causes are listed in reverse order.
     pub(crate) reverse: bool,
 }
 
@@ -148,7 +148,7 @@ impl World for Php {
             truth.findings.push(found("queue-full", "queue", role, vec![lengthen]));
         }
         if bad("ports") {
-            // Long queues let the failures come faster, and those take the CPU from what could be answered.
+            // Long queues let requests fail faster. The failures take CPU from good answers.
             let failing = if short { 1_500.0 } else { 20_000.0 };
             truth.goodput_rps = truth.goodput_rps.min(2_000.0) * if short { 1.0 } else { 0.45 };
             truth.failed_rps += failing;
@@ -158,7 +158,7 @@ impl World for Php {
                 truth.findings.push(found("ports-used-up", "ports", Role::Cause, vec![widen]));
             }
         } else if bad("reuse") && settings["children"] != 0 && settings["decoy"] < 5 {
-            // Only many connections a second fill the range with TIME_WAIT, and kept ones are few.
+            // Only a high rate of connections fills the range with TIME_WAIT. Kept connections are few.
             truth.goodput_rps = 140.0;
             truth.failed_rps = 0.0;
             // At that rate the children are idle.

@@ -1,5 +1,5 @@
-//! Three tiers in a row, each with stations that may be too small: what one lets through goes on to the next. Names are those of the model, so that
-//! its own order decides what is mended first.
+//! Three tiers in a row. Each has stations that may be too small, and passes on what it lets through. The names are the model's, so that its own order
+//! decides what is fixed first.
 
 use super::{Cure, Found, Random, Settings, Truth, World};
 use chokepoint_model::causes;
@@ -11,20 +11,20 @@ use chokepoint_model::owner::Owner;
 use chokepoint_model::report::{Diagnosis, Role, Signal};
 use chokepoint_model::station::StationReading;
 
-/// What a station that is too small does with what it does not let through.
+/// What happens to the requests above the limit of a station that is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Hardly anything gets past it.
+    /// Almost nothing passes the station.
     Starves,
-    /// The rest comes again later.
+    /// The rest retries later.
     PutsOff,
-    /// The rest is answered with an error at once, which takes CPU.
+    /// The rest fails at once, which takes CPU.
     Fails,
-    /// The rest waits, until those who are served have given up as well.
+    /// The rest waits until the clients being served have timed out as well.
     Holds,
 }
 
-/// The stations in the order of the path: tier, finding, station, what it does.
+/// The stations in the order of the path: tier, finding, station, behaviour.
 pub(crate) const ROW: [(&str, &str, &str, Kind); 10] = [
     ("web", "conntrack-table-full", "conntrack-table", Kind::Starves),
     ("web", "accept-queue-full", "accept-queue", Kind::PutsOff),
@@ -38,25 +38,25 @@ pub(crate) const ROW: [(&str, &str, &str, Kind); 10] = [
     ("data", "worker-pool-exhausted", "worker-pool", Kind::Holds),
 ];
 
-/// Names of the model that other simulators use as well.
+/// Names of the model that other simulators use too.
 const EXTRA: [&str; 1] = ["time-wait-port-search"];
 
-/// Requests a second that the clients begin, those that come again among them.
+/// Requests that clients start, including retries, per second.
 const OFFERED_RPS: f64 = 20_000.0;
-/// What gets past a station that starves the rest, a second.
+/// Requests that pass a station of kind `Starves`, per second.
 const STARVED_RPS: f64 = 12.0;
-/// CPU of a good and of a failed answer, seconds, of the one core that all tiers share.
+/// CPU seconds of a good and of a failed answer, on the one core that all tiers share.
 const GOOD_S: f64 = 120e-6;
 const FAILED_S: f64 = 40e-6;
-/// Share of what a pool serves that is still wanted however many wait for it.
+/// Smallest share of a pool's answers that clients still want, however many wait.
 const WANTED_SHARE_MIN: f64 = 0.3;
 
 pub(crate) struct Pipe {
     /// Bit n set: station n of the row is too small.
     pub(crate) faults: u32,
-    /// Decides how small.
+    /// Determines the sizes.
     pub(crate) seed: u64,
-    /// The causes are told from the client inwards, against the model's order.
+    /// The causes are listed from the client inwards, against the model's order.
     pub(crate) outermost_first: bool,
 }
 
@@ -65,7 +65,7 @@ impl Pipe {
         format!("{place}")
     }
 
-    /// What a station that is too small lets through, a second: between 100 and 5,000.
+    /// Requests a second that a small station lets through: between 100 and 5,000.
     fn limit_rps(&self, place: usize) -> f64 {
         let mut random = Random(self.seed ^ (place as u64 + 1).wrapping_mul(0x9e37_79b9));
         random.next();
@@ -98,7 +98,7 @@ impl World for Pipe {
             let lift = Cure { id: format!("lift-{place}"), sets: vec![(Self::key(place), 1)], signal, group: None };
             truth.findings.push(Found { id: format!("{tier}/{finding}"), station, role: Role::Cause, remedies: vec![lift] });
         }
-        // The core is shared by all that is answered, well or not.
+        // Good and failed answers share the core.
         let times = (flow * GOOD_S + failed * FAILED_S).max(1.0);
         (truth.goodput_rps, truth.failed_rps) = (flow / times, failed / times);
         truth
@@ -109,7 +109,7 @@ impl World for Pipe {
     }
 }
 
-/// Takes the tiers out of names such as "web/accept-queue" and puts the findings into the model's order, or the causes into the opposite of it.
+/// Removes the tiers from names such as "web/accept-queue". Sorts the findings into the model's order, or the causes into the opposite one.
 pub(crate) fn in_order(mut diagnosis: Diagnosis, reverse: bool) -> Diagnosis {
     let names = ["web", "app", "data"];
     let split = |name: &str| name.split_once('/').map(|(tier, rest)| (tier.to_owned(), rest.to_owned())).expect("a tier and a name");

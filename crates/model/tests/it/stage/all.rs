@@ -1,4 +1,4 @@
-//! Every kind of observation that the stage can build, by name: each cause and each decoy beside it.
+//! Every kind of observation of the stage, by name: each cause and each decoy.
 
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{Observation, TimeWaitDialled, TimeWaits};
@@ -14,7 +14,7 @@ use super::queue::{queue, suffer};
 use super::quota::{Did, PHP, cgroup, inside, throttled};
 use super::{SERVER, cpu, healthy, ip, table_full};
 
-/// An observation by a name, with the id of its first cause. `None` if it has none.
+/// A named observation with the id of its first cause, or `None`.
 pub(crate) type Staged = (&'static str, Option<&'static str>, Observation);
 
 /// All of them.

@@ -8,11 +8,11 @@ use super::{SERVER, ip, listener};
 
 pub(crate) const DATABASE: NetnsId = NetnsId(9);
 
-/// Where the pool's workers wait.
+/// The address that the pool's workers wait for.
 pub(crate) const AWAY: &str = "192.0.2.7";
 pub(crate) const BEHIND: &str = "10.0.1.2";
 
-/// Five workers, all taken, of which each is in this call for this socket at every look; worker N's own socket is 2,000 + N.
+/// Five busy workers. In every sample each is in this call on this socket. Worker N's own socket is 2,000 + N.
 pub(crate) fn waiting(call: &str, socket: impl Fn(u64) -> Vec<u64>) -> Observation {
     let mut obs = pool(5, 5, 60);
     for n in 0..5_u64 {
@@ -32,7 +32,7 @@ pub(crate) fn towards(address: &str) -> Observation {
     obs
 }
 
-/// Adds a socket for each worker to every sample, and to the files that the worker holds.
+/// Adds a socket of each worker to every sample and to the worker's open files.
 pub(crate) fn sockets(obs: &mut Observation, made: impl Fn(u64) -> Socket) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.sockets.points().to_vec();
@@ -49,7 +49,7 @@ pub(crate) fn sockets(obs: &mut Observation, made: impl Fn(u64) -> Socket) {
     }
 }
 
-/// A server of so many processes on another host of this machine, each of which holds so many of the pool's connections.
+/// A server with this many processes in another namespace. Each process holds this many of the pool's connections.
 pub(crate) fn behind(obs: &mut Observation, processes: u32, busy: u32, waiting: u32) {
     let mut view = NetnsView { name: Some("database".into()), ..NetnsView::default() };
     view.addresses.push(0, Reading::Ok(vec![Address { ip: ip(BEHIND), prefix_bits: 24, link: 2 }]));

@@ -1,4 +1,4 @@
-//! Two things that are wrong at once.
+//! Two faults at once.
 
 use chokepoint_model::observation::{Observation, OpenFiles};
 use chokepoint_model::reading::Reading;
@@ -7,7 +7,7 @@ use super::edge::{BACKEND, edge};
 use super::limits::{ALERT, logged, nginx, suffer};
 use super::{SERVER, table_full};
 
-/// The listener with this inode drops connections for want of room, which hurts.
+/// The listener with this inode drops connections because its queue is full, and requests suffer.
 pub(crate) fn overflowing(obs: &mut Observation, inode: u64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -22,7 +22,7 @@ pub(crate) fn overflowing(obs: &mut Observation, inode: u64) {
     (load.latency_us.p999, load.latency_us.max) = (2_000_000, 2_000_000);
 }
 
-/// nginx whose connections run out, in front of a server that it dials over TCP.
+/// nginx with exhausted worker connections, in front of a server that it dials over TCP.
 pub(crate) fn proxied() -> Observation {
     let mut obs = edge(BACKEND, "10000 65535", 10);
     let other = nginx(64, 1_024, true, Vec::new());
@@ -38,7 +38,7 @@ pub(crate) fn proxied() -> Observation {
     obs
 }
 
-/// The namespace's table of connections is full and drops packets, besides what else there is.
+/// Adds a full conntrack table that drops packets in the namespace.
 pub(crate) fn tabled(obs: &mut Observation) {
     let full = table_full(200);
     for (id, view) in full.netns {

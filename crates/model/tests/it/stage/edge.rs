@@ -1,4 +1,4 @@
-//! An upstream behind the web server of the stage, and the ports towards it.
+//! An upstream behind the web server of the stage, and the ports to it.
 
 use chokepoint_model::observation::{
     Address, Identity, ListenerAddress, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState,
@@ -9,7 +9,7 @@ use super::*;
 
 pub(crate) const BACKEND: &str = "10.0.0.9";
 
-/// The web server dials `backend`:8080 with `live` connections; its range is `range`.
+/// The web server dials `backend`:8080 with `live` connections. Its port range is `range`.
 pub(crate) fn edge(backend: &str, range: &str, live: u16) -> Observation {
     let mut obs = healthy();
     let view = obs.netns.get_mut(&SERVER).unwrap();

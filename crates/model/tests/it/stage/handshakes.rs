@@ -5,7 +5,7 @@ use chokepoint_model::reading::Reading;
 
 use super::{SERVER, SERVER_IP, WINDOW, cpu, ip, listener};
 
-/// What a namespace's counters grow by, per window.
+/// Growth of a namespace's counters in the window.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Grown {
     pub(crate) full: i64,
@@ -14,21 +14,21 @@ pub(crate) struct Grown {
     pub(crate) overflows: i64,
 }
 
-/// What the server's listener on port 80 shows.
+/// The readings of the server's listener on port 80.
 pub(crate) struct Shown<'a> {
     pub(crate) address: &'a str,
-    /// Its limit in force, how many stand in its accept queue, and how many packets it dropped itself.
+    /// Its limit in force, the length of its accept queue, and the packets it dropped itself.
     pub(crate) limit: u32,
     pub(crate) standing: u32,
     pub(crate) own: Option<u64>,
     /// `tcp_syncookies`, `tcp_max_syn_backlog`.
     pub(crate) sysctls: (&'a str, &'a str),
-    /// Handshakes open in each sample, from so many addresses.
+    /// Open handshakes in each sample, and the number of their addresses.
     pub(crate) open: (u16, u16),
     pub(crate) grown: Grown,
 }
 
-/// Room for 128 by the listener's own backlog, cookies off, full: 3,000 SYNs dropped.
+/// A full queue: limited to 128 by the listener's own backlog, cookies off, 3,000 SYNs dropped.
 pub(crate) const FULL: Shown<'_> = Shown {
     address: "0.0.0.0",
     limit: 128,
@@ -38,7 +38,7 @@ pub(crate) const FULL: Shown<'_> = Shown {
     open: (128, 2),
     grown: Grown { full: 3_000, cookies: 0, drops: 3_000, overflows: 0 },
 };
-/// The same where tcp_max_syn_backlog bounds it: three quarters of 128 and one. The kernel counts such a SYN as dropped and tells no reason.
+/// The same if tcp_max_syn_backlog is the bound: three quarters of 128, plus one. The kernel counts such a SYN as dropped without a reason.
 pub(crate) const FULL_BY_SYSCTL: Shown<'_> =
     Shown { limit: 4_096, sysctls: ("0", "128"), open: (97, 97), grown: Grown { full: 0, cookies: 0, drops: 3_000, overflows: 0 }, ..FULL };
 
@@ -81,7 +81,7 @@ pub(crate) fn show(obs: &mut Observation, shown: &Shown<'_>) {
     }
 }
 
-/// A load of which a third could not connect in time.
+/// A load with a third of the connects timed out.
 pub(crate) fn suffer(obs: &mut Observation) {
     let load = obs.load.as_mut().unwrap();
     (load.requests, load.good, load.status) = (900, 600, [(200, 600)].into());

@@ -1,4 +1,4 @@
-//! The stage's web server as an nginx whose connections, files or rate run out.
+//! The stage's web server as an nginx that exhausts its connections, files or rate.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) fn at(line: u32) -> Origin {
     Origin { file: MAIN.into(), line }
 }
 
-/// nginx (42) with one worker (43) that holds `sockets` sockets and may open `nofile` files; each worker may hold 64 connections.
+/// nginx (42) with one worker (43) that has `sockets` sockets and may open `nofile` files. Each worker may have 64 connections.
 pub(crate) fn nginx(sockets: u64, nofile: u64, passes: bool, limits: Vec<NginxLimit>) -> Observation {
     let mut obs = healthy();
     process(&mut obs, 42, 1, 3, nofile);
@@ -65,7 +65,7 @@ pub(crate) fn logged(obs: &mut Observation, kind: &str, count: u64, line: &str) 
     obs.servers.entry(42).or_default().error_logs.entry(format!("{LOG} {kind}")).or_default().push(11_000_000, Reading::Ok(log));
 }
 
-/// Of the load's 10,000 requests, `closed` lost their connection and `answers` were answered with a status.
+/// The load has 10,000 requests: `closed` lost their connection, and `answers` got an error status.
 pub(crate) fn suffer(obs: &mut Observation, closed: u64, answers: &[(u16, u64)]) {
     let load = obs.load.as_mut().unwrap();
     load.requests = 10_000;
@@ -75,7 +75,7 @@ pub(crate) fn suffer(obs: &mut Observation, closed: u64, answers: &[(u16, u64)])
     load.status = answers.iter().copied().chain([(200, load.good)]).collect();
 }
 
-/// The accept queue stands full and drops.
+/// The accept queue is full and drops.
 pub(crate) fn overflow(obs: &mut Observation) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();

@@ -1,4 +1,4 @@
-//! A stage for the model: an observation of one nginx-like server behind a firewall, healthy by default, to be spoilt by each test.
+//! A stage for the model: an observation of one nginx-like server behind a firewall. It is healthy by default, and each test changes it.
 
 pub(crate) mod all;
 pub(crate) mod blocked;
@@ -29,7 +29,7 @@ pub(crate) const CLIENT: NetnsId = NetnsId(1);
 pub(crate) const SERVER: NetnsId = NetnsId(2);
 pub(crate) const HOST: NetnsId = NetnsId(3);
 pub(crate) const SERVER_IP: &str = "10.0.0.2";
-/// The load runs from 0.5 s to 10.5 s; readings reach a second further on both sides.
+/// The load runs from 0.5 s to 10.5 s. Readings extend one second further on both sides.
 pub(crate) const WINDOW: (u64, u64) = (500_000, 10_500_000);
 
 pub(crate) fn ip(text: &str) -> IpAddr {
@@ -117,7 +117,7 @@ pub(crate) fn load() -> LoadResult {
     }
 }
 
-/// Sets the table's limit as a namespace sees it; only the host's can be written.
+/// Sets the table's limit as a namespace sees it. Only the host's limit can be written.
 pub(crate) fn conntrack_limit(obs: &mut Observation, id: NetnsId, max: u64) {
     let view = obs.netns.get_mut(&id).unwrap();
     let mode = if view.is_host { "rw" } else { "ro" };
@@ -133,7 +133,7 @@ pub(crate) fn conntrack_limit(obs: &mut Observation, id: NetnsId, max: u64) {
     }
 }
 
-/// Sets what the conntrack counters did over the observation.
+/// Sets the growth of the conntrack counters over the observation.
 pub(crate) fn counters(obs: &mut Observation, id: NetnsId, grown: &[(&str, u64)]) {
     let view = obs.netns.get_mut(&id).unwrap();
     view.conntrack_cpus = Default::default();
@@ -146,7 +146,7 @@ pub(crate) fn counters(obs: &mut Observation, id: NetnsId, grown: &[(&str, u64)]
     }
 }
 
-/// The server's core (1) busy by this share, the client's (0) by a third.
+/// The server's core (1) has this busy share, the client's core (0) a third.
 pub(crate) fn cpu(obs: &mut Observation, busy: f64) {
     obs.cpu = Default::default();
     for second in 0..=11_u64 {
@@ -169,7 +169,7 @@ pub(crate) fn links(obs: &mut Observation, bytes_per_s: u64) {
     }
 }
 
-/// The server's table was full from 35 ms after the load began, with this limit, and dropped packets; requests timed out.
+/// The server's table, with this limit, was full from 35 ms after the start of the load and dropped packets. Requests timed out.
 pub(crate) fn table_full(max: u64) -> Observation {
     let mut obs = healthy();
     for id in [SERVER, HOST] {
@@ -188,7 +188,7 @@ pub(crate) fn table_full(max: u64) -> Observation {
     obs
 }
 
-/// The number of entries in a namespace's table from the beginning of the load on.
+/// Sets the number of entries in a namespace's table from the start of the load on.
 pub(crate) fn entries(obs: &mut Observation, id: NetnsId, count: u64) {
     let view = obs.netns.get_mut(&id).unwrap();
     view.conntrack_count = Default::default();
@@ -201,7 +201,7 @@ pub(crate) fn entries(obs: &mut Observation, id: NetnsId, count: u64) {
 pub(crate) fn told(obs: &Observation) -> Diagnosis {
     let diagnosis = diagnose(obs, &Catalogue::english());
     let text = serde_json::to_string(&diagnosis).unwrap();
-    // A message without its sentence shows as its id in brackets.
+    // A message without its text shows as its id in brackets.
     for id in ["state-", "verdict-", "evidence-", "finding-", "remedy-", "prediction-", "warning-"] {
         assert!(!text.contains(&format!("[{id}")), "a message without a sentence in {text}");
     }

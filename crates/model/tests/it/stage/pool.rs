@@ -8,7 +8,7 @@ use chokepoint_model::reading::Reading;
 
 use super::{SERVER, WINDOW, cpu, healthy, ip, listener};
 
-/// A pool of `workers` behind the web server, of which `busy` hold a connection in each sample, while `waiting` wait in its queue.
+/// A pool of `workers` behind the web server. In each sample `busy` of them have a connection, and `waiting` connections wait in the queue.
 pub(crate) fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
     let mut obs = healthy();
     let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
@@ -24,7 +24,7 @@ pub(crate) fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
         let accepted = |n: u32| tcp(1_000 + u64::from(n), (ip("127.0.0.1"), 9000), (ip("127.0.0.1"), 40_000 + n as u16));
         let mut sockets: Vec<Socket> = (0..busy).map(accepted).collect();
         sockets.push(tcp(500, (ip("127.0.0.1"), 40_000), (ip("127.0.0.1"), 9000)));
-        // Those that wait have no inode yet.
+        // Waiting connections have no inode yet.
         sockets.extend((0..waiting.min(50)).map(|n| tcp(0, (ip("127.0.0.1"), 9000), (ip("127.0.0.1"), 50_000 + n as u16))));
         view.sockets.push(second * 1_000_000, Reading::Ok(sockets));
     }
@@ -52,7 +52,7 @@ pub(crate) fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, 
     obs.processes.insert(pid, view);
 }
 
-/// Each of these processes ran for so long in each second, and waited for no core.
+/// Each of these processes ran for this long in each second, and waited for no core.
 pub(crate) fn ran(obs: &mut Observation, pids: impl IntoIterator<Item = u32>, ns_per_s: u64) {
     for pid in pids {
         let series = &mut obs.processes.get_mut(&pid).unwrap().cpu;
@@ -63,7 +63,7 @@ pub(crate) fn ran(obs: &mut Observation, pids: impl IntoIterator<Item = u32>, ns
     }
 }
 
-/// A pool of php-fpm with `workers` processes, all busy, `waiting` connections in its queue, configured for `max_children`.
+/// A php-fpm pool with `workers` processes, all busy, with `waiting` connections in its queue and `max_children` configured.
 pub(crate) fn php_pool(workers: u32, pm: &str, max_children: u32, late: bool) -> Observation {
     let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
     let mut obs = healthy();

@@ -3,13 +3,13 @@
 use chokepoint_model::observation::{CpuProfile, Observation, ProfileFunction, ProfilePart};
 use chokepoint_model::reading::Reading;
 
-/// Samples of a process on a core in a layer, with what else they are part of.
+/// Samples of a process on a core in a layer, and the other aspects they count for.
 pub(crate) type Counted<'a> = (u32, u32, &'a str, &'a [&'a str], u64);
 
-/// Seconds that the profile lasts; at 100 Hz so many hundred samples fill a core.
+/// Length of the profile in seconds. At 100 Hz this many hundred samples fill a core.
 pub(crate) const SECONDS: u64 = 4;
 
-/// The last third of the load was sampled, a hundred times a second on both cores.
+/// The last third of the load was sampled, at 100 Hz on both cores.
 pub(crate) fn profile(obs: &mut Observation, counted: &[Counted<'_>]) {
     let part = |(pid, cpu, layer, aspects, samples): &Counted<'_>| ProfilePart {
         pid: *pid,

@@ -1,11 +1,11 @@
-//! The accept queue of the stage's web server, and a load that suffers before it.
+//! The accept queue of the stage's web server, and a load that suffers from it.
 
 use chokepoint_model::observation::{ListenerAddress, Observation};
 use chokepoint_model::reading::Reading;
 
 use super::{SERVER, WINDOW, ip, listener};
 
-/// The server's queue has room for `limit`, holds `standing` at every sample, and dropped `drops` connections in the window.
+/// The server's queue has the limit `limit`, the length `standing` in every sample, and `drops` dropped connections in the window.
 pub(crate) fn queue(obs: &mut Observation, limit: u32, standing: u32, drops: u64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     view.listeners = Default::default();

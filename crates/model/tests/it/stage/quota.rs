@@ -11,23 +11,23 @@ use super::pool::pool;
 /// php-fpm's processes on the stage: a master and five workers.
 pub(crate) const PHP: std::ops::RangeInclusive<u32> = 50..=55;
 
-/// What a cgroup did in each second.
+/// Per-second figures of a cgroup.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Did {
-    /// Its limit, cores; none where it is unlimited.
+    /// Its limit in cores; none if it is unlimited.
     pub(crate) limit: Option<f64>,
-    /// Cores that it used.
+    /// Used cores.
     pub(crate) used: f64,
-    /// Share of the periods (100 ms) in which it was stopped.
+    /// Share of the periods (100 ms) in which it was throttled.
     pub(crate) throttled: f64,
 }
 
-/// A cgroup by "v1:/path" that did the same all the time.
+/// A cgroup, named "v1:/path", with constant figures.
 pub(crate) fn cgroup(obs: &mut Observation, id: &str, did: Did) {
     cgroup_from(obs, id, did, 0);
 }
 
-/// The same, stopped from this second on alone.
+/// The same, throttled only from this second on.
 pub(crate) fn cgroup_from(obs: &mut Observation, id: &str, did: Did, from_s: u64) {
     let id = CgroupId::parse(id).unwrap();
     let dir = format!("/sys/fs/cgroup{}", id.path);
@@ -41,7 +41,7 @@ pub(crate) fn cgroup_from(obs: &mut Observation, id: &str, did: Did, from_s: u64
             period_us: 100_000,
             periods: Some(second * 10),
             throttled_periods: Some(stopped),
-            // Each stop takes 70 of the 100 ms.
+            // Each throttling takes 70 of the 100 ms.
             throttled_ns: Some(stopped * 70_000_000),
             used_ns: Some((second as f64 * did.used * 1e9) as u64),
             writable: Some(true),
@@ -50,7 +50,7 @@ pub(crate) fn cgroup_from(obs: &mut Observation, id: &str, did: Did, from_s: u64
     }
 }
 
-/// Puts processes into a cgroup; each of them used so many cores and waited for as many.
+/// Moves processes into a cgroup. Each used this many cores and waited for this many.
 pub(crate) fn inside(obs: &mut Observation, id: &str, pids: impl IntoIterator<Item = u32>, used: f64, waiting: f64) {
     let id = CgroupId::parse(id).unwrap();
     let controller = if id.to_string().starts_with("v1") { "cpu" } else { "" };
@@ -68,7 +68,7 @@ pub(crate) fn inside(obs: &mut Observation, id: &str, pids: impl IntoIterator<It
     }
 }
 
-/// php-fpm computes in a cgroup that may use 0.3 cores and is stopped in nine of ten periods; its core is 60 % idle.
+/// php-fpm computes in a cgroup that may use 0.3 cores and is throttled in nine of ten periods. Its core is 60 % idle.
 pub(crate) fn throttled(id: &str) -> Observation {
     let mut obs = pool(5, 5, 60);
     cpu(&mut obs, 0.4);

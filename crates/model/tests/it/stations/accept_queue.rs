@@ -1,4 +1,4 @@
-//! Station `accept-queue`: a cause where a longer queue would serve the refused, a symptom before workers that do not come, silent otherwise.
+//! Station `accept-queue`: a cause if a longer queue would serve the refused clients, a symptom if busy workers do not accept, otherwise no finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -22,7 +22,7 @@ fn bursts_into_a_short_queue_are_a_cause() {
 }
 
 #[test]
-fn a_queue_that_stands_before_workers_who_do_not_come_is_a_symptom_and_no_cause_is_made_up() {
+fn a_standing_queue_before_busy_workers_is_a_symptom_and_no_cause_is_invented() {
     let mut obs = healthy();
     queue(&mut obs, 511, 512, 3_000);
     suffer(&mut obs, 1_000, 2_500);
@@ -33,14 +33,14 @@ fn a_queue_that_stands_before_workers_who_do_not_come_is_a_symptom_and_no_cause_
 }
 
 #[test]
-fn a_small_queue_that_is_never_reached_is_silent() {
+fn a_small_queue_that_never_fills_is_no_finding() {
     let mut obs = healthy();
     queue(&mut obs, 4, 1, 0);
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, diagnosis.findings.len()), (Verdict::Healthy, 0));
 }
 
-/// What the namespace's listeners dropped, and how many of these drops were for want of room.
+/// The drops of the namespace's listeners, and the drops because of a full queue.
 fn counted(obs: &mut Observation, drops: i64, overflows: i64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     for (at, share) in [(0, 0), (11_000_000, 1)] {
@@ -50,7 +50,7 @@ fn counted(obs: &mut Observation, drops: i64, overflows: i64) {
 }
 
 #[test]
-fn drops_of_a_listener_that_never_wanted_room_are_no_overflow_with_and_without_load() {
+fn drops_of_a_listener_with_room_are_no_overflow_with_and_without_load() {
     for (overflows, expected) in [(0, vec![]), (56, vec!["accept-queue-full"])] {
         for loaded in [true, false] {
             let mut obs = healthy();
@@ -67,7 +67,7 @@ fn drops_of_a_listener_that_never_wanted_room_are_no_overflow_with_and_without_l
 }
 
 #[test]
-fn overflows_that_nobody_suffered_from_are_told_and_no_cause() {
+fn overflows_without_harm_are_reported_and_no_cause() {
     let mut obs = healthy();
     queue(&mut obs, 10, 0, 3);
     let diagnosis = told(&obs);
@@ -77,7 +77,7 @@ fn overflows_that_nobody_suffered_from_are_told_and_no_cause() {
     assert_eq!(diagnosis.verdict, Verdict::Healthy);
 }
 
-/// The listener of the server's queue dropped all that it did before this time of the observation.
+/// The listener of the server's queue dropped these connections, all before this time of the observation.
 fn dropped_until(obs: &mut Observation, until_us: u64, drops: u64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -89,7 +89,7 @@ fn dropped_until(obs: &mut Observation, until_us: u64, drops: u64) {
 }
 
 #[test]
-fn the_burst_with_which_a_load_begins_is_told_and_no_cause_unless_it_goes_on() {
+fn the_burst_at_the_start_of_a_load_is_reported_and_is_a_cause_only_if_it_continues() {
     for (until_us, expected) in [(WINDOW.0 + 1_500_000, vec![]), (WINDOW.0 + 4_000_000, vec!["accept-queue-full"])] {
         let mut obs = healthy();
         queue(&mut obs, 10, 1, 0);
@@ -99,11 +99,11 @@ fn the_burst_with_which_a_load_begins_is_told_and_no_cause_unless_it_goes_on() {
         assert_eq!(causes(&diagnosis), expected, "until {until_us}");
         let station = diagnosis.path.iter().find(|station| station.station == "accept-queue").unwrap();
         assert_eq!(station.why.contains("when the load began"), expected.is_empty(), "{}", station.why);
-        // Who watches saw no beginning, and a load of three seconds shows nothing after it.
+        // A watching run sees no start. A load of three seconds shows nothing after its start.
         (obs.load, obs.request.loaded) = (None, false);
         assert_eq!(causes(&told(&obs)), ["accept-queue-full"], "until {until_us}");
     }
-    // Where connections are kept, few that come late make few requests wait.
+    // With kept connections, a few late connections delay few requests.
     let kept = |opened: u64| {
         let mut obs = healthy();
         queue(&mut obs, 10, 1, 0);
@@ -125,7 +125,7 @@ fn the_burst_with_which_a_load_begins_is_told_and_no_cause_unless_it_goes_on() {
 }
 
 #[test]
-fn a_few_overflows_beside_failures_or_slowness_of_another_kind_are_no_cause() {
+fn a_few_overflows_beside_other_failures_or_slowness_are_no_cause() {
     let burst = |change: fn(&mut Observation)| {
         let mut obs = healthy();
         queue(&mut obs, 10, 0, 40);
@@ -147,7 +147,7 @@ fn a_few_overflows_beside_failures_or_slowness_of_another_kind_are_no_cause() {
         (load.latency_us.p50, load.latency_us.p99, load.latency_us.p999) = (1_200_000, 1_500_000, 1_800_000);
     });
     assert_eq!(slow_pages, 0, "every page takes a second");
-    // Those do the harm that overflows do.
+    // Connect timeouts are the harm that overflows do.
     let timeouts = burst(|obs| {
         obs.load.as_mut().unwrap().errors.connect_timeout = 1_500;
         obs.load.as_mut().unwrap().good -= 1_500;
@@ -156,7 +156,7 @@ fn a_few_overflows_beside_failures_or_slowness_of_another_kind_are_no_cause() {
 }
 
 #[test]
-fn overflows_of_hardly_any_of_those_who_came_are_no_cause_with_and_without_load() {
+fn overflows_of_very_few_connections_are_no_cause_with_and_without_load() {
     for (accepted, expected) in [(400_000, vec![]), (5_000, vec!["accept-queue-full"])] {
         for loaded in [true, false] {
             let mut obs = healthy();
@@ -175,13 +175,13 @@ fn overflows_of_hardly_any_of_those_who_came_are_no_cause_with_and_without_load(
 }
 
 #[test]
-fn drops_of_which_no_counter_tells_the_reason_are_less_sure_and_may_be_syns() {
+fn drops_without_a_known_reason_have_less_confidence_and_may_be_syns() {
     let mut obs = healthy();
     queue(&mut obs, 128, 1, 3_000);
     suffer(&mut obs, 1_000, 50_000);
     let diagnosis = told(&obs);
     assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec!["accept-queue-full"], Confidence::Low));
-    // Without cookies a SYN queue drops them as well; a queue that was seen full drops them itself.
+    // Without cookies a full SYN queue drops connections too. A queue that was seen full drops them itself.
     let cookies = |obs: &mut Observation, value: &str| {
         let series = obs.netns.get_mut(&SERVER).unwrap().sysctls.entry("net.ipv4.tcp_syncookies".into()).or_default();
         series.push(0, Reading::Ok(value.into()));

@@ -1,5 +1,5 @@
-//! Accept queues of unix sockets, of which the kernel counts nothing: callers' logs tell, or a queue seen beyond its limit with the answers that
-//! came of it.
+//! Accept queues of unix sockets. The kernel has no counter for them. Evidence is the callers' logs, or a queue above its limit together with the
+//! failed answers.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -21,7 +21,7 @@ fn process(obs: &mut Observation, pid: u32, comm: &str, sockets: &[u64]) {
     obs.processes.insert(pid, view);
 }
 
-/// nginx before a pool at a unix socket with room for ten, of which at most `peak` waited, and that in one sample of ten.
+/// nginx in front of a pool on a unix socket with a limit of ten. At most `peak` connections waited, in one sample of ten.
 fn behind(peak: u32) -> Observation {
     let mut obs = healthy();
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -82,7 +82,7 @@ fn refused_per_s(diagnosis: &Diagnosis) -> Option<f64> {
 }
 
 #[test]
-fn what_the_caller_logged_is_a_cause_with_and_without_load() {
+fn errors_in_the_callers_log_are_a_cause_with_and_without_load() {
     for (loaded, peak) in [(true, 11), (true, 3), (false, 3)] {
         let mut obs = behind(peak);
         gateway_answers(&mut obs, 30_000);
@@ -103,7 +103,7 @@ fn what_the_caller_logged_is_a_cause_with_and_without_load() {
 }
 
 #[test]
-fn a_full_queue_and_answers_without_an_upstream_are_a_cause_where_no_log_tells() {
+fn a_full_queue_and_answers_without_an_upstream_are_a_cause_without_logs() {
     for keeps_a_log in [false, true] {
         let mut obs = behind(11);
         gateway_answers(&mut obs, 30_000);
@@ -117,7 +117,7 @@ fn a_full_queue_and_answers_without_an_upstream_are_a_cause_where_no_log_tells()
 }
 
 #[test]
-fn a_queue_that_fills_without_turning_anybody_away_is_silent() {
+fn a_queue_that_fills_without_refusals_is_no_finding() {
     for peak in [3, 10, 11] {
         let mut obs = behind(peak);
         logs(&mut obs, &[]);
@@ -126,7 +126,7 @@ fn a_queue_that_fills_without_turning_anybody_away_is_silent() {
 }
 
 #[test]
-fn failures_of_another_kind_or_of_another_socket_are_not_this_queues() {
+fn other_failures_or_another_socket_do_not_count_for_this_queue() {
     for (peak, kind, line) in [
         (3, "connect 11", no_room("/run/other.sock")),
         (3, "connect 111", "connect() to unix:/run/php.sock failed (111: Connection refused)".to_owned()),
@@ -141,7 +141,7 @@ fn failures_of_another_kind_or_of_another_socket_are_not_this_queues() {
 }
 
 #[test]
-fn overflows_of_tcp_listeners_are_not_a_unix_sockets() {
+fn overflows_of_tcp_listeners_do_not_count_for_a_unix_socket() {
     let mut obs = behind(11);
     tcp_overflows(&mut obs, 5_000);
     obs.load.as_mut().unwrap().latency_us.max = 1_100_000;
@@ -150,14 +150,14 @@ fn overflows_of_tcp_listeners_are_not_a_unix_sockets() {
 }
 
 #[test]
-fn lines_that_no_request_suffered_from_are_no_cause() {
+fn log_lines_without_harm_to_requests_are_no_cause() {
     let mut obs = behind(11);
     logs(&mut obs, &[("connect 11", 3, &no_room(PATH))]);
     assert_eq!(causes(&told(&obs)), [""; 0], "every request got its answer, from another server of the group");
 }
 
 #[test]
-fn a_queue_that_stands_longer_than_clients_wait_is_a_symptom() {
+fn a_queue_that_stays_longer_than_the_timeout_is_a_symptom() {
     let mut obs = behind(11);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -173,7 +173,7 @@ fn a_queue_that_stands_longer_than_clients_wait_is_a_symptom() {
     assert_eq!(roles, [Role::Symptom], "a hundred connections and 30 answers a second: the last would wait for three seconds");
 }
 
-/// The load connects to the socket itself, and this many of its connections are refused.
+/// The load connects directly to the socket, and this many of its connections are refused.
 fn directly(obs: &mut Observation, refused: u64) {
     obs.request.addresses.clear();
     obs.request.unix = vec![PATH.to_owned()];
@@ -183,7 +183,7 @@ fn directly(obs: &mut Observation, refused: u64) {
 }
 
 #[test]
-fn connections_of_the_load_itself_that_are_turned_away_are_a_cause_for_sure() {
+fn refused_connections_of_the_load_itself_are_a_cause_with_high_confidence() {
     let mut obs = behind(11);
     directly(&mut obs, 30_000);
     let diagnosis = told(&obs);
@@ -194,13 +194,13 @@ fn connections_of_the_load_itself_that_are_turned_away_are_a_cause_for_sure() {
 }
 
 #[test]
-fn a_load_that_is_not_turned_away_or_goes_elsewhere_says_nothing_of_a_unix_queue() {
+fn a_load_without_refusals_or_to_another_socket_proves_nothing_about_the_queue() {
     for peak in [3, 11] {
         let mut obs = behind(peak);
         directly(&mut obs, 0);
         assert_eq!((told(&obs).verdict, causes(&told(&obs))), (Verdict::Healthy, vec![]), "{peak} waited");
     }
-    // Refused because nobody listened for a while: it was never seen full.
+    // Refused because nobody listened for a while: the queue was never seen full.
     let mut obs = behind(3);
     directly(&mut obs, 30_000);
     assert!(!causes(&told(&obs)).contains(&"accept-queue-full"), "{:?}", causes(&told(&obs)));
@@ -211,7 +211,7 @@ fn a_load_that_is_not_turned_away_or_goes_elsewhere_says_nothing_of_a_unix_queue
 }
 
 #[test]
-fn a_unix_target_is_told_by_its_name_and_watched_by_its_connections() {
+fn a_unix_target_is_reported_by_its_name_and_watched_by_its_connections() {
     let mut obs = behind(3);
     directly(&mut obs, 0);
     obs.load = None;

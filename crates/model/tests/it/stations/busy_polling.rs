@@ -1,4 +1,4 @@
-//! Programs that poll: busy cores that say nothing of load, and the saturated servers that look like them.
+//! Programs that poll: their busy cores are no measure of load. Saturated servers look similar.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -10,13 +10,13 @@ use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, StationState, V
 use crate::stage::profiled::{Counted, profile};
 use crate::stage::*;
 
-/// When the second reading before the load was made, microseconds: the first is at 0.
+/// Time of the second reading before the load, microseconds. The first is at 0.
 const SECOND_US: u64 = 110_000;
 
-/// What nginx's threads did: the share of the time in which each ran before the load, and under it.
+/// nginx's threads: the share of the time that each ran before the load, and under it.
 struct Threads<'a>(&'a [(f64, f64)]);
 
-/// Core 1 is full of the threads of nginx, which may run on these cores. So many segments came in before the load, and `loaded` a second later.
+/// nginx's threads fill core 1. nginx may run on `cores`. `quiet` segments arrived before the load, and `loaded` per second after its start.
 fn served(threads: &Threads<'_>, cores: &[u32], (quiet, loaded): (i64, i64)) -> Observation {
     let mut obs = healthy();
     cpu(&mut obs, 0.99);
@@ -49,13 +49,13 @@ fn served(threads: &Threads<'_>, cores: &[u32], (quiet, loaded): (i64, i64)) -> 
     obs
 }
 
-/// Requests at a rate, each of which was answered.
+/// Makes the load an open loop whose every request was answered.
 fn at_a_rate(obs: &mut Observation) {
     let load = obs.load.as_mut().unwrap();
     load.shape = Loop::Open { rate_per_s: 10_000.0, connections: 100 };
 }
 
-/// What an answer took alone, and how long the single requests lasted.
+/// Sets the latency of an unloaded request, and the duration of the unloaded requests.
 fn alone(obs: &mut Observation, p50: u64) {
     let loaded = obs.load.as_ref().unwrap();
     let few = LoadResult {
@@ -82,7 +82,7 @@ const POLLS: Threads<'_> = Threads(&[(1.0, 0.99)]);
 const SERVES: Threads<'_> = Threads(&[(0.02, 0.99)]);
 
 #[test]
-fn a_core_that_was_as_busy_before_the_load_is_no_limit_and_not_passed_over_in_silence() {
+fn a_core_that_was_as_busy_before_the_load_is_no_limit_and_is_reported() {
     let mut obs = served(&POLLS, &[1], QUIET);
     at_a_rate(&mut obs);
     profile(&mut obs, &[(42, 1, "allocator", &[], 100), (42, 1, "application", &[], 295)]);
@@ -98,9 +98,9 @@ fn a_core_that_was_as_busy_before_the_load_is_no_limit_and_not_passed_over_in_si
 }
 
 #[test]
-fn its_answers_tell_whether_something_waits() {
+fn the_latency_shows_whether_requests_wait() {
     for (alone_us, expected) in [
-        // As quick as alone: more connections would give more.
+        // As fast as unloaded: more connections would give more goodput.
         (8_500, (Verdict::Healthy, Some(LimitedBy::Demand), StationState::Ok)),
         (300, (Verdict::Unknown, None, StationState::Unknown)),
     ] {
@@ -132,7 +132,7 @@ fn a_saturated_server_is_limited_by_its_core_and_does_not_poll() {
 }
 
 #[test]
-fn what_was_busy_while_the_single_requests_ran_tells_nothing() {
+fn a_busy_core_during_the_unloaded_requests_proves_nothing() {
     let mut obs = served(&POLLS, &[1], QUIET);
     alone(&mut obs, 92_000);
     assert_eq!(improvements(&told(&obs)), [""; 0], "they began before the second reading");
@@ -142,7 +142,7 @@ fn what_was_busy_while_the_single_requests_ran_tells_nothing() {
 }
 
 #[test]
-fn a_request_that_is_still_computed_is_no_polling() {
+fn a_request_still_in_progress_is_no_polling() {
     for (inode, expected) in [(77, vec![]), (0, vec!["busy-polling"])] {
         let mut obs = served(&POLLS, &[1], QUIET);
         let client = SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.9"), 40_000) };
@@ -154,7 +154,7 @@ fn a_request_that_is_still_computed_is_no_polling() {
 }
 
 #[test]
-fn one_thread_that_polls_beside_idle_cores_is_not_one_that_needs_more_of_them() {
+fn a_polling_thread_beside_idle_cores_needs_no_further_cores() {
     let ran: &[Counted<'_>] = &[(42, 0, "application", &[], 150), (42, 1, "application", &[], 245)];
     for (threads, expected) in [(POLLS, "busy-polling"), (SERVES, "single-core-saturated")] {
         let mut obs = served(&threads, &[0, 1], QUIET);
@@ -162,14 +162,14 @@ fn one_thread_that_polls_beside_idle_cores_is_not_one_that_needs_more_of_them() 
         profile(&mut obs, ran);
         assert_eq!(improvements(&told(&obs)), [expected]);
     }
-    // One polls, the other is at its limit.
+    // One thread polls, the other is at its limit.
     let mut obs = served(&Threads(&[(1.0, 0.99), (0.01, 0.98)]), &[0, 1, 2], QUIET);
     profile(&mut obs, ran);
     assert!(improvements(&told(&obs)).contains(&"busy-polling"));
 }
 
 #[test]
-fn functions_that_only_ask_tell_it_too_where_nothing_was_read_before() {
+fn polling_functions_in_a_profile_show_it_without_earlier_readings() {
     for (polled, expected) in [(300, vec!["busy-polling"]), (210, vec![]), (40, vec![])] {
         let mut obs = served(&SERVES, &[1], QUIET);
         at_a_rate(&mut obs);
@@ -179,13 +179,13 @@ fn functions_that_only_ask_tell_it_too_where_nothing_was_read_before() {
 }
 
 #[test]
-fn servers_that_want_a_core_that_another_fills_by_polling_are_limited_by_it() {
+fn servers_that_wait_for_a_core_filled_by_polling_are_limited_by_it() {
     let mut obs = served(&POLLS, &[1], QUIET);
     let process = obs.processes.get_mut(&42).unwrap();
     let points = process.cpu.points().to_vec();
     process.cpu = Default::default();
     for (at, mut used) in points {
-        // A second thread that waits for the core half of the time.
+        // A second thread waits for the core half of the time.
         used.thread_times.push(ThreadTimes { id: 43, run_ns: at * 200, delay_ns: at * 500 });
         used.run_delay_ns = Some(at * 500);
         process.cpu.push(at, Reading::Ok(used));

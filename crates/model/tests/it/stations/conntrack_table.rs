@@ -1,4 +1,4 @@
-//! Station `conntrack-table`: it fires where a full table turned requests away, and every known trap leaves it silent.
+//! Station `conntrack-table`: a cause if a full table drops the packets of requests. Every known trap gives no finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -14,7 +14,7 @@ fn table(diagnosis: &chokepoint_model::report::Diagnosis) -> &Station {
 }
 
 #[test]
-fn fires_where_the_table_is_full_whatever_its_size() {
+fn a_full_table_of_any_size_is_a_cause() {
     for max in [200, 1_000, 65_536] {
         let diagnosis = told(&table_full(max));
         assert_eq!(diagnosis.verdict, Verdict::Choked);
@@ -28,7 +28,7 @@ fn fires_where_the_table_is_full_whatever_its_size() {
 }
 
 #[test]
-fn the_remedy_sets_the_limit_where_it_can_be_set_and_far_above_the_old_one() {
+fn the_remedy_sets_the_limit_in_the_host_and_far_above_the_old_one() {
     let diagnosis = told(&table_full(200));
     let remedy = &diagnosis.findings[0].remedies[0];
     assert_eq!(remedy.id, "raise-conntrack-max");
@@ -41,7 +41,7 @@ fn the_remedy_sets_the_limit_where_it_can_be_set_and_far_above_the_old_one() {
 }
 
 #[test]
-fn a_small_host_is_not_asked_for_more_memory_than_a_sixteenth() {
+fn a_small_host_is_asked_for_a_sixteenth_of_its_memory_at_most() {
     let mut obs = table_full(200);
     obs.memory = Default::default();
     obs.memory.push(0, Reading::Ok(chokepoint_model::observation::Memory { total: 512 << 20, ..Default::default() }));
@@ -61,7 +61,7 @@ fn buckets_grow_with_a_limit_that_would_make_long_chains() {
 }
 
 #[test]
-fn silent_at_sixty_per_cent() {
+fn a_table_at_sixty_per_cent_is_no_finding() {
     let mut obs = healthy();
     entries(&mut obs, SERVER, 157_286);
     let diagnosis = told(&obs);
@@ -70,7 +70,7 @@ fn silent_at_sixty_per_cent() {
 }
 
 #[test]
-fn silent_and_told_as_near_at_ninety_nine_per_cent_without_a_drop() {
+fn a_table_at_ninety_nine_per_cent_without_drops_is_near_and_no_finding() {
     let mut obs = healthy();
     entries(&mut obs, SERVER, 259_600);
     let diagnosis = told(&obs);
@@ -79,14 +79,14 @@ fn silent_and_told_as_near_at_ninety_nine_per_cent_without_a_drop() {
 }
 
 #[test]
-fn silent_where_drops_are_clashes_in_an_empty_table() {
+fn drops_by_clashes_in_an_empty_table_are_no_finding() {
     let mut obs = healthy();
     counters(&mut obs, SERVER, &[("drop", 900), ("insert_failed", 900)]);
     assert_eq!(causes(&told(&obs)), [""; 0]);
 }
 
 #[test]
-fn silent_where_early_eviction_makes_room() {
+fn early_eviction_that_makes_room_is_no_finding() {
     let mut obs = healthy();
     entries(&mut obs, SERVER, 262_144);
     counters(&mut obs, SERVER, &[("early_drop", 5_000)]);
@@ -96,7 +96,7 @@ fn silent_where_early_eviction_makes_room() {
 }
 
 #[test]
-fn silent_where_no_request_of_the_load_suffered() {
+fn a_full_table_without_harm_to_the_load_is_no_finding() {
     let mut obs = healthy();
     entries(&mut obs, SERVER, 262_144);
     counters(&mut obs, SERVER, &[("drop", 3)]);
@@ -117,7 +117,7 @@ fn a_full_table_on_the_clients_side_gives_no_verdict_about_the_server() {
 }
 
 #[test]
-fn passive_fires_on_drops_and_a_full_table_alone_but_less_sure_without_the_kernels_word() {
+fn without_load_drops_and_a_full_table_are_enough_with_less_confidence_if_the_kernel_log_is_missing() {
     let mut obs = table_full(200);
     obs.load = None;
     obs.request.loaded = false;
@@ -129,7 +129,7 @@ fn passive_fires_on_drops_and_a_full_table_alone_but_less_sure_without_the_kerne
 }
 
 #[test]
-fn a_log_line_of_another_namespace_is_not_ours() {
+fn a_log_line_of_another_namespace_does_not_count() {
     let mut obs = table_full(200);
     obs.load = None;
     obs.request.loaded = false;
@@ -156,7 +156,7 @@ fn counters_without_a_drop_column_count_as_not_read() {
 }
 
 #[test]
-fn silent_where_others_fill_the_table_and_the_load_had_a_slow_request_or_slow_pages() {
+fn a_table_filled_by_others_with_a_slow_request_or_slow_pages_is_no_finding() {
     let others = |change: fn(&mut chokepoint_model::load::LoadResult)| {
         let mut obs = healthy();
         entries(&mut obs, SERVER, 262_144);
