@@ -20,7 +20,7 @@ impl Budget {
         self.left
     }
 
-    /// Takes some; false where that is more than is left.
+    /// Takes some; false if that is more than is left.
     #[must_use]
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes);

@@ -15,7 +15,7 @@ pub(crate) enum Step {
     Add(usize),
 }
 
-/// The unified diff with `--- a/path` and `+++ b/path` and three lines of context; empty where nothing changed. `patch -p1 -d /` takes it.
+/// The unified diff with `--- a/path` and `+++ b/path` and three lines of context; empty if nothing changed. `patch -p1 -d /` takes it.
 pub fn unified(path: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();

@@ -25,7 +25,7 @@ pub struct Edited {
 }
 
 impl Edited {
-    /// A file after these replacements; nothing where they change nothing.
+    /// A file after these replacements; `None` if they change nothing.
     pub(crate) fn of(path: &str, before: &str, replacements: &[Replacement]) -> Result<Option<Self>, Overlap> {
         let after = apply(before, replacements)?;
         Ok((after != before).then(|| Self { path: path.to_owned(), before: before.to_owned(), after }))
@@ -62,7 +62,7 @@ pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |index| index + 1)
 }
 
-/// End of the line that holds `at`, behind its line feed; the end of the text where there is none.
+/// End of the line that holds `at`, behind its line feed; the end of the text if there is none.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |index| at + index + 1)
 }

@@ -59,7 +59,7 @@ fn one_matches(pattern: &[char], at: usize, character: char) -> Option<usize> {
     }
 }
 
-/// A bracket expression: whether it holds the character, and the index behind it; nothing where the bracket is not closed.
+/// A bracket expression: whether it holds the character, and the index behind it; `None` if the bracket is not closed.
 fn set_matches(pattern: &[char], open: usize, character: char) -> Option<(bool, usize)> {
     let mut at = open + 1;
     let negated = matches!(pattern.get(at), Some('!' | '^'));

@@ -8,13 +8,13 @@ pub const FILE_COUNT_MAX: usize = 16_384;
 /// A file found for a pattern: its path, and its text or why it could not be read.
 pub type Resolved = (String, Result<String, String>);
 
-/// Finds the files for an absolute path or glob(7) pattern, sorted by path bytes as glob(3) does in the C locale; nothing where none matches.
+/// Finds the files for an absolute path or glob(7) pattern, sorted by path bytes as glob(3) does in the C locale; nothing if none matches.
 ///
 /// Two paths of one file (a symbolic link in `sites-enabled`) count as two files; callers that want edits of the link's target refused where it
 /// is included twice give the resolved path.
 pub trait Resolve {
     /// The files of `pattern`, which the file `from` includes; nothing for the main file. A pattern without a wildcard names one file: `Err` where it
-    /// cannot be read, empty where it does not exist.
+    /// cannot be read, empty if it does not exist.
     fn resolve(&mut self, pattern: &str, from: Option<&str>) -> Vec<Resolved>;
 }
 

@@ -76,7 +76,7 @@ fn pieces(edited: &[&str], old: &[&str]) -> Vec<Piece> {
     pieces
 }
 
-/// Where each token of the edited text is now, with the places before the first and behind the last one; nothing for those that are gone.
+/// Where each token of the edited text is now, with the places before the first and behind the last one; `None` for those that are gone.
 fn places(edited: &[&str], current: &[&str]) -> Vec<Option<usize>> {
     let mut places = vec![None; edited.len() + 2];
     // Both texts begin before their first token and end behind their last.
@@ -92,7 +92,7 @@ fn places(edited: &[&str], current: &[&str]) -> Vec<Option<usize>> {
 /// The tokens that a piece takes up now, where they still stand together.
 fn located(piece: &Piece, edited: &[&str], places: &[Option<usize>]) -> Option<Range<usize>> {
     if piece.with.is_empty() {
-        // Something that the edit took away: it goes back between its neighbours, where nothing came between them.
+        // Something that the edit took away: it goes back between its neighbours, if nothing came between them.
         let (before, behind) = (places[piece.with.start]?, places[piece.with.start + 1]?);
         return (behind == before + 1).then_some(before..before);
     }

@@ -11,7 +11,7 @@ pub(crate) fn size_bytes(text: &str) -> Option<u64> {
     number(digits)?.checked_mul(unit)
 }
 
-/// Milliseconds of an nginx time: `60`, `60s`, `1h30m`, `500ms`, `1d 2h` (`ngx_parse_time`: units from large to small, seconds where none is
+/// Milliseconds of an nginx time: `60`, `60s`, `1h30m`, `500ms`, `1d 2h` (`ngx_parse_time`: units from large to small, seconds if none is
 /// named). Months have 30 days, years 365.
 pub(crate) fn time_ms(text: &str) -> Option<u64> {
     const UNITS: &[(&str, u64)] = &[

@@ -167,7 +167,7 @@ impl Boot {
         boot
     }
 
-    /// The value that a parameter gets, and the line that gives it; nothing where no line sets it and the kernel's own stays. A line that names the
+    /// The value that a parameter gets, and the line that gives it; `None` if no line sets it and the kernel's own stays. A line that names the
     /// parameter wins over every pattern, wherever it stands; else the last line wins.
     pub fn value(&self, key: &str) -> Option<&Setting<String>> {
         let path = path_of(key);

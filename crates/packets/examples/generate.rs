@@ -11,7 +11,7 @@ const SYN: u8 = 2;
 const PUSH: u8 = 8;
 const ACK: u8 = 16;
 const SEGMENT_BYTES: usize = 1448;
-/// Connections that are open at once, where nothing else is asked for.
+/// Connections that are open at once, if nothing else is asked for.
 const OPEN: u64 = 64;
 
 /// A capture under way: its clock, microseconds.

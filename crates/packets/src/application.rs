@@ -44,7 +44,7 @@ impl Application {
         self.protocol.unwrap_or(Protocol::None)
     }
 
-    /// True where this side's first bytes show that it asks, false where they show that it answers.
+    /// True if this side's first bytes show that it asks, false if they show that it answers.
     pub(crate) fn asks(bytes: &[u8]) -> Option<bool> {
         if http::is_request(bytes) || fastcgi::is_request(bytes) || tls::is_client_hello(bytes) {
             Some(true)

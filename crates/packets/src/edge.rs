@@ -232,7 +232,7 @@ impl Edge {
         self.end_ns.saturating_sub(self.begin_ns).max(0) as f64 / 1e9
     }
 
-    /// Share of the requests' time that went into setting connections up; nothing where either was not seen.
+    /// Share of the requests' time that went into setting connections up; `None` if either was not seen.
     pub fn setup_share(&self) -> Option<f64> {
         let (setup, whole) = ((self.setup_ns.sum() + self.tls_setup_ns.sum()) as f64, self.whole_ns.sum() as f64);
         (setup > 0.0 && whole > 0.0).then(|| setup / (setup + whole))

@@ -78,7 +78,7 @@ impl Flows {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    /// True where a stream between these ends is over and was handed out.
+    /// True if a stream between these ends is over and was handed out.
     pub(crate) fn is_over(&self, key: &Key) -> bool {
         self.over.contains_key(key)
     }
@@ -144,7 +144,7 @@ impl Flows {
         None
     }
 
-    /// True where there is no room for another.
+    /// True if there is no room for another.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.limit
     }

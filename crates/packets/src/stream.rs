@@ -113,7 +113,7 @@ impl Stream {
         }
     }
 
-    /// True where this segment of side `from` begins a new stream between the same ends.
+    /// True if this segment of side `from` begins a new stream between the same ends.
     pub(crate) fn is_ended_by(&self, from: usize, segment: &Segment<'_>) -> bool {
         segment.has(SYN) && !segment.has(ACK) && self.sides[from].begins_another(segment.sequence)
     }

@@ -233,7 +233,7 @@ pub struct StreamSummary {
     pub client_sent: Direction,
     /// What the server sent.
     pub server_sent: Direction,
-    /// How it ended; nothing where that was not seen.
+    /// How it ended; `None` if that was not seen.
     pub close: Option<Close>,
     /// It was dropped to make room for others: what came later is not in it.
     pub dropped_for_room: bool,

@@ -42,7 +42,7 @@ pub(crate) fn keepalive_json(verdict: &Keepalive, words: &Catalogue) -> Value {
     })
 }
 
-/// Percentiles of a distribution of times whose unit is `unit_us` microseconds; nothing where it is empty.
+/// Percentiles of a distribution of times; nothing if it is empty. `unit_us`: the unit of the times, microseconds.
 pub(crate) fn times(times: &Histogram, unit_us: f64, phrases: Phrases<'_>) -> Option<String> {
     let times = times.quantiles(unit_us)?;
     let message = Message::new("streams-times")

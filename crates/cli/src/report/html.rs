@@ -26,7 +26,7 @@ const STYLE: &str = include_str!("../../templates/report.css");
 /// SHA-256 of [`STYLE`] in base64. The page's policy allows only this style (CSP level 3, "hash-source"). A test recomputes it.
 const STYLE_SHA256: &str = "Xh0S0DNvCdwQp5aaCoHJrYihek/wEx1t03OhnbCPvCA=";
 
-/// The page. All text goes through [`escape::Visible`], except the style sheet and the JSON, which are safe by themselves.
+/// The page. All text goes through [`escape::Visible`], except the style sheet and the JSON, which need no escaping.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct HtmlPage<'a> {
@@ -47,7 +47,7 @@ struct HtmlPage<'a> {
     goodput: Option<Span>,
     /// Where requests stood.
     ledger: Option<view::ledger::LedgerView>,
-    /// The chains from cause to symptom, where there is more than one finding.
+    /// The chains from cause to symptom, if there is more than one finding.
     chain: Option<ChainDrawing>,
     findings: Option<FindingsPart<'a>>,
     /// What could be faster although nothing is choked.
@@ -140,7 +140,7 @@ struct FindingsPart<'a> {
     id: &'static str,
     heading: &'static str,
     findings: Vec<HtmlFinding<'a>>,
-    /// True where there are commands to copy.
+    /// True if there are commands to copy.
     copies: bool,
     /// A note on all of them, in pieces that alternate between text and command.
     note: Vec<String>,

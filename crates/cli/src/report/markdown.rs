@@ -183,7 +183,7 @@ impl MarkdownPage<'_> {
         self.block(&prose(&remedy.text));
         for (id, lines) in view::findings::commands(remedy) {
             let label = prose(&self.phrases.word(id));
-            // What is kept are lines of a configuration file.
+            // The lines to keep belong in a configuration file.
             let language = if id == "report-label-keep" { "" } else { "sh" };
             self.block(&format!("{label}:\n\n{}", fence(lines, language)));
         }

@@ -63,7 +63,7 @@ struct Plane {
     x: (f64, f64),
     y: (f64, f64),
     height: f64,
-    /// True where y grows downward.
+    /// True if y grows downward.
     down: bool,
 }
 

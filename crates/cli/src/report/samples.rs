@@ -1,4 +1,4 @@
-//! Diagnoses for tests: one of each verdict, one with rounds, one with everything that is hard to print.
+//! Diagnoses for tests: one of each verdict, one with rounds, and one with text that is hard to print.
 
 mod profiled;
 pub(crate) mod whereabouts;
@@ -97,7 +97,7 @@ pub(crate) fn fixed() -> Diagnosis {
     sample
 }
 
-/// Several changes, each left out again at the end: one had no effect beside the others.
+/// Several changes, each left out again at the end: one has no effect in addition to the others.
 pub(crate) fn chain() -> Diagnosis {
     let mut sample = choked();
     let predicted = |rate: f64, low: f64, high: f64| Prediction::Goodput { goodput_rps: rate, low, high, next_station: "cpu".into() };
@@ -147,7 +147,7 @@ pub(crate) fn chain() -> Diagnosis {
     sample
 }
 
-/// Limited by nothing but the cores.
+/// Limited only by the cores.
 pub(crate) fn healthy() -> Diagnosis {
     let mut sample = blank(Verdict::Healthy, "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.4 % busy.");
     sample.limited_by = Some(LimitedBy::Cpu);
@@ -293,7 +293,7 @@ pub(crate) fn awkward() -> Diagnosis {
     sample
 }
 
-/// A chain over two tiers that branches, a second cause, and a symptom of both busy cores and the first chain.
+/// A chain over two tiers with a branch, a second cause, and a symptom of both the busy cores and the first chain.
 pub(crate) fn coupled() -> Diagnosis {
     let mut sample = blank(Verdict::Choked, "Choked: the workers of php-fpm wait for 192.0.2.7:3306.");
     sample.load = Some(collapsed());
@@ -396,7 +396,7 @@ fn conntrack() -> Finding {
     }
 }
 
-/// `--bisect`: one part explains the whole, one could not be loaded.
+/// `--bisect`: one tier explains the whole, another could not be loaded.
 pub(crate) fn bisected() -> Diagnosis {
     let mut sample = blank(Verdict::Choked, "Choked: all 5 workers of php-fpm are taken, and they do not compute but wait.");
     sample.load = Some(served(241.0, 2_410));

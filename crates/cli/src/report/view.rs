@@ -20,7 +20,7 @@ use chokepoint_model::report::Verdict;
 pub(crate) use chokepoint_foreign::{printable, steers};
 pub(crate) use phrases::Phrases;
 
-/// The look of a piece of text where there is colour.
+/// The emphasis of a piece of text. It decides colour and weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
     Plain,

@@ -1,4 +1,4 @@
-//! Work during a measurement, in a thread of its own. It is told to end with the measurement.
+//! Work in a separate thread during a measurement. It is asked to end when the measurement ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ pub(crate) struct BackgroundTask {
 }
 
 impl Drop for BackgroundTask {
-    /// Tells the thread to end, where a failed load means that nobody waits for its result.
+    /// Asks the thread to end: after a failed load nobody waits for its result.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 impl BackgroundTask {
-    /// Starts the work. The flag that it gets tells it to end. `what`: its name.
+    /// Starts the work. It must end when its flag is set. `what`: its name.
     pub(crate) fn start(what: &'static str, work: impl FnOnce(&AtomicBool) -> Outcome + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -30,7 +30,7 @@ impl BackgroundTask {
         Self { what, stop, thread: builder.spawn(move || work(&stopped)).ok() }
     }
 
-    /// Tells the work to end, waits for it, and gives its result.
+    /// Asks the work to end, waits for it, and returns its result.
     pub(crate) fn finish(mut self) -> Outcome {
         self.stop.store(true, Ordering::Relaxed);
         let outcome = self.thread.take().and_then(|thread| thread.join().ok());
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_work_is_told_to_end_and_a_panic_is_reported() {
+    fn the_work_is_asked_to_end_and_a_panic_is_reported() {
         let waits = BackgroundTask::start("watch", |stop| {
             while !stop.load(Ordering::Relaxed) {
                 std::thread::yield_now();

@@ -20,7 +20,7 @@ use crate::run::recordings::Event;
 use crate::run::settings::Target;
 use crate::terminal::interrupt::Interrupt;
 
-/// Directory entries that are searched for a file to request.
+/// The most directory entries that are searched for a file to request.
 const NAMES_MAX: usize = 1_000;
 /// The largest file to request, bytes: a larger one would measure the link.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -55,7 +55,7 @@ pub(crate) struct LiveBisect<'a> {
     setup: &'a Setup,
     interrupt: &'a Interrupt,
     keep: bool,
-    /// The events so far, where the run is recorded.
+    /// The events so far, if the run is recorded.
     pub(crate) events: Vec<Event>,
 }
 
@@ -123,7 +123,7 @@ impl BisectDriver for BisectReplay {
     }
 }
 
-/// How a part is measured: the load of the whole, with another address and request.
+/// The setup for a part: the load of the whole, with another address and request.
 fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     let url = match &part.directory {
         Some(directory) => format!("{}{}", part.url, file_in(&path_of_process(part.pid, directory), part)?),
@@ -140,7 +140,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         ..target.request()
     };
     let connections = match base.shape {
-        // A part alone is to show its capacity.
+        // A closed loop shows the capacity of a part.
         Loop::Open { connections, .. } => connections.min(CONNECTIONS_DEFAULT),
         Loop::Closed { connections } => connections,
     };
@@ -170,7 +170,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     Ok(Setup { request, plan: Some(plan), duration: whole.duration, foreign: whole.foreign, profile: whole.profile, capture: None })
 }
 
-/// The namespace from which the part is reached; nothing where this process is in it.
+/// The namespace from which to reach the part; nothing if this process is in it.
 fn namespace(part: &Part) -> Result<Option<PathBuf>> {
     if netns::own()? == part.netns {
         return Ok(None);
@@ -179,7 +179,7 @@ fn namespace(part: &Part) -> Result<Option<PathBuf>> {
     Ok(Some(all.get(part.netns).context("its network namespace is gone")?.path.clone()))
 }
 
-/// Sends one request; an error where it is not answered as expected, so that a load would show nothing.
+/// Sends one request. An error if the answer is not as expected: a load would show nothing.
 fn check_answer(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
     let one = Plan { shape: Loop::Closed { connections: 1 }, threads: 1, requests: Some(1), ..plan.clone() };
     let result = measure::load(&one, &format!("asking {} alone", part.tier), interrupt)?;
@@ -196,7 +196,7 @@ fn path_of_process(pid: Option<u32>, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// The name of a static file in the directory of a part, the one whose size is closest to the answer of the whole.
+/// The name of a static file in the directory of a part: the file whose size is closest to the answer of the whole.
 fn file_in(directory: &Path, part: &Part) -> Result<String> {
     let entries = fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))?;
     let file = |entry: fs::DirEntry| {

@@ -49,8 +49,8 @@ impl Changes {
         Ok(())
     }
 
-    /// Takes one change back, even where others were applied after it: the undo of a later change of the same value then returns to the value before both.
-    /// Gives what was done, in words.
+    /// Takes one change back, even if others were applied after it: the undo of a later change of the same value then returns to the value before both.
+    /// Returns what was done, in words.
     pub(crate) fn take_back(&mut self, number: u32) -> Result<Vec<String>> {
         let id = *self.applied.get(&number).context("it is not in force")?;
         let filter = Filter::Id(id);
@@ -76,7 +76,7 @@ impl Changes {
         if own_store()?.is_none() {
             return Ok(UndoOutcome::default());
         }
-        // Where the journal is damaged, the undo itself takes back what is readable.
+        // If the journal is damaged, the undo itself takes back the readable changes.
         if pending().is_ok_and(|pending| pending.iter().all(others)) {
             return Ok(UndoOutcome::default());
         }
@@ -109,7 +109,7 @@ impl UndoOutcome {
     }
 }
 
-/// Notes which other edits the reload of an undo activates, and gives them for the result.
+/// Notes which other edits the reload of an undo activates, and returns them for the result.
 fn note_unread(guard: &Guard, filter: &Filter) -> Vec<String> {
     let unread = guard.unread(filter);
     let sentences = |will: &str| -> Vec<String> {
@@ -145,7 +145,7 @@ pub(crate) fn conflicts() -> Result<Vec<Conflict>> {
     own_store()?.map_or_else(|| Ok(Vec::new()), |store| Ok(store.conflicts()?))
 }
 
-/// Removes the changes with one number from the journal and leaves their values as they are. Gives what was removed.
+/// Removes the changes with one number from the journal and leaves their values as they are. Returns what was removed.
 pub(crate) fn forget(id: u64) -> Result<Vec<Forgotten>> {
     let forgotten = store()?.lock()?.forget(id)?;
     if forgotten.is_empty() {
@@ -175,7 +175,7 @@ fn store() -> Result<Store> {
     own_store()?.context("the journal there is root's: run as root, or without CHOKEPOINT_STATE_DIR")
 }
 
-/// The store of this user; nothing where CHOKEPOINT_STATE_DIR names the store of root, which other users cannot read.
+/// The store of this user; nothing if CHOKEPOINT_STATE_DIR names the store of root, which other users cannot read.
 fn own_store() -> Result<Option<Store>> {
     let env = |name: &str| std::env::var_os(name);
     let directory = chokepoint_remedy::default_state_dir(euid(), env)

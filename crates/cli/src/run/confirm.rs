@@ -28,9 +28,9 @@ fn will_be_refused(error: &ApplyError) -> String {
     format!("nothing: it will be refused ({error})")
 }
 
-/// Asks whether a remedy is to be applied.
+/// Asks whether to apply a remedy.
 pub(crate) fn remedy(remedy: &Remedy, interrupt: &Interrupt) -> Result<bool> {
-    // Where a file cannot be read, the commands say why.
+    // If a file cannot be read, the commands say why.
     let plans = remedy.change.iter().filter_map(|change| plan(change).ok().flatten());
     prompt::ask(&question(remedy, &commands(remedy), plans.map(|plan| files(&plan))), interrupt)
 }
@@ -51,7 +51,7 @@ fn question(remedy: &Remedy, commands: &[String], files: impl Iterator<Item = St
     text
 }
 
-/// Asks whether a reload may activate what else was changed.
+/// Asks whether a reload may activate other edits as well.
 pub(crate) fn unread(server: &str, files: &[String], interrupt: &Interrupt) -> Result<bool> {
     prompt::ask(&format!("\n{}\nReload {} all the same?", unread_files(files), printable(server)), interrupt)
 }

@@ -1,5 +1,5 @@
-//! Output files of flags (`--html`, `--record`, `--csv`): written completely or not at all, and readable by their owner only. Whether they can be
-//! written is checked before anything is measured.
+//! Output files of flags (`--html`, `--record`, `--csv`): written completely or not at all, and readable by their owner only. A file that cannot be
+//! written is refused before anything is measured.
 
 mod place;
 
@@ -25,9 +25,9 @@ use crate::report::markdown;
 use crate::terminal::output;
 use place::{FilePlace, PlaceError};
 
-/// Mode of a new file: read and written by its owner only, since it describes this host.
+/// Mode of a new file: read and written by its owner only, because it describes this host.
 const MODE: u32 = 0o600;
-/// Random names that are tried for a temporary file.
+/// The most random names that are tried for a temporary file.
 const NAMES_MAX: u32 = 16;
 
 /// An output file. Until it is complete it has no name, or a temporary one; a file that it replaces stays until then.
@@ -37,7 +37,7 @@ pub(crate) struct Output {
     path: PathBuf,
     place: FilePlace,
     out: File,
-    /// Its temporary name; nothing where the file system supports files without a name.
+    /// Its temporary name; nothing if the file system supports files without a name.
     temporary: Option<OsString>,
 }
 
@@ -57,7 +57,7 @@ impl Output {
         Ok(Self { what, path: file.to_owned(), place, out, temporary })
     }
 
-    /// [`Output::open`], where a file is given.
+    /// [`Output::open`], if a file is given.
     pub(crate) fn open_where(file: Option<&Path>, what: &'static str) -> Result<Option<Self>> {
         file.map(|file| Self::open(file, what)).transpose()
     }
@@ -82,7 +82,7 @@ impl Output {
         self.rename_into_place()
     }
 
-    /// Gives a file without a name a temporary one. True where this made another, empty file: without /proc a file cannot be linked later.
+    /// Gives a file without a name a temporary one. True if this made another, empty file: without /proc a file cannot be linked later.
     fn ensure_name(&mut self) -> io::Result<bool> {
         if self.temporary.is_some() {
             return Ok(false);
@@ -101,12 +101,12 @@ impl Output {
     /// Renames the temporary file to its final name.
     fn rename_into_place(&mut self) -> io::Result<()> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        // The mode of a replaced file is kept where it permits less.
+        // The mode of a replaced file is kept if it permits less.
         let mode = self.place.mode.map_or(MODE, |mode| mode & MODE);
         fchmod(&self.out, Mode::from_raw_mode(mode))?;
         renameat(&self.place.directory, temporary, &self.place.directory, &self.place.name)?;
         self.temporary = None;
-        // The file exists: a directory that cannot be opened for the sync is no failure.
+        // The file exists: a directory that cannot be opened for the sync is not a failure.
         let reopened = openat(&self.place.directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         if let Ok(directory) = reopened {
             let _ = fsync(directory);
@@ -153,7 +153,7 @@ fn first_free<T>(mut make: impl FnMut(&OsString) -> rustix::io::Result<T>) -> io
 pub(crate) struct DiagnosisFiles {
     /// `--record`.
     pub(crate) record: Option<Output>,
-    /// The report in other forms.
+    /// The report in other formats.
     pub(crate) pages: ReportPages,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct ReportPages {
 }
 
 impl DiagnosisFiles {
-    /// Creates every file. An error where one cannot be written; a replay, which can be repeated, reports the error after its report.
+    /// Creates every file. An error if one cannot be written; a replay can be repeated, so it prints its report before the error.
     pub(crate) fn open(args: &Diagnose) -> Result<Self> {
         let open = |file: &Option<PathBuf>| Output::open_where(file.as_deref(), "report");
         let record = Output::open_where(args.record.as_deref(), "recording")?;
@@ -183,7 +183,7 @@ impl ReportPages {
     }
 }
 
-/// The first error; the others are noted on stderr, since each is about another file.
+/// The first error. The others are printed on stderr: each is about another file.
 pub(crate) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut first = Ok(());
     for error in results.into_iter().filter_map(Result::err) {
@@ -195,7 +195,7 @@ pub(crate) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Resu
     first
 }
 
-/// A capture file that grows as packets arrive. Its first bytes replace an existing file, and it stays incomplete where the capture ends early.
+/// A capture file that grows as packets arrive. Its first bytes replace an existing file, and it stays incomplete if the capture ends early.
 pub(crate) struct GrowingFile {
     output: Output,
     is_in_place: bool,

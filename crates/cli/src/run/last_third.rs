@@ -1,4 +1,4 @@
-//! The profile of a diagnosis, taken in the last third of its window in a thread of its own: counts of samples without stacks.
+//! The profile of a diagnosis, taken in the last third of its window in a separate thread: counts of samples without stacks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::run::background_task::BackgroundTask;
 
 /// Samples a second on each core: 99 avoids lockstep with work at 100 Hz, and costs less than 1 % of a core.
 const FREQUENCY_HZ: u32 = 99;
-/// Share of a core that sampling may take. Above it, as beside compilers, user stacks are left out, and the report says so.
+/// Share of a core that sampling may take. Above it (for example while compilers run) user stacks are left out, and the report says so.
 const SHARE_MAX: f64 = 0.03;
 /// The shortest time worth sampling.
 const SPAN_MIN: Duration = Duration::from_millis(300);
-/// Parts and functions that are kept: a recording holds them, and a report lists the largest.
+/// The most parts and functions that are kept: a recording holds them, and a report lists the largest.
 const PARTS_MAX: usize = 4096;
 const FUNCTIONS_MAX: usize = 64;
 /// Time between two checks whether the load ended early.

@@ -26,9 +26,9 @@ use crate::terminal::prompt;
 
 /// Stops a load on another host, or with a method that may change something.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
-/// Requests that are sent one behind the other before a load.
+/// Sequential requests before a load.
 const SINGLE_REQUESTS: u64 = 10;
-/// The time bound of all of them and of each.
+/// The time limit for all of them together, and for each.
 const SINGLE_REQUESTS_MAX: Duration = Duration::from_secs(1);
 /// The longest wait for the host to settle between two measurements.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
@@ -46,9 +46,9 @@ pub(crate) struct Setup {
     pub(crate) plan: Option<Plan>,
     /// How long to watch in passive mode.
     pub(crate) duration: Duration,
-    /// True where the user permitted load on another host, and methods that may change something.
+    /// True if the user permitted load on another host, and methods that may change something.
     pub(crate) foreign: bool,
-    /// True where a profile is to be taken in the last third of the time.
+    /// True to take a profile in the last third of the time.
     pub(crate) profile: bool,
     /// Where packets come from; nothing without `--capture`.
     pub(crate) capture: Option<packet_capture::Source>,
@@ -63,7 +63,7 @@ impl Setup {
     }
 }
 
-/// Measures once. Gives the raw entries, from which everything else follows, and when the load or the wait ended.
+/// Measures once. Returns the raw entries, from which everything else is derived, and when the load or the wait ended.
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
     let control = setup.plan.is_some().then(|| Arc::new(Control::new()));
     let observer = setup.observer(control.as_ref())?;
@@ -107,7 +107,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     Ok((entries, ended))
 }
 
-/// Starts the profile of the window that begins now. Nothing where none is wanted, or where another host answers, whose server does not run here.
+/// Starts the profile of the window that begins now. Nothing if none is wanted, or if the server runs on another host.
 fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<BackgroundTask> {
     let warm_up = plan.map_or(Duration::ZERO, |plan| plan.options.warm_up);
     let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);
@@ -116,8 +116,8 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Ba
     Some(last_third::start(warm_up + lasts, observer.elapsed_us()))
 }
 
-/// The plan that may be carried out: load on another host, or with a method that may change something, needs leave and gets a guard. The error is the
-/// sentence that says what needs leave. `answers`: a listener on this host answers for the target.
+/// The plan that may be carried out. Load on another host, or with a method that may change something, needs permission and gets a guard. The error is the
+/// sentence that says what needs permission. `answers`: a listener on this host answers for the target.
 fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result<Plan, String> {
     let what = match plan.methods().iter().find(|method| !is_harmless(method)) {
         None if answers => return Ok(plan.clone()),
@@ -134,7 +134,7 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
     Ok(plan)
 }
 
-/// An error where the load needs leave that was not given.
+/// An error if the load needs a permission that was not given.
 pub(crate) fn permit(setup: &Setup) -> Result<()> {
     let Some(plan) = &setup.plan else { return Ok(()) };
     let observer = setup.observer(None)?;
@@ -143,10 +143,10 @@ pub(crate) fn permit(setup: &Setup) -> Result<()> {
     permitted(plan, setup.foreign, is_found).map(drop).map_err(refused)
 }
 
-/// The plan that may be carried out by `bench`, by the same rule. It makes no connection. Without leave it asks on the terminal; without a terminal the
-/// command line is refused.
+/// The plan that `bench` may carry out, by the same rule. It makes no connection. Without permission it asks on the terminal; without a terminal it refuses
+/// the command line.
 pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, interrupt: &Interrupt) -> Result<Plan> {
-    // Where nothing can be observed, it is unknown whether this host answers.
+    // Without an observation it is unknown whether this host answers; assume that it does not.
     let watched = Request { loaded: false, ..request };
     let answers = Observer::start(ObserveOptions::new(watched)).is_ok_and(|observer| observer.path_found());
     let what = match permitted(plan, has_leave, answers) {
@@ -172,7 +172,7 @@ fn is_harmless(method: &str) -> bool {
 }
 
 /// A plan for a few sequential requests before the load: their time without concurrency shows whether requests under load wait for something. Nothing
-/// where the number of requests is given, where they may change something, or where the load is sequential itself.
+/// if the number of requests is given, if they may change something, or if the load itself is sequential.
 fn single_requests(plan: &Plan) -> Option<Plan> {
     let many = !matches!(plan.shape, Loop::Closed { connections: 0 | 1 });
     (many && plan.requests.is_none() && plan.methods().iter().all(|method| is_harmless(method))).then(|| Plan {
@@ -188,12 +188,12 @@ fn single_requests(plan: &Plan) -> Option<Plan> {
 /// Runs a load without an observation.
 ///
 /// # Errors
-/// Where the generator cannot start, as `chokepoint_load::measure`.
+/// If the generator cannot start, as `chokepoint_load::measure`.
 pub fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<LoadResult> {
     offer(plan, label, interrupt).map(|measured| measured.result)
 }
 
-/// [`load`], with the details that a report on the load itself needs.
+/// [`load`], with the details for a report on the load itself.
 pub(crate) fn offer(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Measured> {
     offer_with(plan, &Control::new(), label, interrupt)
 }
@@ -208,7 +208,7 @@ fn offer_with(plan: &Plan, control: &Control, label: &str, interrupt: &Interrupt
     measured
 }
 
-/// Runs a load and calls `show` repeatedly meanwhile.
+/// Runs a load and calls `show` repeatedly while it runs.
 pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt, show: &mut dyn FnMut(&Control)) -> Result<Measured> {
     thread::scope(|scope| {
         let running = scope.spawn(|| chokepoint_load::measure(plan, control));
@@ -253,7 +253,7 @@ pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
     let mut progress = Progress::new("settling", None);
     let (mut last, mut changed) = (Vec::new(), begin);
     while begin.elapsed() < SETTLE_MAX && !interrupt.is_set() {
-        // Only observe: the past traffic shows the path, so that no further connection is needed.
+        // Only observe: past traffic shows the path, so no further connection is needed.
         let watched = Request { loaded: false, ..setup.request.clone() };
         let observer = Observer::start(ObserveOptions::new(watched)).context("the host cannot be observed")?;
         observer.note(REQUEST, serde_json::to_vec(&setup.request)?);

@@ -21,7 +21,7 @@ use crate::run::background_task::BackgroundTask;
 const STREAMS_MAX: usize = 20_000;
 /// Edges for which the streams with signs are kept.
 const EDGES_MAX: usize = 512;
-/// Edges that go into the recording, busiest first.
+/// The most edges in the recording, busiest first.
 const EDGES_KEPT_MAX: usize = 32;
 /// Streams that are listed for each sign.
 const EXAMPLES_MAX: usize = 5;
@@ -29,7 +29,7 @@ const EXAMPLES_MAX: usize = 5;
 const SNAP_BYTES: u32 = 1024;
 /// Time between two checks whether the capture is over.
 const POLL: Duration = Duration::from_millis(100);
-/// The interface that stands for all of a namespace (packet(7)).
+/// The name for all interfaces of a namespace (packet(7)).
 const INTERFACE: &str = "any";
 
 /// Where packets come from.
@@ -41,7 +41,7 @@ pub(crate) enum Source {
     File(PathBuf),
 }
 
-/// Starts to capture. Where that is not possible, the outcome is the reason.
+/// Starts to capture. If that fails, the outcome is the reason.
 pub(crate) fn start(source: &Source, request: &Request) -> BackgroundTask {
     const WHAT: &str = "capture";
     match source {

@@ -23,7 +23,7 @@ pub(crate) const TIMEOUT_DIAGNOSE: Duration = Duration::from_secs(2);
 /// Timeout of a request in `bench`, which measures times.
 pub(crate) const TIMEOUT_BENCH: Duration = Duration::from_secs(10);
 
-/// The load to offer, without its duration and its namespace, which the caller sets; the caller also checks the complete plan.
+/// The load to offer, without its duration and namespace. The caller sets both and checks the complete plan.
 pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<(u16, u16)>) -> Result<Plan> {
     let mut headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>()?;
     for (name, value) in [("Content-Type", &load.content_type), ("Accept", &load.accept)] {

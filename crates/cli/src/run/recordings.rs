@@ -21,9 +21,9 @@ const ACTION: &str = "action";
 const STOPPED: &str = "stopped";
 /// Source name of the entry that begins a bisection.
 const BISECTED: &str = "bisected";
-/// Source name of the entry that begins the measurement of a part, or says why there was none.
+/// Source name of the entry that begins the measurement of a part, or says why it was not measured.
 const PART: &str = "part";
-/// Largest recording that is read, bytes.
+/// The largest recording that is read, bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// An event of a run.
@@ -42,7 +42,7 @@ pub(crate) enum Event {
     Stopped,
     /// What follows is a bisection: the whole, then its parts.
     Bisected,
-    /// A part was to be loaded alone.
+    /// The measurement of a part alone, or why there is none.
     Part {
         /// The id of the part in the session.
         id: String,
@@ -75,7 +75,7 @@ pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     let (metadata, file) = opened;
     anyhow::ensure!(metadata.is_file(), "the recording {name} is no regular file");
     anyhow::ensure!(metadata.len() <= FILE_BYTES_MAX, "{name} is larger than any recording ({} bytes)", metadata.len());
-    // The file is read in pieces, up to the bound even where it grows.
+    // The file is read in pieces, and only up to the bound even if it grows.
     let recording = chokepoint_recording::read_from(BufReader::new(file.take(FILE_BYTES_MAX)));
     let recording = recording.with_context(|| format!("{name} cannot be replayed"))?;
     if recording.left_out > 0 {
@@ -93,7 +93,7 @@ fn redacted(mut entries: Vec<Entry>, level: Level) -> (Vec<Entry>, String) {
     let mut reduction = Reduction::default();
     entries.iter_mut().for_each(|entry| *entry = reduce(entry, &mut reduction));
     let mut redactor = Redactor::new(level);
-    // A first pass over all entries, so that no pseudonym equals an address that is kept.
+    // A first pass over all entries, so that no pseudonym is equal to a kept address.
     for entry in &entries {
         match (is_binary(entry), &entry.outcome) {
             (true, _) => drop(redact(entry, &mut |address| {
@@ -139,7 +139,7 @@ fn summary(readings: usize, reduction: &Reduction, hidden: &Hidden) -> String {
     format!("kept {}; hid {hidden}", kept.join(", "))
 }
 
-/// True for an entry of binary messages whose addresses crate `sources` rewrites.
+/// True for an entry of binary messages. Crate `sources` rewrites their addresses.
 fn is_binary(entry: &Entry) -> bool {
     source(&entry.source).is_some_and(|source| source.redact.is_binary())
 }

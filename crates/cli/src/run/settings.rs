@@ -18,7 +18,7 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     pub(crate) path_and_query: String,
     pub(crate) addresses: Vec<IpAddr>,
-    /// The unix socket, in place of addresses and a port: its name as given, and its resolved path where that differs.
+    /// The unix socket, in place of addresses and a port: its name as given, and its resolved path if that differs.
     pub(crate) unix: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Target {
         let default_port = match scheme.as_str() {
             "http" => 80,
             "https" => 443,
-            // No port is assigned. The documentation of the servers uses this one.
+            // FastCGI has no assigned port. The documentation of the servers uses this one.
             "fcgi" => 9000,
             other => bail!("scheme \"{other}\" is not supported: give a URL like http://127.0.0.1/"),
         };

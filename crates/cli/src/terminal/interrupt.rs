@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// Signals that stop the program: Ctrl-C, a supervisor, a closed terminal, Ctrl-\.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-/// Signals that stay ignored where they are ignored at the start: under nohup(1), and in background jobs of a shell.
+/// Signals that stay ignored if they are ignored at the start: under nohup(1), and in background jobs of a shell.
 const LEFT_IGNORED: [i32; 2] = [SIGHUP, SIGQUIT];
 /// Shells add this to the number of a signal in the exit status.
 const STATUS_BASE: i32 = 128;
@@ -44,7 +44,7 @@ enum Effect {
 impl SignalState {
     /// Counts a signal. Runs in a signal handler (signal-safety(7)): atomics only.
     fn receive(&self, signal: i32) -> Effect {
-        // A closed terminal may send it twice, from the kernel and from the shell: the second is no request by a user.
+        // A closed terminal may send it twice, from the kernel and from the shell: the second is not a request of the user.
         if signal == SIGHUP && self.is_set.load(Ordering::SeqCst) {
             return Effect::Nothing;
         }
@@ -62,7 +62,7 @@ impl SignalState {
 }
 
 impl Interrupt {
-    /// Installs the handlers. Fails where the kernel refuses one (sigaction(2)).
+    /// Installs the handlers. Fails if the kernel refuses one (sigaction(2)).
     pub fn install() -> Result<Self> {
         let interrupt = Self::default();
         let ignored = ignored_signals();

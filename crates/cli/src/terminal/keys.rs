@@ -1,4 +1,4 @@
-//! Keys as they are typed, without Enter, for a view with keys. Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
+//! Single keys, without Enter, for a view with keys. Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) enum Key {
 pub(crate) struct Keys(());
 
 impl Keys {
-    /// Sets the modes; nothing where stdin is no terminal. Call it only in the foreground: the terminal stops a background program that does this.
+    /// Sets the modes; nothing if stdin is not a terminal. Call it only in the foreground: the terminal stops a background program that does this.
     pub(crate) fn take() -> Option<Self> {
         let before = tcgetattr(io::stdin()).ok()?;
         let mut modes = before.clone();
@@ -41,7 +41,7 @@ impl Keys {
         Some(keys)
     }
 
-    /// The next key within `patience`. An error where the terminal is gone.
+    /// The next key within `patience`. An error if the terminal is gone.
     pub(crate) fn next(&self, patience: Duration) -> io::Result<Option<Key>> {
         let stdin = io::stdin();
         let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
@@ -81,7 +81,7 @@ fn key(bytes: &[u8]) -> Key {
 /// Restores the terminal's modes, once.
 pub(super) fn restore() {
     if let Some(modes) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        // A terminal that is gone needs no restoring.
+        // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use anyhow::Result;
 use chokepoint_foreign::{printable, printable_json, printable_lines};
 
-/// How a report is to look.
+/// The look of a report.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     /// Columns; the page clamps it to 40 to 1,000.
@@ -16,10 +16,10 @@ pub(crate) struct Style {
     pub(crate) unicode: bool,
 }
 
-/// Columns where the width of the terminal is unknown.
+/// Columns if the width of the terminal is unknown.
 const WIDTH_DEFAULT: usize = 100;
 
-/// Writes lines to stdout, with control characters escaped. It is no error where the reader closed the pipe (`| head`).
+/// Writes lines to stdout, with control characters escaped. A pipe closed by its reader (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
     write(&printable_lines(text)).map(drop)
 }
@@ -29,7 +29,7 @@ pub(crate) fn print_painted(text: &Painted) -> Result<()> {
     write(&text.0).map(drop)
 }
 
-/// [`print_painted`] for repeated output: false where the reader closed the pipe.
+/// [`print_painted`] for repeated output: false if the reader closed the pipe.
 pub(crate) fn print_painted_on(text: &Painted) -> Result<bool> {
     write(&text.0)
 }
@@ -39,12 +39,12 @@ pub(crate) fn print_json(json: &str) -> Result<()> {
     write(&printable_json(json)).map(drop)
 }
 
-/// [`print_json`] for repeated output: false where the reader closed the pipe.
+/// [`print_json`] for repeated output: false if the reader closed the pipe.
 pub(crate) fn print_json_on(json: &str) -> Result<bool> {
     write(&printable_json(json))
 }
 
-/// False where the reader closed the pipe.
+/// False if the reader closed the pipe.
 fn write(text: &str) -> Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -100,7 +100,7 @@ impl std::fmt::Display for Painted {
     }
 }
 
-/// True where stdout and stderr are a terminal that can move the cursor.
+/// True if stdout and stderr are a terminal that can move the cursor.
 pub(crate) fn is_watched() -> bool {
     let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
     io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
@@ -115,7 +115,7 @@ pub(crate) fn style() -> Style {
     Style { width, color: terminal && !plain, unicode: unicode() }
 }
 
-/// True where the character set of the locale is UTF-8 (locale(7): LC_ALL before LC_CTYPE before LANG), or where none is set, as in minimal containers.
+/// True if the character set of the locale is UTF-8 (locale(7): LC_ALL before LC_CTYPE before LANG), or if none is set, as in minimal containers.
 fn unicode() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     set.is_none_or(|value| {

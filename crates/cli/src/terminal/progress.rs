@@ -1,4 +1,4 @@
-//! A progress bar on stderr for waits of more than two seconds; nothing where stderr is no terminal.
+//! A progress bar on stderr for waits of more than two seconds; nothing if stderr is no terminal.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A wait of about `length`, where that is known.
+    /// A wait of about `length`, if that is known.
     pub(crate) fn new(label: &str, length: Option<Duration>) -> Self {
         Self { label: printable(label).into_owned(), begin: Instant::now(), length, bar: None }
     }

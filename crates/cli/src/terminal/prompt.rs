@@ -1,4 +1,4 @@
-//! A question on the terminal that an answer or a signal ends.
+//! A question on the terminal. An answer or a signal ends it.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// The longest answer, bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// Asks on stderr: true for yes, false where the user asked to stop.
+/// Asks on stderr: true for yes, false if the user asked to stop.
 pub(crate) fn ask(question: &str, interrupt: &Interrupt) -> Result<bool> {
     output::question(question)?;
     let answer = answer(interrupt)?;
@@ -25,7 +25,7 @@ pub(crate) fn ask(question: &str, interrupt: &Interrupt) -> Result<bool> {
     Ok(answer.is_some_and(|answer| matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")))
 }
 
-/// A line from stdin without its end; nothing where the user asked to stop before.
+/// A line from stdin without its line break; nothing if the user asked to stop first.
 fn answer(interrupt: &Interrupt) -> Result<Option<String>> {
     let stdin = io::stdin();
     let mut answer = Vec::new();

@@ -1,7 +1,7 @@
 //! The alternate screen of the terminal while a view is shown: a ratatui terminal that writes control sequences (ECMA-48) to stderr.
 //!
-//! The modes of the terminal do not change: Ctrl-C stays a signal, and only the screen and the cursor must be restored. A view with keys changes the
-//! modes by itself (`keys`).
+//! The modes of the terminal do not change: Ctrl-C stays a signal, and only the screen and the cursor must be restored. Only a view with keys
+//! changes the modes (`keys`).
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -63,7 +63,7 @@ pub(crate) fn is_shown() -> bool {
     SHOWN.load(Ordering::SeqCst)
 }
 
-/// True where this program is in the foreground of the terminal, and not in the background of a shell.
+/// True if this program is in the foreground of the terminal, and not in the background of a shell.
 pub(crate) fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).map_or(true, |foreground| foreground == rustix::process::getpgrp())
 }
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Runs this test as a child in that role on a terminal of its own, whose modes must not change. Gives its output and its status.
+    /// Runs this test as a child in that role on a separate terminal, whose modes must not change. Returns its output and its status.
     fn child_on_terminal(role: &str) -> (String, ExitStatus) {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         unlockpt(&master).unwrap();

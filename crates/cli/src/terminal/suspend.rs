@@ -27,7 +27,7 @@ impl Suspend {
         Ok(suspend)
     }
 
-    /// True where a signal is pending.
+    /// True if a signal is pending.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst) != 0
     }

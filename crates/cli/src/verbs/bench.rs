@@ -1,4 +1,4 @@
-//! `chokepoint bench`: the load generator by itself.
+//! `chokepoint bench`: the load generator alone.
 
 mod live;
 mod outputs;
@@ -25,10 +25,10 @@ use crate::run::plan;
 use crate::run::settings::{self, Target};
 use crate::terminal::interrupt::Interrupt;
 
-/// Time of the load where neither that nor a number of requests is given.
+/// Duration of the load without `-z` and `-n`.
 const DURATION_DEFAULT: &str = "10s";
 
-/// Runs the verb; gives the exit status.
+/// Runs the verb and returns the exit status.
 pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
     let (target, targets) = asked_for(args).map_err(usage)?;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     })
 }
 
-/// Where the load goes, and what it asks for there where that is more than one thing.
+/// The target, and the list of `--targets`.
 fn asked_for(args: &Bench) -> Result<(Target, Option<Targets>)> {
     let target = args.url.as_deref().map(Target::parse).transpose()?;
     match (&args.targets, target) {
@@ -118,7 +118,7 @@ fn planned(args: &Bench, target: &Target, targets: Option<Targets>) -> Result<Pl
     Ok(Plan { duration, shape, options, ..base })
 }
 
-/// What the kernel's structure says of a connection.
+/// Values of a struct tcp_info.
 fn connection(bytes: &[u8]) -> TcpConnection {
     let info = TcpInfo::of(bytes.to_vec());
     TcpConnection {
@@ -132,13 +132,13 @@ fn connection(bytes: &[u8]) -> TcpConnection {
     }
 }
 
-/// The stages as the report tells them.
+/// The stages for the report.
 fn ramp(stages: &Stages) -> Ramp {
     let told = stages.stages.iter().map(|stage| RampStage { duration_s: stage.duration.as_secs_f64(), rate_per_s: stage.rate_per_s });
     Ramp { start_per_s: stages.start_per_s, stages: told.collect() }
 }
 
-/// How TLS is to be spoken, where it is.
+/// The settings of TLS, for https.
 fn tls(args: &Bench, target: &Target) -> Result<Option<Tls>> {
     if target.scheme != "https" {
         return Ok(None);
@@ -151,7 +151,7 @@ fn tls(args: &Bench, target: &Target) -> Result<Option<Tls>> {
     Ok(Some(Tls { server_name: target.host.clone(), trust, resume: !args.tls_no_resumption }))
 }
 
-/// The target, as its listener is looked for.
+/// The request for the search for the listener of the target.
 fn request(args: &Bench, target: &Target) -> Result<Request> {
     let root = Root::default();
     let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
@@ -159,15 +159,15 @@ fn request(args: &Bench, target: &Target) -> Result<Request> {
     Ok(Request { client_netns: client.map_or(own, |client| client.id), ..target.request() })
 }
 
-/// The namespace that the load is sent from, where it is another than this process's.
+/// The namespace from which the load is sent; nothing if it is the namespace of this process.
 fn client_netns(args: &Bench) -> Result<Option<PathBuf>> {
     let Some(name) = &args.client_netns else { return Ok(None) };
     let client = netns::resolve(&Root::default(), name)?;
     Ok((client.id != netns::own()?).then_some(client.path))
 }
 
-/// True where the address is this host's own, as a unix socket always is: a datagram socket that is connected to it, to which nothing is sent,
-/// then has the same address at both ends.
+/// True if the address belongs to this host; always true for a unix socket, which has no address. A datagram socket that is connected to an address of this
+/// host has the same address at both ends. It sends nothing.
 fn is_here(address: Option<SocketAddr>) -> bool {
     let Some(address) = address else { return true };
     let any: IpAddr = if address.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
@@ -180,9 +180,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_addresses_are_told_from_others() {
+    fn addresses_of_this_host_are_recognized() {
         assert!(is_here(None) && is_here(Some(([127, 0, 0, 1], 80).into())));
-        // A documentation address (RFC 5737) is nobody's.
+        // No host has a documentation address (RFC 5737).
         assert!(!is_here(Some(([192, 0, 2, 1], 80).into())));
     }
 }

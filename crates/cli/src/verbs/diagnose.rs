@@ -1,4 +1,4 @@
-//! `chokepoint diagnose`: drives the model's session, live or from a recording.
+//! `chokepoint diagnose`: drives the session of the model, live or from a recording.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -31,7 +31,7 @@ use crate::run::settings::{self, Target};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
-/// Runs the verb; true where a verdict was reached.
+/// Runs the verb. True if a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let outputs = files::DiagnosisFiles::open(args)?;
     let (report, recorded) = match &args.replay {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             }
             let setup = setup(args)?;
             let (report, events) = live(args, &setup, words, interrupt);
-            // Whatever comes of the recording, the report is told.
+            // The report is printed even if the recording fails.
             let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &events, args.redact));
             let report = match report {
                 Ok(report) => report,
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
     Ok(report.verdict != Verdict::Unknown)
 }
 
-/// Diagnoses this host; what happened comes beside the report, also where there is none.
+/// Diagnoses this host. Returns the report or an error, and in both cases the events.
 fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> (Result<Diagnosis>, Vec<Event>) {
     let keep = args.record.is_some();
     if args.bisect {
@@ -88,28 +88,28 @@ fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt
     (report, live.events)
 }
 
-/// Whether an action is to be carried out.
+/// Whether to carry out an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permit {
-    /// It is.
+    /// Carry it out.
     Go,
-    /// The user asked to stop: what was not proven is to be taken back.
+    /// The user asked to stop: take back unproven changes.
     Stopped,
-    /// Nothing more is known of the run that is replayed: it ends as it stands.
+    /// The recording ends here: end the replay in its present state.
     Over,
 }
 
-/// What the session's actions are carried out by.
+/// Carries out the actions of a session.
 pub(crate) trait Driver {
-    /// Whether this action is to be carried out.
+    /// Decides whether to carry out this action.
     fn permit(&mut self, next: &Action) -> Permit;
-    /// Measures once more.
+    /// Measures.
     fn measure(&mut self) -> Result<Observation>;
-    /// Applies, takes back or puts back a change; the error says why it could not be.
+    /// Applies, takes back or puts back a change; the error says why that failed.
     fn act(&mut self, action: &Action) -> std::result::Result<(), String>;
-    /// Told when the last measurement has been judged.
+    /// Called when the last measurement has been judged.
     fn judged(&mut self) {}
-    /// Told before each action how many changes are not proven yet.
+    /// Called before each action with the number of unproven changes.
     fn unproven(&mut self, _changes: usize) {}
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
                     next
                 }
                 Err(error) if session.current().is_none() => return Err(error),
-                // What cannot be measured any more cannot be proven: it does not stay on the host.
+                // Without a measurement no change can be proven: take back all unproven ones.
                 Err(error) => {
                     failure = Some(error);
                     session.interrupted()
@@ -146,7 +146,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
     }
 }
 
-/// Hands a measurement to the session. One that was cut short is told in the report where it is the first, and proves nothing later.
+/// Passes a measurement to the session. An interrupted one is reported only if it is the first; a later one proves nothing.
 fn take_in(session: &mut Session<'_>, observation: &Observation, words: &Catalogue) -> Action {
     let is_cut = observation.load.as_ref().is_some_and(|load| load.interrupted);
     if is_cut && session.current().is_some() {
@@ -164,20 +164,20 @@ pub(crate) struct Live<'a> {
     yes: bool,
     owner: String,
     changes: Option<Changes>,
-    /// What the user agreed to that a reload puts in force beside a change.
+    /// Which other edits a reload may activate with a change.
     consent: Consent,
     measured: u32,
-    /// True where the events are to be recorded.
+    /// True if the events are recorded.
     keep: bool,
-    /// True once the session was told that the user asked to stop.
+    /// True once the session knows that the user asked to stop.
     stopped: bool,
-    /// What was taken back after that, and what could not be, in words.
+    /// What was taken back after the user asked to stop, and what could not be, in words.
     retreat: Vec<String>,
     /// When the last load ended.
     ended: Option<Instant>,
     /// Milliseconds from the end of the first load to its diagnosis.
     pub(crate) verdict_after_ms: Option<u64>,
-    /// What happened, kept where it is to be recorded.
+    /// The events so far, if the run is recorded.
     pub(crate) events: Vec<Event>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The changes of this run; the host's lock is taken with the first.
+    /// The changes of this run; the first call takes the lock of the host.
     fn changes(&mut self) -> Result<&mut Changes> {
         let changes = match self.changes.take() {
             Some(changes) => changes,
@@ -238,7 +238,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Applies a remedy. What a reload would put in force beside it is asked for, where somebody can answer.
+    /// Applies a remedy. On a terminal it asks about other edits that the reload would activate.
     fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
         let consent = self.consent.clone();
         let error = match self.changes()?.apply(number, finding, remedy, owner, &consent) {
@@ -256,7 +256,7 @@ impl<'a> Live<'a> {
         if self.yes { Ok(true) } else { confirm::remedy(remedy, self.interrupt) }
     }
 
-    /// Tells how a run that was stopped leaves the host.
+    /// Prints in what state a stopped run leaves the host.
     fn tell_stop(&self) {
         for line in &self.retreat {
             output::note(&format!("stopped: {line}"));
@@ -273,7 +273,7 @@ impl<'a> Live<'a> {
 
 impl Driver for Live<'_> {
     fn permit(&mut self, next: &Action) -> Permit {
-        // What leads back to a proven state is carried out to its end.
+        // Actions that lead back to a proven state are always carried out.
         let begins = matches!(next, Action::Apply { .. } | Action::Measure);
         if !begins || self.stopped || !self.interrupt.is_set() {
             return Permit::Go;
@@ -323,7 +323,7 @@ impl Driver for Live<'_> {
     }
 }
 
-/// A recorded run: the same session, fed with what happened then.
+/// A recorded run: the same session with the recorded events.
 struct Replay {
     events: VecDeque<Event>,
 }
@@ -340,7 +340,7 @@ impl Driver for Replay {
                 Permit::Go
             }
             (None, _) => Permit::Over,
-            // Another version decided otherwise. What it measured after that does not tell what this one's choice would have given.
+            // Another version decided differently. Its later measurements do not show the effect of this version's choice.
             (Some(_), next) => {
                 output::note(&format!("note: the recorded run went another way than to {}; it is replayed up to there", next.name()));
                 Permit::Over
@@ -364,7 +364,7 @@ impl Driver for Replay {
     }
 }
 
-/// What is to be measured, from the command line.
+/// What to measure, from the command line.
 fn setup(args: &Diagnose) -> Result<Setup> {
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
     let target = Target::parse(args.url.as_deref().unwrap_or_default()).map_err(usage)?;
@@ -403,7 +403,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })
 }
 
-/// The Host header that was given.
+/// The value of a Host header on the command line.
 fn sent_host(load: &Load) -> Result<Option<String>> {
     let headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>();
     let headers = headers.map_err(|error| anyhow::Error::new(Usage(format!("{error:#}"))))?;
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_goes_as_far_as_it_goes_the_recorded_way() {
+    fn a_replay_ends_where_it_decides_differently() {
         let permit = |event: Option<Event>, next: &Action| Replay { events: event.into_iter().collect() }.permit(next);
         for (event, next, expected) in [
             (Some(acted("take back a")), take_back("a"), Permit::Go),
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_without_a_measurement_is_an_error_and_one_that_stops_early_is_not() {
+    fn a_recording_needs_a_measurement_and_may_end_early() {
         let words = Catalogue::english();
         for events in [vec![], vec![Event::Stopped], vec![acted("apply a")]] {
             assert!(drive(&mut Replay { events: events.clone().into() }, true, &words).is_err(), "{events:?}");

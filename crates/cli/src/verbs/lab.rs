@@ -25,7 +25,7 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::diagnose::{Live, drive};
 
-/// Runs a lab verb. True where it succeeded and, for `run`, every expectation held.
+/// Runs a lab verb. True if it succeeded and, for `run`, every expectation held.
 pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     match verb {
         LabVerb::List { json } => list(*json).map(|()| true),
@@ -156,7 +156,7 @@ fn up(name: &str, interrupt: &Interrupt) -> Result<()> {
 
 fn down(name: Option<&str>) -> Result<bool> {
     let root: PathBuf = chokepoint_lab::run_root();
-    // A fix still applied in a lab is undone before the lab is taken down, so that each restores its own value.
+    // A fix still applied in a lab is undone before the lab is taken down: each must restore its own value.
     let mut problems = Vec::new();
     let leftovers = chokepoint_lab::leftovers(&root)?;
     for lab in leftovers.iter().filter(|lab| name.is_none_or(|name| lab.name == name)) {

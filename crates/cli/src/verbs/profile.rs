@@ -1,4 +1,4 @@
-//! `chokepoint profile`: samples or reads back a profile, prints what it says, and writes the files that were asked for.
+//! `chokepoint profile`: samples or reads a profile, prints it, and writes it in other formats.
 
 mod counting;
 mod dropped;
@@ -22,10 +22,10 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
-/// Bytes of a stored profile at most.
+/// The largest stored profile, bytes.
 const STORED_BYTES_MAX: u64 = 512 << 20;
 
-/// The profile with what it says, in one object; the profile's own part can be read back.
+/// A profile and its summary as one object. Reading it back needs only the profile.
 #[derive(Serialize)]
 struct Stored<'a> {
     #[serde(flatten)]
@@ -67,7 +67,7 @@ fn json(profile: &Profile, summary: &Report) -> Result<String> {
     Ok(serde_json::to_string(&Stored { profile, summary })? + "\n")
 }
 
-/// The files that were asked for, begun before anything is sampled.
+/// The output files, created before anything is sampled.
 struct Files {
     record: Option<Output>,
     html: Option<Output>,
@@ -90,7 +90,7 @@ impl Files {
         })
     }
 
-    /// Writes each; one that fails does not keep the others from being written.
+    /// Writes each; a failed file does not prevent the others.
     fn write(self, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Vec<Result<()>> {
         let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
         let title = format!("{what}: {}", profile.scope);
@@ -122,7 +122,7 @@ fn told(profile: &Profile, summary: &Report, layout: &Layout) -> String {
     if profile.clock == Clock::OffCpu { waits_text::render(profile, layout) } else { render(profile, summary, layout) }
 }
 
-/// Samples what threads wait for, for as long as was asked or until the first interrupt.
+/// Samples what threads wait for, for the given time or until Ctrl-C.
 fn off_cpu(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
     let duration = settings::duration(&args.duration)?;
     let waiting = Waiting::open(scope(args))?;
@@ -135,7 +135,7 @@ fn off_cpu(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
     Ok(profile?)
 }
 
-/// Samples for as long as was asked, or until the first interrupt.
+/// Samples the CPUs, for the given time or until Ctrl-C.
 fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
     let duration = settings::duration(&args.duration)?;
     let scope = scope(args);
@@ -154,7 +154,7 @@ fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
     Ok(profile)
 }
 
-/// What is looked at.
+/// The processes to sample.
 fn scope(args: &args::Profile) -> Scope {
     match &args.cgroup {
         Some(path) => Scope::Cgroup(path.clone()),
@@ -163,7 +163,7 @@ fn scope(args: &args::Profile) -> Scope {
     }
 }
 
-/// Reads a stored profile, or folded stacks where it is no JSON.
+/// Reads a stored profile as JSON or as folded stacks.
 fn stored(file: &Path) -> Result<Profile> {
     let mut text = String::new();
     let read = File::open(file).and_then(|file| file.take(STORED_BYTES_MAX).read_to_string(&mut text));

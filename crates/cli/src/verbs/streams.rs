@@ -1,4 +1,4 @@
-//! `chokepoint streams`: what captures show of TCP.
+//! `chokepoint streams`: TCP streams of captures.
 
 mod live;
 mod pictures;
@@ -25,10 +25,10 @@ use pictures::Gallery;
 use result::{StreamsResult, UnreadFile};
 use windows::Windows;
 
-/// Packets between two looks at Ctrl-C and the clock.
+/// Packets between two checks for Ctrl-C.
 const PACKETS_AT_ONCE: u64 = 16_384;
 
-/// Reads the captures and prints what they show; false where one could not be read to its end.
+/// Reads and reports the captures; false if one could not be read to its end.
 pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     if args.html.is_some() && args.stream.is_none() && reread(args).is_none() {
         let why = "what comes from stdin or an interface comes once: name the stream to draw by --stream, or keep the packets by --write";
@@ -84,7 +84,7 @@ fn analyzer(limits: Limits, follow: Option<u64>) -> Analyzer {
     analyzer
 }
 
-/// Reads all files from the beginning.
+/// Analyzes all files.
 fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Vec<UnreadFile> {
     let mut failed = Vec::new();
     let mut progress = Progress::new("reading", None);
@@ -100,7 +100,7 @@ fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrup
     failed
 }
 
-/// The files that hold what was analysed, where it can be read a second time.
+/// The files with the analyzed packets, if they can be read a second time.
 fn reread(args: &Streams) -> Option<&[PathBuf]> {
     match args.interface {
         Some(_) => args.write.as_ref().map(std::slice::from_ref),
@@ -108,7 +108,7 @@ fn reread(args: &Streams) -> Option<&[PathBuf]> {
     }
 }
 
-/// The page of pictures: of the stream that was asked for, else of the one that lost most time, else of the one that carried most.
+/// The page of plots: of the stream of `--stream`, else the watched one, else the one that lost most time, else the largest.
 fn draw(
     args: &Streams,
     gallery: Gallery,
@@ -129,7 +129,7 @@ fn draw(
     }
     let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::new(windows));
     let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
-    // What could not be read was told the first time.
+    // Errors of the first reading were reported then.
     read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
     let report = analyzer.finish(&mut sink);
     report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read")
@@ -155,7 +155,7 @@ fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Pro
     Ok(())
 }
 
-/// Streams as lines of JSON, written in pieces.
+/// Streams as lines of JSON, printed in blocks.
 struct Lines {
     wanted: bool,
     text: String,
@@ -164,7 +164,7 @@ struct Lines {
 
 impl Lines {
     fn put(&mut self, stream: &StreamSummary) {
-        /// Bytes that are written at once.
+        /// Bytes of a block.
         const PIECE: usize = 64 << 10;
         if !self.wanted || self.failed.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! `chokepoint tcp`: what the kernel reports of a connection opened for this verb, or of the connections that the host has.
+//! `chokepoint tcp`: what the kernel reports about a connection opened for this verb, or about the existing connections of the host.
 
 mod connection;
 pub(super) mod cycles;
@@ -96,7 +96,7 @@ fn request(path: &str, host: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: chokepoint\r\nConnection: close\r\n\r\n")
 }
 
-/// Sends a request and reads its answer. Gives its bytes, and true where the peer closed within the bounds.
+/// Sends a request and reads its answer. Returns its bytes, and true if the peer closed within the bounds.
 fn fetch(stream: &mut TcpStream, path: &str, host: &str, timeout: Duration) -> Result<(u64, bool)> {
     stream.write_all(request(path, host).as_bytes()).context("the request cannot be sent")?;
     let (mut bytes, mut buffer, begin) = (0_u64, vec![0_u8; 64 << 10], Instant::now());

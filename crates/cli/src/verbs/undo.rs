@@ -11,7 +11,7 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::lab;
 
-/// Takes back, lists or forgets changes; true where nothing is left to do.
+/// Takes back, lists or forgets changes; true if nothing is left to do.
 pub(crate) fn run(args: &Undo, interrupt: &Interrupt) -> Result<bool> {
     if let Some(id) = args.forget {
         return forget(id, args.json).map(|()| true);

@@ -21,10 +21,10 @@ use outlet::{JsonLines, Next, Outlet, TextBlocks};
 use setup::WhereSetup;
 use view::View;
 
-/// Runs the verb. True where a ledger was shown, or the user asked to quit.
+/// Runs the verb. True if a ledger was shown, or the user asked to quit.
 pub(crate) fn run(args: &Where, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let setup = WhereSetup::parse(args)?;
-    // Before a view is opened: a second Ctrl-C during the survey of the host must not leave a changed terminal.
+    // Before a view is opened: a second Ctrl-C during the survey of the host ends the program at once, and must not leave a changed terminal.
     let mut observation = Ongoing::begin(&setup)?;
     let mut outlet: Box<dyn Outlet + '_> = match (args.json, output::is_watched()) {
         (true, _) => Box::new(JsonLines),

@@ -17,7 +17,7 @@ struct Servers {
 }
 
 impl Servers {
-    /// nginx at this port in front of two php-fpm workers at a unix socket; nothing where one of them is not installed.
+    /// nginx at this port in front of two php-fpm workers at a unix socket; nothing if one of them is not installed.
     fn start(chokepoint: &Chokepoint, port: u16) -> Option<Self> {
         let directory = chokepoint.dir.path().display();
         let is_root = rustix::process::geteuid().is_root();

@@ -1,12 +1,12 @@
 //! `diagnose --capture`: packets captured live or read from a file, and the same report in a replay.
 //!
-//! Live beside others: the contents of captures are judged.
+//! Live beside others: the tests check the contents of captures.
 
 use serde_json::Value;
 
 use crate::harness::{Chokepoint, Server, repository};
 
-/// What the report says of the capture, or why there was none.
+/// What the report says about the capture, or why there was none.
 fn capture_of(json: &str) -> Result<Value, String> {
     let report: Value = serde_json::from_str(json).expect("a report");
     let readings = report["readings"].as_array().expect("readings");

@@ -1,6 +1,6 @@
-//! The profile in a diagnosis: taken by default, absent with the reason where sampling is not allowed, left out on request, and the same in a replay.
+//! The profile in a diagnosis: taken by default, absent with the reason if sampling is not allowed, left out on request, and the same in a replay.
 //!
-//! Live beside others: whether samples were taken is judged, not how many.
+//! Live beside others: the tests check whether samples were taken, not how many.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Recordings of servers that could be faster, each with a harmless twin (tests/improvements): the improvement is reported, or is a cause where the work is
+//! Recordings of servers that could be faster, each with a harmless twin (tests/improvements): the improvement is reported, or is a cause if the work is
 //! avoidable, and the twin has neither.
 //!
 //! Deterministic: recordings and command lines.
@@ -51,7 +51,7 @@ fn improvements_are_reported_and_harmless_twins_have_none() {
     assert_eq!(recordings("improvements"), listed, "each recording has its line");
 }
 
-/// nginx allocates from pools of its own. The share of the allocator is in the report, and is too small for an improvement.
+/// nginx allocates from its own pools. The share of the allocator is in the report, and is too small for an improvement.
 #[test]
 fn the_small_share_of_the_allocator_in_nginx_is_in_the_profile() {
     let report = replay(&directory().join("allocator/allocator-nginx.rec"));

@@ -1,6 +1,6 @@
 //! Whole runs of scenarios, as root, in network namespaces: a fault is found, fixed, proven fixed and undone, and an interrupted run can be cleaned up.
 //!
-//! These tests set host-only settings and so run one after the other.
+//! These tests change settings that only the host has, so they run one after the other.
 //!
 //! Live: servers, namespaces and load.
 
@@ -23,7 +23,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// True where the lab can run here; else prints that the test is skipped.
+/// True if the lab can run here; else prints that the test is skipped.
 fn has_lab() -> bool {
     if !is_root() || !has_programs(&["nginx", "nft", "ip"]) {
         return false;
@@ -39,7 +39,7 @@ fn table_max() -> String {
     std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max").unwrap().trim().to_owned()
 }
 
-/// The namespaces of labs. Those that somebody else left on this host are there before and after a test.
+/// The namespaces of labs. Namespaces that somebody else left on this host exist before and after a test.
 fn namespaces() -> BTreeSet<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.starts_with("cp-")).collect()
@@ -50,7 +50,7 @@ fn host() -> (String, BTreeSet<String>) {
     (table_max(), namespaces())
 }
 
-/// A scenario shortened to `seconds`, under a name of its own.
+/// A scenario shortened to `seconds`, under a new name.
 fn shortened(chokepoint: &Chokepoint, scenario: &str, seconds: u32) -> String {
     let text = chokepoint_lab::Scenario::find(scenario).unwrap().text().to_owned();
     assert!(text.contains("duration = \"10s\""));

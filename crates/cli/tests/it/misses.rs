@@ -21,7 +21,7 @@ fn every_former_miss_is_judged_right() {
         let findings = report["findings"].as_array().unwrap();
         let named = |finding: &Value| format!("{} of {}", finding["id"].as_str().unwrap(), finding["tier"].as_str().unwrap());
         let causes: Vec<String> = findings.iter().filter(|finding| finding["role"] == "cause").map(named).collect();
-        // In some cases the mistake was a cause too many.
+        // In some cases the mistake was an additional cause.
         let is_alone = case["alone"] != true || causes.len() == 1;
         let verdict = (&report["verdict"], &report["limited_by"]);
         if causes.first().map(String::as_str) != case["first"].as_str() || !is_alone || verdict != (&case["verdict"], &case["limited_by"]) {

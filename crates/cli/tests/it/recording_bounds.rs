@@ -95,7 +95,7 @@ fn a_recording_that_unpacks_to_too_much_is_refused_early() {
     }
 }
 
-/// Replays recordings with one server's configuration each. None may take more memory than a refusal. The report must contain the words, where given.
+/// Replays recordings with one server's configuration each. None may take more memory than a refusal. The report must contain the words, if they are given.
 fn replay_configurations(server: &str, configurations: &[(&str, String, Option<&str>)]) {
     let chokepoint = Chokepoint::new();
     let file = chokepoint.path("server.rec");
@@ -157,7 +157,7 @@ fn a_php_fpm_configuration_with_too_many_lines_is_refused_early() {
 /// Crafted entries of one kind.
 struct Crafted {
     name: &'static str,
-    /// True where they take too much once parsed, although they unpack to less than the bound.
+    /// True if they take too much once parsed, although they unpack to less than the bound.
     is_refused: bool,
     count: u64,
     /// Makes the entry with this number. One at a time: memory of this process would count for its child (fork(2), execve(2)).

@@ -1,4 +1,4 @@
-//! A replay prints the same report, byte for byte: of a run just made, and of frozen recordings of every version.
+//! A replay prints the same report, byte for byte, for a new run and for frozen recordings of every version.
 //!
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
@@ -11,7 +11,7 @@ fn data(name: &str) -> String {
     repository("tests/data").join(name).to_str().unwrap().to_owned()
 }
 
-/// The stored report of a frozen recording. `CHOKEPOINT_BLESS=1` writes it anew, so that a review shows the difference.
+/// The stored report of a frozen recording. `CHOKEPOINT_BLESS=1` rewrites it, so that a review shows the difference.
 fn expected(name: &str, found: &str) -> String {
     if std::env::var_os("CHOKEPOINT_BLESS").is_some() {
         std::fs::write(data(name), found).unwrap();
@@ -39,7 +39,7 @@ fn a_replay_needs_no_privilege() {
     if !is_root() {
         return;
     }
-    // Nobody may have no access to the checkout: the recording is copied.
+    // The user nobody may have no access to the checkout, so the recording is copied.
     let chokepoint = Chokepoint::new();
     let recording = chokepoint.path("full.rec");
     std::fs::copy(data("conntrack-table/conntrack-full.rec"), &recording).unwrap();

@@ -1,4 +1,4 @@
-//! `--html` and `--markdown`: the same bytes each time, and an error where a file cannot be written.
+//! `--html` and `--markdown`: the same bytes each time, and an error if a file cannot be written.
 //!
 //! Deterministic: recordings and command lines.
 

@@ -1,6 +1,6 @@
 //! Targets other than HTTP over TCP: a web server at a unix socket, and php-fpm without its web server.
 //!
-//! Live: php-fpm and a server of its own under load.
+//! Live: php-fpm and a separate server under load.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -50,7 +50,7 @@ fn a_web_server_at_a_unix_socket_is_found_through_a_link_to_it() {
     assert_eq!(diagnosis["target"]["tiers"].as_array().map(Vec::len), Some(1), "{}", diagnosis["target"]);
 }
 
-/// php-fpm with two workers at a TCP port and two at a unix socket; nothing where it is not installed.
+/// php-fpm with two workers at a TCP port and two at a unix socket; nothing if it is not installed.
 fn php_fpm(chokepoint: &Chokepoint, listens: [&str; 2]) -> Option<Running> {
     let user = if rustix::process::geteuid().is_root() { "user = nobody\ngroup = nogroup\n" } else { "" };
     let pool =

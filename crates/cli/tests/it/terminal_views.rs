@@ -1,6 +1,6 @@
 //! The views of `bench` and `where` on a terminal: whatever stops or ends the program, the terminal is restored.
 //!
-//! Live beside others: the state of a terminal is judged while a load runs.
+//! Live beside others: the tests check the state of a terminal while a load runs.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// A line that only the view has.
 const PAGE: &str = "Ctrl-C ends it";
 
-/// A program on a terminal of its own, and everything that it wrote there.
+/// A program on a separate terminal, and everything that it wrote there.
 struct OnTerminal {
     child: Child,
     written: Arc<Mutex<Vec<u8>>>,
@@ -62,7 +62,7 @@ impl OnTerminal {
         self::signal(&self.child, signal);
     }
 
-    /// True where the terminal echoes input and reads it by lines, as for a shell.
+    /// True if the terminal echoes input and reads it by lines, as for a shell.
     fn reads_lines(&self) -> bool {
         tcgetattr(&self.keys).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)
     }

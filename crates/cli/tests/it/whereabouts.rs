@@ -1,6 +1,6 @@
 //! The verb `where` as a user runs it: its lines fit their schema, name the place where requests stand, and add up; and how it ends.
 //!
-//! Live: a server of its own, in a namespace and on loopback, and load.
+//! Live: a separate server, in a namespace and on loopback, and load.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -25,7 +25,7 @@ fn line(text: &str) -> Value {
     fits(text, "where-1.json")
 }
 
-/// A server in the namespace with few workers, each of which answers one request per connection. Gives its port, and how many it answered.
+/// A server in the namespace with few workers, each of which answers one request per connection. Returns its port, and the number of its answers.
 fn pool(netns: &Netns) -> (u16, Arc<AtomicU64>) {
     let path = format!("/run/netns/{}", netns.0);
     // Only the thread that makes the socket has to be in the namespace.

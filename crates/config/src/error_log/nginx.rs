@@ -70,7 +70,7 @@ pub struct NginxLine<'l> {
     pub phase: Option<&'l str>,
     /// Address of the client.
     pub client: Option<&'l str>,
-    /// Name of the server block; nothing for one without a name.
+    /// Name of the server block; `None` for one without a name.
     pub server: Option<&'l str>,
     /// First line of the request.
     pub request: Option<&'l str>,
@@ -81,7 +81,7 @@ pub struct NginxLine<'l> {
 }
 
 impl<'l> NginxLine<'l> {
-    /// Reads one line, which may end with its line feed; nothing for a line of another form.
+    /// Reads one line, which may end with its line feed; `None` for a line of another form.
     pub fn parse(line: &'l str) -> Option<Self> {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.len() > LINE_BYTES_MAX {

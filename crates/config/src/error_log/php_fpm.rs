@@ -63,7 +63,7 @@ pub struct FpmLine<'l> {
 }
 
 impl<'l> FpmLine<'l> {
-    /// Reads one line, which may end with its line feed; nothing for a line of another form.
+    /// Reads one line, which may end with its line feed; `None` for a line of another form.
     pub fn parse(line: &'l str) -> Option<Self> {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.len() > LINE_BYTES_MAX {

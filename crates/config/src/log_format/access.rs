@@ -4,7 +4,7 @@ use super::compile::LogFormat;
 use super::extract::{Record, Unparsed};
 use super::number::{seconds_us, time_epoch_us, unsigned};
 
-/// One answered request, borrowed from its line. A field is nothing where the format has not got it or the value is missing (`-`).
+/// One answered request, borrowed from its line. A field is nothing where the format does not have it or the value is missing (`-`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access<'l> {
     /// Status of the answer; 499 where the client closed first.
@@ -46,7 +46,7 @@ pub struct Attempts<'l> {
 }
 
 impl<'l> Attempts<'l> {
-    /// The attempts' texts, in order; `-` where an attempt has no value. Empty where no upstream was asked.
+    /// The attempts' texts, in order; `-` where an attempt has no value. Empty if no upstream was asked.
     pub fn texts(self) -> impl Iterator<Item = &'l [u8]> {
         let is_missing = self.text.is_empty() || self.text == b"-";
         let parts = self.text.split(|byte| matches!(byte, b',' | b' ')).filter(|part| !part.is_empty() && *part != b":");
@@ -63,7 +63,7 @@ impl<'l> Attempts<'l> {
         self.texts().map(unsigned)
     }
 
-    /// The sum of the attempts' times in microseconds; nothing where no upstream was asked or none has a value.
+    /// The sum of the attempts' times in microseconds; `None` if no upstream was asked or none has a value.
     pub fn sum_us(self) -> Option<u64> {
         self.times_us().flatten().fold(None, |sum: Option<u64>, time| Some(sum.unwrap_or(0).saturating_add(time)))
     }

@@ -42,7 +42,7 @@ pub(super) struct Field {
     pub(super) name: String,
     pub(super) shape: Shape,
     pub(super) literal: Vec<u8>,
-    /// True where its end cannot be told, because another variable stands right behind it: its value, and that of the next, are not given.
+    /// True if its end cannot be told, because another variable stands right behind it: its value, and that of the next, are not given.
     pub(super) ambiguous: bool,
 }
 
@@ -121,7 +121,7 @@ impl LogFormat {
         self.fields.iter().map(|field| field.name.as_str())
     }
 
-    /// The slot of a variable for [`Record::get`]; nothing where the format has not got it or its ends cannot be told.
+    /// The slot of a variable for [`Record::get`]; `None` if the format does not have it or its ends cannot be told.
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name && !field.ambiguous)
     }

@@ -1,6 +1,6 @@
 //! Numbers and times as logs write them.
 
-/// A decimal number; nothing for `-`, an empty text, or one that does not fit.
+/// A decimal number; `None` for `-`, an empty text, or one that does not fit.
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -28,7 +28,7 @@ enum DurationUnit {
     Microseconds,
 }
 
-/// One request that a php-fpm worker answered. A field is nothing where the format has not got it.
+/// One request that a php-fpm worker answered. A field is nothing where the format does not have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FpmAccess<'l> {
     /// Status (`%s`).
@@ -141,7 +141,7 @@ impl FpmFormat {
     }
 }
 
-/// The form of a token's values; nothing for a token that php-fpm refuses.
+/// The form of a token's values; `None` for a token that php-fpm refuses.
 fn shape(token: char, modifier: Option<&str>) -> Option<Shape> {
     let allowed = |words: &[&str]| modifier.is_none_or(|modifier| words.contains(&modifier));
     match token {

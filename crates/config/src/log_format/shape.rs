@@ -87,12 +87,12 @@ pub(super) fn of_nginx(name: &str) -> Shape {
 }
 
 impl Shape {
-    /// True where the end of a value follows from the value itself, so that another variable may stand right behind it.
+    /// True if the end of a value follows from the value itself, so that another variable may stand right behind it.
     pub(super) fn has_own_end(self) -> bool {
         matches!(self, Self::Status | Self::TimeLocal | Self::TimeIso | Self::Pipe)
     }
 
-    /// The longest value at the start of `bytes`; nothing where none stands there. `Text` and `Word` go to the end of what may be theirs.
+    /// The longest value at the start of `bytes`; `None` if none stands there. `Text` and `Word` go to the end of what may be theirs.
     pub(super) fn longest(self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Text => Some(bytes.len()),

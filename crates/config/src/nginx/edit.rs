@@ -323,7 +323,7 @@ impl<'t> Editor<'t> {
         starts.filter(|&start| is_first_on_line(file.text(), start)).map(|start| indentation(file.text(), start).to_owned()).next()
     }
 
-    /// The changed files, each parsed again; empty where the configuration says everything already.
+    /// The changed files, each parsed again; empty if the configuration says everything already.
     pub fn finish(&self) -> Result<Vec<Edited>, EditError> {
         let mut edited = Vec::new();
         for (&index, replacements) in &self.replacements {

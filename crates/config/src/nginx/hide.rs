@@ -211,7 +211,7 @@ impl Hider<'_> {
         }
     }
 
-    /// What is kept of each word of a directive, its name first; nothing where all of it is hidden.
+    /// What is kept of each word of a directive, its name first; `None` if all of it is hidden.
     fn words(&mut self, directive: &Directive, context: Context, is_include: bool) -> Vec<Option<String>> {
         let args = directive.values();
         let name = directive.name();

@@ -69,7 +69,7 @@ impl<'t> Editor<'t> {
         if let Kind::Set { value: old, value_span, .. } = &self.tree.entry(node).kind {
             let same = old == value || self.tree.files()[node.file].text()[value_span.clone()] == *text;
             if !same {
-                // A value put where nothing stood needs a blank behind the `=`.
+                // A value put if nothing stood needs a blank behind the `=`.
                 let old_text = self.tree.files()[node.file].text();
                 let glued = value_span.is_empty() && old_text[..value_span.start].ends_with('=');
                 self.push(node.file, Replacement { span: value_span.clone(), text: if glued { format!(" {text}") } else { text } });
@@ -78,7 +78,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Takes away a line.
+    /// Removes a line.
     pub fn remove(&mut self, node: Node) -> Result<(), EditError> {
         self.check_editable(node)?;
         let span = removal(self.tree.files()[node.file].text(), self.tree.entry(node).span.clone());
@@ -86,7 +86,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// The changed files, each parsed again; empty where the configuration says everything already.
+    /// The changed files, each parsed again; empty if the configuration says everything already.
     pub fn finish(&self) -> Result<Vec<Edited>, EditError> {
         let mut edited = Vec::new();
         for (&index, replacements) in &self.replacements {
@@ -172,7 +172,7 @@ fn sample(text: &str, key: &str) -> Option<usize> {
     found
 }
 
-/// The value as php-fpm reads it back: as it is where that is safe, in double quotes otherwise.
+/// The value as php-fpm reads it back: as it is if that is safe, in double quotes otherwise.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | ':' | '%' | '-' | '*' | '[' | ']' | ',' | '@');
     if !value.is_empty() && value.chars().all(is_plain) {

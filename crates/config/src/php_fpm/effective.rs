@@ -12,14 +12,14 @@ use crate::{Setting, SourceLine, quantity};
 pub struct Version(pub u16, pub u16);
 
 impl Version {
-    /// The version that defaults follow where none is known: Debian 12's.
+    /// The version that defaults follow if none is known: Debian 12's.
     pub const FALLBACK: Self = Self(8, 2);
 }
 
 /// Something that php-fpm would refuse, or that this reader cannot know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where; nothing for what is missing.
+    /// Where; `None` for what is missing.
     pub place: Option<SourceLine>,
     /// What.
     pub text: String,
@@ -45,7 +45,7 @@ enum Form {
     Flag,
 }
 
-/// Keys of `[global]`: form and default ("" where there is none).
+/// Keys of `[global]`: form and default ("" if there is none).
 const GLOBAL: &[(&str, Form, &str)] = &[
     ("daemonize", Form::Flag, "1"),
     ("emergency_restart_interval", Form::Seconds, "0"),
@@ -159,7 +159,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// The value of a key, as text, with its default; nothing where there is neither.
+    /// The value of a key, as text, with its default; `None` if there is neither.
     pub fn text(&self, key: &str) -> Option<Setting<String>> {
         self.values.get(GLOBAL, key)
     }
@@ -174,7 +174,7 @@ impl Global {
         self.values.seconds(GLOBAL, key)
     }
 
-    /// `error_log`; nothing where it is php-fpm's built-in one. "syslog" is the system log.
+    /// `error_log`; `None` if it is php-fpm's built-in one. "syslog" is the system log.
     pub fn error_log(&self) -> Option<Setting<String>> {
         self.text("error_log")
     }
@@ -200,7 +200,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The value of a key, as text, with its default; nothing where there is neither.
+    /// The value of a key, as text, with its default; `None` if there is neither.
     pub fn text(&self, key: &str) -> Option<Setting<String>> {
         self.values.get(POOL, key)
     }
@@ -262,7 +262,7 @@ impl Pool {
         set.or_else(|| spare().map(|sum| Setting::default_of(sum / 2)))
     }
 
-    /// `access.log`; nothing where requests are not logged.
+    /// `access.log`; `None` if requests are not logged.
     pub fn access_log(&self) -> Option<Setting<String>> {
         self.text("access.log").filter(|path| !path.value.is_empty())
     }

@@ -22,7 +22,7 @@ pub enum Kind {
         index: Option<String>,
         /// The value as php-fpm gets it, `$pool` not yet put in.
         value: String,
-        /// True where the value depends on the environment of php-fpm or on bit operators, and is not known here.
+        /// True if the value depends on the environment of php-fpm or on bit operators, and is not known here.
         computed: bool,
         /// The value's bytes in the file, quotes included.
         value_span: Range<usize>,

@@ -64,7 +64,7 @@ fn of_file(file: &File, out: &mut Hidden) -> String {
     text
 }
 
-/// True where a comment stands behind what a line says.
+/// True if a comment stands behind what a line says.
 fn has_comment(written: &str, kind: &Kind, start: usize) -> bool {
     match kind {
         Kind::Section(_) => written.contains(';'),

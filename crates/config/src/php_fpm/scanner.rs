@@ -20,9 +20,9 @@ pub(super) enum Line {
 pub(super) struct Value {
     /// The value as php-fpm gets it: `yes` is "1", `no`, `none` and `null` are "".
     pub(super) text: String,
-    /// True where it depends on what a file does not hold: `${VARIABLE}` and bit operators.
+    /// True if it depends on what a file does not hold: `${VARIABLE}` and bit operators.
     pub(super) computed: bool,
-    /// Its bytes within the line, quotes included; empty behind the `=` where nothing stands there.
+    /// Its bytes within the line, quotes included; empty behind the `=` if nothing stands there.
     pub(super) span: Range<usize>,
 }
 

@@ -27,7 +27,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads `main` and everything that it includes. Relative paths are relative to `prefix`, "/usr" where none is given.
+    /// Reads `main` and everything that it includes. Relative paths are relative to `prefix`, "/usr" if none is given.
     pub fn load(main: &str, prefix: Option<&str>, resolve: &mut dyn Resolve) -> Result<Self, LoadError> {
         let unreadable = |why: String| LoadError::Unreadable { path: main.to_owned(), why };
         let found = resolve.resolve(main, None).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;

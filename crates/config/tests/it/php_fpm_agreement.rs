@@ -14,7 +14,7 @@ use std::process::Command;
 use chokepoint_config::php_fpm::{Fpm, Tree, Version};
 use chokepoint_config::{Resolved, text};
 
-/// php-fpm's verdict and what it printed (`-tt` prints the configuration in force); nothing where it is not installed.
+/// php-fpm's verdict and what it printed (`-tt` prints the configuration in force); `None` if it is not installed.
 fn php_fpm_says(directory: &Path, config: &Path) -> Option<(bool, String)> {
     let mut command = Command::new("php-fpm8.2");
     command.arg("-tt").arg("-y").arg(config).arg("-p").arg(directory).current_dir(directory);

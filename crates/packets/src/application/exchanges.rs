@@ -90,7 +90,7 @@ impl Exchanges {
         }
     }
 
-    /// More of the last request came; `head` and `connect` tell its method where that is known.
+    /// More of the last request came; `head` and `connect` tell its method if that is known.
     pub(super) fn request_goes_on(&mut self, at_ns: i64, head: bool, connect: bool) {
         if let Some(request) = self.under_way.back_mut() {
             request.ended_ns = at_ns;
@@ -99,7 +99,7 @@ impl Exchanges {
         }
     }
 
-    /// True where the answer that comes next has no body whatever its head says (RFC 9110, 9.3.2), and where it may open a tunnel.
+    /// True if the answer that comes next has no body whatever its head says (RFC 9110, 9.3.2), and where it may open a tunnel.
     pub(super) fn asked(&self) -> (bool, bool) {
         self.under_way.front().map_or((false, false), |request| (request.head, request.connect))
     }

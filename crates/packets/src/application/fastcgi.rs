@@ -26,12 +26,12 @@ pub(super) struct Parser {
     lost: bool,
 }
 
-/// True where these are the first bytes of what asks.
+/// True if these are the first bytes of what asks.
 pub(super) fn is_request(bytes: &[u8]) -> bool {
     matches!(bytes, [1, BEGIN_REQUEST, _, _, 0, 8, _, 0, 0, 1..=3, ..])
 }
 
-/// True where these are the first bytes of what answers.
+/// True if these are the first bytes of what answers.
 pub(super) fn is_answer(bytes: &[u8]) -> bool {
     matches!(bytes, [1, STDOUT | STDERR | END_REQUEST, _, _, _, _, _, 0, ..])
 }

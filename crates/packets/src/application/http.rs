@@ -55,12 +55,12 @@ struct Head {
     timeout_s: Option<u32>,
 }
 
-/// True where these are the first bytes of a request.
+/// True if these are the first bytes of a request.
 pub(super) fn is_request(bytes: &[u8]) -> bool {
     METHODS.iter().any(|method| bytes.starts_with(method))
 }
 
-/// True where these are the first bytes of an answer.
+/// True if these are the first bytes of an answer.
 pub(super) fn is_answer(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.")
 }

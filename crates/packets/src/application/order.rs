@@ -24,7 +24,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// True where something waits.
+    /// True if something waits.
     pub(super) fn waits(&self) -> bool {
         !self.early.is_empty()
     }

@@ -28,7 +28,7 @@ pub(super) struct Turns {
     pub(super) spoke: bool,
 }
 
-/// True where these are the first bytes of a record.
+/// True if these are the first bytes of a record.
 pub(super) fn is_record(bytes: &[u8]) -> bool {
     match bytes {
         [kind, 3, 0..=4, high, low, ..] => TYPES.contains(kind) && u16::from_be_bytes([*high, *low]) <= RECORD_BYTES_MAX,

@@ -67,7 +67,7 @@ impl<'r> Input<'r> {
         &self.buffer[begin..self.begin]
     }
 
-    /// Passes over bytes that need not be available; false where the stream ends before.
+    /// Passes over bytes that need not be available; false if the stream ends before.
     pub(crate) fn skip(&mut self, mut bytes: u64) -> io::Result<bool> {
         while bytes > 0 {
             let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).min(RECORD_BYTES_MAX);

@@ -23,7 +23,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The reader for a file that begins like this; nothing where it is another format.
+    /// The reader for a file that begins like this; `None` if it is another format.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         let magic = head.first_chunk().copied()?;
         let (magic, big) = match (u32::from_be_bytes(magic), u32::from_le_bytes(magic)) {

@@ -42,7 +42,7 @@ fn v4<'a>(network: Network<'a>, at_ns: i64, fragments: &'a mut Fragments) -> Dec
     }
     let addresses = Addresses { from: mapped(from), to: mapped(to) };
     let protocol = bytes[9];
-    // Segmentation offload leaves the length empty where a packet is longer than the field can say.
+    // Segmentation offload leaves the length empty if a packet is longer than the field can say.
     let length = match usize::from(be16(bytes, 2).unwrap_or(0)) {
         0 => network.wire_bytes,
         length => length,

@@ -51,7 +51,7 @@ impl Flight {
 pub(super) struct Way {
     /// Round-trip time, ns.
     pub(super) rtt_ns: Option<i64>,
-    /// The part of it that lies between the capture and the sender, ns; 0 where that is unknown.
+    /// The part of it that lies between the capture and the sender, ns; 0 if that is unknown.
     pub(super) to_sender_ns: i64,
 }
 
@@ -124,7 +124,7 @@ impl Side {
         }
     }
 
-    /// True where this initial sequence number belongs to another stream than what was seen so far.
+    /// True if this initial sequence number belongs to another stream than what was seen so far.
     pub(super) fn begins_another(&self, sequence: u32) -> bool {
         self.known && self.base != sequence
     }

@@ -14,7 +14,7 @@ mod generate;
 
 use chokepoint_packets::{Analyzer, Capture, Limits};
 
-/// Connections where nothing else is asked for.
+/// Connections if nothing else is asked for.
 const CONNECTIONS: u64 = 400_000;
 /// Open at once: a sixth of the streams that may be.
 const OPEN: u64 = 10_000;

@@ -13,7 +13,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// What stands for this name, made where it is new; nothing where it is no name that could tell something.
+    /// What stands for this name, made where it is new; `None` if it is no name that could tell something.
     pub(super) fn learn(&mut self, name: &[u8]) -> Option<&str> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(b".").unwrap_or(&name);
@@ -118,7 +118,7 @@ fn places(text: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// True where the word before is a part of an IPv6 or hardware address: it goes on with a colon, digits, a colon and more of these.
+/// True if the word before is a part of an IPv6 or hardware address: it goes on with a colon, digits, a colon and more of these.
 fn in_address(rest: &[u8]) -> bool {
     let Some(rest) = rest.strip_prefix(b":") else { return false };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();

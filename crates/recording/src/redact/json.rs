@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 
 use super::{Level, REDACTED, Redactor, secret};
 
-/// Rewrites a document whose top is an object or an array; nothing where the bytes are no such document.
+/// Rewrites a document whose top is an object or an array; `None` if the bytes are no such document.
 pub(super) fn rewrite(bytes: &[u8], redactor: &mut Redactor) -> Option<Vec<u8>> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
     if !matches!(first, b'{' | b'[') || serde_json::from_slice::<IgnoredAny>(bytes).is_err() {

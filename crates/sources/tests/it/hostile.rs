@@ -60,7 +60,7 @@ fn thinned(entries: Vec<Entry>, bytes_max: usize) -> Vec<Entry> {
 static THINNED: LazyLock<Vec<Vec<Entry>>> =
     LazyLock::new(|| RECORDINGS.iter().map(|name| thinned(recording(name), THIN_BYTES_MAX)).collect());
 
-/// Entries by source. The bytes of each source are a corpus of their own.
+/// Entries by source. The bytes of each source are a separate corpus.
 static BY_SOURCE: LazyLock<Vec<(Entry, Corpus)>> = LazyLock::new(|| {
     let mut by_source: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
     let all = RECORDINGS.iter().flat_map(|name| thinned(recording(name), ENTRY_BYTES_MAX));

@@ -1,4 +1,4 @@
-//! The readers on the running kernel, in network namespaces of their own. Skipped without root.
+//! The readers on the running kernel, in separate network namespaces. Skipped without root.
 //!
 //! Live: servers and connections in namespaces.
 
@@ -153,7 +153,7 @@ fn time_wait_is_found_at_the_side_that_closed_first() {
     assert_eq!((waits.total, towards.remote.1, towards.count, waits.accepted.len()), (5, port, 5, 0));
 }
 
-/// Lets this process open so many files; false if it may not.
+/// Lets this process open this many files; false if it may not.
 fn may_open(files: u64) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -188,7 +188,7 @@ fn every_reading_has_all_connections_at_a_crowded_port() {
         let inodes: std::collections::BTreeSet<u64> = sockets.iter().map(|socket| socket.inode).collect();
         assert_eq!((sockets.len(), inodes.len()), (2 * CONNECTIONS, 2 * CONNECTIONS));
     }
-    // On a kernel that can exclude ports they were not read each time.
+    // On a kernel that can exclude ports, these connections were not read each time.
     let repeated = entries.iter().filter(|entry| entry.source == "sockets" && entry.item == "crowd").count();
     assert_eq!(repeated > 0, observation.bounded.iter().any(|text| text.contains("crowded")), "{:?}", observation.bounded);
     if repeated == 0 {

@@ -42,7 +42,7 @@ pub(super) struct Bar {
     pub(super) predicted: Option<[String; 3]>,
 }
 
-/// The charts; none where nothing was tried or the first measurement is missing.
+/// The charts; none if nothing was tried or the first measurement is missing.
 pub(super) fn charts(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<RoundsChart> {
     let rows = rows(diagnosis, phrases);
     let (Some(first), false) = (&diagnosis.load, rows.is_empty()) else { return Vec::new() };
@@ -63,7 +63,7 @@ fn load<'a>(row: &RoundRow<'a>, first: &'a LoadReport) -> &'a LoadReport {
     row.round.map_or(first, |round| &round.load)
 }
 
-/// A finite number that is not negative: no other can be drawn.
+/// The number, or zero if it is negative or not finite: neither can be drawn.
 fn finite(number: f64) -> f64 {
     if number.is_finite() { number.max(0.0) } else { 0.0 }
 }
@@ -97,7 +97,7 @@ fn chart(id: &'static str, title: String, rows: &[RoundRow<'_>], figures: Vec<Fi
     RoundsChart { id, title, height: bars.len() * BAR_HEIGHT, bars, note, words }
 }
 
-/// Number, change and fate, cut to the longest label.
+/// Number, change and its result, cut to the longest label.
 fn label(row: &RoundRow<'_>) -> String {
     let fate = row.fate.as_ref().map(|fate| format!(" ({})", fate.text)).unwrap_or_default();
     let text: String = format!("{} {}", row.n, row.changed).chars().filter(|character| !steers(*character)).collect();

@@ -1,4 +1,4 @@
-//! The pipe beside the path, a piece for each row: its walls close in as utilization rises.
+//! The pipe next to the path, with a piece for each row: its walls close in as utilization rises.
 
 use chokepoint_model::report::StationState;
 
@@ -8,9 +8,9 @@ use crate::report::view::path::{Flow, Mark, StationRow};
 const AXIS: f64 = 52.0;
 /// Half of the pipe's width with its walls.
 const OUTER: f64 = 40.0;
-/// Half of the opening at no use.
+/// Half of the opening at zero utilization.
 const OPEN: f64 = 34.0;
-/// Half of the opening at full use: still visible.
+/// Half of the opening at full utilization: still visible.
 const SHUT: f64 = 2.5;
 /// One, two or three drops are drawn above these refusals a second.
 const DROPS: [f64; 3] = [0.0, 10.0, 1_000.0];
@@ -27,9 +27,9 @@ pub(super) struct Pipe {
     pub(super) walls: [String; 2],
     /// True at the choke point.
     pub(super) chokes: bool,
-    /// True where a tier begins.
+    /// True if a tier begins.
     pub(super) joint: bool,
-    /// True where an arrow shows the direction.
+    /// True if an arrow shows the direction.
     pub(super) arrow: bool,
     /// Places of the drops, which stand for refusals.
     pub(super) drops: Vec<(f64, f64)>,

@@ -1,4 +1,4 @@
-//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), its structure, and its escaping.
+//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` rewrites them), its structure, and its escaping.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,7 @@ fn the_same_diagnosis_gives_the_same_bytes() {
     }
 }
 
-/// The elements of a page with their attributes, in order. Panics where a tag is not closed. It understands only what this page may have: every `<`
+/// The elements of a page with their attributes, in order. Panics if a tag is not closed. It understands only what this page may have: every `<`
 /// begins a tag or a declaration.
 fn tags(page: &str) -> Vec<(&str, &str)> {
     let mut tags = Vec::new();

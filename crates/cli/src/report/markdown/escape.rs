@@ -11,7 +11,7 @@ pub(super) fn prose(text: &str) -> String {
         let opens_block = place == 0 && matches!(character, '-' | '+' | '=' | '#') || ends_a_list_number(&characters, place);
         let is_markup = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '|' | '~' | '$' => true,
-            // An underscore between letters is no markup: nf_conntrack_max is not escaped.
+            // An underscore between letters is plain text: nf_conntrack_max is not escaped.
             '_' => !is_word(place.checked_sub(1)) || !is_word(Some(place + 1)),
             _ => opens_block,
         };

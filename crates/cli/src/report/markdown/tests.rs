@@ -1,4 +1,4 @@
-//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), its structure, and its escaping.
+//! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` rewrites them), its structure, and its escaping.
 
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use crate::terminal::output::{Painted, Style};
 
 /// The narrowest page, columns.
 const WIDTH_MIN: usize = 40;
-/// The widest page, columns: no terminal is wider.
+/// The widest page, columns: wider than any terminal.
 const WIDTH_MAX: usize = 1000;
 /// The widest line of prose, columns: longer ones are hard to read.
 const PROSE_WIDTH_MAX: usize = 116;
@@ -49,7 +49,7 @@ impl<'a> TextPage<'a> {
         self.style.width.clamp(WIDTH_MIN, WIDTH_MAX)
     }
 
-    /// `unicode` where the style allows more than ASCII, else `ascii`.
+    /// `unicode` if the style allows more than ASCII, else `ascii`.
     pub(crate) fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.style.unicode { unicode } else { ascii }
     }
@@ -109,7 +109,7 @@ impl<'a> TextPage<'a> {
         self.flow(&[span(Ink::Plain, first)], &[span(Ink::Plain, " ".repeat(indent + 2))], text);
     }
 
-    /// Notes separated by commas. A line breaks between two notes where possible, within a note only where it is longer than a line.
+    /// Notes separated by commas. A line breaks between two notes if possible, and within a note only if the note is longer than a line.
     pub(crate) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
         let room = self.prose_width().saturating_sub(columns_of(rest));
         let mut words: Vec<(Ink, Piece)> = Vec::new();
@@ -158,7 +158,7 @@ impl<'a> TextPage<'a> {
         self.line(&line);
     }
 
-    /// The text without control characters, with plain spaces, and in ASCII where the style asks for it.
+    /// The text without control characters, with plain spaces, and in ASCII if the style asks for it.
     fn printable(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The printed report against stored pages (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), and the JSON report against its schema.
+//! The printed report against stored pages (`CHOKEPOINT_BLESS=1 cargo test` rewrites them), and the JSON report against its schema.
 
 use std::path::{Path, PathBuf};
 
@@ -182,7 +182,7 @@ fn the_schema_rejects_other_documents() {
     }
 }
 
-/// The refusals of the server come first, but the limit of the run is the client.
+/// The server also refuses requests, but the client limits the run.
 #[test]
 fn the_client_is_the_limit_of_the_run_whatever_the_server_refused() {
     let mut sample = samples::client_limited();

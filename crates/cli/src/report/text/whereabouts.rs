@@ -11,7 +11,7 @@ use crate::report::view::readings::gaps_of;
 use crate::report::view::{Ink, Phrases, span};
 use crate::terminal::output::{Painted, Style};
 
-/// Clients that are listed.
+/// The most clients that are listed.
 const CLIENTS_MAX: usize = 5;
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;

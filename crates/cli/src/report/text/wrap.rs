@@ -13,7 +13,7 @@ const UNITS: &[&str] = &["%", "s", "ms", "µs", "req/s", "requests/s", "kbit/s",
 pub(super) struct Piece {
     /// The text, without space around it.
     pub(super) text: String,
-    /// True where a space separates it from the piece before it on the same line.
+    /// True if a space separates it from the piece before it on the same line.
     pub(super) spaced: bool,
 }
 

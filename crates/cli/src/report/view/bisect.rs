@@ -9,15 +9,15 @@ use super::{Ink, Phrases, Span, ink, span};
 /// One tier alone.
 pub(crate) struct PartRow<'a> {
     pub(crate) tier: &'a str,
-    /// How it was loaded: with a file of its own, or directly; or that it was not.
+    /// How the tier was loaded: with a static file, directly, or not at all.
     pub(crate) how: String,
-    /// Empty where it was not loaded.
+    /// Empty if it was not loaded.
     pub(crate) url: &'a str,
-    /// Goodput, p99, failed share and CPU time; empty where it was not loaded.
+    /// Goodput, p99, failed share and CPU time; empty if it was not loaded.
     pub(crate) notes: Vec<Span>,
     /// Its verdict, or why it was not loaded.
     pub(crate) summary: Span,
-    /// True where it explains the whole.
+    /// True if it explains the whole.
     pub(crate) explains: bool,
 }
 

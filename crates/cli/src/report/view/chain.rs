@@ -1,4 +1,4 @@
-//! The chains from cause to symptom, line by line: first what has no cause, each followed by its symptoms.
+//! The chains from cause to symptom, line by line: first the nodes without a cause, each followed by its symptoms.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{At, Cause, Diagnosis, Finding, Role};

@@ -36,7 +36,7 @@ fn confidence(finding: &Finding, phrases: Phrases<'_>) -> String {
     })
 }
 
-/// The title as a sentence; nothing where the summary already contains it, as it usually does for the first finding.
+/// The title as a sentence; nothing if the summary already contains it, as it usually does for the first finding.
 pub(crate) fn title(diagnosis: &Diagnosis, finding: &Finding) -> Option<String> {
     (!diagnosis.summary.contains(finding.title.trim_end_matches('.'))).then(|| sentence(&finding.title))
 }
@@ -98,7 +98,7 @@ fn prediction(prediction: &Prediction, phrases: Phrases<'_>) -> String {
     }
 }
 
-/// True where `--fix` was not given and would change something.
+/// True if `--fix` was not given and would change something.
 pub(crate) fn offers_fix(diagnosis: &Diagnosis) -> bool {
     let mut remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
     diagnosis.rounds.is_empty() && remedies.any(|remedy| !remedy.change.is_empty())

@@ -1,11 +1,11 @@
-//! Where requests stood: a row for each large place, a row for all others and a row for what is unaccounted, so that the numbers add up.
+//! Where requests stood: a row for each large place, a row for all others and a row for unaccounted requests, so that the numbers add up.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport};
 
 use super::{Ink, Phrases};
 
-/// The largest places are listed whatever their share; this is their number.
+/// This many of the largest places are listed, whatever their share.
 const PLACES_MIN: usize = 8;
 /// Any other place is listed from this share on.
 const SHARE_MIN: f64 = 0.01;
@@ -27,7 +27,7 @@ pub(crate) struct LedgerView {
     pub(crate) losses: Vec<String>,
 }
 
-/// The ledger of a diagnosis; nothing where requests were not sampled.
+/// The ledger of a diagnosis; nothing if requests were not sampled.
 pub(crate) fn view(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<LedgerView> {
     diagnosis.ledger.as_ref().map(|ledger| of(ledger, phrases))
 }

@@ -17,7 +17,7 @@ pub(crate) enum Mark {
     Choke,
     /// Another cause: its number in the report.
     Cause(usize),
-    /// A symptom: its own number, and its cause's where that is in the report.
+    /// A symptom: its own number, and the number of its cause if that is in the report.
     Symptom(usize, Option<usize>),
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Flow {
 /// One tier of the path.
 pub(crate) struct TierView<'a> {
     pub(crate) name: &'a str,
-    /// Its namespace and processes, where they are of interest.
+    /// Its namespace and processes, if they are of interest.
     pub(crate) facts: Vec<String>,
     /// Where its heading is.
     pub(crate) flow: Flow,
@@ -53,7 +53,7 @@ pub(crate) struct StationRow<'a> {
     pub(crate) badge: Option<Span>,
     /// Where it is.
     pub(crate) flow: Flow,
-    /// Utilization, where it is known and finite.
+    /// Utilization, if it is known and finite.
     pub(crate) share: Option<f64>,
     /// Ink of the utilization.
     pub(crate) ink: Ink,
@@ -107,7 +107,7 @@ fn names(diagnosis: &Diagnosis) -> Vec<&str> {
     tiers
 }
 
-/// True where the path spans several network namespaces, so that their names are of interest.
+/// True if the path spans several network namespaces, so that their names are of interest.
 fn has_several_namespaces(diagnosis: &Diagnosis) -> bool {
     let stations = diagnosis.path.iter().filter_map(|station| station.at.netns.as_deref());
     let mut names: Vec<&str> = stations.chain(diagnosis.target.tiers.iter().map(|tier| tier.netns.as_str())).collect();
@@ -127,7 +127,7 @@ fn facts(diagnosis: &Diagnosis, tier: &str, show_netns: bool, phrases: Phrases<'
     facts
 }
 
-/// The namespace of the stations of a tier, where all have the same.
+/// The namespace of the stations of a tier, if all have the same.
 fn shared_netns<'a>(diagnosis: &'a Diagnosis, tier: &str) -> Option<&'a str> {
     let mut names = diagnosis.path.iter().filter(|station| station.tier == tier).map(|station| station.at.netns.as_deref());
     let first = names.next()??;
@@ -171,7 +171,7 @@ fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
     let of = |finding: &Finding| same(finding, station) || (same_kind(finding, station) && elsewhere(finding));
     let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
     let finding = &diagnosis.findings[place];
-    // Where the client limits the run, causes at the server are not its choke point.
+    // If the client limits the run, causes at the server are not its choke point.
     let limits = |finding: &Finding| diagnosis.verdict != Verdict::ClientLimited || finding.tier == "client";
     let choke = diagnosis.findings.iter().position(|finding| finding.role == Role::Cause && limits(finding));
     match finding.role {
@@ -199,7 +199,7 @@ fn badge(phrases: Phrases<'_>, diagnosis: &Diagnosis, mark: Mark) -> Option<Span
 /// Figures other than utilization that are not zero.
 fn notes(phrases: Phrases<'_>, diagnosis: &Diagnosis, station: &Station, mark: Mark) -> Vec<Span> {
     let mut notes = Vec::new();
-    // A state without a finding has a sentence of its own with the figures. The summary may already contain it.
+    // A state without a finding has its own sentence with the figures. The summary may already contain it.
     let is_in_summary = diagnosis.summary.contains(station.why.trim_end_matches('.'));
     let explains = mark == Mark::None && station.state != StationState::Ok && !is_in_summary;
     if explains {

@@ -43,7 +43,7 @@ impl Phrases<'_> {
         self.say(&Message::new(id).with("n", n))
     }
 
-    /// The unit of a station as a noun for this count; empty where [`Phrases::amount`] includes it.
+    /// The unit of a station as a noun for this count; empty if [`Phrases::amount`] includes it.
     pub(crate) fn unit(&self, count: f64, unit: &str) -> String {
         let id = match unit {
             "bits/s" => return String::new(),
@@ -57,7 +57,7 @@ impl Phrases<'_> {
         self.say(&Message::new(id).with("n", count))
     }
 
-    /// An amount in the unit of a station. The unit is included only where it is no plain noun: see [`Phrases::unit`].
+    /// An amount in the unit of a station. The unit is included only if it is not a plain noun: see [`Phrases::unit`].
     pub(crate) fn amount(&self, amount: f64, unit: &str) -> String {
         if unit != "bits/s" {
             return self.number(amount);

@@ -14,7 +14,7 @@ const BOUNDS_MAX: usize = 3;
 /// A tier is listed from this use on, cores.
 const CORES_MIN: f64 = 0.01;
 
-/// The lines; none where no profile was taken.
+/// The lines; none if no profile was taken.
 pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<String> {
     let Some(profile) = &diagnosis.profile else { return Vec::new() };
     let tiers = profile.tiers.iter().filter(|tier| tier.cores >= CORES_MIN).take(TIERS_MAX).map(|listed| tier(listed, phrases));

@@ -10,7 +10,7 @@ const SOURCES_MAX: usize = 6;
 
 /// Sources without a reading for the same reason.
 pub(crate) struct Gap<'a> {
-    /// True where the source exists but could not be parsed.
+    /// True if the source exists but could not be parsed.
     pub(crate) failed: bool,
     /// The privilege that would give it.
     pub(crate) needs: Option<&'a str>,
@@ -20,7 +20,7 @@ pub(crate) struct Gap<'a> {
 }
 
 impl Gap<'_> {
-    /// The names of the sources; beyond a number they are only counted.
+    /// The names of the sources, up to [`SOURCES_MAX`], and the number of further ones.
     pub(crate) fn names(&self, phrases: Phrases<'_>) -> String {
         let names = self.sources.iter().take(SOURCES_MAX).copied().collect::<Vec<_>>().join(", ");
         match self.sources.len().checked_sub(SOURCES_MAX).filter(|more| *more > 0) {

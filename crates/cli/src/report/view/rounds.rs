@@ -5,7 +5,7 @@ use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, Round, R
 
 use super::{Ink, Phrases, Span, ink, span};
 
-/// The kept changes and the verdict with them; nothing where none was kept.
+/// The kept changes and the verdict with them; nothing if none was kept.
 pub(crate) fn result(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<[Span; 2]> {
     let last = diagnosis.result()?;
     let kept = diagnosis.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
@@ -30,7 +30,7 @@ pub(crate) fn failed_share(load: &LoadReport) -> f64 {
     if failed < 1e-6 { 0.0 } else { failed }
 }
 
-/// The fate of a change: "kept" or "taken back"; after a trial without it "put back" or "left out". Nothing for a round without a single change.
+/// The result for a change: "kept" or "taken back"; after a trial without it "put back" or "left out". Nothing for a round without a single change.
 pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
     let (ink, id) = match (round.kind, round.kept) {
         (RoundKind::Confirm, _) => return None,
@@ -63,13 +63,13 @@ pub(crate) struct RoundRow<'a> {
     pub(crate) p99: String,
     /// Share of requests not answered as expected.
     pub(crate) failed: String,
-    /// The fate of the change.
+    /// Whether the change was kept or taken back.
     pub(crate) fate: Option<Span>,
     /// Why the change was kept or not.
     pub(crate) why: String,
 }
 
-/// The first measurement and the rounds; nothing where nothing was tried.
+/// The first measurement and the rounds; nothing if nothing was tried.
 pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<RoundRow<'a>> {
     if diagnosis.rounds.is_empty() {
         return Vec::new();
@@ -110,7 +110,7 @@ fn per_second(rate: f64, phrases: Phrases<'_>) -> String {
     phrases.say(&Message::new("html-per-second").with("rate", rate))
 }
 
-/// The prediction and whether it held, or why there was none.
+/// The prediction and whether it held, or why there is none.
 pub(crate) fn predicted(round: &Round, phrases: Phrases<'_>) -> String {
     match &round.prediction {
         // Only a change has a prediction.

@@ -5,7 +5,7 @@ use chokepoint_model::report::{Diagnosis, WireEdgeReport, WireEvidence};
 
 use super::Phrases;
 
-/// The lines; none where no packets were captured.
+/// The lines; none if no packets were captured.
 pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<String> {
     let Some(wire) = &diagnosis.wire else { return Vec::new() };
     let of_edge = |edge| std::iter::once(head(edge, phrases)).chain(edge.evidence.iter().map(|evidence| evidence_text(evidence, phrases)));

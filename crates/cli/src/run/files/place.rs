@@ -1,4 +1,4 @@
-//! The place of an output file: its open directory and its name there. Symbolic links on the way are followed only where no other user could have made
+//! The place of an output file: its open directory and its name there. Symbolic links on the way are followed only if no other user could have made
 //! them.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, read
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Symbolic links that are followed at most, as in the kernel (path_resolution(7)).
+/// The most symbolic links that are followed, as in the kernel (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
 /// Why a file cannot be written there.
@@ -29,7 +29,7 @@ pub(super) enum PlaceError {
     /// A link leads into a directory of another user.
     #[error("a link leads into a directory of user {0}")]
     Directory(u32),
-    /// A file of another user that may not be replaced.
+    /// The file belongs to another user and may not be replaced.
     #[error("it is a file of user {0}, in a directory where only its owner may replace it")]
     Foreign(u32),
     /// A system call failed.
@@ -116,7 +116,7 @@ fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }
 
-/// The directory from which to resolve the target of a link, whose parts are put before those that are left.
+/// The directory from which to resolve the target of a link. The parts of the target are put before the remaining parts.
 fn follow(directory: OwnedFd, part: &OsStr, found: &Stat, links: usize, left: &mut VecDeque<OsString>) -> Result<OwnedFd, PlaceError> {
     if !is_trusted(found.st_uid) {
         return Err(PlaceError::Link(part.to_owned(), found.st_uid));

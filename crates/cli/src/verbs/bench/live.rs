@@ -19,12 +19,12 @@ use crate::terminal::screen::{self, Screen};
 use crate::terminal::suspend::Suspend;
 use page::LoadState;
 
-/// A shorter load has no view.
+/// Nothing is shown for this long: a shorter load has no view.
 const QUIET: Duration = Duration::from_millis(500);
 /// Time between two drawings: the period in which the load reports.
 const DRAW_PERIOD: Duration = Duration::from_millis(100);
 
-/// Runs a load and shows it. Gives what was measured, and for how long the program was stopped meanwhile. `title`: the target.
+/// Runs a load and shows it. Returns the measurement, and how long the program was stopped during it. `title`: the target.
 pub(super) fn offer(plan: &Plan, title: &str, words: &Catalogue, interrupt: &Interrupt) -> Result<(Measured, Duration)> {
     let control = Control::watched();
     let mut view =
@@ -72,7 +72,7 @@ impl LoadView<'_> {
             self.hide();
             return;
         }
-        // Where the terminal cannot be written to, the load continues without a view.
+        // If the terminal cannot be written to, the load continues without a view.
         if self.draw(control).is_err() {
             self.end();
         }

@@ -1,4 +1,4 @@
-//! Where a load's report goes: to stdout, and in other forms into the files that were asked for.
+//! The outputs of `bench`: stdout, and files in other formats.
 
 mod csv;
 mod hgrm;
@@ -16,13 +16,13 @@ use crate::report::markdown;
 use crate::run::files::{Output, first_error};
 use crate::terminal::output;
 
-/// The name that stands for stdout.
+/// The file name that stands for stdout.
 const STDOUT: &str = "-";
 
-/// The files that were asked for, begun before the load so that none fails behind it for want of a place.
+/// The output files, created before the load so that an unwritable one is refused early.
 pub(super) struct Files([Option<Output>; 4]);
 
-/// Begins every file that was asked for.
+/// Creates every output file.
 pub(super) fn open(args: &Bench) -> Result<Files> {
     let asked = [&args.csv, &args.hgrm, &args.markdown, &args.junit];
     let mut files = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn open(args: &Bench) -> Result<Files> {
     Ok(Files(files.try_into().unwrap_or_default()))
 }
 
-/// An error where two things would go to stdout.
+/// An error if two formats would go to stdout.
 pub(super) fn check(args: &Bench) -> Result<()> {
     let asked = [("--csv", &args.csv), ("--hgrm", &args.hgrm), ("--markdown", &args.markdown), ("--junit", &args.junit)];
     let mut to_stdout: Vec<&str> = asked.into_iter().filter(|(_, file)| is_stdout(file.as_deref())).map(|(flag, _)| flag).collect();
@@ -43,7 +43,7 @@ pub(super) fn check(args: &Bench) -> Result<()> {
     }
 }
 
-/// True where the text report is what goes to stdout.
+/// True if the text report goes to stdout.
 pub(super) fn is_report(args: &Bench) -> bool {
     !args.json && ![&args.csv, &args.hgrm, &args.markdown, &args.junit].into_iter().any(|file| is_stdout(file.as_deref()))
 }
@@ -52,8 +52,7 @@ fn is_stdout(file: Option<&Path>) -> bool {
     file.is_some_and(|file| file.as_os_str() == STDOUT)
 }
 
-/// Writes every file that was asked for and prints the report, or what was to be printed instead. A file that cannot be written keeps neither the
-/// others nor the report from being written; the first error is returned.
+/// Writes every file, and prints the report or the format that replaces it. A failed file does not prevent the other outputs; the first error is returned.
 pub(super) fn write(args: &Bench, files: Files, report: &Report, judged: &[Judged], words: &Catalogue) -> Result<()> {
     let forms: [(Option<&Path>, &dyn Fn() -> String); 4] = [
         (args.csv.as_deref(), &|| csv::render(report)),

@@ -1,4 +1,4 @@
-//! The file of `--targets`: what to ask for, a line each.
+//! The file of `--targets`: a request on each line.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,8 +10,7 @@ use chokepoint_model::url::without_values;
 use crate::run::plan::{FILE_BYTES_MAX, read_file};
 use crate::run::settings::Target;
 
-/// Reads the file, `-` being stdin, and gives where to connect and what to ask for there. `base`: the URL of the command line. `method`: of lines
-/// without one.
+/// Reads the file (`-` is stdin). Returns the server and the requests. `base`: the URL of the command line. `method`: for lines without one.
 pub(super) fn read(file: &Path, base: Option<Target>, method: &str) -> Result<(Target, Vec<load::Target>)> {
     let bytes = match file.as_os_str() == "-" {
         true => {
@@ -26,10 +25,10 @@ pub(super) fn read(file: &Path, base: Option<Target>, method: &str) -> Result<(T
     parse(&text, base, method).with_context(|| format!("the list of targets {} makes no sense", file.display()))
 }
 
-/// `METHOD URL`, `URL` or a path alone, a line each; empty lines and those that begin with # are passed over.
+/// Parses lines of `METHOD URL`, `URL` or a path. Empty lines and lines that begin with # are skipped.
 fn parse(text: &str, mut base: Option<Target>, method: &str) -> Result<(Target, Vec<load::Target>)> {
     let mut targets = Vec::new();
-    // Beginnings of URLs that are known to be of the same server, so that a name is looked up once.
+    // Origins known to be the same server, so that a name is resolved once.
     let mut same: Vec<String> = base.iter().map(|base| origin(&base.url).to_owned()).collect();
     for (place, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -80,11 +79,11 @@ fn parse_line(line: &str, base: &mut Option<Target>, same: &mut Vec<String>, met
     Ok(target(path(&url[begin.len()..])))
 }
 
-/// All of a URL before its path.
+/// The part of a URL before its path.
 fn origin(url: &str) -> &str {
     let end = match (url.split_once("://"), url.find(":/")) {
         (Some((scheme, rest)), _) if !scheme.contains("+unix") => scheme.len() + 3 + rest.find(['/', '?', '#']).unwrap_or(rest.len()),
-        // http+unix:SOCKET:/PATH, where the socket begins with a slash as well.
+        // http+unix:SOCKET:/PATH. The socket also begins with a slash.
         _ if url.contains("+unix:") => {
             url.rfind(":/").filter(|place| !url[..*place].ends_with("+unix")).map_or(url.len(), |place| place + 1)
         }
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_target() {
+    fn every_line_is_a_target() {
         let text =
             "# all that the page needs\nGET http://127.0.0.1:81/a?b=c\n\n  http://127.0.0.1:81#part\nHEAD 127.0.0.1:81/b\nDELETE /c\n/d\n";
         let told = parsed(text, None).unwrap_or_else(|error| panic!("{error:#}"));
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_why() {
+    fn invalid_lists_are_refused_with_the_reason() {
         let cases = [
             ("", "no target in it"),
             ("# nothing\n", "no target in it"),

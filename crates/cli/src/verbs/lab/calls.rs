@@ -1,5 +1,5 @@
-//! Calls per request in a lab: counts one server's calls of a function under a load of its own. Counting slows a server down, so it never runs
-//! during a diagnosis.
+//! Calls per request in a lab: counts one server's calls of a function under a separate load. Counting slows a server down, so it never runs during
+//! a diagnosis.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(super) struct CallCount {
     how: Option<String>,
     /// Good answers during the count.
     requests: u64,
-    /// Calls per good answer; nothing where they could not be counted.
+    /// Calls per good answer; nothing if they could not be counted.
     per_request: Option<f64>,
     /// Share of the server's CPU time spent on counting.
     probe_share: Option<f64>,
@@ -64,7 +64,7 @@ pub(super) fn count(lab: &Lab, plan: Option<&Plan>, wanted: &CallsExpect) -> Res
             over.store(true, Ordering::Relaxed);
             result
         });
-        // The probes are set before the first request and stay until the last answer, so that all calls meet all answers.
+        // The probes are set before the first request and stay until the last answer, so that the calls belong to the answers.
         let per_s = |elapsed: Duration| Some(control.progress().good as f64 / elapsed.as_secs_f64().max(1e-9));
         let counts = counting.run(|_| !over.load(Ordering::Relaxed), per_s);
         (counts, load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

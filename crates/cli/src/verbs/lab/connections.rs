@@ -20,7 +20,8 @@ const SNAP_BYTES: u32 = 1024;
 /// How often the capture checks whether the run is over.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Runs `work`. Meanwhile captures packets and watches sockets where the scenario asks for it. Also returns a sentence for each expectation that did not hold.
+/// Runs `work`. At the same time it captures packets and watches sockets, if the scenario asks for it. Also returns a sentence for each expectation that did
+/// not hold.
 pub(super) fn checked_during<T>(lab: &Lab, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<String>)> {
     let expect = &lab.scenario().expect;
     let mut ring = expect.capture.as_ref().map(|wanted| ring(lab, wanted)).transpose()?;

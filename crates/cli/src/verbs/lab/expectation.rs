@@ -27,7 +27,7 @@ pub(super) fn named(report: &Diagnosis) -> Vec<&str> {
     named
 }
 
-/// Share of the requests that got no expected answer.
+/// Share of the requests without an expected answer.
 pub(super) fn failed_share(load: &LoadReport) -> f64 {
     load.failed_share().unwrap_or(0.0)
 }

@@ -31,16 +31,16 @@ pub struct RunOutcome {
     pub scenario: String,
     /// Number of the run, from 1.
     pub n: u32,
-    /// True where a background load was only watched.
+    /// True if a background load was only watched.
     pub passive: bool,
-    /// True where the run was to fix what it found.
+    /// True if the run tried to fix its findings.
     #[serde(default)]
     pub fix: bool,
-    /// The finding that the scenario expects first, or several joined by " or "; "none" where there must be none.
+    /// The finding that the scenario expects first, or several joined by " or "; "none" if there must be none.
     pub expected: Option<String>,
     /// The causes that the scenario expects over all rounds.
     pub expected_causes: Vec<String>,
-    /// True where every expectation held.
+    /// True if every expectation held.
     pub ok: bool,
     /// A sentence for every expectation that did not hold.
     pub failures: Vec<String>,
@@ -56,16 +56,16 @@ pub struct RunOutcome {
     pub goodput_rps: Option<f64>,
     /// Share of the requests without an expected answer.
     pub failed_share: Option<f64>,
-    /// 99 % of the answers came within, microseconds.
+    /// 99 % of the answers came within this time, microseconds.
     pub latency_us_p99: Option<u64>,
     /// CPU time of the servers' cores per good answer, microseconds.
     pub cpu_us_per_good: Option<f64>,
-    /// Busy share of the servers' cores; of the busiest where tiers have cores of their own.
+    /// Busy share of the servers' cores; of the busiest if tiers have separate cores.
     #[serde(default)]
     pub cpu_utilization: Option<f64>,
     /// Share of its CPU that the generator used.
     pub generator_share: Option<f64>,
-    /// Goodput after the last change that stays, or after the last one where none stays.
+    /// Goodput after the last change that stays, or after the last one if none stays.
     pub goodput_rps_after: Option<f64>,
     /// The p99 of that measurement.
     pub latency_us_p99_after: Option<u64>,
@@ -77,16 +77,16 @@ pub struct RunOutcome {
     pub rounds: Vec<RoundOutcome>,
     /// The result and the reference, measured in turn.
     pub(super) reference: Option<reference::Comparison>,
-    /// Calls per answer, where the scenario counts them.
+    /// Calls per answer, if the scenario counts them.
     #[serde(default)]
     pub(super) calls: Option<calls::CallCount>,
     /// From the end of the first load to its diagnosis, milliseconds.
     pub verdict_after_ms: Option<u64>,
-    /// True where every change was undone.
+    /// True if every change was undone.
     pub undone: bool,
-    /// True where nothing of the lab is left on this machine.
+    /// True if nothing of the lab is left on this machine.
     pub clean: bool,
-    /// Duration of the run.
+    /// Duration of the run, seconds.
     pub seconds: f64,
 }
 
@@ -103,7 +103,7 @@ pub struct RoundOutcome {
     pub before_rps: Option<f64>,
     /// What was predicted.
     pub prediction: Prediction,
-    /// True where the measured goodput lay in the predicted interval.
+    /// True if the measured goodput lay in the predicted interval.
     pub prediction_held: Option<bool>,
     /// Goodput after, requests a second.
     pub measured_rps: f64,
@@ -146,7 +146,7 @@ impl RunOutcome {
         let station = |id: &str| report.path.iter().find(|station| station.station == id);
         let cores = report.path.iter().filter(|station| station.station == "cpu");
         let goodput = load.map(|load| load.goodput_rps);
-        // Where no change stays, the last one is reported.
+        // If no change stays, the last one is reported.
         let last = report.result().or(report.rounds.last()).map(|round| &round.load);
         Self {
             schema: SCHEMA.to_owned(),

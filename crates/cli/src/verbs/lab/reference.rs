@@ -32,7 +32,7 @@ pub(super) struct Comparison {
     times: f64,
 }
 
-/// Builds the reference beside `own`, measures both in turn, and takes the reference down.
+/// Builds the reference while `own` stays up, measures both in turn, and takes the reference down.
 pub(super) fn compare(own: &Lab, own_setup: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
     let scenario = Scenario::find(&wanted.scenario)?;
     let other = stack::build_with(&scenario, false, Some(&own.scenario().name), interrupt)?;

@@ -21,7 +21,7 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::diagnose::{Live, drive};
 
-/// Connections where the scenario names none.
+/// Connections if the scenario names none.
 const CONNECTIONS_DEFAULT: u32 = 100;
 /// How long the background load of a passive run lasts before the observer starts.
 pub const PASSIVE_LEAD: Duration = Duration::from_secs(1);
@@ -31,12 +31,12 @@ const BACKGROUND_SPARE: Duration = Duration::from_secs(60);
 /// Builds a scenario. Dropping the lab takes it down.
 ///
 /// # Errors
-/// Where the host cannot build it, as [`Lab::up`].
+/// If the host cannot build it, as [`Lab::up`].
 pub fn build(scenario: &Scenario, interrupt: &Interrupt) -> Result<Lab> {
     build_with(scenario, false, None, interrupt)
 }
 
-/// Builds a scenario. It may outlive this process, or stand beside the lab `within`, which stays up longer.
+/// Builds a scenario. `outlive`: it stays up when this process ends. `within`: a lab that is up as well and stays up longer.
 pub(super) fn build_with(scenario: &Scenario, outlive: bool, within: Option<&str>, interrupt: &Interrupt) -> Result<Lab> {
     output::note(&format!("building {}: {}", scenario.name, scenario.title));
     let mut quiet = |_: &str| {};
@@ -70,7 +70,7 @@ pub(super) fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
 /// The load of a lab's scenario.
 ///
 /// # Errors
-/// Where the scenario's URL or load is not valid.
+/// If the scenario's URL or load is not valid.
 pub fn plan(lab: &Lab) -> Result<Plan> {
     let load = &lab.scenario().load;
     let target = Target::parse(lab.url())?;
@@ -106,7 +106,7 @@ pub fn plan(lab: &Lab) -> Result<Plan> {
     Ok(plan)
 }
 
-/// TLS where the URL asks for it. No authority signed the lab's certificates.
+/// TLS, if the URL asks for it. No authority signed the lab's certificates.
 fn tls(lab: &Lab, target: &Target) -> Option<Tls> {
     let resume = lab.scenario().load.tls.is_none_or(|tls| tls.resume);
     (target.scheme == "https").then(|| Tls { server_name: target.host.clone(), trust: Trust::Anybody, resume })
@@ -140,7 +140,7 @@ pub struct Diagnosed {
     pub report: Diagnosis,
     /// The result of the background load of a passive run.
     pub background: Option<LoadResult>,
-    /// What was read, where it is to be saved.
+    /// What was read, if it is recorded.
     events: Vec<Event>,
 }
 
@@ -148,16 +148,16 @@ impl Diagnosed {
     /// Writes the recording of a diagnosis made with `keep_recording`.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, file: &Path) -> Result<()> {
         recordings::save(Output::open(file, "recording")?, &self.events, RedactLevel::Public)
     }
 }
 
-/// Diagnoses a lab under its scenario's load, or watches a background load where `passive`.
+/// Diagnoses a lab under its scenario's load, or watches a background load if `passive`.
 ///
 /// # Errors
-/// Where the host cannot be observed or loaded.
+/// If the host cannot be observed or loaded.
 pub fn diagnose(lab: &Lab, passive: bool, keep_recording: bool, words: &Catalogue, interrupt: &Interrupt) -> Result<Diagnosed> {
     let setup = setup(lab, passive)?;
     let mut live = Live::new(&setup, interrupt, true, "lab", keep_recording);

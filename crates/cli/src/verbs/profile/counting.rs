@@ -1,4 +1,4 @@
-//! `chokepoint profile --count`: counts instead of sampling, by program and by request.
+//! `chokepoint profile --count`: counts events by program and by request, without sampling.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,14 +14,14 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
-/// Time that a page of status may take.
+/// Timeout of the status page.
 const PAGE_TIME: Duration = Duration::from_secs(2);
-/// Bytes of such a page at most, with its head.
+/// The largest status page with its head, bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 10;
-/// Longest time to count: a probe is no lasting instrument.
+/// The longest count: probes slow down the programs.
 const COUNT_MAX: Duration = Duration::from_secs(60);
 
-/// Counts for a few seconds and tells.
+/// Counts for a few seconds and prints the counts.
 pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) -> Result<()> {
     let duration = settings::duration(&args.count_for).map_err(|error| Usage(format!("--count-for {}: {error:#}", args.count_for)))?;
     if duration > COUNT_MAX {
@@ -62,7 +62,7 @@ pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) ->
     Ok(())
 }
 
-/// What the command line asks for, each once.
+/// The events of the command line, without duplicates.
 fn wanted(args: &args::Profile) -> Result<Vec<What>> {
     let mut words: Vec<String> = Vec::new();
     for word in &args.count {
@@ -81,14 +81,14 @@ fn wanted(args: &args::Profile) -> Result<Vec<What>> {
     Ok(wanted)
 }
 
-/// Where the rate of requests comes from.
+/// The source of the request rate.
 enum Requests {
     Rate(f64),
     /// Host, port and path of a page of `stub_status`.
     Page(String, u16, String),
 }
 
-/// A reading at the beginning.
+/// A reading of the source.
 enum Before {
     Rate(f64),
     Seen(Instant, u64),
@@ -118,7 +118,7 @@ impl Requests {
         }
     }
 
-    /// Requests a second since then, without our own.
+    /// Requests per second since `before`, without the request for the page.
     fn rate(&self, before: &Before) -> Result<f64> {
         match (before, self.read()?) {
             (Before::Seen(begin, first), Before::Seen(end, last)) => {
@@ -141,7 +141,7 @@ fn page(host: &str, port: u16, path: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The requests so far: the third number below "server accepts handled requests".
+/// The number of handled requests: the third number below "server accepts handled requests".
 fn handled(page: &str) -> Option<u64> {
     let counts = page.lines().skip_while(|line| !line.trim().starts_with("server accepts handled requests")).nth(1)?;
     counts.split_ascii_whitespace().nth(2)?.parse().ok()
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_tells_requests() {
+    fn the_requests_are_read_from_the_page() {
         let page =
             "HTTP/1.1 200 OK\r\n\r\nActive connections: 1 \nserver accepts handled requests\n 7 7 42 \nReading: 0 Writing: 1 Waiting: 0 \n";
         assert_eq!(handled(page), Some(42));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_pages() {
+    fn a_rate_is_a_number_or_the_url_of_a_page() {
         assert!(matches!(Requests::parse("5000"), Ok(Requests::Rate(rate)) if (rate - 5000.0).abs() < 1e-9));
         assert!(matches!(Requests::parse("http://127.0.0.1:81/s"), Ok(Requests::Page(_, 81, path)) if path == "/s"));
         for wrong in ["0", "-1", "nan", "https://127.0.0.1/"] {

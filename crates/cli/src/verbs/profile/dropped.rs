@@ -1,4 +1,4 @@
-//! `chokepoint profile --drops`: the packets that the kernel drops, with its reasons, and the sockets that they came for.
+//! `chokepoint profile --drops`: the packets that the kernel drops, the reasons, and the destination sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
-/// Counts for as long as was asked, or until the first interrupt, and tells.
+/// Counts drops for the given time or until Ctrl-C, and prints them.
 pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     let duration = settings::duration(&args.duration)?;
     let dropping = Dropping::open()?;
@@ -38,8 +38,8 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// Enters who holds the sockets that packets came for, and what sockets themselves counted between two readings. `programs` are those of the sockets by
-/// their inode numbers; of a connection that is gone by then it is who listens where it was accepted.
+/// Adds the owners of the sockets of dropped packets, and the drops that sockets counted between two readings. `programs`: owners by the inode numbers of
+/// sockets. For a closed connection, the owner of the listener at its local address.
 fn name_sockets(drops: &mut Drops, before: &[PortSocket], after: &[PortSocket], programs: &BTreeMap<u64, String>) {
     let all = || before.iter().chain(after);
     for drop in &mut drops.drops {
@@ -59,7 +59,7 @@ fn name_sockets(drops: &mut Drops, before: &[PortSocket], after: &[PortSocket], 
     }
     let first: BTreeMap<u64, u64> = before.iter().filter_map(|socket| Some((socket.inode, socket.drops?))).collect();
     let counted = after.iter().filter_map(|socket| {
-        // The kernel's count has 32 bits and begins anew behind the last.
+        // The kernel's counter has 32 bits and wraps around.
         let count = wrapping(socket.drops?, first.get(&socket.inode).copied().unwrap_or(0));
         let (protocol, local) = (if socket.udp { "udp" } else { "tcp" }, socket.local.into());
         (count > 0).then(|| SocketDrops { protocol, local, holder: holder(socket), count })
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_told_by_what_they_counted_meanwhile_and_ports_by_who_holds_them() {
+    fn drops_get_the_owner_of_their_socket_and_sockets_the_growth_of_their_counter() {
         let drop = |local: &str, namespace: Option<&str>, inodes: &[u64]| Drop {
             reason: "SOCKET_RCVBUFF".to_owned(),
             meaning: None,

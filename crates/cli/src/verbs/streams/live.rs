@@ -1,4 +1,4 @@
-//! `chokepoint streams -i`: packets as they pass, analysed at once and written to a file where that is wanted.
+//! `chokepoint streams -i`: live capture, analyzed at once and optionally written to a file.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,21 +18,21 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
-/// Time between two looks at Ctrl-C and the clock.
+/// Time between two checks for Ctrl-C and the end.
 const LOOK: Duration = Duration::from_millis(200);
-/// Bytes that are written at once.
+/// Bytes written at once.
 const PIECE: usize = 256 << 10;
 
-/// What came of the capture itself.
+/// Counts of a live capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Caught {
     /// Packets that passed the filter.
     pub(crate) packets: u64,
-    /// Those of them that were lost because the ring was full.
+    /// Packets among them that were lost because the ring was full.
     pub(crate) dropped: u64,
 }
 
-/// Captures until the time is over or the user stops it.
+/// Captures until the time is over or the user asks to stop.
 pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Result<Caught> {
     let words: Vec<_> = args.files.iter().map(|word| word.to_string_lossy()).collect();
     let filter: Filter = words.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
@@ -60,11 +60,11 @@ pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, 
     while failed.is_none() && !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
         let left = end.map_or(LOOK, |end| end.saturating_duration_since(Instant::now()).min(LOOK));
         ring.wait(left).with_context(|| format!("the capture on {interface} ended"))?;
-        // Time and user are looked at between any two blocks, however fast they come.
+        // One block at a time, so that the end and Ctrl-C are checked however fast packets come.
         take(analyzer, &mut ring, &mut failed);
         progress.tick(&format!("{} packets", analyzer.totals().packets));
     }
-    // What passed until now is handed over within a moment.
+    // Read the packets that the kernel still holds. It hands them over within a moment.
     for _ in 0..PacketRing::BLOCKS {
         ring.wait(LOOK).with_context(|| format!("the capture on {interface} ended"))?;
         if failed.is_some() || !take(analyzer, &mut ring, &mut failed) {
@@ -81,7 +81,7 @@ pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, 
     }
 }
 
-/// The file that packets are written to.
+/// The file of captured packets.
 struct Out {
     file: GrowingFile,
     writer: PcapngWriter,

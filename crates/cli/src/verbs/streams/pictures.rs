@@ -1,4 +1,4 @@
-//! Pictures of captures: one stream's bytes in flight and its sequence numbers over time (Stevens' plot), and the connections of its edge.
+//! Plots of a capture: bytes in flight and sequence numbers of a stream over time (Stevens' plot), and the connections of its edge.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,45 +11,45 @@ use super::windows::Windows;
 use crate::report::plot::{self, Plot, Series, Shape};
 use crate::report::view::Phrases;
 
-/// Edges whose connections are remembered, and connections of each: together 2 MB.
+/// Edges whose connections are kept, and connections of each: together 2 MB.
 const EDGES_MAX: usize = 256;
 const CONNECTIONS_MAX: usize = 60;
-/// A receive window that is so many times what is in flight is left out: it would press all else to the ground.
+/// A receive window more than this many times the bytes in flight is left out: it would flatten the other curves.
 const WINDOW_TIMES_MAX: u64 = 4;
 
-/// One connection of the timeline, ns since 1970-01-01 UTC.
+/// A connection of the timeline. Times are ns since 1970-01-01 UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Connection {
     index: u64,
     begin_ns: i64,
-    /// The handshake was over.
+    /// End of the handshake.
     ready_ns: i64,
     end_ns: i64,
     requests: u64,
 }
 
-/// What is remembered of streams as they end.
+/// What is kept of ended streams.
 #[derive(Debug, Default)]
 pub(super) struct Gallery {
     edges: BTreeMap<(IpAddr, SocketAddr), Vec<Connection>>,
-    /// The edge of each stream that is drawn.
+    /// The edge of the stream that is drawn.
     followed: Option<(IpAddr, SocketAddr)>,
-    /// A congestion window that was watched, and the stream that it is of.
+    /// A watched congestion window, and the number of its stream.
     windows: Option<Windows>,
     watched: Option<u64>,
     /// The server and the client of the stream that is drawn.
     sides: Option<[SocketAddr; 2]>,
-    /// Number and bytes of the stream that carried most.
+    /// Number and bytes of the largest stream.
     largest: Option<(u64, u64)>,
 }
 
 impl Gallery {
-    /// One that draws a congestion window, too.
+    /// A gallery. If a congestion window is given, its plots show it.
     pub(super) fn new(windows: Option<Windows>) -> Self {
         Self { windows, ..Self::default() }
     }
 
-    /// Takes note of a stream; `follow` is the one that will be drawn.
+    /// Adds a stream. `follow`: the number of the stream that is drawn.
     pub(super) fn add(&mut self, stream: &StreamSummary, follow: Option<u64>) {
         let bytes = stream.client_sent.bytes + stream.server_sent.bytes;
         if self.largest.is_none_or(|(index, most)| bytes > most || bytes == most && stream.index < index) {
@@ -74,29 +74,29 @@ impl Gallery {
             return;
         }
         let connections = self.edges.entry(edge).or_default();
-        // The first ones by number, which is the order in which they began.
+        // The first by number, which is the order of their beginnings.
         let place = connections.partition_point(|other| other.index < stream.index);
         connections.insert(place, connection);
         connections.truncate(CONNECTIONS_MAX);
     }
 
-    /// The stream that carried most.
+    /// The stream with the most bytes.
     pub(super) fn largest(&self) -> Option<u64> {
         self.largest.map(|(index, _)| index)
     }
 
-    /// The stream of which the congestion window is known.
+    /// The stream whose congestion window was watched.
     pub(super) fn watched(&self) -> Option<u64> {
         self.watched
     }
 
-    /// The congestion window of one side, for its plot.
+    /// The congestion window of one side.
     fn window_of(&self, client: bool, begin_ns: i64) -> Vec<(f64, f64)> {
         let (Some(windows), Some(sides)) = (&self.windows, self.sides) else { return Vec::new() };
         windows.of_side(sides[usize::from(client)], begin_ns)
     }
 
-    /// The page about a stream.
+    /// The page of a stream.
     pub(super) fn page(&self, trace: &Trace, words: &Catalogue) -> String {
         let phrases = Phrases(words);
         let mut plots = stream_plots(trace, &|client, begin_ns| self.window_of(client, begin_ns), phrases);
@@ -117,12 +117,12 @@ fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The plots of a stream; `cwnd` gives the congestion window of a side (true for the client's) over the seconds since a time.
+/// The plots of a stream. `cwnd` returns the congestion window of a side (true: the client) in seconds since a time.
 fn stream_plots(trace: &Trace, cwnd: &dyn Fn(bool, i64) -> Vec<(f64, f64)>, phrases: Phrases<'_>) -> Vec<Plot> {
     let begin_ns = trace.points.first().map_or(0, |point| point.at_ns);
     let sent =
         |client: bool| trace.points.iter().filter(|point| point.from_client == client).map(|point| u64::from(point.bytes)).sum::<u64>();
-    // The side that sends more is the one to look at.
+    // Draw the side that sends more.
     let client = sent(true) > sent(false);
     let at = |point: &TracePoint| seconds(point.at_ns.saturating_sub(begin_ns));
     let who = phrases.word(if client { "streams-end-client" } else { "streams-end-server" });

@@ -1,4 +1,4 @@
-//! Congestion windows beside a capture: what `tcp --watch --json` saw of the sender's socket, for the picture of a stream.
+//! The congestion window of a stream, from the output of `tcp --watch --json`.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use chokepoint_packets::StreamSummary;
 use serde::Deserialize;
 
-/// The longest file that is read: a watch keeps 4,096 moments of some hundred bytes each.
+/// The largest file, bytes: a watch keeps 4,096 samples of some hundred bytes each.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What is read of a watch (docs/schema/tcp-watch-1.json).
+/// The fields of a watch that the plot needs (docs/schema/tcp-watch-1.json).
 #[derive(Debug, Deserialize)]
 struct Watch {
     schema: String,
@@ -30,11 +30,11 @@ struct Moment {
     mss: u64,
 }
 
-/// The congestion window of one connection's sender over time.
+/// The congestion window of the sender of a connection over time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Windows {
     ends: [SocketAddr; 2],
-    /// The end that was watched.
+    /// The watched end.
     sender: SocketAddr,
     began_s: f64,
     /// Seconds since 1970, and bytes.
@@ -64,7 +64,7 @@ impl Windows {
         Ok(Self { ends: [local, peer], sender: if watch.seen_from == "peer" { peer } else { local }, began_s: watch.began_s, points })
     }
 
-    /// True where a stream is the connection that was watched: the same ends, begun before the watch and not over yet.
+    /// True for the watched connection: the same ends, and open when the watch began.
     pub(super) fn is_of(&self, stream: &StreamSummary) -> bool {
         let ends = [canonical(stream.client), canonical(stream.server)];
         let at = |ns: i64| ns as f64 / 1e9;
@@ -73,7 +73,7 @@ impl Windows {
             && at(stream.end_ns) >= self.began_s
     }
 
-    /// The window over the seconds since `begin_ns`, where the drawn side is the one that was watched.
+    /// The window in seconds since `begin_ns`; empty for the side that was not watched.
     pub(super) fn of_side(&self, side: SocketAddr, begin_ns: i64) -> Vec<(f64, f64)> {
         let from = begin_ns as f64 / 1e9;
         let points = self.points.iter().filter(|_| canonical(side) == self.sender);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_drawn_beside_its_own_side_of_the_capture() {
+    fn the_window_is_drawn_for_the_watched_side() {
         let windows = Windows::parse(&text("chokepoint/tcp-watch/1")).unwrap();
         let (client, server) = ("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
         assert_eq!(windows.of_side(server, 1_000_000_000_000), [(0.5, 14_480.0), (1.0, 28_960.0)]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_watch_is_refused() {
+    fn a_file_of_another_kind_is_refused() {
         assert!(Windows::parse(&text("chokepoint/tcp/1")).is_err() && Windows::parse("{}").is_err());
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Bytes of IP and TCP headers without options.
 const HEADERS_V4: u64 = 40;
 const HEADERS_V6: u64 = 60;
-/// Timestamps take twelve bytes of each segment (RFC 7323). Bit 1 of `tcpi_options` is set where they are in use.
+/// Timestamps take twelve bytes of each segment (RFC 7323). Bit 1 of `tcpi_options` is set if they are in use.
 const TIMESTAMPS_BYTES: u64 = 12;
 const OPTION_TIMESTAMPS: u64 = 1;
 
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
     pub(crate) bytes: u64,
     /// From the request to the last byte.
     pub(crate) time: Duration,
-    /// True where the peer closed the connection after the answer.
+    /// True if the peer closed the connection after the answer.
     pub(crate) ended: bool,
     /// The state of the connection after the answer.
     pub(crate) info: TcpInfo,
@@ -35,13 +35,13 @@ pub(crate) struct Connection {
     pub(crate) answer: Option<Answer>,
 }
 
-/// The maximum segment size and what it follows from, bytes.
+/// The maximum segment size and the figures that determine it, bytes.
 pub(crate) struct Mss {
     pub(crate) bytes: u64,
     pub(crate) path_mtu: u64,
     pub(crate) headers: u64,
     pub(crate) options: u64,
-    /// True where the path would carry more and the peer asked for less.
+    /// True if the path allows larger segments than the peer accepts.
     pub(crate) by_peer: bool,
 }
 
@@ -52,7 +52,7 @@ impl Connection {
         Some((segments, segments.saturating_mul(self.info.value("snd_mss")?)))
     }
 
-    /// The maximum segment size; nothing where the kernel does not report it.
+    /// The maximum segment size; nothing if the kernel does not report it.
     pub(crate) fn mss(&self) -> Option<Mss> {
         let (bytes, path_mtu) = (self.info.value("snd_mss")?, self.info.value("pmtu")?);
         let headers = if self.peer.ip().to_canonical().is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };

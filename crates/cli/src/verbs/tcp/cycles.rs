@@ -1,4 +1,4 @@
-//! `chokepoint tcp --live -z`: the life cycles of sockets watched for a while, and whether connections are kept, without a capture.
+//! `chokepoint tcp --live -z`: the life cycles of sockets over some seconds, and whether connections are kept alive, without a capture.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -21,26 +21,26 @@ use super::local_end::LocalEnd;
 use super::sender::idle_ms;
 use crate::report::edge::keepalive_json;
 
-/// Edges that are told apart; further ones are left out and counted. Each takes about 20 KB at most.
+/// Edges that are kept apart; others are left out and counted. Each takes about 20 KB at most.
 const EDGES_MAX: usize = 256;
-/// Open connections that are remembered by themselves, 60 bytes each; what further ones carried before is not known.
+/// Open connections that are remembered, 60 bytes each. The earlier requests of any others are unknown.
 const OPEN_MAX: usize = 65_536;
-/// Different numbers of turns that are told apart; of more the nearest counts.
+/// Different numbers of turns that are kept apart; any other counts as the nearest.
 const TURNS_MAX: usize = 512;
-/// TIME_WAIT lasts so long (include/net/tcp.h, TCP_TIMEWAIT_LEN): who closed first is known no longer.
+/// Duration of TIME_WAIT (include/net/tcp.h, TCP_TIMEWAIT_LEN): after it, who closed first is unknown.
 const TIME_WAIT: Duration = Duration::from_secs(60);
-/// The longest watch, so that all that ended meanwhile still waits.
+/// The longest watch, so that all connections that ended in it are still in TIME_WAIT.
 pub(crate) const WATCH_MAX: Duration = Duration::from_secs(50);
-/// Time between two looks at what is open, at least; as many times what a look costs, else.
+/// Time between two readings of open sockets: at least this, and at least this many times the cost of a reading.
 const LOOK: Duration = Duration::from_millis(200);
 const LOOK_COSTS: u32 = 10;
-/// Fewer sightings than this do not tell how long a connection lives.
+/// Fewer sightings than this do not give the lifetime of a connection.
 const SIGHTINGS_MIN: u64 = 50;
 
 const SENT: TcpInfoPlace = TcpInfoPlace::of("data_segs_out");
 const RECEIVED: TcpInfoPlace = TcpInfoPlace::of("data_segs_in");
 const MIN_RTT: TcpInfoPlace = TcpInfoPlace::of("min_rtt");
-/// `tcpi_min_rtt` while there is none.
+/// `tcpi_min_rtt` without a measurement.
 const NO_RTT: u64 = u32::MAX as u64;
 
 type Pair = (IpAddr, SocketAddr);
@@ -50,19 +50,19 @@ type Ends = (NetnsId, (IpAddr, u16), (IpAddr, u16));
 #[derive(Debug, Default)]
 struct Side {
     netns: Option<NetnsId>,
-    /// Connections by turns.
+    /// Ended and open connections by turns.
     ended: BTreeMap<u64, u64>,
     open: BTreeMap<u64, u64>,
     before: u64,
     opened: u64,
     waiting: u64,
-    /// Open connections, summed up over all looks.
+    /// Open connections, summed up over all readings.
     sightings: u64,
     idle_ms: Histogram,
     setup_us: Histogram,
 }
 
-/// What the sockets are looked at for.
+/// The purpose of a reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Look {
     #[default]
@@ -92,24 +92,24 @@ pub(crate) struct EdgeCycles {
     pub(crate) verdict: Keepalive,
 }
 
-/// What was watched.
+/// The result of a watch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cycles {
     pub(crate) seconds: f64,
-    /// The busiest first.
+    /// Busiest first.
     pub(crate) edges: Vec<EdgeCycles>,
-    /// Sockets of edges that had no room.
+    /// Sockets of edges without room.
     pub(crate) left_out: u64,
     pub(crate) ends: TcpEndsRead,
 }
 
-/// The fewer of the segments with data of either side: as many requests, where one side of each exchange fits into a segment.
+/// The smaller number of data segments of the two directions. It is the number of requests if requests or answers fit into one segment.
 fn turns(socket: &TcpSocket<'_>) -> u64 {
     SENT.read(socket.info).unwrap_or(0).min(RECEIVED.read(socket.info).unwrap_or(0))
 }
 
-/// True where no request had been answered on a connection when it was looked at first, or it was not there yet: over a long way its handshake, or the
-/// wait for its first answer, may have begun before.
+/// True if a connection had no answered request at the first reading, or did not exist. On a long path, its handshake or the wait for its first answer
+/// may have begun before.
 fn is_first_use(before: Option<u64>) -> bool {
     before.unwrap_or(0) == 0
 }
@@ -121,7 +121,7 @@ fn count(of: &mut BTreeMap<u64, u64>, turns: u64) {
 }
 
 impl Gathering {
-    /// The side that a socket belongs to, where it is wanted and there is room.
+    /// The counts of the local end of a socket, if the edge is selected and has room.
     fn side(&mut self, netns: &NetnsRef, local: (IpAddr, u16), remote: (IpAddr, u16), accepted: bool) -> Option<(&mut Side, LocalEnd)> {
         let (local, remote) = (SocketAddr::from(local), SocketAddr::from(remote));
         let (end, client, server) = LocalEnd::of(local, remote, accepted);
@@ -139,7 +139,7 @@ impl Gathering {
     }
 
     fn ended(&mut self, netns: &NetnsRef, socket: &TcpSocket<'_>) {
-        // One that its own side reset has lost its peer's port, one that listened never had any.
+        // A socket that was reset locally has lost the port of its peer; a listener never had one.
         if socket.remote.1 == 0 {
             return;
         }
@@ -195,7 +195,7 @@ fn lock(state: &Mutex<Gathering>) -> MutexGuard<'_, Gathering> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches the edges that are wanted until `over` says so.
+/// Watches the selected edges until `over` is true.
 pub(crate) fn watch(filter: EdgeFilter, over: &dyn Fn(Duration) -> bool) -> Result<Cycles> {
     let root = Root::default();
     let state = Arc::new(Mutex::new(Gathering { filter, ..Gathering::default() }));
@@ -237,7 +237,7 @@ fn edges(gathering: &Gathering, seconds: f64, looks: u64, configured: &[Configur
         let mut facts = facts(seen, side(LocalEnd::Client), side(LocalEnd::Server), seconds, looks);
         let netns = |end: LocalEnd| side(end).and_then(|side| side.netns);
         let client = client_of(configured, netns(LocalEnd::Client), pair.1);
-        // A handshake of TLS is a round trip more, at least (RFC 8446).
+        // A TLS handshake takes at least one more round trip (RFC 8446).
         if client.is_some_and(|client| client.tls) {
             facts.setup_ms = facts.setup_ms.map(|ms| 2.0 * ms);
         }
@@ -273,17 +273,17 @@ fn facts(seen: &Side, client: Option<&Side>, server: Option<&Side>, seconds: f64
     }
 }
 
-/// What the client's configuration says of its connections to a server: of several passes to it, one that does not keep them, for it decides.
+/// What the configuration of the client says about its connections to a server. Nothing if the passes to the server differ.
 fn client_of(configured: &[ConfiguredKeeps], netns: Option<NetnsId>, server: SocketAddr) -> Option<&ClientKeeps> {
     let here = configured.iter().filter(|one| Some(one.netns) == netns).flat_map(|one| &one.clients);
     let mut all = here.filter(|(servers, _)| servers.contains(&server)).map(|(_, keeps)| keeps);
     let first = all.next()?;
-    // Where passes differ, the sockets of one edge cannot be told apart by them.
+    // It is unknown which pass opened a socket.
     let same = |a: &ClientKeeps, b: &ClientKeeps| ClientKeeps { origin: a.origin.clone(), ..b.clone() } == *a;
     all.all(|other| same(first, other)).then_some(first)
 }
 
-/// What the server's configuration says of connections to an address of its own.
+/// What the configuration of the server says about connections to this address.
 fn server_of(configured: &[ConfiguredKeeps], netns: Option<NetnsId>, server: SocketAddr) -> Option<&ServerKeeps> {
     let here = || configured.iter().filter(|one| Some(one.netns) == netns).flat_map(|one| &one.servers);
     let exact = here().find(|(address, _)| *address == server);
@@ -349,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_followed_from_the_first_look_to_the_last() {
+    fn connections_are_followed_from_the_first_reading_to_the_last() {
         let mut gathering = Gathering { watched_ms: 5_000, ..Gathering::default() };
         for port in 1..=3 {
             gathering.open(&netns(), &socket(port, &info(100, 0)));
         }
         gathering.look = Look::Between;
         gathering.open(&netns(), &socket(1, &info(120, 0)));
-        // One that was there ends, and one that came meanwhile.
+        // A connection of the first reading ends, and a new one ends.
         gathering.ended(&netns(), &socket(3, &info(130, 0)));
         gathering.ended(&netns(), &socket(4, &info(7, 0)));
         gathering.look = Look::Last;
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_waited_for_its_first_answer_when_it_was_looked_at_first_is_a_new_one() {
+    fn a_connection_that_waits_for_its_first_answer_at_the_first_reading_counts_as_opened() {
         let mut gathering = Gathering { watched_ms: 5_000, ..Gathering::default() };
         for port in 1..=20 {
             gathering.open(&netns(), &socket(port, &info(0, 0)));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_of_the_namespace_decides() {
+    fn the_configuration_of_the_namespace_settles_open_verdicts() {
         let mut gathering = Gathering { watched_ms: 5_000, ..Gathering::default() };
         for port in 1..=100 {
             gathering.ended(&netns(), &socket(port, &info(1, 0)));
@@ -400,26 +400,26 @@ mod tests {
         assert_eq!(reasons(&[]), (3, true));
         assert_eq!(reasons(&configured(true)), (1, false));
         assert_eq!(reasons(&configured(false)), (2, false));
-        // Passes that differ do not say which of them made a connection.
+        // If passes differ, it is unknown which one opened a connection.
         assert_eq!(reasons(&[configured(true), configured(false)].concat()), (3, true));
         let elsewhere = ConfiguredKeeps { netns: NetnsId(6), ..configured(true).remove(0) };
         assert_eq!(reasons(&[elsewhere]), (3, true));
     }
 
     #[test]
-    fn how_long_a_connection_lives_is_told_by_how_many_are_open() {
+    fn the_lifetime_of_connections_follows_from_how_many_are_open() {
         let mut gathering = Gathering { look: Look::Between, ..Gathering::default() };
         for port in 1..=100 {
             gathering.open(&netns(), &socket(port, &info(0, 0)));
             gathering.ended(&netns(), &socket(port, &info(1, 0)));
         }
-        // 100 were open at 10 looks, 10 at a time, and 20 a second ended.
+        // 10 were open at each of 10 readings, and 20 a second ended.
         let facts = edges(&gathering, 5.0, 10, &[]).remove(0).facts;
         assert_eq!((facts.lifetime_ms, facts.setup_ms), (Some(500.0), Some(20.0)));
     }
 
     #[test]
-    fn numbers_of_turns_are_bounded() {
+    fn the_numbers_of_turns_are_bounded() {
         let mut of = BTreeMap::new();
         (0..5000).for_each(|turns| count(&mut of, turns));
         assert_eq!((of.len(), of.values().sum::<u64>()), (TURNS_MAX, 5000));

@@ -1,23 +1,23 @@
-//! The edge that a user asks for: `A->B`, each side an address, an address with a port, a port alone, or anything.
+//! The edge of `--edge`: `A->B`, where each side is an address, an address with a port, a port, or anything.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// One side: what it must have.
+/// What one end must have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Side {
     address: Option<IpAddr>,
     port: Option<u16>,
 }
 
-/// Connections of the edges that are wanted; by default all.
+/// Selects connections; by default all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EdgeFilter {
     client: Side,
     server: Side,
 }
 
-/// The text names no edge.
+/// The text is not an edge.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("\"{0}\" is no edge: A->B, where A and B are ADDRESS, ADDRESS:PORT, :PORT or *")]
 pub(crate) struct EdgeFilterError(String);
@@ -29,7 +29,7 @@ impl Side {
 }
 
 impl EdgeFilter {
-    /// Whether a connection from this client to this server is wanted.
+    /// True for a connection from this client to this server.
     pub(crate) fn takes(&self, client: SocketAddr, server: SocketAddr) -> bool {
         self.client.takes(client) && self.server.takes(server)
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_named_by_either_side_or_both() {
+    fn an_edge_is_given_by_either_side_or_both() {
         for (filter, takes_it) in [
             ("10.0.0.1->10.0.0.2:80", true),
             ("10.0.0.1 -> 10.0.0.2", true),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_edge_is_refused() {
+    fn invalid_edges_are_refused() {
         for text in ["", "10.0.0.1", "a->b", "->:99999", "10.0.0.1:x->*", "80->90"] {
             assert!(text.parse::<EdgeFilter>().unwrap_err().to_string().contains("A->B"), "{text}");
         }

@@ -1,4 +1,4 @@
-//! `chokepoint tcp --live`: the connections that the host has, by edge.
+//! `chokepoint tcp --live`: the existing connections of the host, by edge.
 
 mod edges;
 mod text;
@@ -19,10 +19,10 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use edges::LiveSockets;
 
-/// How long life cycles are watched where `-z` is not given.
+/// How long life cycles are watched without `-z`.
 const WATCH_DEFAULT: Duration = Duration::from_secs(5);
 
-/// Watches the life cycles of connections, where an edge or a time is given.
+/// Watches the life cycles of connections, if an edge or a time is given.
 fn watch_cycles(args: &Tcp, filter: Option<EdgeFilter>, interrupt: &Interrupt) -> Result<Option<Cycles>> {
     let duration = match (&args.duration, &args.edge) {
         (Some(duration), _) => settings::duration(duration).map_err(|error| Usage(error.to_string()))?,
@@ -40,7 +40,7 @@ fn watch_cycles(args: &Tcp, filter: Option<EdgeFilter>, interrupt: &Interrupt) -
     cycles::watch(filter.unwrap_or_default(), &over).map(Some)
 }
 
-/// Reads and prints the host's sockets; false where none could be read.
+/// Reads and prints the host's sockets; false if none could be read.
 pub(super) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let filter = args.edge.as_deref().map(str::parse::<EdgeFilter>).transpose().map_err(|error| Usage(error.to_string()))?;
     let cycles = watch_cycles(args, filter, interrupt)?;

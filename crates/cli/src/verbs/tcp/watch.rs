@@ -1,4 +1,4 @@
-//! `chokepoint tcp --watch`: a transfer followed from its first byte to its last, at the sending end where that is on this host.
+//! `chokepoint tcp --watch`: a transfer followed from its first byte to its last, at the sending end if that is on this host.
 
 mod text;
 mod transfer;
@@ -21,7 +21,7 @@ use transfer::{Transfer, TransferTrace};
 /// Time between two samples.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(5);
 
-/// Follows a connection: sends the request where there is one, and reads until the peer closes, sends nothing for `silence`, or the user stops it.
+/// Follows a connection: sends the request, if there is one, and reads until the peer closes, sends nothing for `silence`, or the user stops it.
 pub(super) fn run(
     args: &Tcp,
     stream: TcpStream,
@@ -49,7 +49,7 @@ pub(super) fn run(
 fn follow(mut stream: TcpStream, request: Option<String>, silence: Duration, interrupt: &Interrupt) -> Result<Transfer> {
     let (local, peer) = (stream.local_addr()?, stream.peer_addr()?);
     let control = read_congestion_control(&stream).unwrap_or_else(|_| "?".to_owned());
-    // Where namespaces may not be listed or entered, only the near end can be followed.
+    // Without the permission to list and enter namespaces, only the near end can be followed.
     let far = TcpPeer::find(&Root::default(), peer, local, SAMPLE_PERIOD).ok().flatten();
     let (mut near_trace, mut far_trace) = (TransferTrace::default(), TransferTrace::default());
     let begin = Instant::now();
@@ -82,7 +82,7 @@ fn follow(mut stream: TcpStream, request: Option<String>, silence: Duration, int
         }
     }
     let seconds = if ended { since(Instant::now()) } else { since(last) };
-    // The sending end shows what limits it. A socket that was closed at once has too few samples.
+    // The sending end shows what limits the transfer. A socket that was closed at once has too few samples.
     let peer_netns = far
         .filter(|_| far_trace.samples.len() > 1)
         .map(|far| far.netns.name.clone().unwrap_or_else(|| format!("net:[{}]", far.netns.id.0)));

@@ -1,4 +1,4 @@
-//! What the keys of the view choose.
+//! The choices made with the keys of the view.
 
 use chokepoint_model::report::Whereabouts;
 

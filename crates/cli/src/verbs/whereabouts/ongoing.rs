@@ -17,14 +17,14 @@ use super::setup::WhereSetup;
 const MARGIN: Duration = Duration::from_secs(2);
 /// Time between two searches for the path. It changes rarely, and reading the connections of a busy host takes long.
 const PATH_PERIOD: Duration = Duration::from_secs(5);
-/// A tier called over short connections is not found in each search. A longer path is kept this long.
+/// A search can miss a tier that is called over short connections. A longer path is kept for this long.
 const PATH_KEPT_MAX: Duration = Duration::from_secs(30);
-/// Where nothing listens for this long, the host is surveyed again: there may be new namespaces.
+/// If nothing listens for this long, the host is surveyed again: there may be new namespaces.
 const SURVEY_PERIOD: Duration = Duration::from_secs(10);
-/// Readers report at whole seconds of the observation's clock, and need some time for it.
+/// Readers report at whole seconds of the observation's clock. A report takes up to the second time.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 const REPORT_TIME_MAX: Duration = Duration::from_millis(250);
-/// Large sources that the ledger does not need: they serve the path, or nothing that is shown.
+/// Large sources that the ledger does not need: they serve only the path, or are not shown.
 const NOT_FOR_LEDGER: [&str; 6] = ["sockets", "process_files", "conntrack_translations", "tcp_info", "time_wait", "process_syscall"];
 /// The source of the samples.
 const SAMPLES: &str = "requests";
@@ -116,7 +116,7 @@ impl<'a> Ongoing<'a> {
     }
 }
 
-/// True where `found` begins at the same listener as `known` and has fewer tiers.
+/// True if `found` begins at the same listener as `known` and has fewer tiers.
 fn is_shorter(found: &Path, known: &Path) -> bool {
     let inode = |path: &Path| path.tiers.first().and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.inode);
     found.tiers.len() < known.tiers.len() && inode(found) == inode(known)
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_kept_where_fewer_tiers_are_found_behind_the_same_listener() {
+    fn a_path_is_kept_if_fewer_tiers_are_found_behind_the_same_listener() {
         assert!(is_shorter(&path(7, 1), &path(7, 2)), "nothing called the second tier lately");
         assert!(!is_shorter(&path(7, 2), &path(7, 2)));
         assert!(!is_shorter(&path(7, 3), &path(7, 2)));

@@ -23,7 +23,7 @@ const BAR_COLUMNS: usize = 30;
 const BAR_COLUMNS_MIN: usize = 5;
 /// The narrowest label.
 const LABEL_COLUMNS_MIN: usize = 8;
-/// Rows of bars that are kept whatever else there is to show.
+/// Rows that the bars keep, whatever else is shown.
 const BAR_ROWS_MIN: usize = 4;
 /// From this height on, empty lines separate the parts.
 const SPACED_ROWS_MIN: usize = 16;
@@ -159,7 +159,7 @@ impl WherePage<'_> {
         self.below(report);
         let below = std::mem::replace(&mut self.lines, above);
         if let Some(ledger) = &report.ledger {
-            // An empty line before and after the bars, where there is room.
+            // An empty line before and after the bars, if there is room.
             let blanks = if room >= SPACED_ROWS_MIN { 1 } else { 0 };
             let left = room.saturating_sub(self.lines.len() + below.len() + 2 * blanks).max(BAR_ROWS_MIN);
             (0..blanks).for_each(|_| self.blank());
@@ -230,7 +230,7 @@ impl WherePage<'_> {
         self.lines.push(Line::from(vec![Piece::styled(text, style), Piece::styled(bar, color)]));
     }
 
-    /// A bar of this share of the room, in eighths of a character where the terminal has them.
+    /// A bar of this share of the room, in eighths of a character if the terminal has them.
     fn bar_of(&self, share: f64, room: usize) -> String {
         if !self.state.unicode {
             return "#".repeat((share * room as f64).round() as usize);

@@ -8,7 +8,7 @@ use crate::report::view::{Ink, Phrases};
 
 /// At most `room` rows, but at least one place and the rows for all others.
 pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases: Phrases<'_>) -> Vec<PlaceRow> {
-    // A chosen tier without requests has no row of its own; the other tiers are summed up.
+    // A chosen tier without requests has no row; the other tiers are summed up.
     let is_chosen = |place: &&LedgerPlace| choice.tier.as_ref().is_none_or(|tier| *tier == place.tier);
     let (chosen, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_chosen);
     let all =
@@ -40,7 +40,7 @@ pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases:
     shown
 }
 
-/// Rows for everything else: other places, unaccounted requests, and other tiers where one is chosen.
+/// Rows for everything else: other places, unaccounted requests, and other tiers if one is chosen.
 fn rest_rows(choice: &Choice) -> usize {
     2 + usize::from(choice.tier.is_some())
 }

@@ -1,4 +1,4 @@
-//! What the command line of `where` asks for.
+//! The settings of `where` from its command line.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::run::settings::{self, Target};
 /// Readings come once a second.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 const INTERVAL_MAX: Duration = Duration::from_secs(3_600);
-/// The ledger needs some samples, of which there are about five a second; the memory for many is bounded.
+/// The ledger needs some samples, and there are about five a second. The memory for samples is bounded.
 const WINDOW_MIN: Duration = Duration::from_secs(2);
 const WINDOW_MAX: Duration = Duration::from_secs(60);
 /// The target, the namespaces and the times.

@@ -1,6 +1,6 @@
 //! `chokepoint bench` asks before it loads another host, or uses a method that may change something.
 //!
-//! Live beside others: what is sent is judged, not how fast.
+//! Live beside others: the tests check what is sent, not how fast.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -43,7 +43,7 @@ fn a_method_that_may_change_something_is_refused_before_any_connection_is_made()
         assert!(ran.stderr.contains(method) && ran.stderr.contains("--yes"), "{args:?}: {}", ran.stderr);
     }
     assert_eq!(connections(&listener), 0);
-    // Where each target has a method, the one of the command line is not used.
+    // If each target has a method, the method of the command line is not used.
     let server = Server::start("200 OK");
     let own = chokepoint.write("own", format!("GET {0}\nGET {0}a\n", server.url()).as_bytes());
     let ran = bench(&chokepoint, &["-n", "2", "-c", "1", "-m", "POST", "--targets", &own]);
@@ -91,13 +91,13 @@ fn the_method_of_a_fastcgi_parameter_overrides_the_method_of_http() {
         assert!(is_usage || ran.status == Some(1) && ran.stderr.contains(&format!("method {method} ")), "{args:?}: {}", ran.stderr);
     }
     assert_eq!(connections(&listener), 0);
-    // A method that only reads needs no leave, whatever -m says. The connection is made; this listener never answers.
+    // A method that only reads needs no permission, whatever -m says. The connection is made; this listener never answers.
     let ran = bench(&chokepoint, &["-n", "1", "-t", "100ms", "-m", "DELETE", "--fcgi-param", "REQUEST_METHOD=GET", &url]);
     assert!(!ran.stderr.contains("--yes") && connections(&listener) > 0, "{}", ran.stderr);
 }
 
-/// Runs the binary in a namespace where the documentation network is reachable through a device that leads nowhere. Gives the packets sent to the device,
-/// or nothing where such a namespace cannot be made.
+/// Runs the binary in a namespace where the documentation network is reachable through a device that leads nowhere. Returns the packets sent to the device,
+/// or nothing if such a namespace cannot be made.
 fn packets(chokepoint: &Chokepoint, args: &str) -> Option<u64> {
     let script = format!(
         "set -e; echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 || true; ip link set lo up; ip link add out type veth peer name far; ip link set far up; \

@@ -1,6 +1,6 @@
-//! The output formats of `chokepoint bench`, each read back by a reader of another make.
+//! The output formats of `chokepoint bench`, each read back by an independent reader.
 //!
-//! Live beside others: files and counts of a load are judged, not its speed.
+//! Live beside others: the tests check files and counts of a load, not its speed.
 
 use std::io::Write;
 use std::process::Command;
@@ -90,7 +90,7 @@ fn the_time_series_adds_up_and_is_the_same_as_csv_and_as_json() {
     assert!(documented.contains(header), "docs/bench.md describes other columns than {header}");
     let rows: Vec<Vec<&str>> = body.lines().map(|line| line.split(',').collect()).collect();
     let slices = report["timeline"]["slices"].as_array().unwrap();
-    // 10 ms, or more where the machine stalled for over a minute.
+    // 10 ms, or more if the machine stalled for over a minute.
     let interval_ms = report["timeline"]["interval_ms"].as_u64().unwrap();
     assert!(rows.len() == slices.len() && (interval_ms / 10).is_power_of_two(), "{interval_ms}: {text}");
     let length_s = interval_ms as f64 / 1e3;

@@ -1,6 +1,6 @@
 //! Processes of another user that look like the server: root executes nothing of theirs, and they do not block `undo` or `diagnose --fix`.
 //!
-//! Live beside others: a real nginx and its look-alikes in a network namespace of their own; what is executed is judged.
+//! Live beside others: a real nginx and its look-alikes in a separate network namespace; the tests check what is executed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -14,7 +14,7 @@ use crate::harness::{self, Chokepoint, NOBODY, Ran, Running, has_programs, ran, 
 
 const NGINX: &str = "/usr/sbin/nginx";
 
-/// A network namespace whose mounts are the host's: a server that sees other files would be refused for that.
+/// A network namespace with the mounts of the host: a server that sees other files would be refused for that reason.
 struct Netns(harness::Netns);
 
 impl Netns {
@@ -103,7 +103,7 @@ impl<'a> Nginx<'a> {
     }
 }
 
-/// A process of nobody whose title says that it is the server. Its program writes a mark when it is executed with the arguments in its title.
+/// A process of nobody whose title says that it is the server. Its program creates the file `mark` when it is executed with the arguments in its title.
 struct Impostor {
     running: Running,
     home: tempfile::TempDir,
@@ -124,7 +124,7 @@ impl Impostor {
         let script = format!(r#"exec -a "{NGINX} -c {}" "$0" "$@""#, main.display());
         let mut command = netns.command("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script, &at(program)]);
-        // nginx opens the file behind -e first, even where the configuration is refused.
+        // nginx opens the file behind -e first, even if the configuration is refused.
         command.args(["-c", &at("own.conf"), "-p", &at(""), "-e", &at("mark"), "-g", "daemon off;"]);
         let impostor = Self { running: Running::start(&mut command).unwrap(), home };
         let title = format!("nginx: master process {NGINX} -c {}", main.display());
@@ -149,7 +149,7 @@ impl Impostor {
     }
 }
 
-/// Checks that the mark appears when the program is executed as a configuration test would, with its own user's rights.
+/// Checks that the file `mark` appears when the program is executed as in a configuration test, with the rights of its user.
 fn assert_marks(impostor: &Impostor, main: &Path) {
     let exe = format!("/proc/{}/exe", impostor.running.0.id());
     let mut command = Command::new("setpriv");
@@ -172,7 +172,7 @@ fn undo_and_fix_execute_no_look_alike() {
         assert_eq!(netns.chokepoint(&chokepoint, &["undo", "--list"]).stdout, "nothing is applied\n");
     };
 
-    // The server has another process number than at the change, so that it is searched for.
+    // The process number of the server differs from the one at the change, so undo searches for the server.
     let running = nginx.start();
     nginx.change(&running, &chokepoint);
     drop(running);

@@ -1,6 +1,6 @@
 //! One journal for the host: other users learn what root applied, and a conflict is reported until it is settled.
 //!
-//! Live beside others: changes in network namespaces of its own.
+//! Live beside others: changes in separate network namespaces.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -110,7 +110,7 @@ fn other_users_learn_that_a_run_of_root_was_killed() {
         "{}",
         held.stdout
     );
-    // A process that ended during a change leaves its entry. A process with the same number and another start time is not it.
+    // A process that ended during a change leaves its entry. A process with the same number and another start time is a different process.
     let path = chokepoint.file("state/pending.json");
     let mut summary: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     summary["holder"]["start_ticks"] = 1.into();
@@ -118,7 +118,7 @@ fn other_users_learn_that_a_run_of_root_was_killed() {
     std::fs::write(&path, summary.to_string()).unwrap();
     let undo = as_nobody(&chokepoint, &["undo"]);
     assert!(undo.status == Some(1) && undo.stdout.contains("ended while it changed this host"), "{}", undo.stdout);
-    // A file of another user is not root's statement.
+    // A file of another user says nothing about root.
     std::os::unix::fs::chown(&path, Some(NOBODY), None).unwrap();
     assert_eq!(as_nobody(&chokepoint, &["undo"]).stdout, "nothing is applied\n");
     assert!(guard.undo(&Filter::All).is_clean());

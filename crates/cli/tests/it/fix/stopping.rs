@@ -73,7 +73,7 @@ impl Drop for Stack {
     }
 }
 
-/// A program with a controlling terminal of its own, as in a session of ssh.
+/// A program with its own controlling terminal, as in an ssh session.
 struct Terminal {
     child: Child,
     master: File,
@@ -92,7 +92,7 @@ impl Terminal {
         Self { child, master: File::from(master), text: String::new() }
     }
 
-    /// Reads what was written by now; false once nobody has the terminal open.
+    /// Reads what was written so far; false once nobody has the terminal open.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         loop {
@@ -113,7 +113,7 @@ impl Terminal {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for the end; the status and everything that was written.
+    /// Waits for the end. Returns the status and everything that was written.
     fn end(mut self) -> (ExitStatus, String) {
         wait_until("it never ended", || {
             self.read();

@@ -1,4 +1,4 @@
-//! `diagnose --fix` and `undo` where somebody else edited the configuration of nginx and did not reload it.
+//! `diagnose --fix` and `undo` after somebody else edited the configuration of nginx and did not reload it.
 //!
 //! Live: a real nginx.
 

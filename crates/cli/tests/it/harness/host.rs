@@ -9,12 +9,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// User and group "nobody".
 pub(crate) const NOBODY: u32 = 65_534;
-/// A wait this long has failed: no machine is so slow.
+/// A wait this long has failed: no machine is this slow.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
-/// Time between two looks at what is waited for.
+/// Time between two checks of a condition.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Waits until a condition holds; false where it does not within [`WAIT_MAX`].
+/// Waits until a condition holds; false if it does not within [`WAIT_MAX`].
 pub(crate) fn becomes_true(mut condition: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !condition() {
@@ -26,7 +26,7 @@ pub(crate) fn becomes_true(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Waits until a condition holds, and fails with `failure` where it does not.
+/// Waits until a condition holds, and fails with `failure` if it does not.
 pub(crate) fn wait_until(failure: &str, condition: impl FnMut() -> bool) {
     assert!(becomes_true(condition), "{failure}");
 }
@@ -40,7 +40,7 @@ pub(crate) fn is_root() -> bool {
     root
 }
 
-/// True where all these programs are installed; else prints that the test is skipped.
+/// True if all these programs are installed; else prints that the test is skipped.
 pub(crate) fn has_programs(names: &[&str]) -> bool {
     let is_there = |name: &str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|directory| Path::new(directory).join(name).exists());
     let missing = names.iter().find(|name| !is_there(name));
@@ -64,7 +64,7 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// Starts a command without input and output; nothing where the program does not exist.
+    /// Starts a command without input and output; nothing if the program does not exist.
     pub(crate) fn start(command: &mut Command) -> Option<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok().map(Self)
     }
@@ -81,7 +81,7 @@ impl Drop for Running {
 pub(crate) struct Netns(pub(crate) String);
 
 impl Netns {
-    /// A namespace with a name of its own and loopback up. Nothing, and a note that the test is skipped, where none can be made.
+    /// A namespace with a unique name and loopback up. If none can be made: nothing, and a note that the test is skipped.
     pub(crate) fn add(name: &str) -> Option<Self> {
         if !is_root() {
             return None;

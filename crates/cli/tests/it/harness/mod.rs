@@ -1,4 +1,4 @@
-//! The built binary as a user runs it, and what tests point it at.
+//! The built binary as a user runs it, and the files that tests give it.
 
 mod host;
 mod server;
@@ -16,7 +16,7 @@ pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_addre
 pub(crate) use server::{OK, Server};
 pub(crate) use terminal::open_terminal;
 
-/// The binary under test, with a state directory and a lab directory of its own.
+/// The binary under test, with its own state directory and lab directory.
 pub(crate) struct Chokepoint {
     pub(crate) dir: tempfile::TempDir,
 }
@@ -54,8 +54,8 @@ impl Chokepoint {
         ran(command.output().unwrap())
     }
 
-    /// A copy of the binary that every user can reach. Another process writes it: a child that another test forks meanwhile would inherit a file that is
-    /// open for writing here, and the copy could not be run ("text file busy").
+    /// A copy of the binary that every user can reach. Another process writes it: if the file were open for writing here, a child forked by another
+    /// test would inherit it, and the copy could not be run ("text file busy").
     fn copy_of_binary(&self) -> PathBuf {
         let copy = self.file("chokepoint");
         if !copy.exists() {
@@ -69,12 +69,12 @@ impl Chokepoint {
         self.dir.path().join(name)
     }
 
-    /// The same as text.
+    /// The path of [`Self::file`] as text.
     pub(crate) fn path(&self, name: &str) -> String {
         self.file(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a file into the test's directory and gives its path.
+    /// Writes a file into the test's directory and returns its path.
     pub(crate) fn write(&self, name: &str, text: &[u8]) -> String {
         std::fs::write(self.file(name), text).unwrap();
         self.path(name)
@@ -108,7 +108,7 @@ pub(crate) fn fits(text: &str, schema: &str) -> Value {
     document
 }
 
-/// Where a document does not fit a schema.
+/// The places in a document that do not fit a schema.
 pub(crate) fn errors(schema: &Value, document: &Value) -> Vec<String> {
     let validator = jsonschema::validator_for(schema).unwrap();
     validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()

@@ -1,4 +1,4 @@
-//! A small web server to point the binary at.
+//! A small web server for tests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A good answer. Written at once: after the first of several writes the others would wait for the client's delayed acknowledgement, 40 ms.
+/// A good answer. It is written at once: after the first of several writes the others would wait for the client's delayed acknowledgement, 40 ms.
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A web server on loopback that keeps connections alive and has a thread for each.
+/// A web server on loopback. It keeps connections alive and has a thread for each.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ impl Server {
         Self::serving(move |stream| stream.write_all(answer.as_bytes()).is_ok())
     }
 
-    /// Answers each request with `answer`, and closes the connection where it returns false.
+    /// Answers each request with `answer`, and closes the connection if it returns false.
     pub(crate) fn serving(answer: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
         let answer = Arc::new(answer);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,6 @@
 //! Processes, files and names of other users cannot block chokepoint, make it read what they may not read, or control the terminal.
 //!
-//! Live beside others: programs and servers of other users, made for the test; nothing may hang.
+//! Live beside others: programs and servers of other users, made for the test; the tests check that nothing hangs.
 
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -69,7 +69,7 @@ fn pipe(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
 }
 
-/// The compiled program, which names a debug file; nothing where it cannot be built here.
+/// The compiled program, which names a debug file; nothing if it cannot be built here.
 fn program(chokepoint: &Chokepoint) -> Option<PathBuf> {
     if cfg!(not(target_arch = "x86_64")) {
         println!("skipped: the program has code for x86_64");
@@ -91,7 +91,7 @@ fn program(chokepoint: &Chokepoint) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Runs the binary, and fails where it does not end.
+/// Runs the binary, and fails if it does not end.
 fn run_bounded(chokepoint: &Chokepoint, args: &[&str]) -> Ran {
     let (out, errors) = (chokepoint.file("out"), chokepoint.file("errors"));
     let file = |path: &Path| std::fs::File::create(path).unwrap();

@@ -1,7 +1,7 @@
 //! Output files of flags: readable by their owner only, never written through links of other users, checked before any load; and a failed write never loses
 //! the report.
 //!
-//! Live beside others: files, statuses and what was asked of a server of its own are judged, no speed.
+//! Live beside others: the tests check files, statuses and the requests at their own server, not speed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,6 +1,6 @@
 //! Secrets of a user and of a server are in no recording and in no report.
 //!
-//! Live beside others: the contents of reports and recordings are judged.
+//! Live beside others: the tests check the contents of reports and recordings.
 
 use std::io::Read;
 use std::net::TcpStream;

@@ -173,7 +173,7 @@ const SIMPLE: &[(&str, usize, usize)] = &[
     ("worker_rlimit_nofile", 1, 1),
 ];
 
-/// What nginx would refuse a directive for by its shape alone; nothing for one that is not known here.
+/// What nginx would refuse a directive for by its shape alone; `None` for one that is not known here.
 pub(crate) fn shape_problem(name: &str, args: usize, has_block: bool) -> Option<String> {
     if !has_block && BLOCKS.contains(&name) {
         return Some(format!("directive \"{name}\" has no opening \"{{\""));

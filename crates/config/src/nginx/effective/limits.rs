@@ -14,7 +14,7 @@ pub struct LimitZone {
     pub key: String,
     /// Its size in bytes.
     pub size_bytes: Option<u64>,
-    /// Requests per minute and key (`10r/s` is 600); nothing for a zone of connections.
+    /// Requests per minute and key (`10r/s` is 600); `None` for a zone of connections.
     pub rate_per_minute: Option<u64>,
 }
 

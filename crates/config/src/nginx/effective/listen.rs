@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::settings::Occurrence;
 use crate::{Node, Origin, Setting, SourceLine, quantity};
 
-/// nginx's listen() backlog on Linux where none is set (NGX_LISTEN_BACKLOG); the kernel cuts it to net.core.somaxconn.
+/// nginx's listen() backlog on Linux if none is set (NGX_LISTEN_BACKLOG); the kernel cuts it to net.core.somaxconn.
 const BACKLOG_DEFAULT: i64 = 511;
 /// Addresses that all `listen` directives together may name; port ranges are the only way to have this many.
 const SOCKET_COUNT_MAX: usize = 65_536;
@@ -211,7 +211,7 @@ impl Listen {
         Ok(listen)
     }
 
-    /// One option; nothing where it is not known or its value is not understood.
+    /// One option; `None` if it is not known or its value is not understood.
     fn take(&mut self, option: &str) -> Option<()> {
         match option {
             "default_server" | "default" => self.default_server = true,
@@ -303,7 +303,7 @@ pub struct ListenSocket {
     pub takes_ipv4: bool,
     /// UDP (stream, QUIC): there is no accept queue.
     pub udp: bool,
-    /// Index of the server that answers where no name matches.
+    /// Index of the server that answers if no name matches.
     pub default_server: usize,
     /// Indexes of the servers on it, in the order of the configuration.
     pub servers: Vec<usize>,
@@ -314,7 +314,7 @@ pub struct ListenSocket {
 }
 
 impl ListenSocket {
-    /// The directive to which a socket option (`backlog=`) is to be added; nothing for a server without any `listen`.
+    /// The directive to which a socket option (`backlog=`) is to be added; `None` for a server without any `listen`.
     pub fn option_node(&self) -> Option<Node> {
         self.options_at.as_ref().or(self.listens.first()).map(|place| place.node)
     }

@@ -7,7 +7,7 @@ use crate::{Origin, SourceLine, quantity};
 /// Where a log goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// A file, as written: relative to nginx's prefix where it does not begin with a slash.
+    /// A file, as written: relative to nginx's prefix if it does not begin with a slash.
     File(String),
     /// A file whose name holds variables, opened anew for every line.
     Variable(String),
@@ -50,7 +50,7 @@ pub struct AccessLog {
     pub place: SourceLine,
     /// Where it goes.
     pub destination: Destination,
-    /// Name of its format; "combined" where none is given.
+    /// Name of its format; "combined" if none is given.
     pub format: String,
     /// `buffer=` in bytes: lines come late, in lumps of this size.
     pub buffer_bytes: Option<u64>,
@@ -109,7 +109,7 @@ impl Settings {
         AccessLogs { logs, origin }
     }
 
-    /// The error logs in force; empty where none is set, which means the one that nginx was built with (`nginx -V`, --error-log-path).
+    /// The error logs in force; empty if none is set, which means the one that nginx was built with (`nginx -V`, --error-log-path).
     pub fn error_logs(&self) -> Vec<ErrorLog> {
         self.all("error_log").iter().map(error_log).collect()
     }

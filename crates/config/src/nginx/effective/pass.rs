@@ -101,7 +101,7 @@ impl Names {
 }
 
 impl Pass {
-    /// The pass among a block's own directives; nothing where there is none. The error is for an argument that nginx would refuse.
+    /// The pass among a block's own directives; `None` if there is none. The error is for an argument that nginx would refuse.
     pub(crate) fn read(settings: &Settings, names: &Names) -> Option<Result<Self, (Occurrence, &'static str)>> {
         let (directive, name, kind) = PassKind::ALL.iter().find_map(|(name, kind)| Some((settings.own(name).last()?, *name, *kind)))?;
         Some(Self::parse(directive, kind, names).ok_or_else(|| (directive.clone(), name)))

@@ -66,7 +66,7 @@ impl Pattern {
     }
 }
 
-/// The pattern in the syntax of `regex_lite`; none where PCRE means something that it cannot express, or means by the same text something else.
+/// The pattern in the syntax of `regex_lite`; `None` if PCRE means something that it cannot express, or means by the same text something else.
 fn translated(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
@@ -174,7 +174,7 @@ fn repetition<'p>(bytes: usize, rest: &'p str, out: &mut String) -> Option<&'p s
     (!is_repeated).then_some(behind)
 }
 
-/// Length of `{m}`, `{m,}` or `{m,n}`; none where the brace is a literal.
+/// Length of `{m}`, `{m,}` or `{m,n}`; `None` if the brace is a literal.
 fn count_bytes(rest: &str) -> Option<usize> {
     let inner = rest.get(1..rest.find('}')?)?;
     let (least, most) = inner.split_once(',').unwrap_or((inner, ""));

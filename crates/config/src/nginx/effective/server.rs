@@ -16,9 +16,9 @@ const DEFAULT_PORT: u16 = 80;
 pub struct Server {
     /// Where it stands.
     pub place: SourceLine,
-    /// What it listens on; one without a place where it has no `listen`.
+    /// What it listens on; one without a place if it has no `listen`.
     pub listens: Vec<Listen>,
-    /// Its names; the empty name where none is given.
+    /// Its names; the empty name if none is given.
     pub names: Vec<ServerName>,
     /// What is in force in it, outside of its locations.
     pub settings: Settings,

@@ -17,7 +17,7 @@ pub struct Occurrence {
 }
 
 impl Occurrence {
-    /// The argument at `index`, "" where there is none.
+    /// The argument at `index`, "" if there is none.
     pub fn arg(&self, index: usize) -> &str {
         self.args.get(index).map_or("", String::as_str)
     }
@@ -96,7 +96,7 @@ impl Settings {
         self.all(name).first()
     }
 
-    /// The first argument in force, else nginx's default; nothing where there is neither.
+    /// The first argument in force, else nginx's default; `None` if there is neither.
     pub fn word(&self, name: &str) -> Option<Setting<String>> {
         match self.one(name) {
             Some(found) => Some(Setting::set(found.arg(0).to_owned(), found.place.clone())),
@@ -104,7 +104,7 @@ impl Settings {
         }
     }
 
-    /// All arguments in force, else nginx's default; nothing where there is neither.
+    /// All arguments in force, else nginx's default; `None` if there is neither.
     pub fn words(&self, name: &str) -> Option<Setting<Vec<String>>> {
         match self.one(name) {
             Some(found) => Some(Setting::set(found.args.clone(), found.place.clone())),
@@ -112,12 +112,12 @@ impl Settings {
         }
     }
 
-    /// An `on`/`off` directive; nothing also where the value is another word (`ssl_stapling`, `gzip_static always`).
+    /// An `on`/`off` directive; `None` also if the value is another word (`ssl_stapling`, `gzip_static always`).
     pub fn flag(&self, name: &str) -> Option<Setting<bool>> {
         read(self.word(name)?, quantity::flag)
     }
 
-    /// A plain number; nothing where it is another word (`worker_processes auto`).
+    /// A plain number; `None` if it is another word (`worker_processes auto`).
     pub fn number(&self, name: &str) -> Option<Setting<u64>> {
         read(self.word(name)?, quantity::number)
     }

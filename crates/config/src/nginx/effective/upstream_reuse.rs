@@ -9,7 +9,7 @@ use crate::Setting;
 /// Whether connections to the upstream are kept for the next request, and which lines are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reuse {
-    /// Idle connections that each worker keeps; nothing where the target is no upstream block, which keeps none.
+    /// Idle connections that each worker keeps; `None` if the target is no upstream block, which keeps none.
     pub keepalive: Option<Setting<u64>>,
     /// `proxy_http_version` in force.
     pub http_version: Option<Setting<String>>,
@@ -17,7 +17,7 @@ pub struct Reuse {
     pub connection_header: Option<Setting<String>>,
     /// `fastcgi_keep_conn` in force.
     pub fastcgi_keep_conn: Option<Setting<bool>>,
-    /// True if connections are reused, false if not, nothing where a variable decides.
+    /// True if connections are reused, false if not, `None` if a variable decides.
     pub in_force: Option<bool>,
 }
 
@@ -68,7 +68,7 @@ fn connection_header(settings: &Settings) -> Setting<String> {
     }
 }
 
-/// False if one is false, else nothing if one is not known.
+/// False if one is false, else `None` if one is not known.
 fn all_of<const N: usize>(parts: [Option<bool>; N]) -> Option<bool> {
     if parts.contains(&Some(false)) { Some(false) } else { parts.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true) }
 }

@@ -5,10 +5,10 @@
 pub struct Version(pub u16, pub u16, pub u16);
 
 impl Version {
-    /// The version that defaults follow where none is known: Debian 12's.
+    /// The version that defaults follow if none is known: Debian 12's.
     pub const FALLBACK: Self = Self(1, 22, 1);
 
-    /// Reads "nginx version: nginx/1.22.1 (Ubuntu)", "openresty/1.21.4.1" or "1.22.1"; nothing where no such number stands in it.
+    /// Reads "nginx version: nginx/1.22.1 (Ubuntu)", "openresty/1.21.4.1" or "1.22.1"; `None` if no such number stands in it.
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = text.rsplit_once('/').map_or(text, |(_, numbers)| numbers).trim();
         let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(numbers.len());

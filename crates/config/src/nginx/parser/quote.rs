@@ -1,6 +1,6 @@
 //! Quotes a value as a word of an nginx configuration.
 
-/// The word that nginx reads back as this value: unquoted where that is safe, otherwise in double quotes.
+/// The word that nginx reads back as this value: unquoted if that is safe, otherwise in double quotes.
 pub fn quoted(value: &str) -> String {
     if is_plain(value) {
         return value.to_owned();

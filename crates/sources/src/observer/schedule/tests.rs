@@ -305,7 +305,7 @@ fn an_absent_source_is_read_rarely() {
     let (mut schedule, mut bucket, mut reads) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0), 0);
     for now_us in (0..10_000_000).step_by(10_000) {
         let due = schedule.due(now_us, PATH, false, &mut bucket).into_iter().filter(|source| source.name == "conntrack_count");
-        // It comes after five seconds.
+        // The source appears after five seconds.
         let read: Vec<ReadCost> = due.map(|source| ReadCost { is_there: now_us > 5_000_000, ..spent(source.name, 0) }).collect();
         reads += read.len();
         schedule.done(now_us, &mut bucket, &read);

@@ -9,7 +9,7 @@ use crate::report::view::{Ink, Span, span};
 /// Columns before the text of a finding, as in the list of findings.
 const INDENT_COLUMNS: usize = 4;
 
-/// Draws the chains, where there is more than one finding.
+/// Draws the chains, if there is more than one finding.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     if lines.is_empty() {
@@ -45,7 +45,7 @@ fn write_line(page: &mut TextPage<'_>, line: &ChainLine, has_below: bool) {
     }
 }
 
-/// The rails of the levels above: a vertical line where more nodes follow on that level.
+/// The rails of the levels above: a vertical line if more nodes follow on that level.
 fn rails(page: &TextPage<'_>, levels: &[bool]) -> String {
     levels.iter().map(|follows| if *follows { page.glyph("│  ", "|  ") } else { "   " }).collect()
 }

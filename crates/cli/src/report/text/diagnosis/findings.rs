@@ -9,7 +9,7 @@ use crate::report::view::{Ink, Span, span};
 
 /// Columns before the text of a finding.
 const INDENT_COLUMNS: usize = 4;
-/// Columns before a command that does not fit beside its label.
+/// Columns before a command that does not fit on the line of its label.
 const COMMAND_INDENT_COLUMNS: usize = 8;
 /// Labels of the lines of a remedy.
 const LABELS: [&str; 7] = [
@@ -131,7 +131,7 @@ fn write_commands(page: &mut TextPage<'_>, id: &'static str, lines: &[String]) {
         if columns_of(std::slice::from_ref(&before)) + columns(line) <= page.width() {
             page.verbatim(std::slice::from_ref(&before), line);
         } else {
-            // Too long beside its label: it gets a line of its own.
+            // Too long for the line of its label: print it on a separate line.
             if place == 0 {
                 page.line(std::slice::from_ref(&before));
             }

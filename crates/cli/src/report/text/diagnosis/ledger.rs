@@ -12,7 +12,7 @@ const BAR_COLUMNS: usize = 30;
 const NUMBER_COLUMNS: usize = 9;
 const SHARE_COLUMNS: usize = 6;
 
-/// Draws the ledger, where requests were sampled.
+/// Draws the ledger, if requests were sampled.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let Some(view) = view(diagnosis, page.phrases()) else { return };
     page.heading("report-ledger");

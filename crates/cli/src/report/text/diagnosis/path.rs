@@ -82,7 +82,7 @@ fn badge_with_arrow(page: &TextPage<'_>, badge: &Span, mark: Mark) -> Span {
     }
 }
 
-/// The utilization as bar and percentage; blank where use or limit is unknown.
+/// The utilization as bar and percentage; blank if use or limit is unknown.
 fn bar(page: &TextPage<'_>, row: &StationRow<'_>) -> [Span; 2] {
     let Some(share) = row.share else {
         return [span(Ink::Plain, " ".repeat(BAR_COLUMNS)), span(Ink::Plain, " ".repeat(PERCENT_COLUMNS + 1))];

@@ -81,7 +81,7 @@ fn cells(page: &TextPage<'_>, change: String, before_rps: Option<f64>, load: Opt
     [change, before, phrases.number(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), failed]
 }
 
-/// Writes what was found and predicted, and whether and why the change was kept.
+/// Writes the finding and the prediction, and whether and why the change was kept.
 fn write_outcome(page: &mut TextPage<'_>, round: &Round) {
     let indent = [span(Ink::Plain, " ".repeat(MARGIN.len() + NUMBER_COLUMNS))];
     let found = page.phrases().say(&Message::new("report-round-found").with("finding", round.finding.as_str()));

@@ -6,7 +6,7 @@ use crate::report::text::page::TextPage;
 use crate::report::view::wire::lines;
 use crate::report::view::{Ink, span};
 
-/// Writes it, if packets were captured.
+/// Writes the lines, if packets were captured.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     if lines.is_empty() {

@@ -14,7 +14,7 @@ use crate::report::view::{Ink, Phrases, Span, printable};
 
 /// Columns of the widest bar of the time.
 const BAR_COLUMNS: usize = 30;
-/// Columns from which on all percentiles are state.
+/// From this many columns on, all percentiles are shown.
 const WIDE: usize = 64;
 /// Rows of the history, on a screen of at least this height.
 const HISTORY_ROWS: usize = 4;
@@ -118,7 +118,7 @@ impl LivePage<'_> {
             return;
         }
         let each = whole.len().div_ceil(self.width).max(1);
-        // Grouped from the end, so that a column keeps its value from one drawing to the next while the group size stays.
+        // Incomplete groups are dropped at the beginning, so that each column stands for the same time.
         let part = &whole[whole.len() % each..];
         let rates: Vec<f64> =
             part.chunks(each).map(|group| group.iter().map(|tenth| tenth.ended).sum::<u64>() as f64 * 10.0 / each as f64).collect();

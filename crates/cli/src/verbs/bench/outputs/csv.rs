@@ -1,4 +1,4 @@
-//! The time series of a load as comma-separated values (RFC 4180), a row a bucket; docs/bench.md describes the columns.
+//! The time series of a load as comma-separated values (RFC 4180), a row for each interval; docs/bench.md describes the columns.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use chokepoint_model::bench::{Bench, Moment};
 /// Names of the columns.
 const HEADER: &str = "start_s,length_s,started,good,wrong,failed,in_flight,latency_us_mean,latency_us_max\n";
 
-/// The rows below their header; each line ends in a newline alone, which every reader takes.
+/// The header and the rows. Lines end in LF, which every reader accepts.
 pub(super) fn render(bench: &Bench) -> String {
     let mut out = HEADER.to_owned();
     let length_s = f64::from(bench.timeline.interval_ms) / 1e3;

@@ -1,25 +1,25 @@
-//! The distribution of a load's latencies in the text form of HdrHistogram's tools (`outputPercentileDistribution` of the Java library), which its
-//! plotters read. Values are milliseconds, as there.
+//! The latency distribution in the text format of HdrHistogram's tools (`outputPercentileDistribution` of the Java library), which its plotters read. Values
+//! are milliseconds.
 
 use std::fmt::Write;
 
 use chokepoint_model::bench::Bench;
 
-/// Microseconds of the unit.
+/// The unit, microseconds.
 const UNIT_US: f64 = 1e3;
-/// Buckets, and sub-buckets of each, of a histogram from 1 us to 1 h with three digits: 2,048 tell three digits apart, and doubled 21 times they
-/// reach an hour.
+/// Buckets, and sub-buckets of each, of a histogram from 1 us to 1 h with three digits: 2,048 sub-buckets resolve three digits, and 21 doublings reach an
+/// hour.
 const BUCKETS: u32 = 22;
 const SUB_BUCKETS: u32 = 2_048;
 
-/// The lines, those of a load of which nothing ended without a value among them.
+/// The file. Without a completed request it has no value lines.
 pub(super) fn render(bench: &Bench) -> String {
     let mut out = format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
     for point in &bench.quantiles {
         let value = point.value_us as f64 / UNIT_US;
         // Writing to a String cannot fail.
         let _ = write!(out, "{value:>12.3} {:>14.12} {:>10}", point.quantile, point.count);
-        // The last point is the whole: there is nothing beyond it.
+        // The last point is quantile 1, whose inverse is infinite.
         let _ = if point.quantile < 1.0 { writeln!(out, " {:>14.2}", 1.0 / (1.0 - point.quantile)) } else { writeln!(out) };
     }
     let (mean, stdev) = (bench.latency_us_mean / UNIT_US, bench.latency_us_stdev / UNIT_US);

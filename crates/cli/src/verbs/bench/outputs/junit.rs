@@ -1,4 +1,4 @@
-//! A load's conditions as a JUnit report, as CI servers read it: a test case each, and one for whether anything was answered at all.
+//! The conditions of a load as a JUnit report for CI servers: a test case for each, and one for whether requests were answered.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use chokepoint_model::catalogue::Catalogue;
 
 use crate::report::view::{Phrases, bench::condition, steers};
 
-/// One test case: its name and, where it failed, why.
+/// One test case: its name and, if it failed, why.
 struct Case {
     name: String,
     failure: Option<String>,
@@ -44,7 +44,7 @@ pub(super) fn render(bench: &Bench, judged: &[Judged], words: &Catalogue) -> Str
     out
 }
 
-/// Text for an element or an attribute in double quotes. Characters that XML 1.0 has no form for (section 2.2) are replaced.
+/// Text for an element or a double-quoted attribute. Characters that XML 1.0 does not allow (section 2.2) are replaced.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_is_markup() {
+    fn markup_in_a_text_is_escaped() {
         assert_eq!(escape("p99>1s && \"a\"<b\n\u{1b}[0m\u{fffe}é"), "p99&gt;1s &amp;&amp; &quot;a&quot;&lt;b&#10;\u{fffd}[0m\u{fffd}é");
     }
 }

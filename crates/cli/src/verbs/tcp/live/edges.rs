@@ -1,4 +1,4 @@
-//! The sockets of the host, summed up by edge while they are read. Only the worst sockets are kept by themselves.
+//! The sockets of the host, summed up by edge while they are read. Only the worst sockets are kept separately.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +15,7 @@ use crate::verbs::tcp::sender::{busy_us, idle_ms, sender};
 
 /// Edges that are kept apart; all others count as one. An edge takes at most about 35 KB.
 const EDGES_MAX: usize = 1024;
-/// Sockets that are kept by themselves.
+/// Sockets that are kept separately.
 const WORST_MAX: usize = 10;
 
 const SEGS_OUT: TcpInfoPlace = TcpInfoPlace::of("segs_out");
@@ -48,7 +48,7 @@ pub(crate) struct LiveEdge {
     pub(crate) retransmitting: u64,
     /// Sockets by what limits them now.
     pub(crate) limited: BTreeMap<Limiter, u64>,
-    /// Time with data in flight, and of that limited by the peer's window and by the send buffer, us.
+    /// Time with data in flight, and the parts of it limited by the peer's window and by the send buffer, us.
     pub(crate) busy_us: u64,
     pub(crate) rwnd_us: u64,
     pub(crate) sndbuf_us: u64,
@@ -74,7 +74,7 @@ impl LiveEdge {
     }
 }
 
-/// A socket that is listed by itself.
+/// A socket that is listed separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorstSocket {
     pub(crate) lost_us: u64,
@@ -100,7 +100,7 @@ pub(crate) struct LiveSockets {
     /// Sockets without a struct tcp_info, because they are closing.
     pub(crate) without_info: u64,
     pub(crate) edges: HashMap<EdgeKey, LiveEdge>,
-    /// Those that lost most time, in that order; at most [`WORST_MAX`].
+    /// The sockets that lost most time, worst first; at most [`WORST_MAX`].
     pub(crate) worst: Vec<WorstSocket>,
 }
 
@@ -156,7 +156,7 @@ impl LiveSockets {
         }
     }
 
-    /// The index of a namespace. Readers finish one namespace before the next: the search begins with the last.
+    /// The index of a namespace. Readers finish one namespace before the next, so the search begins with the last.
     fn namespace(&mut self, id: u64, name: Option<&str>) -> usize {
         let known = self.namespaces.iter().rposition(|(known, _)| *known == id);
         known.unwrap_or_else(|| {
@@ -165,7 +165,7 @@ impl LiveSockets {
         })
     }
 
-    /// The key itself, or, where there is no room for another edge, the key of all edges without room.
+    /// The key; if there is no room for another edge, the key of all edges without room.
     fn key_with_room(&self, key: EdgeKey) -> EdgeKey {
         let fits = self.edges.len() < EDGES_MAX || self.edges.contains_key(&key);
         EdgeKey { ends: key.ends.filter(|_| fits), ..key }
@@ -185,7 +185,7 @@ impl LiveSockets {
         self.sockets += other.sockets;
         self.without_info += other.without_info;
         let mut edges: Vec<(EdgeKey, LiveEdge)> = other.edges.into_iter().collect();
-        // Which edges find room must not depend on the order of a hash table.
+        // Which edges get room must not depend on the order of a hash table.
         edges.sort_by_key(|(key, _)| *key);
         for (key, edge) in edges {
             let key = self.key_with_room(moved(key));

@@ -43,7 +43,7 @@ impl TransferSample {
     }
 }
 
-/// What limited a part of the transfer, and for how many seconds.
+/// How many seconds each limit applied during a part of the transfer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LimitTimes {
     /// The application had nothing to send.
@@ -73,7 +73,7 @@ impl LimitTimes {
         [self.application, self.network, self.rwnd, self.sndbuf]
     }
 
-    /// The index of the largest; nothing where all are zero.
+    /// The index of the largest; nothing if all are zero.
     pub(crate) fn largest(&self) -> Option<usize> {
         let all = self.all();
         (0..all.len()).filter(|place| all[*place] > 0.0).max_by(|a, b| all[*a].total_cmp(&all[*b]))
@@ -130,9 +130,9 @@ pub(crate) struct Transfer {
     pub(crate) began_s: f64,
     pub(crate) bytes: u64,
     pub(crate) seconds: f64,
-    /// True where the peer closed the connection.
+    /// True if the peer closed the connection.
     pub(crate) ended: bool,
-    /// The namespace of the peer's end, where that end was followed.
+    /// The namespace of the peer's end, if that end was followed.
     pub(crate) peer_netns: Option<String>,
     pub(crate) trace: TransferTrace,
 }
