@@ -1,4 +1,4 @@
-//! The chain: one cause after the other, and at its end the whole of it held against the best state on the way.
+//! The chain: tries one cause after the other. At its end it compares the result with the best state on the way.
 
 use std::collections::VecDeque;
 
@@ -10,30 +10,30 @@ use crate::fix::change::Change;
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind};
 
-/// Times that a remedy is tried: once more where it did nothing the first time and other changes were kept since, which may have hidden it.
+/// How often a remedy is tried. The second attempt follows if the first did nothing and other changes were kept since, which may have hidden its effect.
 const ATTEMPTS_MAX: u32 = 2;
 
-/// An attempt at one remedy with its very changes.
+/// An attempt at one remedy, with its exact changes.
 pub(super) struct Attempt {
     finding: String,
     remedy: String,
     change: Vec<Change>,
     times: u32,
-    /// What stood when it was rejected last; nothing where it was not.
+    /// The changes that stood when it was last rejected; `None` if it was never rejected.
     rejected_beside: Option<Vec<u32>>,
 }
 
-/// The trial of one remedy, or of several alternatives one after the other.
+/// The trial of one remedy, or of several alternatives in turn.
 pub(super) struct Trial {
     place: FindingIdentity,
-    /// True where it is about an improvement and no cause.
+    /// True if it is about an improvement and not a cause.
     improves: bool,
     queue: VecDeque<Remedy>,
     results: Vec<Tried>,
     in_force: Option<u32>,
 }
 
-/// A remedy of a trial with what it gave.
+/// A remedy of a trial, with its result.
 struct Tried {
     number: u32,
     after: Diagnosis,
@@ -41,17 +41,17 @@ struct Tried {
 }
 
 impl Session<'_> {
-    /// The next trial, or the judgement of the whole where there is none.
+    /// The next trial, or the judgement of the whole if no trial is left.
     pub(super) fn advance(&mut self) -> Action {
         self.trial = None;
         let open = self.fix && !self.broken && self.applied < ROUNDS_MAX;
         let Some(current) = self.current.as_ref().filter(|current| open && current.load.is_some()) else {
             return self.judge_whole();
         };
-        // Alternatives trade one thing for another: what else is wrong is mended before, or it would decide between them.
+        // Alternatives trade one thing for another. Everything else is fixed first, because it would decide between them.
         let order = [(false, false), (false, true), (true, false), (true, true)];
         let causes = order.into_iter().find_map(|(again, grouped)| self.candidates(&current.findings, again, grouped));
-        // A server on which nothing was wrong is told what could be faster, and left alone.
+        // If nothing was wrong with the server, the report says what could be faster and the server is left alone.
         let improvements = || order.into_iter().find_map(|(again, grouped)| self.candidates(&current.improvements, again, grouped));
         let improves = causes.is_none();
         let picked = causes.or_else(|| improvements().filter(|_| !self.made.standing.is_empty()));
@@ -60,8 +60,8 @@ impl Session<'_> {
         self.try_next()
     }
 
-    /// The first cause with a remedy that may be tried, and the remedy with its alternatives. `again` asks for second attempts, `grouped` for
-    /// remedies that have alternatives.
+    /// The first cause with a remedy that may be tried, and that remedy with its alternatives. `again` asks for second attempts, `grouped` for remedies that
+    /// have alternatives.
     fn candidates(&self, findings: &[Finding], again: bool, grouped: bool) -> Option<(FindingIdentity, Vec<Remedy>)> {
         findings.iter().filter(|finding| finding.role == Role::Cause).find_map(|finding| {
             let may = |remedy: &&Remedy| remedy.group.is_some() == grouped && self.may_try(finding, remedy, again);
@@ -96,7 +96,7 @@ impl Session<'_> {
         &mut self.attempts[index]
     }
 
-    /// Applies the next remedy of the trial; nothing is in force of it now.
+    /// Applies the next remedy of the trial. No remedy of the trial is in force at this point.
     pub(super) fn try_next(&mut self) -> Action {
         let budget = self.applied < ROUNDS_MAX;
         let pop = |trial: &mut Trial| Some((trial.place.clone(), trial.improves, trial.queue.pop_front()?));
@@ -117,7 +117,7 @@ impl Session<'_> {
         Action::Measure
     }
 
-    /// Judges the measurement with the change in trial.
+    /// Judges the measurement of the change in trial.
     pub(super) fn tried(&mut self, number: u32, after: Diagnosis) -> Action {
         let (Some(before), Some(made)) = (&self.current, self.made.get(number)) else { return self.unasked(Step::Trying(number)) };
         let judged = if made.improves {
@@ -143,7 +143,7 @@ impl Session<'_> {
         if last || self.applied >= ROUNDS_MAX { self.choose() } else { self.take_back(number, Step::Rejecting(number)) }
     }
 
-    /// True where the next cause explains a loss: another one, that can be acted on, and that appeared or refuses more than before.
+    /// True if the next cause explains a loss: a different cause that can be acted on, and that is new or refuses more than before.
     fn has_next(&self, before: &Diagnosis, after: &Diagnosis, tried: &FindingIdentity) -> bool {
         let grew = |finding: &Finding| {
             let place = FindingIdentity::of(finding);
@@ -155,7 +155,7 @@ impl Session<'_> {
         self.applied < ROUNDS_MAX && open.any(|finding| !FindingIdentity::of(finding).is_cause(before) || grew(finding))
     }
 
-    /// A change of the trial is taken back: the next alternative, or the choice.
+    /// A change of the trial was taken back. Next comes the next alternative, or the choice.
     pub(super) fn rejected(&mut self) -> Action {
         if let Some(trial) = &mut self.trial {
             trial.in_force = None;
@@ -163,7 +163,7 @@ impl Session<'_> {
         self.try_next()
     }
 
-    /// Ends a trial with the best of what was tried in force, or nothing of it.
+    /// Ends a trial: the best of what was tried is put in force, or nothing is.
     pub(super) fn choose(&mut self) -> Action {
         let Some(trial) = &self.trial else { return self.advance() };
         match (self.best(trial), trial.in_force) {
@@ -174,8 +174,8 @@ impl Session<'_> {
         }
     }
 
-    /// The best that works. With an objective: within it if any is, then the most goodput. Without one, goodput that costs many times the
-    /// response time is no gain to everybody: among those alike in goodput the one with the lowest p99.
+    /// The best alternative that works. With an objective: one that meets it, if any does, then the most goodput. Without one, more goodput at a multiple of
+    /// the response time is not a gain for everybody, so among alternatives with similar goodput the lowest p99 wins.
     fn best(&self, trial: &Trial) -> Option<u32> {
         let working = || trial.results.iter().filter(|tried| tried.judged.works);
         let within = |tried: &&Tried| meets(&tried.after, self.objective);
@@ -231,7 +231,7 @@ impl Session<'_> {
         }
     }
 
-    /// A change that does not help could not be taken back: the host is as it was measured with it.
+    /// A change that does not help could not be taken back. The host stays as it was measured with the change.
     pub(super) fn stuck(&mut self, number: u32, why: &str) -> Action {
         self.warn(&Message::new("warning-not-taken-back").with("why", why));
         let trial = self.trial.as_mut().map(|trial| std::mem::take(&mut trial.results)).unwrap_or_default();
@@ -242,8 +242,8 @@ impl Session<'_> {
         self.break_off()
     }
 
-    /// Tries nothing more: leaves what stands, unless the server does worse with it than it did at first. Where changes came or went since
-    /// the last measurement, nobody has seen the host as it now is: that is measured before.
+    /// Tries nothing more. Leaves what stands, unless the server does worse with it than it did at first. If changes came or went since the last measurement,
+    /// nobody has measured the host as it is now, so it is measured first.
     pub(super) fn break_off(&mut self) -> Action {
         self.broken = true;
         self.drop_held();
@@ -260,14 +260,14 @@ impl Session<'_> {
         self.retreat_to(&[], &first, &current)
     }
 
-    /// The end of the chain: back to the best state that was measured, or to the first one, where the last is worse than that.
+    /// The end of the chain: goes back to the best measured state, or to the first one, if the last state is worse.
     fn judge_whole(&mut self) -> Action {
         let objective = self.objective;
         let gain = |best, state: &State| is_gain(best, &state.diagnosis, objective);
         let best = self.states.iter().reduce(|best, state| if gain(&best.diagnosis, state) { state } else { best });
         let (Some(current), Some(first), Some(best)) = (&self.current, self.states.first(), best) else { return self.end() };
         let is_worse = |state: &&State| worse(&state.diagnosis, current, objective).is_some();
-        // Steps that each lost less than noise may have led far from the start.
+        // Steps that each lost less than the noise may add up to a large loss since the start.
         let best = if worse(&first.diagnosis, &best.diagnosis, objective).is_some() { first } else { best };
         let Some(better) = [best, first].into_iter().find(is_worse) else { return self.leave_out_all() };
         let (standing, state, current) = (better.standing.clone(), better.diagnosis.clone(), current.clone());
@@ -278,7 +278,7 @@ impl Session<'_> {
         self.retreat_to(&standing, &state, &current)
     }
 
-    /// Takes back every change that is not among these, the newest first: with all of them things were worse.
+    /// Takes back every change that is not in `standing`, the newest first, because things were worse with all of them.
     fn retreat_to(&mut self, standing: &[u32], without: &Diagnosis, with: &Diagnosis) -> Action {
         let back: VecDeque<u32> = self.made.standing.iter().rev().copied().filter(|number| !standing.contains(number)).collect();
         let id = match worse(without, with, self.objective) {
@@ -292,7 +292,7 @@ impl Session<'_> {
         self.retreat_next(back)
     }
 
-    /// Takes back the next of these; then leaves out one by one what is left, unless the run is broken off.
+    /// Takes back the next of these changes. Then leaves out the remaining changes one by one, unless the run is broken off.
     pub(super) fn retreat_next(&mut self, mut back: VecDeque<u32>) -> Action {
         match back.pop_front() {
             Some(number) => self.take_back(number, Step::Retreating(number, back)),

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::observation::NetnsId;
 
-/// File of the lines that make a sysctl last (sysctl.d(5)).
+/// The file with the lines that make a sysctl permanent (sysctl.d(5)).
 const SYSCTL_FILE: &str = "/etc/sysctl.d/90-chokepoint.conf";
-/// Name of the namespace of process 1.
+/// Name of the network namespace of process 1.
 pub const HOST_NETNS: &str = "host";
 
 /// One change to one setting.
@@ -17,16 +17,16 @@ pub enum Change {
     Sysctl {
         /// Dotted name, "net.netfilter.nf_conntrack_max".
         key: String,
-        /// The namespace in which it is set; host-only keys name the host's.
+        /// The namespace in which it is set. Host-only keys name the host's namespace.
         netns: NetnsId,
-        /// That namespace's name for the report ("host" for the one of process 1).
+        /// That namespace's name in the report ("host" for the namespace of process 1).
         netns_name: String,
         /// The value found when the change was proposed.
         from: String,
         /// The value to set.
         to: String,
     },
-    /// A limit of a cgroup (cgroups(7)), in force as soon as it is written. It ends with the cgroup, and what manages that may write it anew.
+    /// A limit of a cgroup (cgroups(7)). It takes effect as soon as it is written. It ends with the cgroup, and the cgroup's manager may overwrite it.
     Cgroup {
         /// Its directory: "/sys/fs/cgroup/cpu/docker/ab", "/sys/fs/cgroup/system.slice/nginx.service".
         dir: String,
@@ -43,17 +43,17 @@ pub enum Change {
         server: ServerKind,
         /// Its master process.
         pid: u32,
-        /// When that started, clock ticks since boot: with the pid, names it uniquely (`/proc/PID/stat`, field 22).
+        /// When the master started, in clock ticks since boot. With the pid it identifies the process (`/proc/PID/stat`, field 22).
         start_ticks: u64,
-        /// Its main configuration file, as the server's own root directory has it.
+        /// Its main configuration file, as seen from the server's own root directory.
         file: String,
-        /// What is set.
+        /// The setting.
         setting: ServerSetting,
-        /// The value found when the change was proposed ([`ServerSetting::UNSET`] where the file says nothing and there is no default).
+        /// The value found when the change was proposed ([`ServerSetting::UNSET`] if the file does not set it and it has no default).
         from: String,
         /// The value to set.
         to: String,
-        /// What puts it in force.
+        /// What makes the change take effect.
         activation: Activation,
     },
 }
@@ -81,16 +81,16 @@ pub enum ServerSetting {
     NginxWorkerConnections,
     /// `worker_rlimit_nofile`.
     NginxWorkerRlimitNofile,
-    /// Reuse of the connections to a FastCGI server: `keepalive` and `keepalive_requests` of an upstream, and `fastcgi_keep_conn on` where
-    /// requests are passed to it. Its value is [`ServerSetting::reuse`].
+    /// Reuse of connections to a FastCGI server: `keepalive` and `keepalive_requests` of an upstream, and `fastcgi_keep_conn on` at the places that pass
+    /// requests to it. Its value is [`ServerSetting::reuse`].
     NginxFastcgiReuse {
-        /// What is passed to: name of an `upstream`, which is edited in place, or an address ("127.0.0.1:9000", "[::1]:9000",
-        /// "unix:/run/php.sock"), which gets an upstream of its own.
+        /// The target of the pass: the name of an `upstream`, which is edited in place, or an address ("127.0.0.1:9000", "[::1]:9000", "unix:/run/php.sock"),
+        /// which gets an upstream of its own.
         pass: String,
     },
-    /// The levels of each `error_log` that goes to one place, in the order of the configuration: "debug", "debug_http debug_event, warn".
+    /// The level of each `error_log` with the same target, in configuration order: "debug", "debug_http debug_event, warn".
     NginxErrorLogLevels {
-        /// Where they go, as written: "/var/log/nginx/error.log".
+        /// The target as written: "/var/log/nginx/error.log".
         to: String,
     },
     /// `ssl_session_cache` of the http block: "shared:TLS:10m".
@@ -107,21 +107,21 @@ pub enum ServerSetting {
     },
 }
 
-/// When a change takes effect, the least means first.
+/// When a change takes effect, the least intrusive first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
-    /// At once.
+    /// Immediately.
     Live,
-    /// After the server reloaded its configuration.
+    /// After a reload of the server's configuration.
     Reload,
-    /// After the server was restarted.
+    /// After a restart of the server.
     Restart,
 }
 
 impl ServerKind {
-    /// The kind of server whose program has this file name ("nginx", "nginx-debug", "openresty", "php-fpm8.2"); nothing for any other. A process
-    /// chooses its command line, and not the name of the file that it executes.
+    /// The server kind of a program with this file name ("nginx", "nginx-debug", "openresty", "php-fpm8.2"); `None` for any other name. A process can choose
+    /// its command line, but not the name of the file that it executes.
     pub fn of_program(name: &str) -> Option<Self> {
         if ["nginx", "openresty", "freenginx", "angie"].into_iter().any(|known| name.starts_with(known)) {
             return Some(Self::Nginx);
@@ -142,7 +142,7 @@ impl ServerSetting {
     /// Stands for the value of a setting that no file sets and that has no default.
     pub const UNSET: &'static str = "unset";
 
-    /// The value of [`ServerSetting::NginxFastcgiReuse`]: idle connections that each worker keeps, and requests after which one is closed.
+    /// The value of [`ServerSetting::NginxFastcgiReuse`]: the idle connections that each worker keeps, and the requests after which a connection is closed.
     pub fn reuse(connections: u32, requests: u32) -> String {
         format!("keepalive={connections} requests={requests}")
     }
@@ -185,7 +185,7 @@ impl ServerSetting {
                 let directives = value.replacen("keepalive=", "keepalive ", 1).replacen(" requests=", "; keepalive_requests ", 1);
                 format!("{directives};   # in the upstream for {pass}, and fastcgi_keep_conn on; where requests are passed to it")
             }
-            // "error, warn": one for each directive.
+            // "error, warn": one value per directive.
             Self::NginxErrorLogLevels { to } => {
                 value.split(", ").map(|levels| format!("error_log {to} {levels};")).collect::<Vec<_>>().join(" ")
             }
@@ -197,7 +197,7 @@ impl ServerSetting {
 }
 
 impl Change {
-    /// The exact command that makes the change now; for a server, once its file is edited.
+    /// The exact command that makes the change now. For a server, the command to run after its file is edited.
     pub fn command(&self) -> String {
         match self {
             Self::Sysctl { key, to, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(to))),
@@ -206,7 +206,7 @@ impl Change {
         }
     }
 
-    /// The exact command that takes the change back; for a server, once its file is as it was.
+    /// The exact command that takes the change back. For a server, the command to run after its file is restored.
     pub fn undo_command(&self) -> String {
         match self {
             Self::Sysctl { key, from, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(from))),
@@ -215,7 +215,7 @@ impl Change {
         }
     }
 
-    /// The file and the line that make the change last over a boot; nothing where only what creates the namespace or cgroup can.
+    /// The file and the line that keep the change across a reboot; `None` if only the creator of the namespace or cgroup can do that.
     pub fn persistent(&self) -> Option<(String, String)> {
         match self {
             Self::Sysctl { key, to, netns_name, .. } => {
@@ -243,7 +243,7 @@ impl Change {
         }
     }
 
-    /// Where the setting is, for people: a network namespace, a cgroup's directory, a file.
+    /// Where the setting is, for people: a network namespace, a cgroup directory or a file.
     pub fn place(&self) -> &str {
         match self {
             Self::Sysctl { netns_name, .. } => netns_name,
@@ -252,7 +252,7 @@ impl Change {
         }
     }
 
-    /// The value that the change was proposed for.
+    /// The value found when the change was proposed.
     pub fn from(&self) -> &str {
         match self {
             Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Server { from, .. } => from,
@@ -266,7 +266,7 @@ impl Change {
         }
     }
 
-    /// The same change, proposed for another value.
+    /// The same change, proposed with another old value.
     pub fn with_from(&self, value: String) -> Self {
         let mut change = self.clone();
         match &mut change {
@@ -275,8 +275,8 @@ impl Change {
         change
     }
 
-    /// True where both set the same setting in the same place: they lie over each other. A server is known by its main file, because its master's
-    /// pid may change as it reloads.
+    /// True if both change the same setting in the same place, so that one overrides the other. A server is identified by its main file, because its master's
+    /// pid may change when it reloads.
     pub fn is_same_setting(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Sysctl { key, netns, .. }, Self::Sysctl { key: other_key, netns: other_netns, .. }) => {
@@ -299,7 +299,7 @@ impl Change {
             (ServerKind::Nginx, Activation::Restart) => format!("nginx -t -c {file} && kill -QUIT {pid} && nginx -c {file}"),
             (ServerKind::Nginx, _) => format!("nginx -t -c {file} && kill -HUP {pid}"),
             (ServerKind::PhpFpm, Activation::Reload) => format!("php-fpm -t -y {file} && kill -USR2 {pid}"),
-            // A reload keeps the listening socket and its limit: by hand only a new start calls listen() again.
+            // A reload keeps the listening socket and its limit. By hand, only a restart calls listen() again.
             (ServerKind::PhpFpm, _) => {
                 format!("php-fpm -t -y {file} && kill -QUIT {pid} && php-fpm -y {file}   # {}: stop and start", setting.told())
             }
@@ -311,7 +311,7 @@ impl Change {
         if netns_name == HOST_NETNS {
             command.to_owned()
         } else if netns_name.starts_with("net:[") {
-            // An unnamed namespace is entered through a process in it, which the reader must choose.
+            // A namespace without a name is entered through one of its processes, which the reader must choose.
             format!("nsenter --net=/proc/PID/ns/net {command}   # PID: a process in {netns}")
         } else {
             format!("ip netns exec {netns_name} {command}")
@@ -324,7 +324,7 @@ fn written(dir: &str, file: &str, value: &str) -> String {
     format!("echo {} > {}", quoted(value), quoted(&format!("{dir}/{file}")))
 }
 
-/// A value as one word of a shell command.
+/// A value quoted as one word of a shell command.
 pub fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', "'\\''")) }

@@ -1,4 +1,4 @@
-//! The confirmation: what stays is measured once more, and what it shows to be missed after all goes back, for good.
+//! The confirmation: what stays is measured once more. Dropped changes that turn out to be needed go back permanently.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, Role, RoundKind};
 
 impl Session<'_> {
-    /// Measures once more what stays, with the improvements that were held, unless the last measurement did that. Where something was dropped it is measured
-    /// all the same: that it is not missed rests on one measurement until then.
+    /// Measures what stays once more, with the improvements that were held, unless the last measurement already did. If a change was dropped, a measurement
+    /// is always taken, because only one measurement so far says that it is not needed.
     pub(super) fn confirm(&mut self) -> Action {
         if let Some(phase) = &mut self.leave_out
             && let Some(number) = phase.held.pop()
@@ -30,12 +30,12 @@ impl Session<'_> {
         }
     }
 
-    /// Judges a measurement of all that stays.
+    /// Judges the measurement of everything that stays.
     pub(super) fn confirmed(&mut self, after: Diagnosis) -> Action {
         let (Some(phase), Some(first)) = (&self.leave_out, &self.first) else { return self.unasked(Step::Confirming) };
         let with = phase.with.clone();
         let worse_than_first = worse(first, &after, self.objective).is_some();
-        // What a later change sets again would change nothing.
+        // If a later change sets the same settings again, putting the earlier one back changes nothing.
         let (replaced, missed): (Vec<u32>, Vec<u32>) =
             self.missed_after_all(&with, &after).into_iter().partition(|number| self.made.is_replaced(*number));
         let fell = self.fell_short(&with, &after);
@@ -63,7 +63,7 @@ impl Session<'_> {
             return Action::Measure;
         }
         if !phase.dropped.is_empty() {
-            // What seemed idle one by one may be missed together.
+            // Changes that seemed idle one by one may be needed together.
             let all = phase.dropped.clone();
             return self.restore("kept-yes-together", all, &with, &after);
         }
@@ -71,13 +71,13 @@ impl Session<'_> {
         if worse_than_first { self.break_off() } else { self.end() }
     }
 
-    /// Changes that are out and would mend what the confirmation shows: their cause is back, their station refuses again, or a cause has their remedy.
+    /// Dropped changes that would fix what the confirmation shows: their cause is back, their station refuses again, or a cause has their remedy.
     fn missed_after_all(&self, with: &Diagnosis, after: &Diagnosis) -> Vec<u32> {
         let Some(phase) = &self.leave_out else { return Vec::new() };
         let causes = || after.findings.iter().filter(|finding| finding.role == Role::Cause);
         let is_missed = |number: &u32| {
             self.made.get(*number).is_some_and(|made| {
-                // Of a change that was put back once, what later ones set again is left out; what is left is its part.
+                // If a change was put back before, the settings that later changes set again were removed from it. Only the rest is compared.
                 let sets = |change: &[Change]| made.remedy.change.iter().all(|own| change.iter().any(|one| one.is_same_setting(own)));
                 let mut remedies = causes().flat_map(|finding| &finding.remedies);
                 let mends = remedies.any(|remedy| remedy.id == made.remedy.id && sets(&remedy.change));
@@ -87,8 +87,8 @@ impl Session<'_> {
         phase.dropped.iter().chain(&phase.folded).copied().filter(|number| is_missed(number)).collect()
     }
 
-    /// True where what stays gives less than all changes did. With the same changes as then, only what noise of two runs alike cannot explain counts; without
-    /// some of them, what the noise of this run cannot explain.
+    /// True if what stays gives less than all changes did. With the same changes as then, only a loss beyond the noise between two identical runs counts.
+    /// With fewer changes, a loss beyond the noise of this run counts.
     fn fell_short(&self, with: &Diagnosis, after: &Diagnosis) -> bool {
         let Some(phase) = self.leave_out.as_ref().filter(|phase| !phase.dropped.is_empty()) else {
             return worse(with, after, self.objective).is_some();
@@ -103,9 +103,9 @@ impl Session<'_> {
         }
     }
 
-    /// Puts changes back for good, and confirms anew.
+    /// Puts changes back permanently and confirms again.
     fn restore(&mut self, id: &'static str, numbers: Vec<u32>, with: &Diagnosis, after: &Diagnosis) -> Action {
-        // The oldest first: what a later one sets again lies below it then, as it did before.
+        // The oldest first, so that later changes override the same settings as before.
         let mut numbers = numbers;
         numbers.sort_unstable();
         let why = figures(id, with, after);
@@ -117,7 +117,7 @@ impl Session<'_> {
         self.restore_next(numbers.into())
     }
 
-    /// A dropped change is back; then the next, and one measurement of them all.
+    /// A dropped change is back. Puts back the next one, or measures all of them once.
     pub(super) fn restored(&mut self, number: u32, rest: VecDeque<u32>) -> Action {
         self.made.stand(number);
         if let Some(made) = self.made.get_mut(number) {
@@ -129,7 +129,7 @@ impl Session<'_> {
 
     fn restore_next(&mut self, mut rest: VecDeque<u32>) -> Action {
         match rest.pop_front() {
-            // Nothing would be made of it, and so nothing could be taken back of it later.
+            // Putting it back would change nothing, so there would be nothing to take back later.
             Some(number) if self.made.is_replaced(number) => {
                 self.close(number, Kept::No, &Message::new("kept-no-replaced"));
                 self.restore_next(rest)

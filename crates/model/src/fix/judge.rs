@@ -1,6 +1,6 @@
-//! How two measurements compare: whether the second is better or worse than the first beyond noise, and by what.
+//! Compares two measurements: whether the second is better or worse than the first beyond noise, and in what.
 //!
-//! What counts first is goodput as far as it reaches ([`LoadReport::reaching_rps`]), then failures, then p99: one order, by which every step of the loop judges.
+//! Goodput as far as it reaches ([`LoadReport::reaching_rps`]) counts first, then failures, then p99. Every step of the loop uses this one order.
 
 use super::noise::{self, Figures, Gain, Metric, is_more_often};
 use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
@@ -11,51 +11,51 @@ use crate::output::report::{At, Diagnosis, Finding, LoadReport, Remedy, Role, Si
 /// What counts besides goodput.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Objective {
-    /// The p99 of response time that is to be kept to (`--slo`), microseconds; nothing where none was given.
+    /// The p99 of response time that must be kept (`--slo`), microseconds; `None` if none was given.
     pub latency_us_p99: Option<u64>,
-    /// The time after which a request is given up, microseconds, where there is one: what an improvement's p99 is held against where no
-    /// objective was given.
+    /// The time after which a client gives a request up, microseconds, if there is one. If no objective was given, the p99 of an improvement is compared with
+    /// it.
     pub timeout_us: Option<u64>,
 }
 
-/// By what a measurement is worse than another.
+/// In what a measurement is worse than another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worse {
     /// Goodput fell.
     Goodput,
     /// Goodput reaches fewer of the clients.
     Reach,
-    /// p99 was within the objective and is not any more.
+    /// p99 met the objective before and does not meet it now.
     Objective,
-    /// A larger share of the requests failed, and goodput did not rise for it.
+    /// A larger share of the requests failed, and goodput did not rise in return.
     Failed,
-    /// No objective was given, p99 is a multiple of what it was, and goodput did not rise for it.
+    /// No objective was given, p99 is a multiple of what it was, and goodput did not rise in return.
     Latency,
 }
 
-/// Why a change is needed beside the others.
+/// Why a change is needed besides the others.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Need {
-    /// Without it things are worse.
+    /// Things are worse without it.
     Worse(Worse),
-    /// Without it its station refuses, this many a second.
+    /// Its station refuses this many per second without it.
     Refusals(String, f64),
-    /// Without it its finding is a cause again.
+    /// Its finding is a cause again without it.
     Finding,
 }
 
-/// What a round gave.
+/// The result of a round.
 pub(super) struct Judgement {
-    /// True where the change may stay for now.
+    /// True if the change may stay for now.
     pub(super) works: bool,
-    /// True where it may stay only because the next cause explains what it cost.
+    /// True if it may stay only because the next cause explains what it cost.
     pub(super) explained: bool,
     /// Why.
     pub(super) why: Message,
 }
 
-/// A finding's place: the same finding at the same place in two measurements is the same one. The process is left out, since a restart of
-/// the server changes it.
+/// Identifies a finding across measurements: the same finding at the same place is the same one. The process is left out, because a restart of the server
+/// changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FindingIdentity {
     pub(super) finding: String,
@@ -78,7 +78,8 @@ impl FindingIdentity {
         }
     }
 
-    /// Refusals a second at a station, of the instances that suffered from them: here where it is the finding's own station, else at all of it.
+    /// Refusals per second at a station, of the instances that suffered from them. If it is the finding's own station, only the instance at the finding's
+    /// place counts; otherwise all instances count.
     pub(super) fn refusals(&self, diagnosis: &Diagnosis, station: &str) -> f64 {
         let is_here = |at: &At| at.netns == self.netns && at.listener == self.listener && at.edge == self.edge;
         let refusing = diagnosis.path.iter().filter(|read| read.station == station && read.state == StationState::Refusing);
@@ -91,7 +92,7 @@ impl FindingIdentity {
     }
 }
 
-/// Expected answers a second.
+/// Expected answers per second.
 pub(super) fn goodput(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, |load| load.goodput_rps)
 }
@@ -101,12 +102,12 @@ pub(super) fn reaching(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, LoadReport::reaching_rps)
 }
 
-/// Share of the clients' time that was lost; nothing where the load does not tell.
+/// Share of the clients' time that was lost; `None` if the load does not say.
 fn lost_share(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().and_then(|load| load.lost_share).unwrap_or(0.0)
 }
 
-/// Share of the requests that ended without an expected answer; all of them where none ended.
+/// Share of the requests that ended without an expected answer; 1 if none ended.
 pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().and_then(|load| load.failed_share()).unwrap_or(1.0)
 }
@@ -115,7 +116,7 @@ pub(super) fn p99(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64)
 }
 
-/// True where hardly a request failed and p99 is within the objective. A p99 among failures says nothing: they may be quick.
+/// True if hardly a request failed and p99 meets the objective. A p99 among failures says nothing, because failures may be quick.
 pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
     let within = objective.latency_us_p99.is_none_or(|most| p99(diagnosis) <= most as f64);
     diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && within
@@ -129,7 +130,7 @@ fn fell(before: f64, after: f64) -> bool {
     after < before * (1.0 - NOISE_SHARE)
 }
 
-/// The p99 is noisier than goodput.
+/// True if p99 rose beyond noise. p99 is noisier than goodput.
 fn slower(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) > p99(before) * (1.0 + LATENCY_NOISE_SHARE)
 }
@@ -138,20 +139,20 @@ pub(super) fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
 }
 
-/// What a fall of goodput as far as it reaches is called: by what of the two fell more.
+/// Names a fall of goodput as far as it reaches: by goodput or by reach, whichever fell more.
 fn less(before: &Diagnosis, after: &Diagnosis) -> Worse {
     let reached = |diagnosis| 1.0 - lost_share(diagnosis);
     let is_reach = reached(after) * goodput(before) < reached(before) * goodput(after);
     if is_reach { Worse::Reach } else { Worse::Goodput }
 }
 
-/// True where goodput fell and reaches more clients for it.
+/// True if goodput fell but reaches more clients.
 fn is_paid_for(before: &Diagnosis, after: &Diagnosis) -> bool {
     let is_less = goodput(after) < goodput(before);
     is_less && (fell(goodput(before), goodput(after)) || rose(reaching(before), reaching(after)))
 }
 
-/// By what `after` is worse than `before` beyond noise; nothing where it is not.
+/// In what `after` is worse than `before` beyond noise; `None` if it is not.
 pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Option<Worse> {
     if fell(reaching(before), reaching(after)) {
         return Some(less(before, after));
@@ -175,13 +176,13 @@ pub(super) fn is_gain(before: &Diagnosis, after: &Diagnosis, objective: Objectiv
     worse(before, after, objective).is_none() && worse(after, before, objective).is_some()
 }
 
-/// True where at most half as many requests failed, and that by more than noise.
+/// True if at most half as many requests failed, and the difference is beyond noise.
 pub(super) fn fails_less(before: &Diagnosis, after: &Diagnosis) -> bool {
     let (was, is) = (failed_share(before), failed_share(after));
     is + FAILED_SHARE_NOISE < was && 2.0 * is <= was
 }
 
-/// True where the signal that the remedy named improved. Refusals that were not there before cannot fall.
+/// True if the signal that the remedy named improved. Refusals that were not there before cannot fall.
 fn improved(before: &Diagnosis, after: &Diagnosis, place: &FindingIdentity, remedy: &Remedy) -> bool {
     match &remedy.signal {
         Signal::Refusals { station } => {
@@ -193,16 +194,16 @@ fn improved(before: &Diagnosis, after: &Diagnosis, place: &FindingIdentity, reme
     }
 }
 
-/// What the measurement after a change says besides figures.
+/// What the measurement after a change shows besides figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// The finding that the change was made for is no cause any more.
+    /// The finding that the change was made for is no longer a cause.
     pub(super) is_gone: bool,
     /// Another cause that can be acted on appeared, or refuses more than before.
     pub(super) has_next: bool,
 }
 
-/// Whether a change did what its remedy promised.
+/// Judges whether a change did what its remedy promised.
 pub(super) fn judge(
     (before, after): (&Diagnosis, &Diagnosis),
     place: &FindingIdentity,
@@ -216,7 +217,7 @@ pub(super) fn judge(
     if after.verdict == Verdict::ClientLimited && matches!(loss, Some(Worse::Goodput | Worse::Reach)) {
         return told(false, "kept-no-client");
     }
-    // Where nobody counts what the station refuses, that the finding is gone is the signal.
+    // If nothing counts what the station refuses, the signal is that the finding is gone.
     let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
     let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
     match (is_improved, loss) {
@@ -228,19 +229,19 @@ pub(super) fn judge(
         (true, Some(Worse::Reach)) => told(false, "kept-no-reach"),
         (true, Some(Worse::Failed)) => told(false, "kept-no-failed"),
         (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
-        // The objective is goodput: what lifts it is not thrown away because its refusals did not all cease.
+        // The objective is goodput. A change that raises it is not thrown away because some refusals remain.
         (false, None) if rose(reaching(before), reaching(after)) => {
             told(true, if rose(goodput(before), goodput(after)) { "kept-yes-goodput" } else { "kept-yes-reach-alone" })
         }
         (false, None) if fails_less(before, after) => told(true, "kept-yes-gain"),
-        // Where goodput is the signal, the next cause can hide it whole: that the finding is gone is then what is left to go by.
+        // If goodput is the signal, the next cause can hide the gain completely. Then the only evidence left is that the finding is gone.
         (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
         (_, Some(Worse::Objective)) => told(false, "kept-no-objective"),
         (false, _) => told(false, "kept-no-signal"),
     }
 }
 
-/// Whether an improvement is one: more goodput, no more failures, and a tail that nobody gives up on.
+/// Judges whether an improvement is one: more goodput, no more failures, and a tail within which no client gives up.
 pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Judgement {
     let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
     let is_over = |most: Option<u64>| most.is_some_and(|most| p99(after) > most as f64);
@@ -260,8 +261,7 @@ pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective
     told(true, "kept-yes")
 }
 
-/// What shows that a change is needed whatever the figures are: its station refuses again, or its finding is a cause again, in `without` and not in `with`
-/// all of them.
+/// Why a change is needed whatever the figures are: in `without`, but not in all of `with`, its station refuses again or its finding is a cause again.
 pub(super) fn is_back((with, without): (&Diagnosis, &Diagnosis), place: &FindingIdentity, remedy: &Remedy) -> Option<Need> {
     if let Signal::Refusals { station } = &remedy.signal {
         let rate =
@@ -273,29 +273,29 @@ pub(super) fn is_back((with, without): (&Diagnosis, &Diagnosis), place: &Finding
     (place.is_cause(without) && !place.is_cause(with)).then_some(Need::Finding)
 }
 
-/// What a measurement without a change says of it.
+/// What a measurement without a change says about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Missed {
     /// It is needed.
     Yes(Need),
-    /// Only the figures say that it is needed: they are to be measured again, since two loads differ by more than the parts of one.
+    /// Only the figures say that it is needed. They are measured again, because two loads differ by more than the parts of one load.
     Perhaps(Need),
-    /// It cannot be told: as much as it gave may be lost without it.
+    /// Undecided: as much as it gave may be lost without it.
     Unsure,
-    /// It cannot be told: it is not known by how much two measurements differ by chance.
+    /// Undecided: it is not known by how much two measurements differ by chance.
     Unknown,
-    /// It does nothing beside the others.
+    /// It does nothing besides the others.
     No,
 }
 
-/// Whether a change is missed: `start` is the first measurement, `with` that of all changes, `without` those without this one, the newest last.
+/// Judges whether a change is missed. `start` is the first measurement, `with` has all changes, `without` has all but this one, the newest last.
 pub(super) fn missed(
     (start, with, without): (&Diagnosis, &Diagnosis, &[&Diagnosis]),
     (place, remedy, gain): (&FindingIdentity, &Remedy, Gain),
     objective: Objective,
 ) -> Missed {
     let Some((last, before)) = without.split_last() else { return Missed::Unknown };
-    // A measurement without a load shows nothing; then the safe side is the state that was measured.
+    // A measurement without a load shows nothing. The safe choice then is the state that was measured.
     if last.load.is_none() {
         return Missed::Yes(Need::Finding);
     }
@@ -335,7 +335,7 @@ impl Need {
     }
 }
 
-/// A message with the figures of two measurements, and the intervals of the first where they are known.
+/// A message with the figures of two measurements, and the intervals of the first if they are known.
 pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -> Message {
     let known = Figures::of(before);
     let range = |figure: fn(&Figures) -> Range, value: f64| known.as_ref().map_or(Range { low: value, high: value }, figure);

@@ -1,4 +1,5 @@
-//! The last phase: each change is left out alone. What is missed goes back and is final, and so does what cannot be told; what is not missed stays out.
+//! The last phase: each change is left out alone. A needed change goes back and is final, and so does an undecided one. A change that is not needed stays
+//! out.
 
 use std::collections::BTreeSet;
 
@@ -7,33 +8,33 @@ use super::{Action, Session, Step};
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, RoundKind};
 
-/// How far the phase is.
+/// The state of the phase.
 pub(super) struct LeaveOut {
-    /// The measurement with all changes, which every measurement without one is held against. It does not slide along with changes that
-    /// are dropped, or many small losses would add up; it rises where one was found to do harm.
+    /// The measurement with all changes. Every measurement without one is compared with it. It does not follow dropped changes, or many small losses would
+    /// add up. It rises if a change was found to do harm.
     pub(super) with: Diagnosis,
-    /// Changes that were left out since the last one was dropped, and are needed.
+    /// Changes that were left out since the last drop and are needed.
     seen: BTreeSet<u32>,
-    /// The measurement without the change that is out now, where it is to be measured again, and its round.
+    /// The measurement without the change that is out now, if it is to be repeated, and its round.
     again: Option<(Diagnosis, Option<usize>)>,
-    /// Changes that were dropped and did not come back, in this order.
+    /// Changes that were dropped and did not come back, in the order of dropping.
     pub(super) dropped: Vec<u32>,
-    /// True where one was dropped because the server does better without it: that rests on one measurement, and whatever the next ones show it stays out.
+    /// True if a change was dropped because the server does better without it. This rests on one measurement, and the change stays out whatever later ones
+    /// show.
     pub(super) has_better: bool,
     /// Changes that a later one replaced and that did not come back.
     pub(super) folded: Vec<u32>,
-    /// The last confirmation, where it fell short and was to be taken again.
+    /// The last confirmation, if it fell short and is to be repeated.
     pub(super) short: Option<Diagnosis>,
-    /// True where the last measurement was of the host as it now is.
+    /// True if the last measurement shows the host as it is now.
     pub(super) is_measured: bool,
-    /// Improvements that are needed and stay out until the others were judged, with the measurement that had them: an improvement may hide
-    /// for the time of a measurement what a fix is needed for.
+    /// Improvements that are needed and stay out until the others are judged. An improvement may hide, during a measurement, what a fix is needed for.
     pub(super) held: Vec<u32>,
     pub(super) whole: Option<Diagnosis>,
 }
 
 impl Session<'_> {
-    /// Begins the phase. A change that stands alone and did what it promised needs none of it: it was measured without and with it.
+    /// Begins the phase. A single change that did what it promised skips it: it was already measured without and with it.
     pub(super) fn leave_out_all(&mut self) -> Action {
         let is_proven = match *self.made.standing {
             [] => true,
@@ -57,8 +58,8 @@ impl Session<'_> {
         self.leave_out_next()
     }
 
-    /// Leaves out the newest change that was not left out beside those that stand now. A drop opens the question anew for all: what was
-    /// needed beside a change (to mend what that one broke) may not be without it.
+    /// Leaves out the newest change that was not yet left out beside those that stand now. After a drop all changes are asked about again: a change needed
+    /// only to repair what the dropped one broke may no longer be needed.
     fn leave_out_next(&mut self) -> Action {
         let Some(phase) = &self.leave_out else { return self.end() };
         let unseen = |number: &&u32| !phase.seen.contains(number);
@@ -71,7 +72,7 @@ impl Session<'_> {
         self.take_back(number, step)
     }
 
-    /// A change over which a later one lies is gone without any change to the host.
+    /// A change whose settings a later one overrides is gone without any change to the host.
     pub(super) fn folded(&mut self, number: u32) -> Action {
         self.made.fall(number);
         self.close(number, Kept::No, &Message::new("kept-no-replaced"));
@@ -95,7 +96,7 @@ impl Session<'_> {
         self.set_measured(true);
         let kept = match &judged {
             Missed::No => Kept::No,
-            // What is out now, and would be if the run ended here.
+            // The change that is out now would stay out if the run ended here.
             Missed::Perhaps(_) if !needed => Kept::No,
             _ => Kept::Final,
         };
@@ -125,7 +126,7 @@ impl Session<'_> {
         }
     }
 
-    /// A change that does nothing beside the others, or harms there, stays out.
+    /// Drops a change that does nothing, or does harm, besides the others.
     fn drop_change(&mut self, number: u32, with: &Diagnosis, without: Diagnosis) -> Action {
         let gained = is_gain(with, &without, self.objective);
         self.close(number, Kept::No, &figures(if gained { "kept-no-better" } else { "kept-no-idle" }, with, &without));
@@ -140,7 +141,7 @@ impl Session<'_> {
         self.leave_out_next()
     }
 
-    /// An improvement that is needed stays out while the others are judged.
+    /// A needed improvement stays out while the others are judged.
     fn hold(&mut self, number: u32, without: Diagnosis) -> Action {
         if let Some(phase) = &mut self.leave_out {
             let with = std::mem::replace(&mut phase.with, without);
@@ -150,13 +151,13 @@ impl Session<'_> {
         self.leave_out_next()
     }
 
-    /// What is still held when the run ends early is not put back.
+    /// If the run ends early, held improvements are not put back.
     pub(super) fn drop_held(&mut self) {
         let held = self.leave_out.as_mut().map(|phase| std::mem::take(&mut phase.held)).unwrap_or_default();
         held.into_iter().for_each(|number| self.close(number, Kept::No, &Message::new("kept-no-held")));
     }
 
-    /// A change that is needed is back.
+    /// A needed change is back.
     pub(super) fn is_back(&mut self, number: u32) -> Action {
         self.made.stand(number);
         if let Some(made) = self.made.get_mut(number) {
@@ -170,13 +171,12 @@ impl Session<'_> {
         self.leave_out_next()
     }
 
-    /// A change that is needed could not be put back.
+    /// A needed change could not be put back.
     pub(super) fn lost(&mut self, number: u32, why: &str) -> Action {
         self.not_put_back(number, why);
         self.break_off()
     }
 
-    /// True where the last measurement was of the host as it now is.
     pub(super) fn is_measured(&self) -> bool {
         self.leave_out.as_ref().is_none_or(|phase| phase.is_measured)
     }
@@ -187,7 +187,6 @@ impl Session<'_> {
         }
     }
 
-    /// The measurement of what is left where the phase broke off.
     pub(super) fn seen_stranded(&mut self, now: Diagnosis) -> Action {
         self.set_measured(true);
         self.current = Some(now);

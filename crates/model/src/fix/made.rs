@@ -1,24 +1,24 @@
-//! The changes that a session made: which stand, which lie over which, and what putting one back means.
+//! The changes that a session made: which stand, which override which, and what it takes to put one back.
 
 use super::judge::FindingIdentity;
 use super::noise::Gain;
 use crate::fix::change::Change;
 use crate::output::report::Remedy;
 
-/// A change that was made, whether or not it still stands. Its number is its place in [`Made`], from 1.
+/// A change that was made, whether or not it still stands. Its number is its position in [`Made`], from 1.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) place: FindingIdentity,
     pub(super) remedy: Remedy,
     /// Index of its round, once it was measured.
     pub(super) round: Option<usize>,
-    /// What it gave when it was kept, beyond chance.
+    /// What it gave beyond chance when it was kept.
     pub(super) gain: Gain,
-    /// True where it cost goodput and stays only because the next cause explains that.
+    /// True if it cost goodput and stays only because the next cause explains the loss.
     pub(super) explained: bool,
-    /// True where leaving it out showed that it is needed.
+    /// True if leaving it out showed that it is needed.
     pub(super) needed: bool,
-    /// True where it is an improvement and removes no cause.
+    /// True if it is an improvement that removes no cause.
     pub(super) improves: bool,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Made {
     all: Vec<Entry>,
     /// Numbers of those that stand, oldest first.
     pub(super) standing: Vec<u32>,
-    /// The first change of each setting: it holds the value that was found at the beginning.
+    /// The first change of each setting. It holds the value found at the start.
     found: Vec<Change>,
 }
 
 impl Made {
-    /// Takes a change in and gives its number.
+    /// Adds a change and returns its number.
     pub(super) fn add(&mut self, entry: Entry) -> u32 {
         for change in &entry.remedy.change {
             if !self.found.iter().any(|first| first.is_same_setting(change)) {
@@ -57,7 +57,7 @@ impl Made {
         self.get(number).map(|entry| entry.remedy.id.clone()).unwrap_or_default()
     }
 
-    /// Puts a number among those that stand, at its old place: settings lie over each other in the order in which they were made.
+    /// Puts a number back among those that stand, at its old position. Later changes override earlier ones in the order in which they were made.
     pub(super) fn stand(&mut self, number: u32) {
         if let Err(place) = self.standing.binary_search(&number) {
             self.standing.insert(place, number);
@@ -69,13 +69,13 @@ impl Made {
         self.standing.retain(|other| *other != number);
     }
 
-    /// True where later changes that stand set each of its settings again: taking it back changes nothing on the host.
+    /// True if later changes that stand set each of its settings again. Taking it back then changes nothing on the host.
     pub(super) fn is_replaced(&self, number: u32) -> bool {
         self.get(number).is_some_and(|entry| entry.remedy.change.iter().all(|change| self.is_covered(number, change)))
     }
 
-    /// The remedy as it must be applied to put a change back: without the settings that later changes set again (undoing those returns to
-    /// what lies below them), and from the values that the host holds without it. From then on the change is no more than that.
+    /// Reduces a change to what must be applied to put it back, and returns it. Settings that later changes set again are left out (undoing those returns to
+    /// the value below them), and the old values are those that the host holds now.
     pub(super) fn reduce_to_put_back(&mut self, number: u32) -> Option<Remedy> {
         let entry = self.get(number)?;
         let uncovered = entry.remedy.change.iter().filter(|change| !self.is_covered(number, change));
@@ -90,7 +90,7 @@ impl Made {
         later.flat_map(|entry| &entry.remedy.change).any(|other| other.is_same_setting(change))
     }
 
-    /// The value that a setting holds without this change: that of the newest one below it that stands, or the one found at the beginning.
+    /// The value of a setting without this change: that of the newest standing change before it, or the one found at the start.
     fn below(&self, number: u32, change: &Change) -> String {
         let same = |other: &&Change| other.is_same_setting(change);
         let earlier = self.standing.iter().rev().filter(|other| **other < number).filter_map(|other| self.get(*other));

@@ -1,28 +1,28 @@
-//! Whether one measurement is worse than another beyond what was measured of chance: by goodput, failures and p99, each with its interval. No threshold
-//! stands here: the intervals come out of the loads themselves (`crate::facts::spread`) and out of measurements of the same state that were repeated.
+//! Decides whether one measurement is worse than another beyond chance: by goodput, failures and p99, each with its interval. There is no threshold here. The
+//! intervals come from the loads themselves (`crate::facts::spread`) and from repeated measurements of the same state.
 
 use super::judge::{Objective, failed_share, fails_less, faster, p99, reaching, rose};
 use crate::facts::spread::Range;
 use crate::output::report::Diagnosis;
 
-/// A figure with its 95 % interval; of a state that was measured again, the mean and all that either interval holds.
+/// A figure with its 95 % interval. For a state that was measured twice: the mean, and an interval that covers both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Figure {
     pub(super) value: f64,
     pub(super) range: Range,
 }
 
-/// What a state is judged by.
+/// The figures that a state is judged by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Figures {
-    /// As far as it reaches ([`LoadReport::reaching_rps`]).
+    /// Goodput as far as it reaches ([`LoadReport::reaching_rps`]).
     pub(super) reaching_rps: Figure,
-    /// Of the requests that ended, 0 to 1.
+    /// Share of the requests that ended, 0 to 1.
     pub(super) failed_share: Figure,
     pub(super) latency_us_p99: Figure,
 }
 
-/// Which of them.
+/// Names one of the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Metric {
     Goodput,
@@ -40,14 +40,14 @@ impl Figure {
         Self { value: (self.value + other.value) / 2.0, range }
     }
 
-    /// True where all that this may be lies below all that the other may be.
+    /// True if this interval lies completely below the other.
     fn is_below(&self, other: &Self) -> bool {
         self.range.high < other.range.low
     }
 }
 
 impl Figures {
-    /// Of a measurement; nothing where it does not tell how surely each of them is known.
+    /// The figures of a measurement; `None` if it does not give the interval of each.
     pub(super) fn of(diagnosis: &Diagnosis) -> Option<Self> {
         let load = diagnosis.load.as_ref()?;
         let spread = load.spread?;
@@ -58,7 +58,7 @@ impl Figures {
         })
     }
 
-    /// Of two measurements of the same state: that they differ is chance, however narrow the interval of each is.
+    /// Joins two measurements of the same state. Their difference is chance, however narrow each interval is.
     pub(super) fn joined(self, other: Self) -> Self {
         Self {
             reaching_rps: self.reaching_rps.joined(other.reaching_rps),
@@ -68,7 +68,7 @@ impl Figures {
     }
 }
 
-/// By what `without` is worse than `with` beyond chance. More goodput makes up for failures and a longer p99, but not for one beyond the objective.
+/// In what `without` is worse than `with` beyond chance. More goodput makes up for failures and a longer p99, but not for a p99 beyond the objective.
 pub(super) fn worse(with: &Figures, without: &Figures, objective: Objective) -> Option<Metric> {
     if without.reaching_rps.is_below(&with.reaching_rps) {
         return Some(Metric::Goodput);
@@ -84,7 +84,7 @@ pub(super) fn worse(with: &Figures, without: &Figures, objective: Objective) -> 
     is_slower.then_some(Metric::Latency)
 }
 
-/// What a change gave when it was made, of the figures in which that was more than chance, or what the chain kept it for.
+/// What a change gave when it was made: the figures that changed beyond chance, or what the chain kept it for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Gain {
     /// Goodput before as a share of that after.
@@ -110,7 +110,7 @@ impl Gain {
         }
     }
 
-    /// In which figure as much as the change gave may be lost without it, as far as the intervals tell: then nobody can say that it does nothing.
+    /// The figure in which, by the intervals, as much as the change gave may be lost without it. Then nobody can say that the change does nothing.
     pub(super) fn may_be_lost(&self, with: &Figures, without: &Figures) -> Option<Metric> {
         let goodput = self.goodput.is_some_and(|share| without.reaching_rps.range.low <= with.reaching_rps.value * share);
         let failed = self.failed.is_some_and(|fall| without.failed_share.range.high >= with.failed_share.value + fall);
@@ -120,8 +120,8 @@ impl Gain {
     }
 }
 
-/// True where events are more frequent beyond chance in the second of two measurements, given a second each and the seconds that they lasted: the difference of
-/// two counts has the sum of both as its variance (Poisson). What comes in bursts varies more; then a change stays that might have gone.
+/// True if events are more frequent beyond chance in the second of two measurements. Each is given as a rate per second and its duration in seconds. The
+/// variance of the difference of two counts is the sum of both counts (Poisson). Bursts vary more, so a change may stay that could have gone.
 pub(super) fn is_more_often((before_per_s, before_s): (f64, f64), (after_per_s, after_s): (f64, f64)) -> bool {
     /// The normal distribution's two-sided 95 %.
     const Z_95: f64 = 1.959_964;

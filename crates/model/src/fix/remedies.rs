@@ -15,7 +15,7 @@ use definition::AdviceDef;
 pub use definition::{Proposal, RemedyDef};
 use server::reuse_upstream_connections;
 
-/// All remedies; of those for one finding, the one to try first stands first.
+/// All remedies. Of those for one finding, the one to try first comes first.
 pub const REMEDIES: &[&RemedyDef] = &[
     &kernel::raise_conntrack_max::REMEDY,
     &kernel::shorten_conntrack_time_wait::REMEDY,
@@ -39,13 +39,13 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &server::store_tls_sessions::REMEDY,
 ];
 
-/// Remedies that are alternatives: the name of their group and their ids.
+/// Remedies that are alternatives: the name of each group and the ids in it.
 const GROUPS: &[(&str, &[&str])] = &[(
     reuse_upstream_connections::GROUP,
     &[reuse_upstream_connections::SHORT.id, reuse_upstream_connections::MEDIUM.id, reuse_upstream_connections::LONG.id],
 )];
 
-/// The group of alternatives that a remedy belongs to: which of them stays is measured by trying each, and not predicted.
+/// The group of alternatives that a remedy belongs to. Each alternative is tried and measured, and none is predicted.
 pub fn group_of(remedy: &str) -> Option<&'static str> {
     GROUPS.iter().find(|(_, ids)| ids.contains(&remedy)).map(|(group, _)| *group)
 }

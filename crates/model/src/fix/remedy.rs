@@ -1,4 +1,4 @@
-//! A remedy with all that is known of it, by ids and messages.
+//! A remedy with everything known about it, as ids and messages.
 
 use super::change::{Activation, Change};
 use crate::judge::id::StationId;
@@ -10,29 +10,29 @@ use crate::output::report::Ceiling;
 pub struct Remedy {
     /// Id, kebab-case: "raise-conntrack-max".
     pub id: &'static str,
-    /// What it changes; empty for advice, which is never applied from here.
+    /// What it changes; empty for advice, which this program never applies.
     pub change: Vec<Change>,
     /// What it does.
     pub text: Message,
     /// The exact commands that do it now.
     pub runtime: Vec<String>,
-    /// The exact lines that make it last, with the file they belong to.
+    /// The exact lines that make it permanent, with the file that they belong to.
     pub persistent: Vec<String>,
     /// When it takes effect.
     pub activation: Activation,
-    /// What could go wrong, what it costs.
+    /// What could go wrong, and what it costs.
     pub risk: Message,
     /// The commands that take it back.
     pub undo: String,
     /// What shows that it worked.
     pub signal: Signal,
-    /// What goodput it should give.
+    /// The goodput that it should give.
     pub prediction: Prediction,
     /// The group of alternatives that it belongs to.
     pub group: Option<&'static str>,
 }
 
-/// The success signal that a remedy names beforehand.
+/// The success signal that a remedy names in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Refusals at this station fall to zero.
@@ -46,20 +46,20 @@ pub enum Signal {
 /// A predicted goodput, or why none is given.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
-    /// None, with the reason.
+    /// No prediction, with the reason.
     Refused {
         /// Why.
         why: Message,
-        /// An upper bound, requests a second.
+        /// An upper bound, requests per second.
         at_most: Option<f64>,
-        /// What the ceilings would have given all the same.
+        /// What the ceilings alone would have predicted.
         unsaid: Option<Ceiling>,
     },
     /// A prediction.
     Goodput {
-        /// Requests a second.
+        /// Requests per second.
         rps: Ceiling,
-        /// The station that will limit next; nothing where none has a ceiling.
+        /// The station that will limit next; `None` if none has a ceiling.
         next_station: Option<StationId>,
     },
 }

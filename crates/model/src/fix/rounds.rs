@@ -1,4 +1,4 @@
-//! The rounds as the report tells them, and what becomes of a change in them.
+//! The rounds as the report shows them, and the fate of each change in them.
 
 use super::judge::FindingIdentity;
 use super::made::Entry;
@@ -8,7 +8,7 @@ use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
 
 impl Session<'_> {
-    /// Adds a round, held against the measurement `before`; nothing where it holds no load. Gives its index.
+    /// Adds a round that is compared with the measurement `before`; does nothing if it holds no load. Returns its index.
     pub(super) fn push_round(
         &mut self,
         kind: RoundKind,
@@ -46,7 +46,7 @@ impl Session<'_> {
         Some(self.rounds.len() - 1)
     }
 
-    /// Says what became of a change in the end, in the round in which it was applied.
+    /// Records the final fate of a change, in the round in which it was applied.
     pub(super) fn close(&mut self, number: u32, kept: Kept, why: &Message) {
         let text = self.words.text(why);
         if let Some(round) = self.round_of(number) {
@@ -54,14 +54,14 @@ impl Session<'_> {
         }
     }
 
-    /// The same, with the reason that the chain gave.
+    /// The same, but keeps the reason that the chain gave.
     pub(super) fn set_kept(&mut self, number: u32, kept: Kept) {
         if let Some(round) = self.round_of(number) {
             round.kept = kept;
         }
     }
 
-    /// Says what became of a change in a round that judged it.
+    /// Records the fate of a change in a round that judged it.
     pub(super) fn set_fate(&mut self, index: usize, kept: Kept) {
         if let Some(round) = self.rounds.get_mut(index) {
             round.kept = kept;
@@ -82,7 +82,7 @@ impl Session<'_> {
         Action::TakeBack { number, remedy: self.made.remedy_id(number) }
     }
 
-    /// Asks for a change to be put back; where nothing of it is left to be made again it is back already.
+    /// Asks for a change to be put back. If nothing of it is left to be made again, it is already back.
     pub(super) fn put_back(&mut self, number: u32, step: Step) -> Action {
         let finding = self.made.get(number).map(|entry| entry.place.finding.clone()).unwrap_or_default();
         let remedy = self.made.reduce_to_put_back(number);
@@ -104,7 +104,7 @@ impl Session<'_> {
         Action::Done
     }
 
-    /// What the driver handed in was not asked for: nothing that was measured or done can be trusted to be what it is taken for.
+    /// The driver handed in a step that was not asked for. What was measured or done can no longer be trusted.
     pub(super) fn unasked(&mut self, step: Step) -> Action {
         debug_assert!(false, "unasked answer in {step:?}");
         self.broken = true;

@@ -1,5 +1,5 @@
-//! What brings what about: the graph that each station declares for its own findings, and the one place that decides out of it which findings are causes, which are
-//! symptoms and of what, and in what order causes are mended.
+//! Cause and effect: the graph that each station declares for its own findings, and the one place that uses it to decide which findings are causes, which are
+//! symptoms of what, and in what order causes are fixed.
 
 mod link;
 mod order;
@@ -11,15 +11,15 @@ pub use order::{Layout, arrange, order};
 use crate::judge::id::{CPU_FINDINGS, FindingId};
 use crate::judge::stations::STATIONS;
 
-/// The graph: the lines of all stations. Within one tier it has no ring. A finding of another tier counts as a cause only where nothing brings it about in turn.
+/// The graph: the lines of all stations. It has no cycle within one tier. A finding of another tier counts as a cause only if nothing causes it in turn.
 pub fn couplings() -> impl Iterator<Item = &'static CouplingDef> {
     STATIONS.iter().flat_map(|def| def.graph)
 }
 
-/// Findings without a line in the graph: improvements, which are reported only where nothing is choked.
+/// Findings without a line in the graph: improvements, which are reported only if nothing is choked.
 pub const ALONE: &[FindingId] = CPU_FINDINGS;
 
-/// Findings that let hardly anything through to the stations behind, of whichever tier: packets are lost before a server sees them.
+/// Findings that let hardly anything through to the stations behind, in any tier: packets are lost before a server sees them.
 pub const STARVING: &[FindingId] = &[FindingId::TABLE_FULL];
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn within_a_tier_the_graph_has_no_ring() {
         let local = |from: FindingId| -> Vec<FindingId> {
-            // Lines with `Judged` form no ring: what the stations read excludes it (`worker_connections` and `conntrack_table`).
+            // Lines with `Judged` form no cycle: what the stations read excludes it (`worker_connections` and `conntrack_table`).
             let is_from = |def: &&CouplingDef| match def.cause {
                 _ if def.attribution == Attribution::Judged => false,
                 Source::Finding(id) => id == from,

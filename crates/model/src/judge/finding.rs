@@ -1,4 +1,4 @@
-//! Findings and how they are linked, by ids and messages: the report's names and sentences come out of them in `output`.
+//! Findings and the links between them, as ids and messages. `output` turns them into the report's names and sentences.
 
 use super::id::{FindingId, StationId};
 use super::location::Location;
@@ -20,7 +20,7 @@ pub struct Finding {
     pub at: Location,
     /// Cause or symptom.
     pub role: Role,
-    /// The findings that bring it about, where it is a symptom: the root first, then what lies between.
+    /// The findings that cause it, if it is a symptom: the root first, then what lies between.
     pub symptom_of: Vec<FindingId>,
     /// How sure it is.
     pub confidence: Confidence,
@@ -35,7 +35,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding to be filled in. The cause graph decides its role; its remedies are attached at the end.
+    /// A finding to be filled in. The cause graph decides its role; its remedies are attached last.
     pub fn new(id: FindingId, station: StationId, owner: impl Into<Owner>, at: Location) -> Self {
         Self {
             id,
@@ -60,12 +60,12 @@ pub struct Evidence {
     pub text: Message,
     /// Where it was read: a path or an interface of the kernel.
     pub source: String,
-    /// The value, where it is one number.
+    /// The value, if it is one number.
     pub value: Option<f64>,
 }
 
 impl Evidence {
-    /// A sentence with its source, and the value where it is one number.
+    /// A sentence with its source, and the value if it is one number.
     pub(crate) fn new(text: Message, source: impl Into<String>, value: Option<f64>) -> Self {
         Self { text, source: source.into(), value }
     }
@@ -74,19 +74,19 @@ impl Evidence {
 /// One link of a chain from cause to symptom. Findings and stations are named by their index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coupling {
-    /// What brings the symptom about.
+    /// What causes the symptom.
     pub cause: Cause,
     /// The symptom.
     pub symptom: usize,
-    /// What tells the one from the other.
+    /// What distinguishes cause from symptom.
     pub why: Message,
 }
 
-/// Why one of several causes is mended before or after the others.
+/// Why one of several causes is fixed before or after the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderReason {
     /// Index of the cause among the findings.
     pub finding: usize,
-    /// Why it stands there.
+    /// Why it has this position.
     pub why: Message,
 }

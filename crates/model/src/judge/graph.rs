@@ -1,16 +1,16 @@
-//! Lines of the cause graph, which stations declare about their own findings.
+//! Lines of the cause graph. Stations declare them for their own findings.
 
 use super::id::{FindingId, StationId};
 use crate::output::message::Message;
 
-/// What brings a symptom about.
+/// What causes a symptom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A finding.
     Finding(FindingId),
     /// Any other finding.
     Any,
-    /// A station that is at its limit and no fault.
+    /// A station at its limit that is no fault in itself.
     Station(StationId),
 }
 
@@ -19,58 +19,58 @@ pub enum Source {
 pub enum Relation {
     /// In the same tier.
     Tier,
-    /// At the very same station: the same listener or pool.
+    /// At the very same instance of the station: the same listener or pool.
     Station,
-    /// At the same listener, whichever station it is.
+    /// At the same listener, at any station.
     Listener,
-    /// In a tier for which the symptom's workers were seen to wait, or which one of those calls.
+    /// In a tier that the symptom's workers were seen waiting for, or in a tier that such a tier calls.
     Awaited,
-    /// In the same tier, or one that it calls, directly or not.
+    /// In the same tier, or in one that it calls, directly or not.
     Behind,
     /// In any tier of the path.
     Path,
-    /// In a tier that runs on the same cores, which are busy.
+    /// In a tier that runs on the same cores, if these are busy.
     Cores,
-    /// In a network namespace that the connections of the symptom's tier to its upstreams pass.
+    /// In a network namespace that the upstream connections of the symptom's tier pass through.
     Edge,
 }
 
-/// What makes one finding the other's symptom, besides both being found.
+/// What makes one finding a symptom of the other, besides both being found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attribution {
     /// Nothing else.
     Found,
-    /// The symptom's own station read that something else may cause it. Without that both are causes, which is often so.
+    /// The symptom's own station must have read that something else may cause it. Otherwise both are causes, which is common.
     Judged,
 }
 
-/// A line of the graph. The station of the symptom declares it, or that of the cause.
+/// A line of the graph. The station of the symptom or the station of the cause declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CouplingDef {
-    /// What brings it about.
+    /// The cause.
     pub cause: Source,
-    /// The finding that is brought about.
+    /// The symptom.
     pub symptom: FindingId,
     /// Where the cause must be.
     pub relation: Relation,
     /// What else must hold.
     pub attribution: Attribution,
-    /// Message id of the sentence that says what tells cause from symptom.
+    /// Message id of the sentence that says what distinguishes cause from symptom.
     pub why: &'static str,
 }
 
 impl CouplingDef {
-    /// A finding brings another one about.
+    /// A finding causes another one.
     pub(crate) const fn found(cause: FindingId, symptom: FindingId, relation: Relation, why: &'static str) -> Self {
         Self { cause: Source::Finding(cause), symptom, relation, attribution: Attribution::Found, why }
     }
 
-    /// The same, but only where the symptom's station read that something else may cause it.
+    /// The same, but only if the symptom's station read that something else may cause it.
     pub(crate) const fn judged(cause: FindingId, symptom: FindingId, relation: Relation, why: &'static str) -> Self {
         Self { cause: Source::Finding(cause), symptom, relation, attribution: Attribution::Judged, why }
     }
 
-    /// A station at its limit does.
+    /// A station at its limit causes the finding.
     pub(crate) const fn station(
         cause: StationId,
         symptom: FindingId,
@@ -81,20 +81,20 @@ impl CouplingDef {
         Self { cause: Source::Station(cause), symptom, relation, attribution, why }
     }
 
-    /// Any other finding does.
+    /// Any other finding causes it.
     pub(crate) const fn any(symptom: FindingId, relation: Relation, why: &'static str) -> Self {
         Self { cause: Source::Any, symptom, relation, attribution: Attribution::Found, why }
     }
 }
 
-/// What a station says of a finding of its own: whether something else may cause it.
+/// What a station says about its own finding: whether something else may cause it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
     /// Nothing else causes it.
     Alone,
-    /// Something else causes it where a line of the graph leads to it.
+    /// Something else causes it if a line of the graph leads to it.
     Perhaps,
-    /// Something else causes it, whatever that is. The message explains it then.
+    /// Something else causes it, whatever that is. The message then explains it.
     Behind(Message),
 }
 

@@ -1,12 +1,12 @@
-//! Ids of stations and findings: they are compared, and become strings only in the report.
+//! Ids of stations and findings. They are compared, and become strings only in the report.
 
 use std::fmt;
 
-/// Id of a station, kebab-case: "conntrack-table".
+/// Id of a station in kebab-case: "conntrack-table".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub &'static str);
 
-/// Id of a finding, kebab-case. It names the bad thing: "conntrack-table-full".
+/// Id of a finding in kebab-case. It names the problem: "conntrack-table-full".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FindingId(pub &'static str);
 
@@ -24,7 +24,7 @@ impl fmt::Display for FindingId {
 
 /// Stations that the cause graph, remedies and predictions name.
 impl StationId {
-    /// The generator of the load.
+    /// The load generator.
     pub const LOAD_GENERATOR: Self = Self("load-generator");
     /// The demand.
     pub const CLIENTS: Self = Self("clients");
@@ -32,13 +32,13 @@ impl StationId {
     pub const LINK: Self = Self("link");
     /// The table of tracked connections.
     pub const CONNTRACK_TABLE: Self = Self("conntrack-table");
-    /// Handshakes of a listener.
+    /// Open handshakes of a listener.
     pub const SYN_QUEUE: Self = Self("syn-queue");
-    /// Connections that wait to be accepted.
+    /// Connections waiting to be accepted.
     pub const ACCEPT_QUEUE: Self = Self("accept-queue");
     /// Connections of nginx's workers.
     pub const WORKER_CONNECTIONS: Self = Self("worker-connections");
-    /// Descriptors of a process.
+    /// File descriptors of a process.
     pub const FILE_DESCRIPTORS: Self = Self("file-descriptors");
     /// Local ports towards an upstream.
     pub const EPHEMERAL_PORTS: Self = Self("ephemeral-ports");
@@ -50,23 +50,23 @@ impl StationId {
     pub const CPU: Self = Self("cpu");
 }
 
-/// Findings that stations, the cause graph and remedies know in common.
+/// Findings that stations, the cause graph and remedies share.
 impl FindingId {
     /// The cores of the load generator were the limit.
     pub(crate) const GENERATOR_LIMITED: Self = Self("load-generator-limited");
-    /// Packets get lost on the way, and requests wait for them.
+    /// Packets are lost on the network path, and requests wait for them.
     pub(crate) const PACKET_LOSS: Self = Self("packet-loss");
-    /// The send buffer is smaller than what the way holds.
+    /// The send buffer is smaller than the bandwidth-delay product of the network path.
     pub(crate) const BUFFER_LIMITED: Self = Self("send-buffer-limited");
     /// Small writes wait for an acknowledgement that the peer delays.
     pub(crate) const ACK_STALL: Self = Self("delayed-ack-stall");
     /// New connections begin with fewer segments than usual, and their answers take more round trips.
     pub(crate) const SMALL_WINDOW: Self = Self("small-initial-window");
-    /// The clients take no more at once.
+    /// The clients' receive windows accept no more at once.
     pub(crate) const RECEIVER_LIMITED: Self = Self("receiver-limited");
-    /// Packets found no room in the table of tracked connections.
+    /// Packets found the table of tracked connections full.
     pub(crate) const TABLE_FULL: Self = Self("conntrack-table-full");
-    /// SYNs found a queue of handshakes full.
+    /// SYNs found a SYN queue full.
     pub(crate) const SYN_QUEUE_FULL: Self = Self("syn-queue-full");
     /// Connections found an accept queue full.
     pub(crate) const ACCEPT_QUEUE_FULL: Self = Self("accept-queue-full");
@@ -78,21 +78,21 @@ impl FindingId {
     pub(crate) const FILES_EXHAUSTED: Self = Self("file-descriptors-exhausted");
     /// The configuration limits this traffic.
     pub(crate) const LIMITED_BY_CONFIG: Self = Self("rate-limited-by-config");
-    /// No local port was left towards an upstream.
+    /// No local port was left for connections to an upstream.
     pub(crate) const PORTS_EXHAUSTED: Self = Self("ephemeral-ports-exhausted");
     /// The search for a free port takes the cores.
     pub(crate) const TIME_WAIT_SEARCH: Self = Self("time-wait-port-search");
-    /// A connection is opened for each request, and that costs.
+    /// A connection is opened for each request, and that is expensive.
     pub(crate) const CHURN: Self = Self("upstream-connection-churn");
-    /// Requests meet kept connections that the upstream is just closing, and fail.
+    /// Requests fail because they meet kept connections that the upstream is just closing.
     pub(crate) const CLOSE_RACE: Self = Self("idle-close-race");
-    /// All workers are taken and wait.
+    /// All workers are busy or waiting, and none is free.
     pub(crate) const POOL_EXHAUSTED: Self = Self("worker-pool-exhausted");
-    /// They wait for another server.
+    /// The pool's workers wait for another server.
     pub(crate) const POOL_BLOCKED: Self = Self("workers-blocked-on-upstream");
-    /// Most of all requests wait for each other inside a program.
+    /// Most requests wait for each other inside a program.
     pub(crate) const WAITS_INSIDE: Self = Self("waits-inside");
-    /// A CPU quota stops servers whose cores have more to give.
+    /// A CPU quota stops servers whose cores have room.
     pub(crate) const THROTTLED: Self = Self("cgroup-cpu-throttled");
     /// A shaper holds answers back.
     pub(crate) const EGRESS_SHAPED: Self = Self("egress-shaped");
@@ -106,17 +106,17 @@ impl FindingId {
     pub(crate) const DEBUG_LOG: Self = Self("debug-log");
     /// The allocator takes much CPU time.
     pub(crate) const ALLOCATOR_HOT: Self = Self("allocator-hot");
-    /// Threads wait for locks of each other.
+    /// Threads wait for each other's locks.
     pub(crate) const LOCK_CONTENTION: Self = Self("lock-contention");
-    /// Fewer threads than cores, and all of their time is used.
+    /// There are fewer threads than cores, and the threads run all the time.
     pub(crate) const SINGLE_CORE: Self = Self("single-core-saturated");
     /// Received packets fill one core while others are idle.
     pub(crate) const SOFTIRQ_ON_ONE_CORE: Self = Self("softirq-on-one-core");
-    /// A program polls, so that its busy cores show no load.
+    /// A program polls, so its busy cores say nothing about load.
     pub(crate) const BUSY_POLLING: Self = Self("busy-polling");
 }
 
-/// Findings about CPU time that could be saved: improvements, which are reported only where nothing is choked.
+/// Findings about CPU time that could be saved: improvements, which are reported only if nothing is choked.
 pub(crate) const CPU_FINDINGS: &[FindingId] = &[
     FindingId::COMPRESSION_HOT,
     FindingId::TLS_HANDSHAKE_HOT,

@@ -1,8 +1,8 @@
-//! What could be faster though no station holds a server back but its cores.
+//! What could be faster if nothing but its cores holds a server back.
 //!
-//! CPU time that is **wasted** is a cause like any other: without it throughput would rise beyond noise, and what does away with it takes nothing from anybody
-//! (connections to a server behind that are not kept, scripts that are compiled for each request). A trade, or what the clients do, is no cause: it is reported,
-//! and tried only where something else was mended before.
+//! CPU time that is **wasted** is a cause like any other: without it throughput would rise beyond noise, and its remedy costs nobody anything (connections to
+//! an upstream that are not kept, scripts that are compiled for each request). A trade-off, or what the clients do, is no cause. It is reported, and tried
+//! only if something else was fixed before.
 
 mod churn;
 mod debug_log;
@@ -21,13 +21,13 @@ use crate::output::report::{Role, StationState};
 /// What could be faster.
 #[derive(Default)]
 pub(crate) struct Faster {
-    /// Causes: the server could do without it.
+    /// Causes: work that the server could do without.
     pub(crate) wasted: Vec<Finding>,
-    /// No causes.
+    /// Improvements that are no causes.
     pub(crate) other: Vec<Finding>,
 }
 
-/// Of a server that nothing holds back but its cores.
+/// The improvements of a server that nothing but its cores holds back.
 pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &[Finding]) -> Faster {
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
     let failed = || ctx.failed_share().is_some_and(|share| Cost::share_of_requests(share).hurts());
@@ -41,7 +41,7 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
     if !can_rise(ctx, stations) {
         faster.other.append(&mut faster.wasted);
     }
-    // Whatever else is wrong: the reader must know that the figures of these cores show no load.
+    // Whatever else is wrong, the reader must know that the busy share of these cores says nothing about load.
     faster.other.extend(polling::findings(ctx, stations));
     faster
 }
@@ -54,7 +54,7 @@ impl Faster {
     }
 }
 
-/// True where less work for the cores is more throughput: not where all that was offered was answered, and not behind a full link.
+/// True if less work for the cores means more throughput: not if everything offered was answered, and not behind a full link.
 fn can_rise(ctx: &Context<'_>, stations: &[StationReading]) -> bool {
     let wants_more = ctx.obs.load.as_ref().is_none_or(LoadResult::wants_more);
     let is_full = |reading: &StationReading| reading.station == StationId::LINK && reading.state == StationState::Saturated;

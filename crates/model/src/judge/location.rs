@@ -1,4 +1,4 @@
-//! Where a reading or a finding is, by ids: two are at the same place where these are equal.
+//! Where a reading or a finding is, by ids. Two are at the same place if these are equal.
 
 use crate::facts::TierId;
 use crate::facts::path::{PlacedListener, Tier};
@@ -11,7 +11,7 @@ pub struct Location {
     pub netns: Option<NetnsId>,
     /// The process.
     pub pid: Option<u32>,
-    /// The listener, or the address that is dialled.
+    /// The listener, or the dialled address.
     pub listener: Option<ListenerAddress>,
     /// The edge.
     pub edge: Option<EdgeId>,
@@ -40,17 +40,17 @@ impl Location {
         Self { netns: Some(netns), ..Self::default() }
     }
 
-    /// At a listener of a namespace, or at an address that is dialled from there.
+    /// At a listener of a namespace, or at an address dialled from there.
     pub fn at_listener(netns: NetnsId, listener: ListenerAddress) -> Self {
         Self { listener: Some(listener), ..Self::in_netns(netns) }
     }
-    /// The listener of a tier that this is the place of.
+    /// The listener of a tier at this place.
     pub(crate) fn listener_of<'t>(&self, tier: &'t Tier) -> Option<&'t PlacedListener> {
         let is_it = |own: &&PlacedListener| Some(own.netns) == self.netns && Some(&own.listener.address) == self.listener.as_ref();
         tier.listeners.iter().find(is_it)
     }
 
-    /// The listener as it is written, or an empty string.
+    /// The listener as text, or an empty string.
     pub(crate) fn listener_name(&self) -> String {
         self.listener.as_ref().map(ToString::to_string).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Whether the host has settled: what an earlier load left behind that would spoil the next measurement.
+//! Whether the host has settled: what an earlier load left behind that would distort the next measurement.
 
 use crate::facts::path::Path;
 use crate::facts::port_range;
@@ -10,12 +10,12 @@ use crate::output::message::Message;
 /// Share of a table or port range that leftovers may still hold.
 const LEFT_SHARE_MAX: f64 = 0.5;
 
-/// Which reading is asked about.
+/// Which reading is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The first one: what a measurement began with.
+    /// The first one: the state at the start of a measurement.
     First,
-    /// The last one: how things stand.
+    /// The last one: the state now.
     Last,
 }
 
@@ -28,8 +28,8 @@ impl Moment {
     }
 }
 
-/// What is still there, a message each; nothing where the host has settled. Stated levels: no connection in an accept queue of the path,
-/// conntrack entries at most half of the limit, TIME_WAIT sockets towards one address and port at most half of the ephemeral ports.
+/// What is still left, one message each; empty if the host has settled. The levels: no connection in an accept queue of the path, conntrack entries at most
+/// half of the limit, TIME_WAIT sockets towards one address and port at most half of the ephemeral ports.
 pub fn unsettled(obs: &Observation, path: &Path, moment: Moment) -> Vec<Message> {
     let mut left = Vec::new();
     for tier in &path.tiers {
@@ -51,7 +51,7 @@ pub fn unsettled(obs: &Observation, path: &Path, moment: Moment) -> Vec<Message>
             let message = Message::new("unsettled-conntrack").with("count", count).with("max", max);
             left.push(message.with("netns", name()));
         }
-        // Only the dialling side's sockets keep anything taken, and only towards the same address and port.
+        // Only sockets of the dialling side keep a port taken, and only towards the same address and port.
         for waiting in moment.of(&view.time_waits).into_iter().flat_map(|waits| &waits.dialled) {
             if waiting.count as f64 > LEFT_SHARE_MAX * ports(view) {
                 let message = Message::new("unsettled-time-wait").with("count", waiting.count).with("netns", name());
@@ -66,7 +66,7 @@ fn conntrack(view: &NetnsView, moment: Moment) -> Option<(u64, u64)> {
     Some((*moment.of(&view.conntrack_count)?, view.sysctl_number(KEY_MAX)?))
 }
 
-/// Ports of the namespace's ephemeral range.
+/// Number of ports in the namespace's ephemeral range.
 fn ports(view: &NetnsView) -> f64 {
     let (low, high) = port_range::of(view);
     f64::from(high - low) + 1.0

@@ -1,4 +1,4 @@
-//! What a station is: its definition, which it fills in itself, and its readings.
+//! What a station is: its definition and its readings.
 
 use super::finding::{Evidence, Finding};
 use super::graph::{CouplingDef, Standing};
@@ -22,16 +22,16 @@ pub struct StationDef {
     pub remedies: &'static [&'static str],
     /// Lines of the cause graph with one of its findings as cause or symptom.
     pub graph: &'static [CouplingDef],
-    /// Whether a finding of its own may be a symptom, by what it read and by its own reading at the same place. The cause graph decides the rest.
+    /// Says whether its own finding may be a symptom, based on what it read and its own reading at the same place. The cause graph decides the rest.
     pub standing: fn(&Context<'_>, &Finding, Option<&StationReading>) -> Standing,
-    /// Its instances on this path; none where the request does not pass it.
+    /// Reads its instances on this path; empty if the request does not pass it.
     pub read: fn(&Context<'_>) -> Vec<StationReading>,
-    /// Its findings, from its own instances.
+    /// Makes its findings from its own instances.
     pub judge: fn(&Context<'_>, &[StationReading]) -> Vec<Finding>,
 }
 
 impl StationDef {
-    /// A station whose findings are causes, unless a line of another station's graph says otherwise.
+    /// A station whose findings are causes unless another station's line of the graph says otherwise.
     pub(crate) const fn new(
         id: StationId,
         kind: StationKind,
@@ -42,12 +42,12 @@ impl StationDef {
         Self { id, kind, findings, remedies: &[], graph: &[], standing: |_, _, _| Standing::Alone, read, judge }
     }
 
-    /// A reading to be filled in. `unit` is that of limit and use.
+    /// A reading to be filled in. `unit` is the unit of limit and use.
     pub(crate) fn reading(&self, owner: impl Into<Owner>, at: Location, unit: &'static str) -> StationReading {
         StationReading::new((self.id, self.kind), owner, at, unit)
     }
 
-    /// A finding of this station to be filled in, where no reading is at the same place.
+    /// A finding of this station to be filled in, for a place without a reading.
     pub(crate) fn finding(&self, id: FindingId, owner: impl Into<Owner>, at: Location) -> Finding {
         Finding::new(id, self.id, owner, at)
     }
@@ -72,11 +72,11 @@ pub struct StationReading {
     pub used: Option<f64>,
     /// Mean number waiting in the window.
     pub waiting: Option<f64>,
-    /// Refused a second, over the window.
+    /// Refusals per second over the window.
     pub refused_per_s: Option<f64>,
     /// used / limit.
     pub utilization: Option<f64>,
-    /// Its ceiling, where it has one that is known.
+    /// Its ceiling, if it has one that is known.
     pub ceiling_rps: Option<Ceiling>,
     /// Its state.
     pub state: StationState,
@@ -104,7 +104,7 @@ impl StationReading {
         }
     }
 
-    /// The same in a state, with its reason.
+    /// The same reading with a state and its reason.
     pub(crate) fn in_state(self, state: StationState, why: Message) -> Self {
         Self { state, why, ..self }
     }
@@ -114,7 +114,7 @@ impl StationReading {
         Finding::new(id, self.station, self.owner.clone(), self.at.clone())
     }
 
-    /// True where a finding is about this very instance.
+    /// True if a finding is about this very instance.
     pub(crate) fn is_of(&self, finding: &Finding) -> bool {
         self.station == finding.station && self.owner == finding.owner && self.at == finding.at
     }
@@ -126,14 +126,14 @@ impl StationReading {
 }
 
 impl Logged {
-    /// As evidence: how many lines, and the first of them.
+    /// As evidence: the number of lines, and the first of them.
     pub(crate) fn proof(&self) -> Evidence {
         let text = Message::new("evidence-logged").with("count", self.count).with("about", u64::from(self.is_estimated));
         Evidence::new(text.with("line", self.line.as_str()), self.path.as_str(), Some(self.count as f64))
     }
 }
 
-/// How many times the active limit a configured one must be where the number of waiting clients is not known.
+/// How many times the active limit a configured one must be if the number of waiting clients is not known.
 pub(crate) const TIMES_MIN: f64 = 2.0;
 
 /// "FILE:LINE" of a setting.
@@ -146,7 +146,7 @@ pub(crate) fn changed_proof(file: &str) -> Evidence {
     Evidence::new(Message::new("evidence-not-in-force-changed").with("file", file), "stat(2), /proc/PID/stat", None)
 }
 
-/// A setting that is not active as the cause of a finding at the same place. It has that finding's evidence as well: the harm is the same.
+/// A finding that the setting is not active, which causes another finding at the same place. It takes that finding's evidence, because the harm is the same.
 pub(crate) fn unforced(title: Message, explanation: Message, mut evidence: Vec<Evidence>, symptom: &Finding) -> Finding {
     evidence.extend(symptom.evidence.iter().cloned());
     Finding { id: FindingId::NOT_IN_FORCE, title, evidence, explanation: vec![explanation], ..symptom.clone() }

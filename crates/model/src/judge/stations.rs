@@ -1,7 +1,7 @@
 //! The stations of the request's path, in the order in which a request passes them.
 //!
-//! A station is one folder (code, messages, page, lines of the cause graph, ids of its remedies, tests) and one line in [`STATIONS`]. It reads its instances out of the
-//! observation and judges its own findings; `verdict` decides what they mean together.
+//! A station is one folder (code, messages, page, lines of the cause graph, ids of its remedies, tests) and one line in [`STATIONS`]. It reads its instances
+//! from the observation and judges its own findings; `verdict` decides what they mean together.
 
 mod accept_queue;
 mod clients;

@@ -20,26 +20,26 @@ use crate::output::message::Message;
 use crate::output::report::{Cause, LimitedBy, Role, StationState, Verdict};
 use crate::predict::Scene;
 
-/// Share of its time that the load generator may wait for a core before the times that it measures are its own.
+/// Share of its time that the load generator may wait for a core. Above it, the measured times include the generator's own delays.
 const GENERATOR_WAITED_MAX: f64 = 0.1;
 
-/// All that is judged of one observation.
+/// Everything judged about one observation.
 pub(crate) struct Judged {
     /// The readings of all stations, in the order of the path.
     pub(crate) stations: Vec<StationReading>,
-    /// Causes first, in the order in which they are to be mended.
+    /// Causes first, in the order in which to fix them.
     pub(crate) findings: Vec<Finding>,
-    /// Which finding brings which one about.
+    /// Which finding causes which.
     pub(crate) couplings: Vec<Coupling>,
-    /// Why the causes stand in this order.
+    /// Why the causes are in this order.
     pub(crate) order: Vec<OrderReason>,
-    /// What could be faster though nothing is choked.
+    /// What could be faster although nothing is choked.
     pub(crate) improvements: Vec<Finding>,
     /// The verdict with its sentence.
     pub(crate) judgement: Judgement,
 }
 
-/// Judges what the stations of a table read.
+/// Judges the readings of a table's stations.
 pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static StationDef>) -> Judged {
     let mut stations: Vec<StationReading> = Vec::new();
     let mut findings: Vec<Finding> = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     Judged { stations, findings, couplings, order, improvements: other, judgement }
 }
 
-/// Attaches its remedies to each finding, with what each should give beside all the others.
+/// Attaches remedies to each finding, each with its predicted gain given all the others.
 fn prescribe(ctx: &Context<'_>, stations: &[StationReading], findings: &mut [Finding]) {
     let scene = Scene { ctx, stations, findings };
     let of = |finding: &Finding| {
@@ -105,7 +105,7 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
     if let Some(unknown) = not_understood(ctx) {
         return Judgement::unknown(unknown);
     }
-    // What is refused for want of a core is explained by that.
+    // Refusals for lack of a core are explained by the cores.
     let is_explained = |reading: &StationReading| {
         couplings.iter().any(|link| matches!(link.cause, Cause::Station(_)) && reading.is_of(&findings[link.symptom]))
     };
@@ -117,7 +117,7 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
     healthy(ctx, stations)
 }
 
-/// Why no verdict about the server can be reached, where none can.
+/// Why no verdict about the server is possible; `None` if one is.
 fn not_understood(ctx: &Context<'_>) -> Option<Message> {
     let unreadable = ctx.obs.netns.is_empty() || ctx.obs.netns.values().all(|view| view.listeners.first().is_none());
     if !ctx.path.ambiguous.is_empty() {
@@ -141,7 +141,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
     failed.or_else(|| (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
 }
 
-/// Nothing answered as expected: a wrong URL, or nobody there.
+/// No answer was as expected: a wrong URL, or no server.
 fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     if load.good > 0 {
         return None;
@@ -161,7 +161,7 @@ fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     Some(Message::new("verdict-unknown-no-good-answer").with("requests", load.requests))
 }
 
-/// Requests failed and no station tells why.
+/// Requests failed and no station shows why.
 fn unexplained_failures(load: &LoadResult) -> Option<Message> {
     failures(load.requests.saturating_sub(load.good), load.requests)
 }
@@ -172,8 +172,9 @@ fn failures(failed: u64, requests: u64) -> Option<Message> {
     Cost::of_requests(failed, requests).hurts().then(told)
 }
 
-/// Much of the clients' time was lost though half of the requests were answered soon, and no station tells why: some are served while others starve, which busy
-/// cores do not explain. Much is what would, served, be more than noise. What is within an objective was asked for; beyond one, nobody knows what is usual.
+/// Much of the clients' time was lost although half of the requests were answered soon, and no station shows why. Some clients are served while others
+/// starve, which busy cores do not explain. "Much" means that serving it would raise goodput beyond noise. With an objective this does not apply: up to it
+/// slowness was accepted, and beyond it nobody knows what is usual.
 fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     let lost = load.lost.filter(|_| ctx.obs.request.slo_p99_us.is_none())?;
     let share = load.lost_share().filter(|share| Cost::of_time(*share).hurts())?;
@@ -183,7 +184,7 @@ fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     })
 }
 
-/// True where connections came or bytes moved in the passive window.
+/// True if connections came or bytes moved in the passive window.
 fn saw_traffic(ctx: &Context<'_>) -> bool {
     ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns)).is_some_and(|view| {
         let grew = |name: &str| ctx.netstat_growth(view, name).is_some_and(|count| count > 0);
@@ -193,7 +194,7 @@ fn saw_traffic(ctx: &Context<'_>) -> bool {
     })
 }
 
-/// True where connections at a unix socket of the first tier came or went, or hold bytes that wait. The kernel counts nothing there.
+/// True if connections at a unix socket of the first tier came or went, or hold waiting bytes. The kernel has no counters there.
 fn connections_changed(path: &Path, view: &NetnsView) -> bool {
     let listeners = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners).map(|placed| &placed.listener.address);
     let names: Vec<&String> =
@@ -206,7 +207,7 @@ fn connections_changed(path: &Path, view: &NetnsView) -> bool {
     waits(&first) || seen.any(|later| waits(&later) || inodes(&later) != inodes(&first))
 }
 
-/// True where a socket is an accepted connection of the first tier's TCP listeners.
+/// True if a socket is an accepted connection of the first tier's TCP listeners.
 fn accepted(path: &Path, address: &SocketAddress) -> bool {
     matches!(address, SocketAddress::Tcp { .. }) && path.tiers.first().is_some_and(|tier| tier.accepts(address))
 }
@@ -214,7 +215,7 @@ fn accepted(path: &Path, address: &SocketAddress) -> bool {
 fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     let in_state = |id: StationId, state: StationState| stations.iter().find(|reading| reading.station == id && reading.state == state);
     let shape = ctx.obs.load.as_ref().map(|load| (load.shape, load.goodput_rps()));
-    // An open loop that got all of its answers reached no limit, however busy others kept the cores meanwhile.
+    // An open loop that got all its answers reached no limit, however busy others kept the cores.
     if let Some(load) = ctx.obs.load.as_ref().filter(|load| !load.wants_more())
         && let Loop::Open { rate_per_s, .. } = load.shape
     {
@@ -253,7 +254,8 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     }
 }
 
-/// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle, or somewhere unseen.
+/// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that
+/// cannot be observed.
 fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> Judgement {
     let hurts = |mean: f64| mean > 1.0 && Cost::of_time(mean / f64::from(connections.max(1))).hurts();
     let waits = |reading: &&StationReading| reading.station == StationId::ACCEPT_QUEUE && reading.waiting.is_some_and(hurts);

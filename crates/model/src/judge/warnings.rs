@@ -1,4 +1,4 @@
-//! Things to know that are no findings: what makes the measurement less sure.
+//! Things to know that are no findings: what makes the measurement less certain.
 
 use crate::facts::Context;
 use crate::facts::cores::other_tenants;

@@ -1,4 +1,4 @@
-//! What watched traffic tells where no station found a cause: whether what the requests wait for lets the server pass for healthy.
+//! Judges watched traffic if no station found a cause: whether what the requests wait for allows calling the server healthy.
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
@@ -6,15 +6,15 @@ use crate::ledger::{Account, Inside, Starved, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
 
-/// Why a server whose traffic was watched cannot be called healthy, or nothing: where its clients ask for little, or most of their time goes by on cores, on the
-/// way, or at the clients themselves.
+/// Why a watched server cannot be called healthy; `None` if its clients ask for little, or most of their time passes on cores, on the network path, or at the
+/// clients themselves.
 pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
     let Some(account) = ctx.account() else { return Some(Message::new("verdict-unknown-unsampled")) };
-    // One request at a time waits for no other.
+    // A single request at a time waits for no other.
     if tenths(account.found_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.arrives_independently(ctx) {
         return None;
     }
-    // Of those that may be under way and may not, nothing is known.
+    // Nothing is known about requests that may or may not be under way.
     let known = account.under_way() - account.at(|place| place == Place::Undecided);
     if known > 0.0 && account.well_spent(ctx) > 0.5 * known {
         return None;
@@ -28,7 +28,7 @@ pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
     })
 }
 
-/// Why busy cores are no explanation: more connections than noise may be wait at the first tier's door while others are answered again and again.
+/// Why busy cores are no explanation: more connections than noise explains wait at the first tier while others are answered again and again.
 pub(crate) fn starved(ctx: &Context<'_>) -> Option<Message> {
     let Starved { waiting, served } = crate::ledger::starved(ctx)?;
     let is_harm = waiting >= 1.0 && served >= 1.0 && Cost::of_time(waiting / (waiting + served)).hurts();
@@ -42,7 +42,7 @@ fn stands_inside(ctx: &Context<'_>, account: &Account, inside: &Inside) -> Messa
     told.with("number", inside.mean.value.round()).with("under_way", account.under_way().round())
 }
 
-/// No place inside a tier has the most: the place that does, or the server elsewhere that the requests wait for.
+/// No place inside a tier has most of the requests. Names the place that does, or the server on another host that they wait for.
 fn mixed(ctx: &Context<'_>, account: &Account) -> Message {
     let under_way = account.under_way();
     let away = (0..ctx.path.tiers.len()).filter_map(|tier| Some((tier, account.elsewhere(tier)?)));

@@ -1,6 +1,6 @@
 //! The message catalogue: every sentence for users, by id, in the user's language (Fluent syntax 1.0).
 //!
-//! The sentences of a station or a remedy lie beside its code, those of reports in `locales/en`. English is the only language now.
+//! The sentences of a station or a remedy are next to its code, those of reports in `locales/en`. English is the only language now.
 
 use std::sync::OnceLock;
 
@@ -10,11 +10,11 @@ use unic_langid::LanguageIdentifier;
 
 use crate::output::message::{Message, Value};
 
-/// The files of the English catalogue: every `.ftl` below `locales/en` and `src`, as the build script finds them. Each is complete in itself: no message refers to one
-/// of another file.
+/// The files of the English catalogue: every `.ftl` below `locales/en` and `src`, as the build script finds them. Each file is self-contained: no message
+/// refers to a message of another file.
 const ENGLISH: &[&str] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// The sentences of one language. A file is parsed when a sentence of it is asked for: parsed, all of them take a megabyte, and a verb needs few.
+/// The sentences of one language. A file is parsed when one of its sentences is first needed. Parsed, all of them take a megabyte, and a verb needs few.
 pub struct Catalogue {
     files: Vec<File>,
 }
@@ -36,8 +36,7 @@ impl Catalogue {
     /// # Panics
     /// Where a catalogue file compiled into the program is malformed or defines an id twice: a bug that the tests catch.
     ///
-    /// A message that the catalogue lacks comes out as its id in brackets, so that a gap is seen and never hides what was to be said;
-    /// the tests refuse such gaps.
+    /// A message that the catalogue lacks comes out as its id in brackets, so that the gap is visible; the tests refuse such gaps.
     pub fn text(&self, message: &Message) -> String {
         let mut args = FluentArgs::new();
         for (name, value) in &message.args {
@@ -50,7 +49,7 @@ impl Catalogue {
         self.lookup(message.id, &args).unwrap_or_else(|| format!("[{}]", message.id))
     }
 
-    /// The sentence of a message without arguments, by an id that is put together at run time; nothing where there is none.
+    /// The sentence of a message without arguments, for an id that is built at run time; `None` if there is none.
     pub fn plain(&self, id: &str) -> Option<String> {
         self.lookup(id, &FluentArgs::new())
     }
@@ -71,7 +70,7 @@ impl Catalogue {
 }
 
 impl File {
-    /// True where a line of the file begins the message.
+    /// True if a line of the file starts the message.
     fn defines(&self, id: &str) -> bool {
         let mut found = self.source.match_indices(id).map(|(at, _)| (&self.source[..at], &self.source[at + id.len()..]));
         found.any(|(before, behind)| (before.is_empty() || before.ends_with('\n')) && behind.trim_start_matches(' ').starts_with('='))
@@ -81,7 +80,7 @@ impl File {
         self.bundle.get_or_init(|| {
             let language: LanguageIdentifier = "en".parse().expect("a valid language tag");
             let mut bundle = FluentBundle::new_concurrent(vec![language]);
-            // Isolation marks are for mixed writing directions; in a terminal they show as garbage.
+            // Isolation marks are for mixed writing directions; a terminal shows them as garbage.
             bundle.set_use_isolating(false);
             bundle.set_formatter(Some(|value, _| match value {
                 FluentValue::Number(number) => Some(format_number(number.value)),
@@ -95,7 +94,7 @@ impl File {
     }
 }
 
-/// A number as a person reads it: three significant digits below 100, whole and grouped by thousands above.
+/// Formats a number for reading: three significant digits below 100, above that whole with grouped thousands.
 fn format_number(number: f64) -> String {
     if !number.is_finite() {
         return "?".to_owned();
@@ -156,7 +155,7 @@ mod tests {
                 let file = catalogue.file_of(id).expect("a file that defines it");
                 assert!(std::ptr::eq(file, &raw const catalogue.files[place]), "{id}");
             }
-            // Well-formed, or this panics.
+            // This panics if the file is malformed.
             let file = &Catalogue::english().files[place];
             let missing = seen.iter().filter(|id| file.defines(id) && !file.bundle().has_message(id)).count();
             assert_eq!((missing, file.bundle().has_message("no-such-message")), (0, false));

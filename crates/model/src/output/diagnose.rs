@@ -1,4 +1,4 @@
-//! The whole diagnosis of one observation: what the judge says by ids and messages, projected to the report with its names and sentences.
+//! The whole diagnosis of one observation: what the judge says in ids and messages, turned into the report with its names and sentences.
 
 use crate::facts::cores::core_list;
 use crate::facts::harm::{FAILED_SHARE_NOISE, NOISE_SHARE};
@@ -23,12 +23,12 @@ use crate::output::{profile, wire};
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
 
-/// The whole diagnosis of one observation; a pure function of it and of the language.
+/// The whole diagnosis of one observation; a pure function of the observation and the language.
 pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     by(STATIONS.iter().copied(), obs, words)
 }
 
-/// The same without one station, by its id: the diagnosis of a fault that no station knows (docs/measuring.md, "Leave one out").
+/// The same without one station, given by id: the diagnosis of a fault that no station knows (docs/measuring.md, "Leave one out").
 pub fn diagnose_without(station: &str, obs: &Observation, words: &Catalogue) -> Diagnosis {
     by(STATIONS.iter().copied().filter(|def| def.id.0 != station), obs, words)
 }
@@ -66,7 +66,7 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
 }
 
 impl Context<'_> {
-    /// The name of an owner for the report: several tiers are joined by "+".
+    /// The name of an owner in the report: several tiers are joined by "+".
     pub(crate) fn owner_name(&self, owner: &Owner) -> String {
         let name = |tier: &TierId| self.path.tiers[tier.0].name.as_str();
         match owner {
@@ -77,7 +77,7 @@ impl Context<'_> {
         }
     }
 
-    /// The name of an edge for the report: "nginx->php-fpm".
+    /// The name of an edge in the report: "nginx->php-fpm".
     pub(crate) fn edge_name(&self, edge: &EdgeId) -> String {
         let name = |tier: &TierId| self.path.tiers[tier.0].name.as_str();
         match edge {

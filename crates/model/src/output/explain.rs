@@ -1,9 +1,9 @@
-//! The page of a station or a finding, with the same headings for all: what it limits, how it shows, how sure, remedies, sources.
+//! The page of a station or a finding, with the same headings for all: what it limits, how it shows, how certain it is, remedies, sources.
 
 use crate::judge::stations::STATIONS;
 use crate::output::catalogue::Catalogue;
 
-/// The sections of every page, in order, by the ending of their message ids.
+/// The sections of every page, in order, by the suffix of their message ids.
 pub const SECTIONS: &[&str] = &["limits", "shows", "sure", "remedies", "sources"];
 
 /// A page.
@@ -17,7 +17,7 @@ pub struct ExplainPage {
     pub sections: Vec<(String, String)>,
 }
 
-/// Ids that have a page: each station followed by its findings, in the order of the path; a finding of several stations once.
+/// Ids that have a page: each station followed by its findings, in the order of the path. A finding of several stations is listed once.
 pub fn ids() -> Vec<&'static str> {
     let mut ids = Vec::new();
     for id in STATIONS.iter().flat_map(|def| std::iter::once(def.id.0).chain(def.findings.iter().map(|finding| finding.0))) {
@@ -28,7 +28,7 @@ pub fn ids() -> Vec<&'static str> {
     ids
 }
 
-/// The page of a station or finding; nothing where there is no such id.
+/// The page of a station or finding; `None` if there is no such id.
 pub fn page(id: &str, words: &Catalogue) -> Option<ExplainPage> {
     let known = ids().into_iter().find(|known| *known == id)?;
     let title = words.plain(&format!("page-{known}-title"))?;
@@ -37,7 +37,7 @@ pub fn page(id: &str, words: &Catalogue) -> Option<ExplainPage> {
     Some(ExplainPage { id: known.to_owned(), title, sections })
 }
 
-/// Ids like a mistyped one: those that share its beginning or a part of it, at most three.
+/// Ids similar to a mistyped one: those that share its beginning or a part of it, at most three.
 pub fn near(id: &str) -> Vec<&'static str> {
     let parts: Vec<&str> = id.split('-').filter(|part| part.len() > 2).collect();
     let mut scored: Vec<(usize, &'static str)> = ids()

@@ -1,4 +1,4 @@
-//! Messages: what the model wants to say, by id and arguments; the catalogue turns them into sentences of a language.
+//! Messages: what the model wants to say, as an id with arguments. The catalogue turns them into sentences.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl Message {
         Self { id, args: BTreeMap::new() }
     }
 
-    /// The same message with one argument more.
+    /// The same message with one more argument.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.args.insert(name, value.into());
         self

@@ -87,7 +87,7 @@ fn of(ctx: &Context<'_>, profiled: &Profiled<'_>, name: &str, parts: &[&ProfileP
     (samples > 0).then(|| ProfileTier { tier: name.to_owned(), samples, cores, cpu_us_per_request: us, layers })
 }
 
-/// Good answers a second during sampling, or in the whole window if slices are missing. `None` if too few for a cost per answer.
+/// Good answers per second during sampling, or in the whole window if slices are missing. `None` if there are too few for a cost per answer.
 fn good_per_s(ctx: &Context<'_>, (begin_us, end_us): (u64, u64)) -> Option<f64> {
     let rate = |good: u64, seconds: f64| (good >= GOOD_MIN && seconds > 0.0).then(|| good as f64 / seconds);
     let Some(load) = &ctx.obs.load else {
@@ -102,6 +102,6 @@ fn good_per_s(ctx: &Context<'_>, (begin_us, end_us): (u64, u64)) -> Option<f64> 
     let (good, bad) = slices
         .iter()
         .fold((0, 0), |(good, bad), slice| (good + u64::from(slice.good), bad + u64::from(slice.wrong) + u64::from(slice.failed)));
-    // Failures cost CPU time too: with more failures than answers neither cost is known.
+    // Failures cost CPU time too: if there are more failures than good answers, neither cost is known.
     rate(good, slices.len() as f64 * SLICE_US as f64 / 1e6).filter(|_| good >= bad)
 }

@@ -1,4 +1,4 @@
-//! How each source fared, for the report: what could not be read is told with the privilege that would give it.
+//! The result of each source, for the report. A source that could not be read is listed with the privilege that it needs.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::observation::series::{Series, SeriesState};
 use crate::observation::{LogExtent, NetnsView, Observation, ProcessView};
 use crate::output::report::{SourceReport, SourceStatus};
 
-/// The fate of one source in one place: status, reason, privilege.
+/// The result of one source in one place: status, reason, privilege.
 type Fate = (SourceStatus, Option<String>, Option<String>);
 
-/// Every source of the observation, in the order host, namespaces, processes; processes that fared alike are told in one line.
+/// Every source of the observation, in the order host, namespaces, processes. Processes with the same result share one line.
 pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     let mut reports = Vec::new();
     let mut add = |source: String, fate: Option<Fate>| {
@@ -27,7 +27,7 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
             add(format!("{name} ({place})"), fate);
         }
         for (key, series) in view.sysctls.iter().filter(|(key, _)| !key.ends_with(" mode")) {
-            // A sysctl that this kernel or this kind of namespace does not have is no news; one that could not be read is.
+            // It is normal that this kernel or this kind of namespace lacks a sysctl. A sysctl that could not be read is worth reporting.
             let news = match series.state() {
                 SeriesState::Ok | SeriesState::Unread => false,
                 SeriesState::Absent(lack) => lack.needs.is_some(),
@@ -67,7 +67,7 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why), Some(needs))));
     }
     for what in &obs.bounded {
-        // The reading is there, only sparser than its cadence: worth knowing to whoever wonders, no lack.
+        // The reading exists and is only sparser than its cadence. That is information and not a problem.
         add("bounds".to_owned(), Some((SourceStatus::Ok, Some(what.clone()), None)));
     }
     for ((name, _), (fate, count)) in alike {
@@ -89,7 +89,7 @@ fn fate<T>(series: &Series<T>) -> Option<Fate> {
     }
 }
 
-/// A log's fate with what is missing of it.
+/// The result of a log, with what is missing from it.
 fn told(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
     let (status, why, needs) = fate?;
     let gap = match extent.map(|extent| (extent.rotated, extent.skipped_bytes)) {
@@ -103,7 +103,7 @@ fn told(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
     Some((status, why.or(gap), needs))
 }
 
-/// The fate of a log whose lines do not say how a request was answered.
+/// The result of a log whose lines do not say how a request was answered.
 fn without_status(fate: Option<Fate>) -> Option<Fate> {
     let (status, why, needs) = fate?;
     let blind = "its format has no status: good and failed answers cannot be told apart";

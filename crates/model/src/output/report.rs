@@ -1,6 +1,6 @@
 //! The report of a diagnosis: the `chokepoint/diagnosis/1` document, field by field as docs/schema/diagnosis-1.json describes it.
 //!
-//! Sentences in it come out of the message catalogue; nothing that renders it may judge.
+//! Its sentences come from the message catalogue. Code that renders it must not judge.
 
 mod bisect;
 mod ledger;
@@ -38,38 +38,38 @@ pub struct Diagnosis {
     pub summary: String,
     /// Where the data came from.
     pub mode: Mode,
-    /// The load and what became of it; nothing in passive mode where no log tells it.
+    /// The load and its results; `None` in passive mode if no log shows it.
     pub load: Option<LoadReport>,
     /// The stations in the order in which a request passes them.
     pub path: Vec<Station>,
-    /// Causes first, in the order in which they are to be mended; then symptoms, those nearest to their cause first.
+    /// Causes first, in the order in which to fix them; then symptoms, those nearest to their cause first.
     pub findings: Vec<Finding>,
-    /// What brings about what among the findings; empty where each stands alone.
+    /// Which findings cause which; empty if each stands alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub couplings: Vec<Coupling>,
-    /// Why the causes stand in this order, which is the one in which they are to be mended; empty where there are not several.
+    /// Why the causes are in this order, which is the order in which to fix them; empty unless there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<Turn>,
-    /// From what on a place counts as harm; nothing in reports of older versions.
+    /// From what cost on a place counts as harm; `None` in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harm: Option<HarmRule>,
-    /// What could be faster though nothing is choked, each as a cause of what it costs. Told, and tried only once something else was mended.
+    /// What could be faster although nothing is choked, each as a cause of what it costs. Reported, but tried only after something else was fixed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub improvements: Vec<Finding>,
-    /// Where requests stood; nothing where their sockets were not sampled.
+    /// Where requests were; `None` if their sockets were not sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerReport>,
-    /// Where the CPU time went; nothing where no profile was taken.
+    /// Where the CPU time went; `None` if no profile was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileReport>,
-    /// What packets showed; nothing without `--capture`.
+    /// What packets showed; `None` without `--capture`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireReport>,
-    /// How each source fared.
+    /// The result of each source.
     pub readings: Vec<SourceReport>,
     /// Things to know that are no findings.
     pub warnings: Vec<String>,
-    /// What the tiers give by themselves; nothing without `--bisect`.
+    /// What the tiers give by themselves; `None` without `--bisect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisect: Option<Bisect>,
     /// The rounds of `--fix`; empty without it.
@@ -79,20 +79,20 @@ pub struct Diagnosis {
 /// What a place must cost to be worth a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HarmRule {
-    /// The share by which goodput would rise without it, from 0 to 1.
+    /// The share by which goodput would rise without it, 0 to 1.
     pub goodput_share: f64,
-    /// Or the share of the requests that fail there, or are slow for it.
+    /// Or the share of the requests that fail there, or are slow because of it.
     pub requests_share: f64,
     /// One sentence.
     pub text: String,
 }
 
 impl Diagnosis {
-    /// The round that measured the host as the run left it; nothing where no change stays.
+    /// The round that measured the host as the run left it; `None` if no change stays.
     pub fn result(&self) -> Option<&Round> {
         let stays = |round: &&Round| round.kind == RoundKind::Apply && round.kept != Kept::No;
         let applied = self.rounds.iter().rfind(stays)?;
-        // What came after the chain measured less than all that stays, unless it is the confirmation or left out what was then dropped.
+        // Rounds after the chain measured only a part of what stays, except the confirmation and a round whose left-out change was then dropped.
         match self.rounds.last() {
             Some(last) if last.kind == RoundKind::Confirm || (last.kind == RoundKind::Without && last.kept == Kept::No) => Some(last),
             _ => Some(applied),
@@ -105,9 +105,9 @@ impl Diagnosis {
 pub struct Target {
     /// The URL.
     pub url: String,
-    /// Addresses it stands for.
+    /// The addresses that it resolves to.
     pub addresses: Vec<IpAddr>,
-    /// The listener that answers for it, where one was found on this host.
+    /// The listener that answers it, if one was found on this host.
     pub listener: Option<String>,
     /// Name of the namespace of that listener.
     pub netns: Option<String>,
@@ -134,13 +134,13 @@ pub struct TierReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// At least one cause with a limit that can be acted on.
+    /// At least one cause has a limit that can be acted on.
     Choked,
-    /// Nothing holds it back but what `limited_by` says.
+    /// Nothing holds it back except what `limited_by` says.
     Healthy,
     /// The load generator was the limit: no verdict about the server's rate.
     ClientLimited,
-    /// It cannot be told; the summary says what is missing.
+    /// No verdict is possible; the summary says what is missing.
     Unknown,
 }
 
@@ -162,43 +162,43 @@ pub enum LimitedBy {
 pub enum Mode {
     /// Load was applied.
     Load,
-    /// The traffic that was there was watched.
+    /// Existing traffic was watched.
     Passive,
 }
 
-/// The load and what became of it.
+/// The load and its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// Requests ended.
+    /// Requests that ended.
     pub requests: u64,
     /// Seconds.
     pub duration_s: f64,
-    /// Requests ended a second, whatever their end.
+    /// Requests that ended per second, with any result.
     pub throughput_rps: f64,
-    /// Expected answers within the timeout a second.
+    /// Expected answers within the timeout, per second.
     pub goodput_rps: f64,
     /// Answers by status.
     pub status: BTreeMap<String, u64>,
-    /// Requests without an answer, by what went wrong.
+    /// Requests without an answer, by reason.
     pub errors: Errors,
     /// Response times, timed-out requests included.
     pub latency_us: Percentiles,
-    /// Share of the clients' time, 0 to 1, that was lost in requests which failed or took longer than is of use ([`crate::observation::load::LoadResult::lost_share`]).
+    /// Share of the clients' time, 0 to 1, lost in requests that failed or took too long to be useful ([`crate::observation::load::LoadResult::lost_share`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_share: Option<f64>,
-    /// How surely they are known; nothing where the load does not tell it.
+    /// How certain these figures are; `None` if the load does not say.
     #[serde(skip)]
     pub spread: Option<Spread>,
 }
 
 impl LoadReport {
-    /// Goodput as far as it reaches: expected answers a second times the share of the clients' time that was not lost. Of two states it is this that says which
-    /// serves better, for goodput alone rises where some are turned away and leave the cores to the rest.
+    /// Goodput as far as it reaches: expected answers per second times the share of the clients' time that was not lost. It decides which of two states
+    /// serves better, because goodput alone rises if some clients are turned away and leave the cores to the rest.
     pub fn reaching_rps(&self) -> f64 {
         self.goodput_rps * (1.0 - self.lost_share.unwrap_or(0.0))
     }
 
-    /// Share of what ended that was not answered as expected; nothing where nothing ended.
+    /// Share of the ended requests that were not answered as expected; `None` if nothing ended.
     pub fn failed_share(&self) -> Option<f64> {
         (self.throughput_rps > 0.0).then(|| (1.0 - self.goodput_rps / self.throughput_rps).clamp(0.0, 1.0))
     }
@@ -226,7 +226,7 @@ pub struct At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StationKind {
-    /// It has a ceiling in requests a second.
+    /// It has a ceiling in requests per second.
     Rate,
     /// It is harmless until it refuses.
     Cliff,
@@ -248,7 +248,7 @@ pub enum StationState {
     Unknown,
 }
 
-/// The most requests a second that a station can pass.
+/// The most requests per second that a station can pass.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Best estimate.
@@ -276,13 +276,13 @@ pub struct Station {
     pub used: Option<f64>,
     /// Mean number waiting in the window.
     pub waiting: Option<f64>,
-    /// Refused a second, over the window.
+    /// Refusals per second over the window.
     pub refused_per_s: Option<f64>,
     /// used / limit.
     pub utilization: Option<f64>,
     /// The unit of limit and used: "entries", "connections", "cores", "bits/s".
     pub unit: String,
-    /// Its ceiling, where it has one and it can be told.
+    /// Its ceiling, if it has one that is known.
     pub ceiling_rps: Option<Ceiling>,
     /// Its state.
     pub state: StationState,
@@ -300,11 +300,11 @@ pub enum Role {
     Symptom,
 }
 
-/// How sure a finding is.
+/// How certain a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// One signal, indirect.
+    /// One indirect signal.
     Low,
     /// The deciding signals, some of them indirect.
     Medium,
@@ -319,7 +319,7 @@ pub struct Evidence {
     pub text: String,
     /// Where it was read: a path or an interface of the kernel.
     pub source: String,
-    /// The value, where it is one number.
+    /// The value, if it is one number.
     pub value: Option<f64>,
 }
 
@@ -336,7 +336,7 @@ pub struct Finding {
     pub at: At,
     /// Cause or symptom.
     pub role: Role,
-    /// The findings that bring it about, where it is a symptom: the root first, then what lies between, as `couplings` has it link by link.
+    /// The findings that cause it, if it is a symptom: the root first, then what lies between, in the order of the links in `couplings`.
     pub symptom_of: Vec<String>,
     /// How sure.
     pub confidence: Confidence,
@@ -350,33 +350,33 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
 }
 
-/// What a finding is brought about by.
+/// The cause of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// A finding, by its place in [`Diagnosis::findings`], from 0.
+    /// A finding, by its index in [`Diagnosis::findings`].
     Finding(usize),
-    /// A station at its limit that is no fault, by its place in [`Diagnosis::path`], from 0: cores that are all busy.
+    /// A station at its limit that is no fault in itself, by its index in [`Diagnosis::path`]: for example cores that are all busy.
     Station(usize),
 }
 
 /// One link of a chain from cause to symptom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coupling {
-    /// What brings the symptom about.
+    /// What causes the symptom.
     pub cause: Cause,
-    /// The symptom, by its place in [`Diagnosis::findings`], from 0.
+    /// The symptom, by its index in [`Diagnosis::findings`].
     pub symptom: usize,
-    /// What tells the one from the other; one or two sentences.
+    /// What distinguishes cause from symptom; one or two sentences.
     pub why: String,
 }
 
-/// Why a cause has its turn before or after the others.
+/// Why a cause is fixed before or after the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The cause, by its place in [`Diagnosis::findings`], from 0.
+    /// The cause, by its index in [`Diagnosis::findings`].
     pub finding: usize,
-    /// Why it stands there; one or two sentences.
+    /// Why it has this position; one or two sentences.
     pub why: String,
 }
 
@@ -385,31 +385,31 @@ pub struct Turn {
 pub struct Remedy {
     /// Id, kebab-case: "raise-conntrack-max".
     pub id: String,
-    /// What it changes, machine-readable; empty for advice that is not applied by itself.
+    /// What it changes, machine-readable; empty for advice, which is not applied automatically.
     pub change: Vec<Change>,
     /// One sentence saying what it does.
     pub text: String,
     /// The exact commands that do it now.
     pub runtime: Vec<String>,
-    /// The exact lines that make it last, with the file they belong to.
+    /// The exact lines that make it permanent, with the file that they belong to.
     pub persistent: Vec<String>,
     /// When it takes effect.
     pub activation: Activation,
-    /// What could go wrong, what it costs.
+    /// What could go wrong, and what it costs.
     pub risk: String,
     /// How it is taken back.
     pub undo: String,
-    /// What will tell that it worked.
+    /// What shows that it worked.
     pub signal: Signal,
-    /// What goodput it should give.
+    /// The goodput that it should give.
     pub prediction: Prediction,
-    /// The group of alternatives that it belongs to: of those with the same name under one finding, each is tried without the others and at
-    /// most one is kept.
+    /// The group of alternatives that it belongs to. Of the remedies with the same group under one finding, each is tried without the others and at most one
+    /// is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
-/// The success signal that a remedy names beforehand.
+/// The success signal that a remedy names in advance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "measure")]
 pub enum Signal {
@@ -432,17 +432,17 @@ pub enum Prediction {
     Refused {
         /// Why.
         refused: String,
-        /// No more than so many answers a second, for the requests' time at other places stays (a closed loop), and so do the ceilings that are known.
+        /// Upper bound of the answers per second: in a closed loop the requests' time at other places remains, and so do the known ceilings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
-        /// What the ceilings would have given all the same, requests a second: what a score-board holds against the measurement to see whether
-        /// the refusal was right. It is not shown to users.
+        /// What the ceilings alone would have predicted, requests per second. A scoreboard compares it with the measurement to see whether the refusal was
+        /// right. Users do not see it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unsaid: Option<Ceiling>,
     },
     /// A prediction.
     Goodput {
-        /// Requests a second.
+        /// Requests per second.
         goodput_rps: f64,
         /// Lower bound.
         low: f64,
@@ -453,26 +453,26 @@ pub enum Prediction {
     },
 }
 
-/// How a source fared.
+/// The result of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceReport {
-    /// Source's name, with its namespace or process where it has one.
+    /// The source's name, with its namespace or process if it has one.
     pub source: String,
-    /// How it fared.
+    /// The result.
     pub status: SourceStatus,
-    /// Why it is not there.
+    /// Why it is missing.
     pub why: Option<String>,
     /// The privilege that would give it.
     pub needs: Option<String>,
 }
 
-/// How a source fared.
+/// The result of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceStatus {
     /// Read.
     Ok,
-    /// Not on this host or not for this user.
+    /// Not on this host or not available to this user.
     Absent,
     /// Could not be read or understood.
     Failed,
@@ -482,9 +482,9 @@ pub enum SourceStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
-    /// For now; judged again when the chain ends.
+    /// Kept for now; judged again when the chain ends.
     Provisional,
-    /// For good.
+    /// Kept permanently.
     Final,
     /// Taken back.
     No,
@@ -494,7 +494,7 @@ pub enum Kept {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoundKind {
-    /// The host with one change more.
+    /// The host with one more change.
     #[default]
     Apply,
     /// The host without one of the changes that were kept for now.
@@ -513,27 +513,27 @@ pub struct Round {
     pub kind: RoundKind,
     /// The load of this round.
     pub load: LoadReport,
-    /// The finding that was acted on; empty where all that stays was measured.
+    /// The finding that was acted on; empty if everything that stays was measured.
     pub finding: String,
-    /// The remedy that was applied or left out; empty where all that stays was measured.
+    /// The remedy that was applied or left out; empty if everything that stays was measured.
     pub remedy: String,
-    /// What was predicted; refused where nothing was applied.
+    /// The prediction; refused if nothing was applied.
     pub prediction: Prediction,
-    /// Whether the measured goodput was within the predicted interval; nothing where none was predicted.
+    /// Whether the measured goodput was within the predicted interval; `None` if there was no prediction.
     #[serde(default)]
     pub prediction_held: Option<bool>,
-    /// Goodput of the measurement that this one is held against: before the change, or with it where it is left out.
+    /// Goodput of the measurement that this one is compared with: before the change, or with the change if it was left out.
     #[serde(default)]
     pub before_rps: Option<f64>,
     /// Goodput measured.
     pub measured_rps: f64,
-    /// What became of the change, the one that was left out included.
+    /// The fate of the change, including one that was left out.
     pub kept: Kept,
     /// Why.
     pub why: String,
     /// The verdict of this round's measurement.
     pub verdict: Verdict,
-    /// What limits the server after it, where it is healthy.
+    /// What limits the server afterwards, if it is healthy.
     pub limited_by: Option<LimitedBy>,
     /// That verdict in one sentence.
     pub summary: String,

@@ -1,4 +1,4 @@
-//! Where requests stand now: the account of a short window, whose requests they are, and what could not be read for it.
+//! Where requests are now: the account of a short window, whose requests they are, and what could not be read for it.
 
 use crate::facts::Context;
 use crate::facts::path::Path;
@@ -13,7 +13,7 @@ use crate::output::report::{SourceReport, SourceStatus, WhereWindow, Whereabouts
 /// Name and version of the document.
 pub const SCHEMA: &str = "chokepoint/where/1";
 
-/// The sources from which the path and the account are made.
+/// The sources of the path and the account.
 const SOURCES: [&str; 12] = [
     "namespaces",
     "netns",
@@ -29,8 +29,8 @@ const SOURCES: [&str; 12] = [
     "cgroup_cpu",
 ];
 
-/// The account of the observation's window along a path that may have been discovered in an earlier look. `began_s` is when the observation's clock
-/// was zero, seconds since 1970.
+/// The account of the observation's window along a path that may come from an earlier look. `began_s` is the time at which the observation's clock was zero,
+/// seconds since 1970.
 pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue) -> Whereabouts {
     let ctx = Context::new(obs, path, words);
     let (ledger, told, clients) = match ledger::with_clients(&ctx) {
@@ -50,7 +50,7 @@ pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalog
     }
 }
 
-/// What was not read of that from which the account is made.
+/// The sources of the account that were not read.
 pub fn lacking(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     let is_needed = |source: &str| SOURCES.contains(&source.split(' ').next().unwrap_or_default());
     readings(obs, path).into_iter().filter(|reading| reading.status != SourceStatus::Ok && is_needed(&reading.source)).collect()

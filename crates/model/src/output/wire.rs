@@ -1,4 +1,4 @@
-//! What packets add to a verdict: by edge, with the streams that show it. It tells; the verdict follows from the other readings alone.
+//! What packets add to a verdict: by edge, with the streams that show it. It only reports; the verdict follows from the other readings alone.
 
 use crate::facts::Context;
 use crate::observation::{WireCount, WireEdge, WireSign};
@@ -6,12 +6,12 @@ use crate::output::message::Message;
 use crate::output::report::{WireEdgeReport, WireEvidence, WireReport};
 use crate::tools::edge::{Kept, keepalive};
 
-/// Edges that are told.
+/// Largest number of edges reported.
 const EDGES_MAX: usize = 8;
-/// From this share of the requests' time on, set-up is worth a word.
+/// Share of the requests' time from which set-up is reported.
 const SETUP_SHARE_MIN: f64 = 0.05;
 
-/// The report; nothing where no packets were captured.
+/// The report; `None` if no packets were captured.
 pub(crate) fn report(ctx: &Context<'_>) -> Option<WireReport> {
     let view = ctx.obs.wire.last()?;
     let told = |edge: &&WireEdge| edge.facts.requests > 0 || !edge.signs.is_empty();
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn nothing_captured_is_nothing_told() {
         assert_eq!(diagnose(&Observation::default(), &Catalogue::english()).wire, None);
-        // A clean edge is told to be so, by its verdict alone.
+        // A clean edge is reported by its verdict alone.
         let kept = EdgeFacts { connections: 1, client_after_answer: Closes::default(), ..facts() };
         let report = reported(BTreeMap::new(), kept, Some(0.01)).unwrap();
         assert_eq!((report.edges[0].kept, report.edges[0].evidence.len()), (Kept::InForce, 0));

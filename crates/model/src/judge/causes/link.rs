@@ -1,4 +1,4 @@
-//! Walks the cause graph over the findings of one observation: which are symptoms, and of what.
+//! Walks the cause graph over the findings of one observation, to find which are symptoms and of what.
 
 use super::order::{Depths, ancestors};
 use super::{Attribution, CouplingDef, Relation, Source, Standing, couplings};
@@ -13,10 +13,10 @@ use crate::judge::stations::{STATIONS, waited_for};
 use crate::output::message::Message;
 use crate::output::report::{Cause, Role, StationState};
 
-/// Names the causes of each symptom and gives the links between them. Links name findings and stations by their index in the slices.
+/// Names the causes of each symptom and returns the links between them. Links name findings and stations by their index in the slices.
 ///
-/// Links within a tier are settled first. Then come tiers that wait for others, the innermost first: a tier's wait is the symptom of what is still
-/// a cause in the tiers that it waits for.
+/// Links within a tier are settled first. Then come tiers that wait for others, the innermost first: a tier's wait is a symptom of the findings that are
+/// still causes in the tiers that it waits for.
 pub(crate) fn link(ctx: &Context<'_>, stations: &[StationReading], findings: &mut [Finding]) -> Vec<Coupling> {
     let standings: Vec<Standing> = findings.iter().map(|finding| standing(ctx, stations, finding)).collect();
     let judged: Vec<bool> = standings.iter().map(|standing| *standing != Standing::Alone).collect();
@@ -55,13 +55,13 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[StationReading], findings: &mu
     links
 }
 
-/// What a finding's own station says of it.
+/// What a finding's own station says about it.
 fn standing(ctx: &Context<'_>, stations: &[StationReading], finding: &Finding) -> Standing {
     let def = STATIONS.iter().find(|def| def.id == finding.station);
     def.map_or(Standing::Alone, |def| (def.standing)(ctx, finding, stations.iter().find(|reading| reading.is_of(finding))))
 }
 
-/// Something that may be a cause, and where it is.
+/// A possible cause, and where it is.
 struct Origin<'a> {
     cause: Cause,
     owner: &'a Owner,
@@ -69,7 +69,7 @@ struct Origin<'a> {
     at: &'a Location,
 }
 
-/// Everything on the path that a line of the graph can begin with.
+/// Everything on the path that a line of the graph can start from.
 fn origins<'a>(source: Source, stations: &'a [StationReading], (findings, symptom): (&'a [Finding], usize)) -> Vec<Origin<'a>> {
     let of_finding =
         |(index, it): (usize, &'a Finding)| Origin { cause: Cause::Finding(index), owner: &it.owner, station: it.station, at: &it.at };
@@ -84,7 +84,7 @@ fn origins<'a>(source: Source, stations: &'a [StationReading], (findings, sympto
     }
 }
 
-/// The links to one finding from whatever is where its lines of the graph ask for it. `is_judged` says whether its own station took it for a symptom.
+/// The links to one finding from every origin whose place matches its lines of the graph. `is_judged` says whether its own station took it for a symptom.
 fn links_to(
     stations: &[StationReading],
     findings: &[Finding],
@@ -100,7 +100,7 @@ fn links_to(
     lines.flat_map(linked).collect()
 }
 
-/// True where a cause is where a line of the graph asks for it. Awaited tiers are looked at later.
+/// True if a cause is at the place that a line of the graph requires. Awaited tiers are checked later.
 fn is_near((ctx, stations): (&Context<'_>, &[StationReading]), relation: Relation, origin: &Origin<'_>, symptom: &Finding) -> bool {
     let same_tier = || origin.owner.shares(&symptom.owner);
     match relation {
@@ -115,13 +115,13 @@ fn is_near((ctx, stations): (&Context<'_>, &[StationReading]), relation: Relatio
     }
 }
 
-/// True where a tier of the cause is called from one of the symptom's, directly or not.
+/// True if a tier of the symptom calls a tier of the cause, directly or not.
 fn is_behind(ctx: &Context<'_>, origin: &Origin<'_>, symptom: &Finding) -> bool {
     let behind = symptom.owner.tiers().iter().flat_map(|tier| ctx.behind(&ctx.path.tiers[tier.0]));
     behind.into_iter().any(|tier| origin.owner.has(tier.id))
 }
 
-/// True where a tier of the cause and one of the symptom run on the same cores, and those are busy.
+/// True if a tier of the cause and one of the symptom run on the same cores, and these are busy.
 fn share_busy_cores(stations: &[StationReading], origin: &Origin<'_>, symptom: &Finding) -> bool {
     let is_busy = |reading: &&StationReading| {
         reading.station == StationId::CPU && matches!(reading.state, StationState::Near | StationState::Saturated)
@@ -129,7 +129,7 @@ fn share_busy_cores(stations: &[StationReading], origin: &Origin<'_>, symptom: &
     stations.iter().filter(is_busy).any(|cores| cores.owner.shares(origin.owner) && cores.owner.shares(&symptom.owner))
 }
 
-/// True where connections of the symptom's tier to its upstreams leave the cause's network namespace, or arrive in it.
+/// True if connections from the symptom's tier to its upstreams leave the cause's network namespace or arrive in it.
 fn is_passed(ctx: &Context<'_>, origin: &Origin<'_>, symptom: &Finding) -> bool {
     let Some(tier) = ctx.only_tier(&symptom.owner) else { return false };
     let upstreams = tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
@@ -137,7 +137,7 @@ fn is_passed(ctx: &Context<'_>, origin: &Origin<'_>, symptom: &Finding) -> bool 
     !tier.upstreams.is_empty() && arrives.chain([tier.netns]).any(|netns| origin.at.netns == Some(netns))
 }
 
-/// Gives each finding that a link leads to its role, the names of its causes (the root first) and the reasons.
+/// Gives each linked finding its role, the names of its causes (the root first) and the reasons.
 fn settle(findings: &mut [Finding], links: &[Coupling]) {
     let ids: Vec<FindingId> = findings.iter().map(|finding| finding.id).collect();
     for (index, finding) in findings.iter_mut().enumerate() {

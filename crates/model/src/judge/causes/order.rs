@@ -1,8 +1,8 @@
-//! The order in which several causes are mended, so that no step lowers the goodput in the end; with the reason for each.
+//! The order in which several causes are fixed, so that no step lowers goodput in the end, and the reason for each.
 //!
-//! A station passes on what it lets through. To lift one sends more requests to the stations behind it. If one of those fails or holds requests, more
-//! of them fail or wait, and failed answers take the CPU from good ones. So the cause closest to the backend comes first. A cause that starves all
-//! others is the exception: nothing behind it is seen at its load, and so little is answered that nothing can be lost.
+//! Raising a station's limit sends more requests to the stations behind it. If one of those fails or holds requests, more of them fail or wait, and failed
+//! answers take CPU from good ones. So the cause closest to the backend comes first. The exception is a cause that starves all others: nothing behind it is
+//! seen under its real load, and so little is answered that nothing can be lost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,18 +15,18 @@ use crate::judge::stations::STATIONS;
 use crate::output::message::Message;
 use crate::output::report::{Cause, Role};
 
-/// How far each tier is from the client: the longest way there, without rings.
+/// The distance of each tier from the client: the longest way without cycles.
 pub(super) struct Depths(Vec<usize>);
 
 impl Depths {
-    /// From the tiers that each tier calls, by their places.
+    /// Computes the depths from the tiers that each tier calls, by index.
     pub(super) fn of(upstreams: &[Vec<usize>]) -> Self {
         let count = upstreams.len();
         let reached: Vec<Vec<bool>> = (0..count).map(|from| reached(upstreams, from)).collect();
-        // Of tiers on a ring none is behind the other.
+        // Tiers on a cycle are not behind each other.
         let forward = |from: usize, to: usize| to < count && !reached[to][from];
         let mut depths = vec![0; count];
-        // A way without a ring has fewer steps than there are tiers.
+        // A way without cycles has fewer steps than there are tiers.
         for _ in 1..count.max(1) {
             for (from, to) in upstreams.iter().enumerate().flat_map(|(from, all)| all.iter().map(move |to| (from, *to))) {
                 if forward(from, to) {
@@ -37,13 +37,13 @@ impl Depths {
         Self(depths)
     }
 
-    /// Tiers before this one.
+    /// The depth of a tier: the number of tiers before it.
     pub(super) fn of_tier(&self, index: usize) -> usize {
         self.0.get(index).copied().unwrap_or(0)
     }
 }
 
-/// Which tiers are called from one, directly or not.
+/// The tiers that one tier calls, directly or not.
 fn reached(upstreams: &[Vec<usize>], from: usize) -> Vec<bool> {
     let mut reached = vec![false; upstreams.len()];
     let mut open = upstreams[from].clone();
@@ -55,7 +55,7 @@ fn reached(upstreams: &[Vec<usize>], from: usize) -> Vec<bool> {
     reached
 }
 
-/// The findings that bring one about, with the links between, the nearest first.
+/// The findings that cause this one, with the links between them, the nearest first.
 pub(super) fn ancestors(links: &[Coupling], symptom: usize) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut next = 0;
@@ -74,32 +74,32 @@ pub(super) fn ancestors(links: &[Coupling], symptom: usize) -> Vec<(usize, usize
     }
 }
 
-/// Where a cause lies; it is compared from the answer outwards.
+/// The position of a cause; positions are compared from the backend outwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
-    /// False where it starves all the others.
+    /// False if it starves all the others.
     is_fed: bool,
-    /// The depth of its tier; what belongs to no tier lies before all of them.
+    /// The depth of its tier. A cause outside any tier comes before all tiers.
     depth: Reverse<usize>,
-    /// Its tier among those of the same depth, by what they turn away.
+    /// Its tier among those of the same depth, by what they refuse.
     tier: usize,
-    /// The place of its station in the tier.
+    /// The position of its station in the tier.
     station: Reverse<usize>,
 }
 
-/// What the findings lie on.
+/// What the findings belong to: tiers, stations and owners.
 #[derive(Clone, Copy)]
 pub struct Layout<'a> {
-    /// The tiers that each tier of the path calls, by their indices.
+    /// The tiers that each tier of the path calls, by index.
     pub upstreams: &'a [Vec<usize>],
-    /// The readings of the path's stations: how much each refuses.
+    /// The readings of the path's stations, which show how much each refuses.
     pub stations: &'a [StationReading],
-    /// The name of an owner. It decides between tiers that are alike in everything else, so that the order is the same each time.
+    /// The name of an owner. It decides between tiers that are otherwise equal, so that the order is always the same.
     pub name: &'a dyn Fn(&Owner) -> String,
 }
 
-/// The indices of the findings in the order in which they are reported and mended: causes, then symptoms, those closest to their causes first.
-/// `couplings` name findings by their index.
+/// The indices of the findings in the order in which they are reported and fixed: causes, then symptoms, those closest to their causes first. `couplings`
+/// name findings by their index.
 pub fn order(findings: &[Finding], couplings: &[Coupling], layout: Layout<'_>) -> Vec<usize> {
     let positions = positions(findings, layout);
     let far = |index: usize| ancestors(couplings, index).into_iter().map(|(_, links)| links).max().unwrap_or(0);
@@ -122,7 +122,7 @@ fn positions(findings: &[Finding], layout: Layout<'_>) -> Vec<Position> {
         *all = all.max(refused(finding, layout));
     }
     let mut ranked: Vec<(String, f64)> = most.into_iter().collect();
-    // The sort is stable: of tiers that refuse as much, the first by name comes first.
+    // The sort is stable: of tiers that refuse the same amount, the first by name comes first.
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     let position = |finding: &Finding| Position {
         is_fed: !STARVING.contains(&finding.id),
@@ -133,13 +133,13 @@ fn positions(findings: &[Finding], layout: Layout<'_>) -> Vec<Position> {
     findings.iter().map(position).collect()
 }
 
-/// What a finding's station refuses a second; zero where that is not known.
+/// What a finding's station refuses per second; zero if that is not known.
 fn refused(finding: &Finding, layout: Layout<'_>) -> f64 {
     let own = layout.stations.iter().find(|reading| reading.is_of(finding));
     own.and_then(|reading| reading.refused_per_s).unwrap_or(0.0)
 }
 
-/// Puts findings into their order and the links with them, and gives the reason for the place of each of several causes.
+/// Sorts findings and updates the links to match. Returns the reason for the position of each cause, if there are several.
 pub fn arrange(findings: &mut Vec<Finding>, couplings: &mut [Coupling], layout: Layout<'_>) -> Vec<OrderReason> {
     let order = order(findings, couplings, layout);
     let place = |old: usize| order.iter().position(|index| *index == old).unwrap_or(old);
@@ -158,7 +158,7 @@ pub fn arrange(findings: &mut Vec<Finding>, couplings: &mut [Coupling], layout: 
     reasons(findings, layout)
 }
 
-/// The reason for the place of each of several causes, which stand in their order.
+/// The reason for the position of each cause, if there are several. The causes must already be in order.
 fn reasons(findings: &[Finding], layout: Layout<'_>) -> Vec<OrderReason> {
     let positions = positions(findings, layout);
     let causes: Vec<usize> = (0..findings.len()).filter(|index| findings[*index].role == Role::Cause).collect();

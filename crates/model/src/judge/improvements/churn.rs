@@ -1,4 +1,4 @@
-//! A connection to the server behind for each request, where the cores are what limits: what opening and closing it takes of them.
+//! A new upstream connection for each request while the cores are the limit: what opening and closing costs them.
 
 use crate::facts::Context;
 use crate::facts::cores::limiting;
@@ -13,17 +13,18 @@ use crate::observation::CpuUse;
 use crate::observation::load::LoadResult;
 use crate::output::report::StationState;
 
-/// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and
-/// php-fpm cost 63 to 75 us less (docs/measuring.md, "What a connection costs"). Only where no profile tells, and then nothing is called a cause by it.
+/// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and php-fpm cost 63 to
+/// 75 us less (docs/measuring.md, "What a connection costs"). Used only if no profile shows the cost; then nothing is called a cause because of it.
 const CONNECTION_CPU_US: f64 = 60.0;
 
-/// One for each edge, true where it is wasted: where a profile shows that more than noise could be gained.
+/// One finding per edge. The flag is true if a profile shows waste: more than noise could be gained.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult) -> Vec<(Finding, bool)> {
     let churning = edges(ctx).into_iter().filter(Edge::churns);
     churning.filter_map(|edge| sampled(ctx, load, &edge).unwrap_or_else(|| estimated(ctx, stations, load, &edge))).collect()
 }
 
-/// By a profile: the share of the limiting time in which either end opens, accepts or closes these connections. The outer nothing where no profile tells.
+/// By a profile: the share of the limiting time in which either end opens, accepts or closes these connections. The outer `None` means that no profile shows
+/// it.
 fn sampled(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>> {
     let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
     let limiting = limiting(ctx);
@@ -49,17 +50,17 @@ fn sampled(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> Option<Opti
     Some(Some((edge.finding(proofs, explanation), is_wasted)))
 }
 
-/// Which part of the connections that the dialling tier opens and takes are this edge's: its clients' are not.
+/// The part of the dialling tier's opened and accepted connections that belongs to this edge and not to its clients.
 fn dialled_share(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> f64 {
     let opened = edge.opened.unwrap_or(1.0);
-    // Behind another tier each request may come on a connection of its own.
+    // Behind another tier each request may arrive on its own connection.
     let taken = if ctx.path.is_first(edge.tier) { load.connections as f64 / load.requests.max(1) as f64 } else { 1.0 };
     opened / (opened + taken)
 }
 
-/// A connection for each request, where the pages are so cheap that it is more of their cost than noise can hide.
+/// Without a profile: a connection for each request, with pages so cheap that the connection is a part of their cost beyond noise.
 fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, edge: &Edge<'_>) -> Option<(Finding, bool)> {
-    // The upstream elsewhere spends its own CPU, which nobody reads here.
+    // An upstream on another host spends its own CPU, which is not read here.
     let upstream = edge.upstream.filter(|_| is_busy(stations, edge.tier))?;
     let pids = || edge.tier.pids.iter().chain(&upstream.pids);
     let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
@@ -70,7 +71,7 @@ fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, 
         };
         pids().filter_map(grown).sum::<f64>() / ticks_per_s
     };
-    // The readings inside the window may begin later and end earlier than the load.
+    // The readings inside the window may start later and end earlier than the load.
     let span_us = pids().find_map(|pid| ctx.inside(&ctx.obs.processes.get(pid)?.cpu).map(|(_, _, elapsed_us)| elapsed_us))?;
     let requests = load.goodput_rps() * span_us as f64 / 1e6;
     let (all_us, system_us) =
@@ -78,7 +79,7 @@ fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, 
     if !all_us.is_finite() || all_us <= 0.0 {
         return None;
     }
-    // All of it is the kernel's work: it cannot cost more than that.
+    // All of it is kernel work, so it cannot cost more than the kernel's time.
     let share = CONNECTION_CPU_US.min(system_us) / all_us;
     (share >= NOISE_SHARE).then(|| {
         let mut proofs = edge.proofs(ctx);
@@ -89,7 +90,7 @@ fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, 
     })
 }
 
-/// True where the cores of a tier are what limits it.
+/// True if a tier's cores are its limit.
 fn is_busy(stations: &[StationReading], tier: &Tier) -> bool {
     stations
         .iter()

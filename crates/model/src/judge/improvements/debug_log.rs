@@ -1,4 +1,4 @@
-//! A log that tells each step of each request: waste, unless it was meant to be written under load.
+//! A log that records each step of each request. It is waste, unless somebody wants it written under load.
 
 use super::from_profile::{Hot, Judged, Sight};
 use crate::facts::Context;
@@ -8,10 +8,10 @@ use crate::judge::finding::Evidence;
 use crate::observation::{NginxConfig, Origin, ServerView};
 use crate::output::message::Message;
 
-/// Bytes of a mebibyte, the unit in which the growth of a log is told.
+/// Bytes per mebibyte, the unit for the growth of a log.
 const MIB: f64 = (1 << 20) as f64;
 
-/// Whose doing it is; nothing where no log in force tells each step: what is written then is errors.
+/// Whose doing it is; `None` if no log in force records each step, because what is written then is errors.
 pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     let ctx = sight.ctx;
     let nginx = ctx.nginx_of(sight.tier).filter(|nginx| !nginx.debug_logs.is_empty() || nginx.rewrite_log.is_some())?;
@@ -30,7 +30,7 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Op
     Some(judged)
 }
 
-/// What tells that somebody wants these lines of a server under load; they are no waste then.
+/// What shows that somebody wants these lines from a server under load. They are no waste then.
 fn meant(nginx: &NginxConfig) -> Option<(&'static str, &Origin)> {
     let first = nginx.debug_logs.first()?;
     if nginx.debug_connections {
@@ -40,7 +40,7 @@ fn meant(nginx: &NginxConfig) -> Option<(&'static str, &Origin)> {
     all.then_some(("evidence-debug-log-memory", &first.origin))
 }
 
-/// How much was written, where the files could be read.
+/// How much was written, if the files could be read.
 fn grew(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
     let requests = ctx.obs.load.as_ref().map(|load| load.requests).filter(|requests| *requests > 0)?;
     let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));

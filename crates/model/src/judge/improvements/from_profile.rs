@@ -1,4 +1,4 @@
-//! What a profile shows that could be faster: one kind of work that takes much of the CPU time that limits, or CPU time that is badly spread.
+//! Improvements that a profile shows: one kind of work that takes much of the limiting CPU time, or CPU time that is badly spread.
 
 use super::{debug_log, handshakes};
 use crate::facts::Context;
@@ -15,31 +15,31 @@ use crate::output::message::Message;
 use crate::output::profile::limit_name;
 use crate::output::report::Confidence;
 
-/// Cores that must be idle on average for a server that cannot use them to be worth a word.
+/// Mean number of idle cores from which a server that cannot use them is worth a report.
 const IDLE_MIN: f64 = 0.5;
-/// Busy share up to which a core has room for what another one has too much of.
+/// Busy share up to which a core has room for the excess of another.
 const ROOM_MAX: f64 = 0.7;
-/// Share of a full core from which it is the received packets that fill it.
+/// Share of a full core from which received packets are what fills it.
 const SOFTIRQ_SHARE_MIN: f64 = 0.5;
 
-/// One kind of work of which there could be less.
+/// A kind of work that could be reduced.
 pub(super) struct Hot {
     /// The finding.
     id: FindingId,
-    /// The layer, or what goes across layers.
+    /// The layer, or an aspect across layers.
     what: &'static str,
-    /// The layer of the function that is named as a proof, where one tells more than that.
+    /// The layer of the function that is named as evidence, if it tells more than the above.
     layer: Option<&'static str>,
-    /// The share of it that can be had at best.
+    /// The largest share of it that could be saved.
     avoidable: f64,
-    /// Whose doing it is, by the share of the limiting time that it takes; nothing where it is not what it is about.
+    /// Judges whose doing it is, by its share of the limiting time; `None` if it is not the kind of work that the finding is about.
     judge: fn(&Sight<'_, '_>, &Hot, ProfileShare) -> Option<Judged>,
     title: &'static str,
     explanation: &'static str,
 }
 
-/// An allocator can be replaced, a handshake resumed, a script kept compiled, a log left unwritten, a lock split: all of it can go at best. What is compressed is
-/// seldom sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
+/// An allocator can be replaced, a handshake resumed, a script kept compiled, a log not written, a lock split: at best all of the work goes away. Compressed
+/// content is seldom sent uncompressed instead, and a low level of zlib takes about half of what the usual level does (zlib Manual, deflateInit).
 #[rustfmt::skip]
 const HOT: &[Hot] = &[
     Hot { id: FindingId::COMPRESSION_HOT, what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: trade,
@@ -65,42 +65,42 @@ pub(super) struct Sight<'s, 'a> {
 }
 
 impl Sight<'_, '_> {
-    /// The share of what is wanted of this tier in the time that limits.
+    /// The share of the limiting time that this tier spends on the wanted parts.
     pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
         self.profiled.share(self.limiting, |part| self.tier.pids.contains(&part.pid) && wanted(part))
     }
 
-    /// Seconds that the limiting cores or threads had in this time.
+    /// The time that the limiting cores or threads had in this many seconds, seconds.
     pub(super) fn limit_s(&self, seconds: f64) -> f64 {
         self.limiting.threads.unwrap_or(self.limiting.group.cores.len()).max(1) as f64 * seconds
     }
 }
 
-/// What a kind of work takes, and whose doing that is.
+/// The cost of a kind of work, and whose doing it is.
 pub(super) struct Judged {
     /// Its share of the time that limits.
     pub(super) share: ProfileShare,
     /// What of that could go.
     pub(super) could_go: ProfileShare,
-    /// True where a known remedy does away with it and takes nothing from anybody: not where it is a trade, a matter of the program, or the clients' doing.
+    /// True if a known remedy removes it and costs nobody anything: not if it is a trade-off, a matter of the program, or the clients' doing.
     pub(super) is_wasted: bool,
-    /// How sure that is at the most.
+    /// The highest confidence that this allows.
     pub(super) confidence: Confidence,
     pub(super) title: &'static str,
     pub(super) explanation: &'static str,
-    /// What besides the share proves it.
+    /// The evidence besides the share.
     pub(super) proofs: Vec<Evidence>,
 }
 
 impl Judged {
-    /// A trade.
+    /// A trade-off.
     pub(super) fn of(hot: &Hot, share: ProfileShare) -> Self {
         let could_go = share.times(hot.avoidable);
         let confidence = Confidence::High;
         Self { share, could_go, is_wasted: false, confidence, title: hot.title, explanation: hot.explanation, proofs: Vec::new() }
     }
 
-    /// True where even the least that could go would give more than noise.
+    /// True if even the smallest part that could go away would give more than noise.
     pub(super) fn is_sure(&self) -> bool {
         gain_of(self.could_go.low) >= NOISE_SHARE
     }
@@ -114,10 +114,10 @@ fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     Some(Judged { is_wasted: true, ..Judged::of(hot, share) })
 }
 
-/// The layer of all that TLS does.
+/// The layer of all TLS work.
 pub(super) const TLS: &str = "tls";
 
-/// The findings of a profile, true where it is wasted; none where none was taken.
+/// The findings of a profile, each with true if it is waste; empty if no profile was taken.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
     let Some(profiled) = Profiled::of(ctx) else { return Vec::new() };
     let limiting = limiting(ctx);
@@ -137,13 +137,13 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
     found
 }
 
-/// The reading of the cores that limit.
+/// The reading of the limiting cores.
 fn station_of<'s>(stations: &'s [StationReading], limiting: &Limiting<'_, '_>) -> Option<&'s StationReading> {
-    // The station reads the groups in their order.
+    // The station's readings follow the order of the groups.
     stations.iter().filter(|reading| reading.station == StationId::CPU).nth(limiting.group.id.0)
 }
 
-/// A kind of work without which as much as could go would give more than noise can hide.
+/// The finding for a kind of work, if removing as much as could go away would give more than noise.
 fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(Finding, bool)> {
     let Sight { profiled, limiting, tier, .. } = *sight;
     let judged = (hot.judge)(sight, hot, sight.share(|part| is_of(part, hot.what))?)?;
@@ -174,7 +174,7 @@ fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(F
     Some((found, judged.is_wasted && is_sure))
 }
 
-/// What could be gained at most without a share of the limiting time.
+/// The most that could be gained without a share of the limiting time.
 fn bound(share: ProfileShare) -> Evidence {
     let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
     let text = text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0);
@@ -188,11 +188,11 @@ fn proof(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, shar
     Evidence::new(text, profiled.source(), Some(share.value))
 }
 
-/// Threads that are fewer than the cores, whose time is all used while cores are idle.
+/// Fewer threads than cores, and they run all the time while cores are idle.
 fn single(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, cores: &StationReading) -> Option<Finding> {
     let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
     let tier = limiting.tiers.first()?;
-    // By two clocks that have nothing to do with each other: the scheduler's, and the samples'.
+    // Checked by two independent clocks: the scheduler's and the samples'.
     let ran = profiled.cores_used(tier);
     if ran < SATURATED_UTILIZATION * threads as f64 - RAN_GRAIN * threads as f64 {
         return None;
@@ -214,11 +214,11 @@ fn single(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, cores: &StationR
     })
 }
 
-/// How far the count of samples may lie below the time that a thread ran, as a share of a core: what runs with interrupts off is sampled later,
-/// and a shared core is taken away meanwhile.
+/// How far the count of samples may be below the time that a thread ran, as a share of a core. Code that runs with interrupts off is sampled later, and a
+/// shared core is taken away in between.
 const RAN_GRAIN: f64 = 0.2;
 
-/// One core that is full of received packets while all others have room: what comes in is not spread.
+/// One core that is full of received packets while all others have room: incoming packets are not spread.
 fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[StationReading]) -> Option<Finding> {
     let cores = profiled.cores_with(profile::SOFTIRQ);
     let is_full = |busy: f64| busy >= SATURATED_UTILIZATION;
@@ -226,12 +226,12 @@ fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[StationReadin
     let ((cpu, (busy, share)), None) = (full.next()?, full.next()) else { return None };
     let share = (*share).filter(|share| share.low >= SOFTIRQ_SHARE_MIN)?;
     let has_room = |(other, (busy, _)): (&u32, &(f64, Option<ProfileShare>))| other == cpu || *busy <= ROOM_MAX;
-    // A generator that must stay on this core fills it by itself.
+    // A generator that is pinned to this core fills it by itself.
     let stays = |thread: &GeneratorThread| thread.cpus == [*cpu];
     if cores.len() < 2 || !cores.iter().all(has_room) || ctx.obs.load.iter().flat_map(|load| &load.threads).any(stays) {
         return None;
     }
-    // The servers are to be found on the other cores as well, or these would not help them.
+    // The servers must also run on the other cores, or those cores would not help them.
     let several = stations.iter().find(|reading| reading.station == StationId::CPU && reading.limit.is_some_and(|limit| limit >= 2.0))?;
     let args = |id: &'static str| {
         let message = Message::new(id).with("cpu", f64::from(*cpu)).with("busy", busy * 100.0).with("share", share.value * 100.0);

@@ -1,4 +1,4 @@
-//! TLS handshakes that take much of the time that limits: waste where the server refuses to resume sessions, otherwise the clients' doing or a trade.
+//! TLS handshakes that take much of the limiting time: waste if the server refuses to resume sessions, otherwise the clients' doing or a trade-off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,21 +13,22 @@ use crate::observation::{NginxTlsSessions, ProfilePart, SocketAddress};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-/// CPU time that encrypting a byte may cost, more than any took: AES-128-GCM 3.4 ns without the instructions for it, 0.3 with them (openssl-speed(1) on a core of
-/// this decade).
+/// Upper bound of the CPU time for encrypting a byte. AES-128-GCM took 3.4 ns without hardware instructions and 0.3 ns with them (openssl-speed(1) on a core
+/// of this decade).
 const BYTE_CPU_S: f64 = 5e-9;
-/// The same for each request, whatever its size: two records, each way one. Their ciphers take 1 us of it, the rest is the library around them.
+/// Upper bound of the CPU time for each request, whatever its size: two records, one each way. Their ciphers take 1 us of it; the rest is the library around
+/// them.
 const REQUEST_CPU_S: f64 = 20e-6;
-/// The same for the exchange of keys, which a resumed handshake of TLS 1.3 does as well: two operations on X25519 or P-256, of which slow cores do 7,000 a second
-/// (openssl-speed(1)); 68 us on the cores of docs/measuring.md.
+/// Upper bound of the CPU time for the key exchange, which a resumed TLS 1.3 handshake does as well: two operations on X25519 or P-256, of which slow cores
+/// do 7,000 per second (openssl-speed(1)); 68 us on the cores of docs/measuring.md.
 const EXCHANGE_CPU_S: f64 = 300e-6;
-/// Share of the requests that must come on a connection of their own for handshakes to be what TLS spends its time with.
+/// Share of the requests on a connection of their own from which handshakes can be what TLS spends its time on.
 const CONNECTIONS_SHARE_MIN: f64 = 0.2;
 
-/// Whose doing they are.
+/// Judges whose doing the handshakes are.
 pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     let ctx = sight.ctx;
-    // Signatures are the innermost functions of stacks that often cannot be walked to the handshake that they are for.
+    // Signatures are the innermost functions of stacks that often cannot be unwound to their handshake.
     let unsent = not_for_bytes(sight, |_| true).filter(|unsent| unsent.value > share.value);
     let mut judged = Judged::of(hot, unsent.unwrap_or(share));
     if unsent.is_some() {
@@ -53,7 +54,7 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Op
     Some(refused_for_nothing(sight, sessions, load, judged))
 }
 
-/// Of a server that refuses what nobody asked it to refuse: waste as far as its clients would resume.
+/// For a server that refuses resumption although nobody asked it to: waste, as far as its clients would resume.
 fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load: Option<TlsLoad>, told: Judged) -> Judged {
     let ctx = sight.ctx;
     let mut proofs = Vec::new();
@@ -83,7 +84,8 @@ fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load:
     Judged { proofs: told.proofs.into_iter().chain(proofs).collect(), ..wasted }
 }
 
-/// What resumed sessions would surely do without: signatures, seen by their functions, and of stacks that break off what neither bytes nor exchanges of keys explain.
+/// What resumed sessions would certainly save: signatures, seen by their functions, and from broken stacks the part that neither bytes nor key exchanges
+/// explain.
 fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<Evidence>) -> Option<ProfileShare> {
     let ctx = sight.ctx;
     let signed = sight.share(|part| is_of(part, TLS_HANDSHAKE) && is_of(part, TLS_SIGNATURE))?;
@@ -100,7 +102,7 @@ fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<E
     Some(signed.plus(rest))
 }
 
-/// Why a server refuses that was told to; nothing where sessions are not stored by default alone.
+/// Why a server was told to refuse resumption; `None` if sessions are not stored merely by default.
 fn asked_for(sessions: &NginxTlsSessions) -> Option<&'static str> {
     if sessions.verifies_clients {
         return Some("evidence-sessions-verified");
@@ -108,15 +110,15 @@ fn asked_for(sessions: &NginxTlsSessions) -> Option<&'static str> {
     (!sessions.cache.origin.file.is_empty()).then_some("evidence-sessions-forbidden")
 }
 
-/// What the load offered and got.
+/// What the load offered and what it got.
 fn counted(load: TlsLoad) -> Evidence {
     let id = if load.offers_sessions { "evidence-sessions-offered" } else { "evidence-sessions-unoffered" };
     let text = Message::new(id).with("full", load.handshakes.full).with("resumed", load.handshakes.resumed);
     proof(text, "load generator")
 }
 
-/// What TLS takes of the time that limits, as far as it is wanted, beyond what the bytes that were sent can explain, where most requests open a connection: it must
-/// be handshakes. Nothing where that is not known.
+/// The wanted TLS share of the limiting time, minus what the bytes sent can explain, if most requests open a connection. The rest must be handshakes. `None`
+/// if that is not known.
 fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
     let load = sight.ctx.obs.load.as_ref().filter(|_| sight.ctx.path.is_first(sight.tier))?;
     let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
@@ -126,17 +128,17 @@ fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -
     Some(less(all, explained / sight.limit_s(load.duration_us as f64 / 1e6)))
 }
 
-/// A share without a part of the whole that is surely something else.
+/// A share minus a part of the whole that is certainly something else.
 fn less(share: ProfileShare, part: f64) -> ProfileShare {
     let less = |share: f64| (share - part).max(0.0);
     ProfileShare { value: less(share.value), low: less(share.low), high: less(share.high), ..share }
 }
 
-/// The share of a tier's connections that came from addresses which had another one before, at the least, and how many were seen: as many as an address had at
-/// once may be its first ones. Nothing where too few were seen.
+/// The smallest share of a tier's connections that came from addresses with an earlier connection, and how many connections were seen. As many as an address
+/// had at once may all be its first ones. `None` if too few were seen.
 fn returning(ctx: &Context<'_>, tier: &Tier) -> Option<(f64, usize)> {
     let view = ctx.obs.netns.get(&tier.netns)?;
-    // By address its ports, and the most of them at once.
+    // By address: its ports, and the largest number of them at once.
     let mut seen: BTreeMap<IpAddr, (BTreeSet<u16>, usize)> = BTreeMap::new();
     for sockets in view.sockets.values() {
         let mut now: BTreeMap<IpAddr, usize> = BTreeMap::new();

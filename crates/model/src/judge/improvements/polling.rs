@@ -1,4 +1,4 @@
-//! Programs that poll: nothing is wrong with them, but their busy cores are no evidence of load, and other programs' figures of them mislead.
+//! Programs that poll. Nothing is wrong with them, but their busy cores are no evidence of load, and other tools' CPU figures for them mislead.
 
 use crate::facts::Context;
 use crate::facts::cores::{Polling, PollingSign, polling};
@@ -10,7 +10,7 @@ use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-/// A line for each tier that polls.
+/// A finding for each tier that polls.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<Finding> {
     let tiers: Vec<&Tier> = ctx.path.tiers.iter().collect();
     polling(ctx, &tiers).iter().filter_map(|one| finding(ctx, stations, one)).collect()

@@ -1,4 +1,4 @@
-//! The part of the report that tells what each tier gives by itself.
+//! The part of the report about what each tier gives by itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::{LimitedBy, LoadReport, Verdict};
 pub struct Bisect {
     /// What explains the whole's goodput.
     pub explained_by: ExplainedBy,
-    /// The tier that does, where it is one.
+    /// The tier that explains it, if it is a single one.
     pub tier: Option<String>,
     /// The explanation in a sentence or two.
     pub summary: String,
@@ -17,19 +17,19 @@ pub struct Bisect {
     pub parts: Vec<PartReport>,
 }
 
-/// What explains the goodput of a whole whose parts were loaded by themselves.
+/// What explains the goodput of the whole, after each part was loaded by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExplainedBy {
     /// One tier gives no more by itself.
     Tier,
-    /// They share cores, which are full.
+    /// The parts share cores, and these are full.
     SharedCores,
-    /// Too few connections: a request spends its time in one part after the other.
+    /// Too few connections: a request spends its time in one part after another.
     Series,
     /// No more was offered.
     Demand,
-    /// Each part gives more by itself: it lies between them.
+    /// Each part gives more by itself: the limit lies between them.
     Between,
     /// A part gives less by itself: not every request reaches it.
     Beyond,
@@ -41,9 +41,9 @@ pub enum ExplainedBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
-    /// For something that it answers without any server behind it.
+    /// With requests that it answers without any server behind it.
     Own,
-    /// For what it is asked within the whole, without the servers before it.
+    /// With the requests that it gets within the whole, without the servers in front of it.
     Direct,
 }
 
@@ -52,19 +52,19 @@ pub enum PartKind {
 pub struct PartReport {
     /// The tier's name.
     pub tier: String,
-    /// How it was asked.
+    /// How it was loaded.
     pub kind: PartKind,
-    /// The URL; nothing where it was not loaded.
+    /// The URL; `None` if it was not loaded.
     pub url: Option<String>,
-    /// The load and what became of it; nothing where there was none.
+    /// The load and its results; `None` if there was none.
     pub load: Option<LoadReport>,
-    /// CPU time of its processes, and of those behind it, for each good answer, microseconds.
+    /// CPU time of its processes, and of those behind it, per good answer, microseconds.
     pub cpu_us_per_good: Option<f64>,
     /// The verdict about it.
     pub verdict: Option<Verdict>,
-    /// True where it explains the whole.
+    /// True if it explains the whole.
     pub explains: bool,
-    /// What limits it where it is healthy.
+    /// What limits it if it is healthy.
     pub limited_by: Option<LimitedBy>,
     /// The verdict in one sentence, or why it was not loaded.
     pub summary: String,

@@ -1,4 +1,4 @@
-//! Where requests stood, as the report tells it.
+//! The part of the report about where requests were.
 
 use std::net::IpAddr;
 
@@ -9,15 +9,15 @@ use super::At;
 /// The account of the requests under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerReport {
-    /// Mean number of requests under way: as the load generator counted them, else the sum of what sockets told.
+    /// Mean number of requests under way: as the load generator counted them, or else the sum over the sockets.
     pub under_way: f64,
-    /// Requests a second; null where neither a load nor logs nor sockets tell.
+    /// Requests per second; null if neither a load nor logs nor sockets show it.
     pub rate_rps: Option<f64>,
     /// Mean response time by Little's law, milliseconds.
     pub response_time_ms: Option<f64>,
-    /// The places in the order of the path; those where nothing stood are left out.
+    /// The places in the order of the path, without those where no request was.
     pub places: Vec<LedgerPlace>,
-    /// What is under way and stands at none of them.
+    /// Requests under way that were at none of these places.
     pub unaccounted: LedgerUnaccounted,
     /// What was lost.
     pub losses: Vec<LedgerLoss>,
@@ -27,13 +27,13 @@ pub struct LedgerReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LedgerPlaceKind {
-    /// The client has not sent it, or has not read its answer.
+    /// The client has not sent the request, or has not read its answer.
     Client,
-    /// The first packet of a connection has no answer.
+    /// The first packet of a connection has not been answered.
     Connecting,
     /// The connection's handshake is not complete at the server.
     Handshake,
-    /// The handshake of TLS.
+    /// The TLS handshake.
     TlsHandshake,
     /// The connection was not accepted.
     AcceptQueue,
@@ -43,7 +43,7 @@ pub enum LedgerPlaceKind {
     Receiving,
     /// In the tier, on a CPU.
     Cpu,
-    /// In the tier, ready to run, or behind others at a thread.
+    /// In the tier, ready to run or queued behind others at a thread.
     Ready,
     /// In the tier, stopped by a quota.
     Throttled,
@@ -51,7 +51,7 @@ pub enum LedgerPlaceKind {
     Waiting,
     /// The answer is leaving.
     Sending,
-    /// It cannot be told whether a request is under way.
+    /// It is not known whether a request is under way.
     Undecided,
 }
 
@@ -64,9 +64,9 @@ pub struct LedgerPlace {
     pub at: At,
     /// What kind of place.
     pub place: LedgerPlaceKind,
-    /// Mean number of requests that stood there.
+    /// Mean number of requests at this place.
     pub mean: f64,
-    /// Share of all that were under way.
+    /// Share of all requests under way.
     pub share: f64,
     /// 95 % interval of the mean, by batch means: lower end,
     pub low: f64,
@@ -76,17 +76,17 @@ pub struct LedgerPlace {
     pub age_ms: Option<f64>,
 }
 
-/// What does not balance.
+/// What does not add up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LedgerUnaccounted {
-    /// Mean number; below zero where more was seen than was under way.
+    /// Mean number; negative if more was seen than was under way.
     pub mean: f64,
-    /// Share of all that were under way.
+    /// Share of all requests under way.
     pub share: f64,
-    /// Lower end of the mean's 95 % interval, by batch means of what was seen; nothing without load, or where there are too few samples.
+    /// Lower end of the mean's 95 % interval, by batch means of what was seen; `None` without load or with too few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
@@ -98,20 +98,20 @@ pub struct LedgerClient {
     pub address: IpAddr,
     /// Mean number of its requests under way.
     pub mean: f64,
-    /// Share of all that were under way.
+    /// Share of all requests under way.
     pub share: f64,
 }
 
 /// Requests that were lost in one way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerLoss {
-    /// The tier that refused them; null where nothing tells.
+    /// The tier that refused them; null if it is not known.
     pub tier: Option<String>,
-    /// The place that did, as a station's name; null where nothing tells.
+    /// The place that refused them, as a station's name; null if it is not known.
     pub place: Option<String>,
     /// How.
     pub kind: LedgerLossKind,
-    /// Requests a second, or tries.
+    /// Requests, or attempts, per second.
     pub per_s: f64,
 }
 
@@ -121,19 +121,19 @@ pub struct LedgerLoss {
 pub enum LedgerLossKind {
     /// The connection was refused.
     Refused,
-    /// A packet of a new connection was dropped; the client tries again. Told where traffic is only watched.
+    /// A packet of a new connection was dropped and the client tries again. Reported only if traffic is watched.
     Dropped,
-    /// The connection was not made within the timeout.
+    /// The connection was not established within the timeout.
     ConnectTimeout,
     /// The connection was reset or closed before the answer.
     Reset,
     /// The answer did not come within the timeout.
     ResponseTimeout,
-    /// An answer with another status than expected.
+    /// The answer had an unexpected status.
     Wrong,
-    /// The handshake of TLS failed.
+    /// The TLS handshake failed.
     Tls,
-    /// What came was no HTTP.
+    /// The response was not HTTP.
     BadResponse,
     /// The client had no port, descriptor or memory.
     Client,

@@ -1,4 +1,4 @@
-//! Where requests stand now: what `chokepoint where` tells once a second.
+//! Where requests are now: what `chokepoint where` reports once a second.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,17 +9,17 @@ use super::{LedgerClient, LedgerReport, SourceReport, Target};
 pub struct Whereabouts {
     /// "chokepoint/where/1".
     pub schema: String,
-    /// Which seconds.
+    /// The seconds that it covers.
     pub window: WhereWindow,
-    /// Whose requests, and the tiers that they pass.
+    /// Whose requests these are, and the tiers that they pass.
     pub target: Target,
-    /// Where they stand; null where no listener of this host answers for the target, or no sample could be taken.
+    /// Where they are; null if no listener of this host answers for the target, or no sample could be taken.
     pub ledger: Option<LedgerReport>,
-    /// The clients with most requests under way at the first tier, as far as connections have addresses.
+    /// The clients with the most requests under way at the first tier, as far as connections have addresses.
     pub clients: Vec<LedgerClient>,
-    /// What the account cannot tell, a sentence each.
+    /// What the account cannot show, a sentence each.
     pub warnings: Vec<String>,
-    /// What could not be read of that from which the account is made, with the privilege that would give it.
+    /// Sources of the account that could not be read, with the privilege that they need.
     pub lacking: Vec<SourceReport>,
 }
 

@@ -1,4 +1,4 @@
-//! What packets showed beside the verdict, as the report tells it.
+//! The part of the report about what packets showed. It does not affect the verdict.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::edge::Kept;
 
-/// A capture of the run, or one that was made before.
+/// A capture of the run, or an earlier one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireReport {
     /// Where the packets come from.
@@ -26,13 +26,13 @@ pub struct WireReport {
 /// An edge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireEdgeReport {
-    /// The side that asks; null for all together.
+    /// The side that sends requests; null for all together.
     pub client: Option<IpAddr>,
     /// The side that answers.
     pub server: Option<SocketAddr>,
     /// Whether connections are kept.
     pub kept: Kept,
-    /// The same in one sentence, with what it would give to keep them where that can be told.
+    /// The same in one sentence, with the gain of keeping them if that is known.
     pub summary: String,
     /// What was seen, the costliest first.
     pub evidence: Vec<WireEvidence>,
@@ -43,6 +43,6 @@ pub struct WireEdgeReport {
 pub struct WireEvidence {
     /// A sentence.
     pub text: String,
-    /// Numbers of streams that show it, as Wireshark counts them (`tcp.stream`); empty where all do.
+    /// Numbers of the streams that show it, as Wireshark counts them (`tcp.stream`); empty if all do.
     pub streams: Vec<u64>,
 }

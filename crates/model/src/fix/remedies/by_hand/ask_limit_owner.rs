@@ -1,4 +1,4 @@
-//! Advice `ask-limit-owner`: a limit that somebody set on purpose is shown with its lines, for its owner to decide.
+//! Advice `ask-limit-owner`: shows the lines of a limit that somebody set on purpose, so that its owner can decide.
 
 use crate::facts::Context;
 use crate::facts::limit::{holding, place, told};
@@ -32,7 +32,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     })
 }
 
-/// The lines that would have to change, each behind its place.
+/// The lines that would have to change, each after its file and line number.
 fn lines(limit: &NginxLimit) -> Vec<String> {
     let at = |origin: &Origin| format!("# {}, as it is now", place(origin));
     let zone = &limit.zone;
@@ -47,7 +47,7 @@ fn lines(limit: &NginxLimit) -> Vec<String> {
             };
             let mut lines = vec![at(&limit.origin), format!("limit_req zone={zone}{burst}{delay};")];
             if let Some(rate) = rate {
-                // nginx takes whole numbers: a second's below one is written as a minute's.
+                // nginx takes whole numbers, so a rate below one per second is written per minute.
                 let rate = if rate.fract() == 0.0 { format!("{rate:.0}r/s") } else { format!("{:.0}r/m", rate * 60.0) };
                 lines.extend([at(&limit.zone_origin), format!("limit_req_zone {} zone={zone}:... rate={rate};", limit.key)]);
             }

@@ -1,4 +1,4 @@
-//! Advice for requests that wait inside a program: room at what they wait for where that is known, else where to look.
+//! Advice for requests that wait inside a program: more room at what they wait for if that is known, otherwise where to look.
 
 use crate::facts::Context;
 use crate::fix::change::Activation;
@@ -31,7 +31,7 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
     },
 };
 
-/// Stacks at which the tier's threads stop, then how often they make which system calls that wait.
+/// Commands that show the stacks at which the tier's threads stop, and how often they make which blocking system calls.
 fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<String> {
     let Some(pid) = ctx.path.tiers[inside.tier].pids.first() else { return Vec::new() };
     let counts = ["syscalls:sys_enter_futex", "syscalls:sys_enter_clock_nanosleep", "syscalls:sys_enter_epoll_wait"];

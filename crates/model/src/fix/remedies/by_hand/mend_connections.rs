@@ -1,4 +1,4 @@
-//! Advice for what the connections themselves suffer from: on the way, or between two servers that do not agree.
+//! Advice for problems of the connections themselves: on the network path, or between two servers whose settings do not match.
 
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
@@ -21,12 +21,12 @@ pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     advise: |_, placed| Some(advice(remote(placed, "remedy-keep-idle-longer-text"), "remedy-keep-idle-longer-risk")),
 };
 
-/// The address that the edge of this reading leads to.
+/// A message with the remote address of this reading's edge.
 fn remote(placed: &StationReading, id: &'static str) -> Message {
     Message::new(id).with("remote", placed.at.listener_name())
 }
 
-/// What it gives is to be measured: neither a ceiling nor a count tells it.
+/// Its gain must be measured: no ceiling or count predicts it.
 fn advice(text: Message, risk: &'static str) -> Advice {
     Advice::words(text, risk, Lift::Further)
 }

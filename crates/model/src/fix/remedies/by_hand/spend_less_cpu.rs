@@ -1,4 +1,4 @@
-//! Advice for what a profile shows: words alone, for which of the ways is open depends on the program, and what it gives is to be measured.
+//! Advice for what a profile shows. It is text only: which way is open depends on the program, and the gain must be measured.
 
 use crate::facts::Context;
 use crate::fix::change::Activation;

@@ -1,4 +1,4 @@
-//! Advice `keep-cpu-quota`: how a larger quota is made to last. It belongs to what made the cgroup, which is told by the cgroup's name.
+//! Advice `keep-cpu-quota`: how to make a larger quota permanent. That is up to whatever created the cgroup, which the cgroup's name shows.
 
 use super::raise_cpu_quota;
 use crate::facts::Context;
@@ -15,7 +15,7 @@ pub(in crate::fix::remedies) const ADVICE: AdviceDef =
 
 /// Length of the hexadecimal id of a container.
 const CONTAINER_ID_LENGTH: usize = 64;
-/// Characters of it by which it is called.
+/// Characters of the id that are shown.
 const CONTAINER_ID_SHOWN: usize = 12;
 
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
@@ -33,7 +33,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     })
 }
 
-/// Whose the cgroup is, with what makes the quota last there.
+/// What created the cgroup, and what makes the quota permanent there.
 fn owner(path: &str, cores: f64) -> (&'static str, Vec<String>) {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let last = names.last().copied().unwrap_or_default();
@@ -52,7 +52,7 @@ fn owner(path: &str, cores: f64) -> (&'static str, Vec<String>) {
         let lines = vec![now, "# compose.yaml, of its service".to_owned(), format!("cpus: {cores:.2}")];
         return ("remedy-keep-cpu-quota-text-container", lines);
     }
-    // systemd makes cgroups for units: the innermost name with a unit's ending.
+    // systemd creates cgroups for units. The innermost name with a unit's suffix is the unit.
     let is_unit = |name: &&&str| [".service", ".scope", ".slice"].iter().any(|ending| name.ends_with(ending));
     match names.iter().rev().find(is_unit) {
         Some(unit) => {
@@ -63,7 +63,7 @@ fn owner(path: &str, cores: f64) -> (&'static str, Vec<String>) {
     }
 }
 
-/// The short id of a container, out of "ID", "docker-ID.scope" or "libpod-ID".
+/// The short id of a container, from "ID", "docker-ID.scope" or "libpod-ID".
 fn container(name: &str) -> Option<&str> {
     let is_id = |part: &&str| part.len() == CONTAINER_ID_LENGTH && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     name.split(['-', '.']).find(is_id).and_then(|id| id.get(..CONTAINER_ID_SHOWN))

@@ -1,4 +1,4 @@
-//! What lets a server's sockets send: a larger send buffer by the kernel's setting, and advice for what a program sets itself.
+//! Remedies for sockets that cannot send fast enough: a larger send buffer through the kernel's setting, and advice for what a program sets itself.
 
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
@@ -11,7 +11,7 @@ use crate::judge::stations::sending::{KEY_WMEM, largest_buffer, sizes};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
-/// The largest send buffer that Linux lets grow where it has memory (net/ipv4/tcp.c, tcp_init): 4 MiB.
+/// The largest send buffer that Linux allows by default on a host with enough memory (net/ipv4/tcp.c, tcp_init): 4 MiB.
 const DEFAULT_MAX_BYTES: u64 = 4 << 20;
 
 pub(in crate::fix::remedies) const RAISE_BUFFER: RemedyDef =
@@ -48,8 +48,8 @@ pub(in crate::fix::remedies) const ASK_CLIENTS: AdviceDef = AdviceDef {
     advise: |ctx, placed| Some(advice(at(ctx, placed, "remedy-ask-clients-text"), "remedy-ask-clients-risk")),
 };
 
-/// True where the sampled buffers have grown as far as the kernel lets them: a smaller one was set by the program (SO_SNDBUF), for the kernel makes
-/// one twice as large as the congestion window asks for (net/ipv4/tcp_input.c, tcp_sndbuf_expand).
+/// True if the sampled buffers have grown as far as the kernel lets them. The kernel makes a buffer twice as large as the congestion window asks for
+/// (net/ipv4/tcp_input.c, tcp_sndbuf_expand), so a smaller one was set by the program (SO_SNDBUF).
 fn is_by_sysctl(ctx: &Context<'_>, placed: &StationReading) -> Option<bool> {
     Some(largest_buffer(ctx, placed)? >= sizes(ctx, placed.at.netns?)?[2])
 }
@@ -76,7 +76,7 @@ fn at(ctx: &Context<'_>, placed: &StationReading, id: &'static str) -> Message {
     Message::new(id).with("name", placed.at.listener_name()).with("tier", ctx.owner_name(&placed.owner))
 }
 
-/// What it gives is to be measured: no ceiling tells it.
+/// Its gain must be measured: no ceiling predicts it.
 fn advice(text: Message, risk: &'static str) -> Advice {
     Advice::words(text, risk, Lift::Further)
 }

@@ -1,4 +1,4 @@
-//! Remedy `raise-cpu-quota`: as much CPU time as the cgroup's processes ask for, as far as there are cores.
+//! Remedy `raise-cpu-quota`: grants as much CPU time as the cgroup's processes ask for, as far as there are cores.
 
 use crate::facts::Context;
 use crate::facts::Quota;
@@ -17,13 +17,13 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-cpu-quota", finding: FindingId::THROTTLED, activation: Activation::Live, propose };
 
-/// Room above what was asked for on average: a period is short, and requests come unevenly.
+/// Room above the mean demand: a period is short, and requests come unevenly.
 const ROOM: f64 = 1.2;
-/// A quota is raised by a tenth at least, or left alone.
+/// A quota is raised by at least a tenth, or left alone.
 const STEP_MIN: f64 = 1.1;
-/// Share of a cgroup's CPU time below which what others in it used is the grain of clock ticks.
+/// Share of a cgroup's CPU time below which the use by others is within the resolution of clock ticks.
 const OTHERS_SHARE_MIN: f64 = 0.05;
-/// Quotas are set in whole milliseconds of a period.
+/// Quotas are set in whole milliseconds per period.
 const GRAIN_US: f64 = 1_000.0;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
@@ -42,14 +42,13 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     Some(Proposal { change, text, risk: Message::new("remedy-raise-cpu-quota-risk"), signal, lifts: Lift::Limit(wanted) })
 }
 
-/// The quota of a reading.
+/// The quota that a reading is about.
 pub(super) fn of<'c, 'a>(ctx: &'c Context<'a>, placed: &StationReading) -> Option<&'c Quota<'a>> {
     ctx.quotas().iter().find(|quota| placed.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
 }
 
-/// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the rate that
-/// is offered needs; nothing where that is hardly more than they have. Cut at the cores on which the servers may run, what others in the cgroup
-/// use on top.
+/// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the offered rate needs;
+/// `None` if that is hardly more than they have. Capped at the cores on which the servers may run; what others in the cgroup use is added.
 pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &StationReading) -> Option<f64> {
     let online = ctx.obs.cpu.last()?.cores.len() as f64;
     let used = quota.used?;
@@ -62,7 +61,7 @@ pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &StationReadi
     });
     let wanted = match harm(ctx, quota)? {
         Harm::Rate => asked.min(offered.unwrap_or(f64::MAX)),
-        // It is the moments that are too short, not the mean: in one of them as many cores may be asked for as there are processes.
+        // The mean is enough, but short moments are not: at such a moment each process may ask for a core.
         Harm::Wait | Harm::Tail => asked.max(processes(quota)),
     };
     let period_us = quota.now.period_us as f64;
@@ -74,8 +73,8 @@ fn processes(quota: &Quota<'_>) -> f64 {
     quota.tiers.iter().map(|tier| tier.pids.len()).sum::<usize>() as f64
 }
 
-/// The levels to be raised, the outermost first: version 1 refuses a quota above that of the cgroup around it, version 2 lets it count for
-/// nothing. A level around the quota gets what the others in it use on top; those within are raised that stop the same servers as well.
+/// The levels to raise, the outermost first. Version 1 refuses a quota above that of the parent cgroup; in version 2 it has no effect. A level above the
+/// quota also gets what the others in it use. Levels below it are raised if they stop the same servers too.
 fn raised<'a>(ctx: &Context<'a>, quota: &Quota<'a>, wanted: f64) -> Vec<(&'a CgroupId, &'a CgroupCpu, f64)> {
     let online = ctx.obs.cpu.last().map_or(wanted, |times| times.cores.len() as f64);
     let mut levels = quota.id.levels();
@@ -91,7 +90,7 @@ fn raised<'a>(ctx: &Context<'a>, quota: &Quota<'a>, wanted: f64) -> Vec<(&'a Cgr
     short.collect()
 }
 
-/// Cores that a cgroup used in the window; none where it keeps no account.
+/// Cores that a cgroup used in the window; `None` if it keeps no account.
 fn used(ctx: &Context<'_>, id: &CgroupId) -> Option<f64> {
     let used = ctx
         .inside(ctx.obs.cgroups.get(id)?)

@@ -1,4 +1,4 @@
-//! Remedy `raise-syn-backlog`: as many handshakes may be open as the listener itself has room for (`tcp_max_syn_backlog`).
+//! Remedy `raise-syn-backlog`: allows as many open handshakes as the listener itself has room for (`tcp_max_syn_backlog`).
 
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
@@ -13,16 +13,16 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-syn-backlog", finding: FindingId::SYN_QUEUE_FULL, activation: Activation::Live, propose };
 
-/// Largest value proposed: what fits the kernel's signed number twice over.
+/// Largest value proposed: twice this still fits the kernel's signed number.
 const BACKLOG_MAX: u64 = 1 << 20;
 
-/// Applies where the sysctl is what bounds the queue: beyond the listener's own backlog it gives no room.
+/// Applies only if the sysctl limits the queue. Beyond the listener's own backlog it gives no room.
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let id = placed.at.netns?;
     let queue = queue_of(ctx, placed)?;
     queue.backlog_limit?;
     let from = ctx.obs.netns.get(&id)?.sysctl_number(KEY_BACKLOG)?;
-    // Three quarters of it are for peers that are not known.
+    // The kernel gives unknown peers only three quarters of it.
     let wanted = queue.listen_limit.saturating_mul(2).checked_next_power_of_two().unwrap_or(BACKLOG_MAX).min(BACKLOG_MAX);
     let to = Some(wanted).filter(|to| *to > from)?;
     let change = Change::Sysctl {

@@ -1,4 +1,4 @@
-//! Remedy `reuse-time-wait`: new connections may take a port over from one in TIME_WAIT.
+//! Remedy `reuse-time-wait`: lets new connections take over a port that is in TIME_WAIT.
 
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};

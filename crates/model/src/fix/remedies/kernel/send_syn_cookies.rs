@@ -1,4 +1,4 @@
-//! Remedy `send-syn-cookies`: a SYN that finds the queue full is answered without being kept (`tcp_syncookies`).
+//! Remedy `send-syn-cookies`: a SYN that finds the queue full is answered without an entry in the queue (`tcp_syncookies`).
 
 use crate::facts::Context;
 use crate::facts::queue::KEY_COOKIES;

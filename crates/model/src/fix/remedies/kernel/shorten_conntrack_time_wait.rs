@@ -1,4 +1,4 @@
-//! Remedy `shorten-conntrack-time-wait`: entries of closed connections leave the table sooner.
+//! Remedy `shorten-conntrack-time-wait`: entries of closed connections leave the table earlier.
 
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
@@ -12,9 +12,9 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "shorten-conntrack-time-wait", finding: FindingId::TABLE_FULL, activation: Activation::Live, propose };
 
-/// Sysctl with the seconds for which an entry stays after an orderly close; per namespace.
+/// Sysctl with the seconds that an entry stays after an orderly close; per namespace.
 const KEY: &str = "net.netfilter.nf_conntrack_tcp_timeout_time_wait";
-/// Seconds to which it is shortened: still more than the longest a stray segment is expected to live on a path of today.
+/// The shortened time in seconds. It is still longer than a stray segment is expected to live on a present-day path.
 const SHORT_S: u64 = 30;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
@@ -24,7 +24,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let states = view.conntrack_states.last()?;
     let all: u64 = states.values().sum();
     let waiting: u64 = states.iter().filter(|(state, _)| state.ends_with("TIME_WAIT")).map(|(_, count)| count).sum();
-    // It helps only where closed connections fill the table.
+    // It helps only if closed connections fill the table.
     if from <= SHORT_S || waiting * 2 < all || all == 0 {
         return None;
     }

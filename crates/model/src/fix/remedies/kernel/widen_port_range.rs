@@ -15,7 +15,7 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "widen-port-range", finding: FindingId::PORTS_EXHAUSTED, activation: Activation::Live, propose };
 
-/// The widest range proposed: below it are the ports on which services listen by custom, and the kernel hands out no port below 1024 anyway.
+/// The widest range proposed. Services by custom listen on lower ports, and the kernel gives out no port below 1024 anyway.
 const WIDE: (u32, u32) = (10_000, 65_535);
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
@@ -24,7 +24,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let ports = all(ctx).into_iter().find(|ports| ports.netns == id && placed.at.edge == Some(ports.edge()))?;
     let from = view.sysctl(KEY_RANGE)?.split_whitespace().collect::<Vec<_>>().join(" ");
     let wide = (ports.range.0.min(WIDE.0).max(1024), ports.range.1.max(WIDE.1));
-    // Where the range is already about as wide, widening cannot be the cure.
+    // If the range is already about this wide, widening it does not help.
     if wide.1 - wide.0 < (ports.range.1 - ports.range.0) * 5 / 4 {
         return None;
     }
@@ -45,7 +45,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     })
 }
 
-/// Ports inside the wide range on which something listens: were it restarted, an outgoing connection could hold its port.
+/// Listening ports inside the wide range. After a restart of such a service, an outgoing connection could hold its port.
 fn listening(view: &NetnsView, (low, high): (u32, u32)) -> Vec<String> {
     let listeners = view.listeners.last().map(Vec::as_slice).unwrap_or_default();
     let mut ports: Vec<u32> = (listeners.iter())

@@ -1,4 +1,4 @@
-//! Remedy `listen-again`: a backlog that is written and not in force gets there by another call of listen(2).
+//! Remedy `listen-again`: a configured backlog that is not in force takes effect with another call of listen(2).
 
 use super::raise_accept_backlog::{configured, has_room};
 use crate::facts::Context;
@@ -20,11 +20,11 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let in_force = placed.limit?;
     let unforced = setting::unforced_backlog(ctx, tier, listener, in_force)?;
     let backlog = configured(ctx, tier, &listener.listener.address)?;
-    // What is as large as may be has no number: the kernel's bound is one that gives as much.
+    // A backlog of -1 means "as large as possible" and has no number, so the kernel's limit is used.
     let wanted = if backlog.written() < 0 { u32::try_from(unforced.limit) } else { u32::try_from(backlog.written()) };
     let change = backlog.change(wanted.ok()?);
     let is_nginx = backlog.server() == ServerKind::Nginx;
-    // A reload of nginx would put in force whatever else was written meanwhile: that is its owner's decision.
+    // A reload of nginx would also apply everything else that was changed in the file. That is its owner's decision.
     if is_nginx && unforced.changed.is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Remedy `log-errors-alone`: the error logs that tell each step of a request tell errors alone, which is nginx's default.
+//! Remedy `log-errors-alone`: sets error logs that record each step of a request to record errors only, which is nginx's default.
 
 use super::raise_worker_connections::nginx_of;
 use super::servers::tiers;

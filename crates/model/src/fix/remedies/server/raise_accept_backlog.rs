@@ -1,4 +1,4 @@
-//! Remedy `raise-accept-backlog`: an accept queue that holds all connections which can come at once, in the server and in the kernel.
+//! Remedy `raise-accept-backlog`: makes the accept queue large enough for all connections that can come at once, in the server and in the kernel.
 
 use super::servers::{self, Server};
 use crate::facts::Context;
@@ -17,15 +17,15 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-accept-backlog", finding: FindingId::ACCEPT_QUEUE_FULL, activation: Activation::Reload, propose };
 
-/// Sysctl that bounds the backlog of every listener of a namespace at listen(2).
+/// Sysctl that caps the backlog of every listener of a namespace at listen(2).
 const KEY_SOMAXCONN: &str = "net.core.somaxconn";
-/// Least limit proposed: the kernel's own default since 5.4 (Documentation/networking/ip-sysctl.rst).
+/// Smallest limit proposed: the kernel's own default since 5.4 (Documentation/networking/ip-sysctl.rst).
 const LIMIT_MIN: u32 = 4_096;
-/// Largest limit proposed: what fits the kernel's counter on every version.
+/// Largest limit proposed: it fits the kernel's counter in every version.
 const LIMIT_MAX: u32 = 65_535;
 /// Largest backlog that fits listen(2)'s argument.
 const BACKLOG_MAX: u32 = i32::MAX as u32;
-/// Room above the largest number of requests that were under way at once: where clients give up and come again, both stand in the queue.
+/// Room above the largest number of requests under way at once. If clients give up and reconnect, both connections stand in the queue.
 const ROOM: f64 = 2.0;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
@@ -37,7 +37,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let backlog = configured(ctx, tier, &listener.listener.address);
     let wanted = wanted(ctx, placed, limit);
     let mut change: Vec<Change> = Vec::new();
-    // The kernel's bound first: listen(2) looks at it when it is called.
+    // The kernel's limit comes first, because listen(2) reads it when it is called.
     if somaxconn < u64::from(wanted) {
         change.push(Change::Sysctl {
             key: KEY_SOMAXCONN.to_owned(),
@@ -53,7 +53,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
             "remedy-raise-accept-backlog-text"
         }
         None => {
-            // Raising the kernel's bound alone changes nothing for a listener that is there: its server must listen again, with more.
+            // Raising the kernel's limit alone changes nothing for an existing listener: its server must call listen(2) again with a larger backlog.
             change.clear();
             "remedy-raise-accept-backlog-text-other"
         }
@@ -69,12 +69,12 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     })
 }
 
-/// True where all requests that the load had under way at once may wait in a queue of this length.
+/// True if all requests that the load had under way at once fit into a queue of this length.
 pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| in_flight_peak(load) <= f64::from(length))
 }
 
-/// Room for all that can be under way at once, as a power of two; more than there was in any case.
+/// Room for all requests that can be under way at once, as a power of two, and always more than before.
 fn wanted(ctx: &Context<'_>, placed: &StationReading, limit: u32) -> u32 {
     let peak = ctx.obs.load.as_ref().map_or_else(|| placed.used.unwrap_or(0.0), in_flight_peak);
     let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
@@ -89,7 +89,7 @@ pub(super) struct Backlog<'a> {
 }
 
 impl Backlog<'_> {
-    /// A value that differs from the one in the file: with the same one nginx would not listen again.
+    /// The change to a value that differs from the one in the file. With the same value nginx would not call listen(2) again.
     pub(super) fn change(&self, wanted: u32) -> Change {
         let to = if self.written.value != i64::from(wanted) {
             i64::from(wanted)
@@ -101,7 +101,7 @@ impl Backlog<'_> {
         let setting = self.written.setting.clone();
         let activation = match setting.server() {
             ServerKind::Nginx => Activation::Reload,
-            // A reload keeps the socket and its limit; listen(2) on a duplicate of it changes the limit and leaves its connections alone.
+            // A reload keeps the socket and its limit. listen(2) on a duplicate of the socket changes the limit and keeps its connections.
             ServerKind::PhpFpm => Activation::Live,
         };
         self.server.change(setting, &self.written.value.to_string(), &to.to_string(), activation)
@@ -112,7 +112,7 @@ impl Backlog<'_> {
         self.written.setting.server()
     }
 
-    /// The value that is written.
+    /// The configured value.
     pub(super) fn written(&self) -> i64 {
         self.written.value
     }

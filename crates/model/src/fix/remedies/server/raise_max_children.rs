@@ -1,4 +1,4 @@
-//! Remedy `raise-max-children`: as many workers as are asked for at once, as far as cores and memory carry them.
+//! Remedy `raise-max-children`: as many workers as the load asks for at once, as far as cores and memory allow.
 
 use super::servers::{self, is_bound_to};
 use crate::facts::Context;
@@ -18,20 +18,20 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-max-children", finding: FindingId::POOL_EXHAUSTED, activation: Activation::Reload, propose };
 
-/// Share of the available memory that the new workers may take: the rest is for what they grow to and for everybody else.
+/// Share of the available memory that the new workers may take. The rest is for their growth and for other processes.
 const MEMORY_SHARE: f64 = 0.5;
-/// Room above the number of workers at which the cores would be busy: the CPU that a request costs falls as load rises (159 us idle, 119 us
-/// near saturation on the stack tried), and workers wait unevenly.
+/// Room above the number of workers at which the cores would be busy. The CPU cost of a request falls as load rises (159 us idle, 119 us near saturation on
+/// the stack tried), and workers wait unevenly.
 const CORES_ROOM: f64 = 1.5;
-/// Share of the accept queue's limit that waits on average where the queue overflows rather than holds all who come.
+/// Mean share of the accept queue's limit in use from which the queue overflows and does not hold everybody who comes.
 const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
-/// Workers that a pool gets at the most: each is a process, and beyond a few thousand of them their scheduling is a cost of its own.
+/// Largest number of workers proposed. Each is a process, and beyond a few thousand their scheduling is a cost of its own.
 const WORKERS_MAX: f64 = 2_000.0;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let tier = ctx.only_tier(&placed.owner)?;
     let workers = placed.limit?;
-    // What a connection takes of an event loop is not known: as many as came.
+    // How many connections an event loop needs per request is not known, so as many as came are taken.
     let is_loops = placed.unit == CONNECTIONS;
     let size = match is_loops {
         true => Size { workers: wanted(ctx, tier, placed, workers) as u32, worker_bytes: 0.0 },
@@ -44,7 +44,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
             let change = server.change(setting, &from.to_string(), &size.workers.to_string(), Activation::Reload);
             (vec![change], from, risk(php_fpm))
         }
-        // A pool of another kind of server: how its size is set is its owner's knowledge.
+        // A pool of another kind of server: only its owner knows how to set its size.
         None if is_loops => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-loops"),
         None => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-other"),
     };
@@ -67,7 +67,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     })
 }
 
-/// The pool behind the tier's listeners, where there is exactly one that this can be about.
+/// The pool behind the tier's listeners, if exactly one pool fits.
 fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &'a PhpFpmPool, &'a PhpFpmConfig)> {
     let mut found = Vec::new();
     for server in servers::of(ctx, tier) {
@@ -82,7 +82,7 @@ fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &
     found.is_empty().then_some(only)
 }
 
-/// A reload ends what is in service at that moment, unless the workers are given time.
+/// The risk: a reload ends the requests in service at that moment, unless the workers are given time.
 pub(super) fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
     match php_fpm.process_control_timeout_s.value {
         0 => "remedy-raise-max-children-risk-lost",
@@ -90,24 +90,24 @@ pub(super) fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
     }
 }
 
-/// A pool's size with what it costs.
+/// A pool's size and its cost.
 struct Size {
     workers: u32,
     /// Resident memory of one worker, the largest seen.
     worker_bytes: f64,
 }
 
-/// As many as there were requests at the pool at once (Little's law: in service and waiting).
+/// As many workers as there were requests at the pool at once (Little's law: in service and waiting).
 fn wanted(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> f64 {
     let waiting = placed.waiting.unwrap_or(0.0);
-    // A queue that overflows shows only a part of those who want to be served; the load knows them all.
+    // A queue that overflows shows only some of the waiting clients. The load knows them all.
     let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
     let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);
     let all = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
     (workers + waiting.ceil()).max(all)
 }
 
-/// As many workers as are wanted, but not more than keep the cores busy nor than memory has room for.
+/// As many workers as are wanted, but not more than keep the cores busy or fit into memory.
 fn size(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> Size {
     let wanted = wanted(ctx, tier, placed, workers);
     let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
@@ -116,13 +116,13 @@ fn size(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -
     Size { workers: wanted.clamp(0.0, most.max(0.0)) as u32, worker_bytes: worker_bytes(ctx, tier) }
 }
 
-/// Resident memory of one worker of a tier, the largest seen; nothing (zero) where none was read.
+/// Resident memory of one worker of a tier, the largest seen; zero if none was read.
 pub(super) fn worker_bytes(ctx: &Context<'_>, tier: &Tier) -> f64 {
     let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
     tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64
 }
 
-/// Workers for which the host has memory, of a tier that has `workers` now.
+/// The number of workers that the host has memory for, in a tier that has `workers` now.
 pub(super) fn by_memory(ctx: &Context<'_>, tier: &Tier, workers: f64) -> f64 {
     let bytes = worker_bytes(ctx, tier);
     match ctx.obs.memory.last() {

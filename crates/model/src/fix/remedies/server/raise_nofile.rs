@@ -1,4 +1,4 @@
-//! Remedy `raise-nofile`: nginx's workers may open as many files as their connections need.
+//! Remedy `raise-nofile`: lets nginx's workers open as many files as their connections need.
 
 use super::raise_worker_connections::{FILES_PER_CONNECTION, files_most, files_set, needed, nginx_of};
 use crate::facts::Context;
@@ -19,7 +19,7 @@ pub(super) fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Prop
     let tier = ctx.only_tier(&placed.owner)?;
     let (server, nginx) = nginx_of(ctx, tier)?;
     let (held, files) = (Held::of(ctx, tier)?, Files::of(ctx, tier)?);
-    // What its connections may take, whether they are allowed already or come to be.
+    // The connections that are allowed already, or that will be needed.
     let connections = u64::from(held.limit).max(needed(ctx, &held) / 2);
     let wanted = (connections.saturating_mul(FILES_PER_CONNECTION)).max(files.limit.saturating_mul(2));
     let wanted = wanted.checked_next_power_of_two().unwrap_or(wanted).min(files_most(ctx, tier, &server));

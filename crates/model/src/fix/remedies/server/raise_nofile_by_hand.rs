@@ -1,4 +1,4 @@
-//! Advice `raise-nofile-by-hand`: more file descriptors for a program whose configuration is not known here.
+//! Advice `raise-nofile-by-hand`: more file descriptors for a program whose configuration this program does not know.
 
 use super::raise_nofile;
 use super::servers;
@@ -17,13 +17,13 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const ADVICE: AdviceDef =
     AdviceDef { id: "raise-nofile-by-hand", finding: FindingId::FILES_EXHAUSTED, activation: Activation::Live, advise };
 
-/// Processes for which the command is written out.
+/// Number of processes for which the command is written out.
 const COMMANDS_MAX: usize = 8;
-/// Descriptors for each request under way: its connection, and what it opens itself.
+/// Descriptors per request under way: its connection, and one that it opens itself.
 const FILES_PER_REQUEST: f64 = 2.0;
 
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
-    // Where the limit can be raised from here, that is the remedy.
+    // If the remedy `raise-nofile` applies, it replaces this advice.
     if raise_nofile::propose(ctx, placed).is_some() {
         return None;
     }
@@ -57,7 +57,7 @@ fn limits_of(ctx: &Context<'_>, pid: u32) -> Option<(u32, u64, Option<u64>)> {
     Some((pid, limits.open_files_soft?, limits.open_files_hard))
 }
 
-/// Where the limit is set for good: php-fpm has a setting of its own (rlimit_files), everything else gets it from what starts it.
+/// Where the limit is set permanently: php-fpm has its own setting (rlimit_files), everything else gets the limit from what starts it.
 fn persistent(ctx: &Context<'_>, tier: &Tier, wanted: u64) -> Vec<String> {
     let php_fpm = servers::of(ctx, tier).into_iter().find_map(|server| server.view().php_fpm());
     match php_fpm {

@@ -1,4 +1,4 @@
-//! Remedy `raise-worker-connections`: as many connections a worker as come at once, with the file descriptors that they need.
+//! Remedy `raise-worker-connections`: allows each worker as many connections as come at once, with the file descriptors that they need.
 
 use super::servers::{self, Server};
 use crate::facts::Context;
@@ -17,16 +17,16 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-worker-connections", finding: FindingId::CONNECTIONS_EXHAUSTED, activation: Activation::Reload, propose };
 
-/// Sysctl with the largest limit of open files that any process may be given, and its default (proc_sys_fs(5)).
+/// Sysctl with the largest open-file limit that any process can have, and its default (proc_sys_fs(5)).
 const KEY_NR_OPEN: &str = "fs.nr_open";
 const NR_OPEN_DEFAULT: u64 = 1_048_576;
-/// Descriptors for each connection: its own, and one for the file that it is answered from or buffered in.
+/// Descriptors per connection: its own, and one for the file that answers or buffers it.
 pub(super) const FILES_PER_CONNECTION: u64 = 2;
-/// How unevenly workers share connections: whoever wakes first accepts, so one of several may hold twice its share.
+/// How unevenly workers share connections: the first to wake accepts, so one of several workers may hold twice its share.
 const UNEVEN: f64 = 2.0;
-/// Room above what was asked for, listening sockets and the workers' own channels included.
+/// Room above the demand. It covers listening sockets and the workers' own channels.
 const ROOM: f64 = 1.25;
-/// Bytes that nginx sets aside for each connection, used or not: the connection and its two events (ngx_connection_t, ngx_event_t).
+/// Bytes that nginx allocates per connection, used or not: the connection and its two events (ngx_connection_t, ngx_event_t).
 const CONNECTION_BYTES: u64 = 450;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
@@ -56,7 +56,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     })
 }
 
-/// The tier's nginx as changes name it; nothing where there are several, for then it is not known which of them is meant.
+/// The tier's nginx as changes name it; `None` if there are several, because it is not known which one is meant.
 pub(super) fn nginx_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(Server<'a>, &'a NginxConfig)> {
     let mut found: Vec<(Server<'a>, &'a NginxConfig)> =
         servers::of(ctx, tier).into_iter().filter_map(|server| server.view().nginx().map(|nginx| (server, nginx))).collect();
@@ -64,7 +64,8 @@ pub(super) fn nginx_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(Server<'a>
     found.is_empty().then_some(only)
 }
 
-/// Connections that each worker needs: those under way at once, twice where they are passed on, in a power of two; at least twice what there is.
+/// Connections that each worker needs: those under way at once, twice as many if requests are passed on, rounded to a power of two; at least twice the
+/// current limit.
 pub(super) fn needed(ctx: &Context<'_>, held: &Held) -> u64 {
     let workers = held.workers as f64;
     let share = if held.workers > 1 { (UNEVEN / workers).min(1.0) } else { 1.0 };
@@ -73,7 +74,7 @@ pub(super) fn needed(ctx: &Context<'_>, held: &Held) -> u64 {
     (asked.ceil() as u64).max(floor).checked_next_power_of_two().unwrap_or(floor)
 }
 
-/// The most descriptors that its workers can be given: a master that runs as root may give them any number up to `fs.nr_open`.
+/// The most descriptors that the workers can get: a master that runs as root can set any number up to `fs.nr_open`.
 pub(super) fn files_most(ctx: &Context<'_>, tier: &Tier, server: &Server<'_>) -> u64 {
     let nr_open = ctx.obs.netns.get(&tier.netns).and_then(|view| view.sysctl_number(KEY_NR_OPEN)).unwrap_or(NR_OPEN_DEFAULT);
     let master = ctx.obs.processes.get(&server.pid());
@@ -82,12 +83,12 @@ pub(super) fn files_most(ctx: &Context<'_>, tier: &Tier, server: &Server<'_>) ->
     if is_root { nr_open } else { hard.unwrap_or(nr_open).min(nr_open) }
 }
 
-/// The lowest limit of open files of the tier's processes.
+/// The lowest open-file limit of the tier's processes.
 fn files_now(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
     tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.limits.last()?.open_files_soft).min()
 }
 
-/// `worker_rlimit_nofile` as the configuration has it.
+/// `worker_rlimit_nofile` as configured.
 pub(super) fn files_set(nginx: &NginxConfig) -> String {
     nginx.worker_rlimit_nofile.as_ref().map_or_else(|| ServerSetting::UNSET.to_owned(), |limit| limit.value.to_string())
 }

@@ -1,5 +1,5 @@
-//! Remedy `reload-configuration`: advice to reload a server whose file was changed after it was read. What else the file holds by now is its
-//! owner's knowledge, so that the reload is left to them.
+//! Remedy `reload-configuration`: advises a reload of a server whose file changed after the server read it. Only the owner knows what else changed in the
+//! file, so the reload is left to them.
 
 use super::raise_accept_backlog::{configured, has_room};
 use super::raise_max_children::{risk, worker_bytes};
@@ -26,7 +26,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
 fn queue(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Proposal> {
     let listener = placed.at.listener_of(tier)?;
     let unforced = setting::unforced_backlog(ctx, tier, listener, placed.limit?)?;
-    // php-fpm keeps its sockets over a reload, and their limits.
+    // php-fpm keeps its sockets and their limits across a reload.
     let backlog = configured(ctx, tier, &listener.listener.address).filter(|backlog| backlog.server() == ServerKind::Nginx)?;
     let text = Message::new("remedy-reload-configuration-queue").with("file", unforced.changed?).with("tier", tier.name.as_str());
     let command = backlog.change(u32::try_from(unforced.limit).ok()?).command();

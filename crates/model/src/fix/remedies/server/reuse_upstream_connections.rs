@@ -1,5 +1,5 @@
-//! Remedies `reuse-upstream-connections-*`: connections to a FastCGI pool are kept for some requests, in three lengths. A kept connection holds
-//! a worker: the longer, the less it costs and the longer the connections beyond the kept ones wait. Measuring chooses.
+//! Remedies `reuse-upstream-connections-*`: keep connections to a FastCGI pool for some requests, in three lengths. A kept connection holds a worker: a
+//! longer one costs less, but the connections that are not kept wait longer. A measurement of each decides.
 
 use std::net::IpAddr;
 
@@ -29,35 +29,35 @@ pub(in crate::fix::remedies) const LONG: RemedyDef =
 /// For servers of which it is not known how many connections they may keep.
 pub(in crate::fix::remedies) const ADVICE: RemedyDef = def("reuse-upstream-connections", advise);
 
-/// Requests on one connection. Each length saves the same share of connects again (4 of 5, 19 of 20, 99 of 100): beyond the last there is nothing
-/// to be had, and below the first hardly anything is saved.
+/// Requests per connection. Each length again saves the same share of connects (4 of 5, 19 of 20, 99 of 100). Beyond the last nothing more can be gained, and
+/// below the first hardly anything is saved.
 const REQUESTS: [u32; 3] = [5, 20, 100];
-/// One worker of this many is left to connections that are not kept, and at least one.
+/// One of this many workers, and at least one, is left to connections that are not kept.
 const RESERVE: u32 = 5;
-/// Connections that each of nginx's workers is to keep where the pool can be made large enough: with four in each of two workers there was a
-/// fifth to be had, with eight four fifths (docs/measuring.md, "What a connection costs").
+/// Connections that each of nginx's workers should keep if the pool can be made large enough. With four in each of two workers a fifth could be gained, with
+/// eight four fifths (docs/measuring.md, "What a connection costs").
 const KEPT_WANTED: u32 = 8;
-/// Times that the pool may grow for that: more would make another server of it.
+/// How many times larger the pool may become for that. A larger factor would change the character of the server.
 const POOL_TIMES_MAX: u32 = 4;
-/// The first version in which an upstream has `keepalive_requests` (nginx's changes, 1.15.3).
+/// The first nginx version with `keepalive_requests` in an upstream (nginx's changes, 1.15.3).
 const VERSION_MIN: (u16, u16, u16) = (1, 15, 3);
 
 const fn def(id: &'static str, propose: fn(&Context<'_>, &StationReading) -> Option<Proposal>) -> RemedyDef {
     RemedyDef { id, finding: FindingId::CHURN, activation: Activation::Reload, propose }
 }
 
-/// What can be kept on an edge.
+/// What an edge can keep.
 struct Keep<'a> {
     server: Server<'a>,
-    /// What is passed to: an upstream's name or an address.
+    /// The target of the pass: an upstream's name or an address.
     pass: String,
     /// Connections that each worker of nginx keeps.
     connections: u32,
     /// Workers of nginx.
     workers: u32,
-    /// Workers of the pool, with those that it gets for this.
+    /// Workers of the pool, including those added for this.
     children: u32,
-    /// The change that gives the pool more workers, where it has too few to keep a connection of.
+    /// The change that gives the pool more workers, if it has too few to spare one.
     grown: Option<Change>,
 }
 
@@ -65,7 +65,7 @@ fn edge_at<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<Edge<'a>> {
     edges(ctx).into_iter().find(|edge| edge.is_at(placed))
 }
 
-/// As many connections as leave some workers of the pool to everybody else, whichever of nginx's workers holds them.
+/// As many connections as leave some of the pool's workers free, whichever of nginx's workers holds the connections.
 fn keep<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<Keep<'a>> {
     let server = servers::of(ctx, edge.tier).into_iter().find(|server| server.view().nginx().is_some())?;
     let nginx = server.view().nginx()?;
@@ -84,12 +84,12 @@ fn keep<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<Keep<'a>> {
     (connections > 0).then_some(Keep { server, pass, connections, workers, children, grown })
 }
 
-/// Connections that each of nginx's workers may keep, of a pool with so many.
+/// Connections that each of nginx's workers may keep, for a pool with this many workers.
 fn kept(children: u32, workers: u32) -> u32 {
     children.saturating_sub((children / RESERVE).max(1)) / workers
 }
 
-/// Workers that the pool needs for as many kept connections as are worth while; nothing where it has them or cannot have them.
+/// Workers that the pool needs for a worthwhile number of kept connections; `None` if it has them or cannot have them.
 fn grown(ctx: &Context<'_>, edge: &Edge<'_>, children: u32, workers: u32) -> Option<u32> {
     if kept(children, workers) >= KEPT_WANTED {
         return None;
@@ -99,7 +99,7 @@ fn grown(ctx: &Context<'_>, edge: &Edge<'_>, children: u32, workers: u32) -> Opt
     (needed <= children.saturating_mul(POOL_TIMES_MAX) && f64::from(needed) <= room).then_some(needed)
 }
 
-/// The pool that answers, where it is known that there is but one.
+/// The pool that answers, if there is certainly only one.
 fn pool_of<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<(Server<'a>, &'a PhpFpmPool)> {
     let upstream = edge.upstream?;
     let here = |pool: &&PhpFpmPool| upstream.listeners.iter().any(|placed| is_bound_to(&pool.listen, &placed.listener.address));
@@ -112,8 +112,8 @@ fn pool_of<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<(Server<'a>, &'a Ph
     found.is_empty().then_some(only)
 }
 
-/// What all FastCGI passes to the pool name. Two names would be two upstreams, each with connections of its own; an upstream with several
-/// servers shares its connections between them, which bounds none.
+/// The one name that all FastCGI passes to the pool use. Two names would be two upstreams with connections of their own. An upstream with several servers
+/// shares its connections between them, so the number per server has no bound.
 fn pass_of(edge: &Edge<'_>) -> Option<String> {
     let one = |pass: &NginxPass| match &pass.upstream {
         Some(upstream) => upstream.clone(),
@@ -149,8 +149,8 @@ fn propose(ctx: &Context<'_>, placed: &StationReading, requests: u32) -> Option<
     })
 }
 
-/// Lets connections take ports over from TIME_WAIT where they may not: nginx closes first once it keeps connections, each time that their
-/// requests are used up and for all that are not kept, and its side then has what the pool's side had before.
+/// The change that lets connections take over ports in TIME_WAIT, if they may not yet. With kept connections nginx closes first, after the last request of a
+/// kept connection and for each one that is not kept. Its side then has the TIME_WAIT sockets that the pool's side had before.
 fn take_over(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Change> {
     let addresses: Vec<IpAddr> = (edge.passes.iter().flat_map(|pass| &pass.servers))
         .filter_map(|server| match server {
@@ -171,7 +171,7 @@ fn take_over(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Change> {
     })
 }
 
-/// Words where the numbers are not known.
+/// Text for the case that the numbers are not known.
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let edge = edge_at(ctx, placed)?;
     if keep(ctx, &edge).is_some() {

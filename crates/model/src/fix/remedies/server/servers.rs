@@ -1,4 +1,4 @@
-//! The servers of a tier as changes name them: by their master process and their main file.
+//! The servers of a tier as changes name them: by master process and main file.
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
@@ -7,7 +7,7 @@ use crate::fix::change::{Activation, Change, ServerSetting};
 use crate::judge::station::StationReading;
 use crate::observation::{ServerConfig, ServerView};
 
-/// A running server of a known kind whose configuration was read.
+/// A running server of a known kind with a configuration that was read.
 #[derive(Clone)]
 pub(in crate::fix::remedies) struct Server<'a> {
     pid: u32,

@@ -1,4 +1,4 @@
-//! Remedy `store-tls-sessions`: a cache that all workers share, where a server gives out no tickets and nobody said that nothing may be stored.
+//! Remedy `store-tls-sessions`: a cache that all workers share, for a server that issues no tickets and was not told to store nothing.
 
 use super::raise_worker_connections::nginx_of;
 use super::servers::tiers;
@@ -15,9 +15,9 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const REMEDY: RemedyDef =
     RemedyDef { id: "store-tls-sessions", finding: FindingId::TLS_HANDSHAKE_HOT, activation: Activation::Reload, propose };
 
-/// The cache: the name of its zone and its size, as nginx's manual has it.
+/// The cache: zone name and size, in the syntax of nginx's manual.
 const CACHE: &str = "shared:chokepoint:10m";
-/// Sessions that it holds: about 4,000 a megabyte (ngx_http_ssl_module, ssl_session_cache).
+/// Sessions that it holds: about 4,000 per megabyte (ngx_http_ssl_module, ssl_session_cache).
 const SESSIONS: u32 = 40_000;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {

@@ -1,4 +1,4 @@
-//! Station `accept-queue`: established connections that wait for a listener's process to accept them.
+//! Station `accept-queue`: established connections that wait until a listener's process accepts them.
 
 mod unforced;
 
@@ -37,9 +37,9 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("accept-queue"), StationKind::Cliff, &[FindingId::ACCEPT_QUEUE_FULL, FindingId::NOT_IN_FORCE], read, judge)
 };
 
-/// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
+/// Mean fill of a queue, as a share of its limit, from which it does more than overflow in bursts: the process cannot keep up.
 const STANDING_SHARE: f64 = 0.5;
-/// Share of its limit from which a queue's headroom is told as small.
+/// Share of its limit from which a queue's headroom is reported as small.
 const NEAR_UTILIZATION: f64 = 0.80;
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
@@ -96,7 +96,7 @@ fn reading(
     station.in_state(state, why)
 }
 
-/// True where so many that were dropped cost clients that keep their connections too much of their time: each waited for a retry at least.
+/// True if dropped connections cost clients that keep their connections too much time: each waited for at least one retry.
 fn cost_time(ctx: &Context<'_>, refused: u64) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64).hurts())
 }
@@ -111,20 +111,20 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
         .collect()
 }
 
-/// The cause of a full queue whose limit was written higher and is not in force. Before workers that are all taken it would only be longer.
+/// The cause of a full queue whose configured limit is higher and not in force. If all workers are busy, a longer queue would not help.
 fn not_in_force(ctx: &Context<'_>, placed: &StationReading, full: &Finding) -> Option<Finding> {
     let (tier, listener) = listener_of(ctx, placed).filter(|_| !stands_behind(ctx, placed))?;
     if pool::is_exhausted(ctx, tier) { None } else { unforced::finding(ctx, tier, listener, placed.limit?, full) }
 }
 
-/// The tier of a reading and its listener.
+/// The tier and the listener of a reading.
 fn listener_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<(&'a Tier, &'a PlacedListener)> {
     let tier = ctx.only_tier(&placed.owner)?;
     Some((tier, placed.at.listener_of(tier)?))
 }
 
-/// True where those who found the queue full are enough to be harm, each waiting until it tries again, and where the load's own requests suffered as those suffer
-/// whose SYN or whose last packet of the handshake was dropped. What fails for another reason, such as an error of the application, is none of theirs.
+/// True if enough clients found the queue full, each waiting until its retry, and the load's own requests suffered like requests whose SYN or last handshake
+/// packet was dropped. Other failures, such as application errors, do not count.
 fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> bool {
     let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
     let waited = suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64);
@@ -132,23 +132,23 @@ fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> boo
     came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts()
 }
 
-/// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
+/// Seconds that a connection would wait if all connections under way stood in one long queue (Little's law).
 fn wait_s(ctx: &Context<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0)?;
     Some(in_flight_peak(load) / load.goodput_rps())
 }
 
-/// True where a longer queue would not serve those who are refused: its process does not keep up, and waiting would be longer than the client's retry.
+/// True if a longer queue would not serve the refused clients: the process cannot keep up, and the wait would be longer than the client's retry.
 fn stands_behind(ctx: &Context<'_>, placed: &StationReading) -> bool {
     let is_standing = placed.waiting.unwrap_or(0.0) >= STANDING_SHARE * placed.limit.unwrap_or(0.0).max(1.0);
-    // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
+    // A client that is refused at a unix socket does not retry, so any wait within its patience is better.
     let is_unix = listener_of(ctx, placed).is_some_and(|(_, listener)| unix::path_of(listener).is_some());
-    // A client sends a SYN again that a full queue dropped: a queue that is long enough is better than that only where waiting in it is shorter.
+    // A client retries a dropped SYN. A longer queue is better only if the wait in it is shorter than that.
     let patience = if is_unix { unix::patience_s(ctx) } else { INITIAL_RTO_S };
     is_standing && wait_s(ctx).is_some_and(|wait| wait >= patience)
 }
 
-/// What stands in a queue that a longer one would not help waits for something behind it.
+/// If a longer queue would not help, its connections wait for something behind it.
 fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) -> Standing {
     match own.filter(|own| finding.id == FindingId::ACCEPT_QUEUE_FULL && stands_behind(ctx, own)) {
         Some(own) => {
@@ -166,7 +166,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
     let args = |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", tier.as_str());
     let explanation = args(if at_unix.is_some() { "finding-accept-queue-full-unix" } else { "finding-accept-queue-full-explanation" });
     let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, placed.used.unwrap_or(0.0) > limit));
-    // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
+    // The load's answers do not show who turned the connections away. A log line of the refused server does.
     let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.at.netns, path).is_some());
     let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || is_own || logged.is_some());
     let how = if is_own { "evidence-accept-queue-own" } else { "evidence-accept-queue-gateway" };
@@ -174,7 +174,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
     Finding {
         confidence: match is_counted(ctx, placed) || at_unix.is_some() {
             true if is_sure => Confidence::High,
-            // A listener drops for other reasons, too.
+            // A listener also drops connections for other reasons.
             false if !was_full => Confidence::Low,
             _ => Confidence::Medium,
         },
@@ -215,7 +215,7 @@ fn proofs(
             .with("p99", load.latency_us.p99 as f64 / 1e3);
         proofs.push(Evidence::new(text, "load", Some(load.latency_us.p99 as f64)));
     }
-    // Where most requests fail for another reason, the rate that the wait follows from is not the queue's.
+    // If most requests fail for another reason, the rate behind this wait is not the queue's.
     if let Some(wait) = wait_s(ctx).filter(|_| ctx.can_divide_by_good()) {
         let text = Message::new("evidence-accept-queue-wait").with("ms", wait * 1e3);
         proofs.push(Evidence::new(text, "load", Some(wait)));

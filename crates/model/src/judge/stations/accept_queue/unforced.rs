@@ -1,4 +1,4 @@
-//! A backlog that is written and not in force, where it would be enough.
+//! A configured backlog that is not in force and would be large enough.
 
 use crate::facts::Context;
 use crate::facts::path::{PlacedListener, Tier};
@@ -8,7 +8,7 @@ use crate::judge::finding::{Evidence, Finding};
 use crate::judge::station::{TIMES_MIN, changed_proof, setting_source, unforced};
 use crate::output::message::Message;
 
-/// The cause of an accept queue that overflows although what is written has room for all who come.
+/// The cause of an accept queue that overflows although the configured limit has room for all clients.
 pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, in_force: f64, full: &Finding) -> Option<Finding> {
     let written = unforced_backlog(ctx, tier, placed, in_force)?;
     let needed = ctx.obs.load.as_ref().map_or(TIMES_MIN * in_force, in_flight_peak);

@@ -1,5 +1,5 @@
-//! Station `clients`: the demand. A fixed number of connections, each with one request under way, or a fixed rate, passes no more than this
-//! however fast the server is. It is a station of its own because the generator's station is about the generator's cores.
+//! Station `clients`: the demand. A fixed number of connections with one request each, or a fixed rate, limits throughput however fast the server is. It is
+//! separate from the generator's station, which is about the generator's cores.
 
 use crate::facts::Context;
 use crate::facts::GOOD_MIN;
@@ -20,7 +20,7 @@ use crate::output::report::{Ceiling, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef::new(StationId("clients"), StationKind::Rate, &[], read, |_, _| Vec::new());
 
-/// Share of an open loop's rate that may be missing although nothing held it back: requests under way at the end.
+/// Share of an open loop's rate that may be missing although nothing held it back: requests still under way at the end.
 const RATE_MISSING_MAX: f64 = 0.02;
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
@@ -42,9 +42,9 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     vec![station.in_state(StationState::Ok, why)]
 }
 
-/// An open loop's own rate. For a closed one, connections over the time that an answer takes without any queue: as it was measured while no other
-/// request was under way, or the time for which it holds a worker, and its CPU, whichever is longer. Where neither is known the response time has
-/// queues in it, and nothing is said.
+/// An open loop's own rate. For a closed loop, connections over the time that an answer takes without any queue: the time measured with no other request
+/// under way, or the time that it holds a worker plus its CPU time, whichever is longer. `None` if neither is known, because the response time includes
+/// queues.
 fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
     if load.good < GOOD_MIN {
         return None;
@@ -57,11 +57,11 @@ fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
         }),
         Loop::Closed { connections } => {
             let held_s = held_s_most(ctx).map(|held_s| held_s + cost_s(ctx));
-            // A quota or a limit of the rate stops one request at a time as well.
+            // A quota or a rate limit also stops a single request.
             let is_stopped = |tier: &Tier| stops(ctx, tier) || holding(ctx, tier).is_some();
             let alone_s = ctx.alone_us().filter(|_| !ctx.path.tiers.iter().any(is_stopped)).map(|alone_us| alone_us / 1e6);
             let rate = f64::from(connections) / alone_s.into_iter().chain(held_s).reduce(f64::max)?;
-            // One alone finds caches and cores cold: as much as was seen is there.
+            // A single request finds caches and cores cold, so the measured goodput is a lower bound.
             let rate = rate.max(load.goodput_rps());
             ceiling_between(rate, rate, rate)
         }

@@ -1,5 +1,5 @@
-//! Station `conntrack-table`: the kernel's table of tracked connections. Harmless until full; then every packet that would begin a new
-//! entry is dropped.
+//! Station `conntrack-table`: the kernel's table of tracked connections. It is harmless until full. Then every packet that would create a new entry is
+//! dropped.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("conntrack-table"), StationKind::Cliff, &[FindingId::TABLE_FULL], read, judge)
 };
 
-/// Share from which the headroom is told as small.
+/// Share from which the headroom is reported as small.
 const NEAR_UTILIZATION: f64 = 0.80;
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
@@ -62,7 +62,7 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> StationReading {
     station.in_state(state, why)
 }
 
-/// True where requests suffered as dropped first packets make them suffer: those of the load itself, else as many of those who came as packets were dropped.
+/// True if requests suffered as dropped first packets make them suffer: those of the load itself, or without a load the clients whose packets were dropped.
 fn harmed(ctx: &Context<'_>, id: NetnsId, table: &Table) -> bool {
     let lost = table.drops.unwrap_or_else(|| table.log_lines.unwrap_or(0) as u64);
     let watched = || ctx.obs.netns.get(&id).map_or(Cost::default(), |view| suffered::dropped(ctx, view, lost));
@@ -130,7 +130,7 @@ fn proofs(ctx: &Context<'_>, id: NetnsId, view: &NetnsView, table: &Table) -> Ve
     proofs
 }
 
-/// The three commonest states with their counts.
+/// The three most common states with their counts.
 fn state_mix(states: &BTreeMap<String, u64>) -> Option<String> {
     let mut sorted: Vec<(&String, &u64)> = states.iter().collect();
     sorted.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));

@@ -1,4 +1,4 @@
-//! Station `cpu`: the cores on which the path's servers may run.
+//! Station `cpu`: the cores that the path's servers may use.
 
 use crate::facts::Context;
 use crate::facts::CoreGroup;
@@ -57,7 +57,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         station.ceiling_rps = now_at(ctx, &threads);
         (StationState::Saturated, told)
     } else if let Some(polls) = polled(ctx, group) {
-        // What an answer costs is lost in what is run in vain.
+        // Polling hides what an answer costs.
         station.ceiling_rps = None;
         let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
         let told = args("state-cpu-polling").with("tier", polls.tier.name.as_str()).with("ran", polls.cores);

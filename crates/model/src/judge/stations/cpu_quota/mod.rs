@@ -1,5 +1,5 @@
-//! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, however
-//! idle the cores are.
+//! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, even if cores are
+//! idle.
 
 use crate::facts::Context;
 use crate::facts::cores;
@@ -19,37 +19,37 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("cpu-quota"), StationKind::Rate, &[FindingId::THROTTLED], read, judge)
 };
 
-/// Share of the window's periods in which a cgroup is stopped from which it lacks CPU time, and is not merely cut short in bursts or at a start.
+/// Share of the window's periods with a stop from which a cgroup lacks CPU time, and is not just cut short in bursts or at a start.
 const THROTTLED_SHARE: f64 = 0.5;
-/// Share of the quota that is used by a cgroup that is at it. It stays below one: what a core was given and did not use is lost at the period's end,
-/// the more so on kernels before 5.4 and the more cores there are (Documentation/scheduler/sched-bwc.rst).
+/// Share of the quota from which a cgroup counts as at its limit. It is below one, because what a core was given and did not use is lost at the period's end,
+/// the more so on kernels before 5.4 and with more cores (Documentation/scheduler/sched-bwc.rst).
 const USED_SHARE: f64 = 0.75;
-/// Share of the cores that others use which a larger quota may give to the servers: half, as between two of the same weight (sched(7)).
+/// Share of the cores used by others that a larger quota may give to the servers: half, as between two groups of the same weight (sched(7)).
 const CONTESTED_SHARE: f64 = 0.5;
-/// Share of the cgroup's CPU time that the path's servers must use for it to be theirs that is short.
+/// Share of the cgroup's CPU time that the path's servers must use for the shortage to be theirs.
 const OWN_SHARE: f64 = 0.5;
-/// Share of the time for which a cgroup must be stopped to be what the slowest hundredth of the requests waits for.
+/// Share of the time that a cgroup must be stopped for the slowest hundredth of the requests to be waiting for it.
 const TAIL_SHARE: f64 = 0.01;
-/// Times as long as alone that half of the requests take at least where a quota makes them wait: longer than all else that they do.
+/// How many times as long as alone half of the requests must take for a quota to be making them wait: longer than everything else that they do.
 const WAIT_TIMES: f64 = 2.0;
 
-/// What a quota does to the requests.
+/// How a quota harms the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// No more of them pass.
+    /// It limits how many pass.
     Rate,
-    /// They pass, and most wait for the next period for longer than they take.
+    /// They pass, but most wait for the next period longer than their own work takes.
     Wait,
-    /// They pass, and the slowest take longer than the objective allows.
+    /// They pass, but the slowest take longer than the objective allows.
     Tail,
 }
 
-/// What a quota does to this traffic; nothing where nobody suffers from it, or a larger one would change nothing.
+/// How a quota harms this traffic; `None` if nobody suffers from it or a larger one would change nothing.
 pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     let throttled = quota.throttled?;
     let cores = cores::cores_of(ctx, &quota.tiers)?;
-    // Cores that are busy with the servers themselves have nothing to give: they are the limit then. Nor does a larger quota give more than what the
-    // servers were kept from.
+    // Cores that are busy with the servers themselves have nothing to give, and are then the limit. A larger quota gives no more than what the servers were
+    // kept from.
     let gain = (cores.idle + CONTESTED_SHARE * cores.others).min(throttled.stopped_most());
     if throttled.periods == 0 || gain <= (1.0 - cores::SATURATED_UTILIZATION) * cores.count {
         return None;
@@ -61,25 +61,25 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     if is_short && load.wants_more() {
         return Some(Harm::Rate);
     }
-    // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes.
+    // All requests pass, because the quota has just enough CPU time for them. Those that come after it is used up wait about as long as a stop takes.
     let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
     let half_stop_us = throttled.stop_us(cores.count) / 2.0;
     let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= half_stop_us;
     if is_short && half_stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
         return Some(Harm::Wait);
     }
-    // Half of the requests keep to the objective, and the rest is late by about what a stop takes.
+    // Half of the requests meet the objective, and the rest is late by about the length of a stop.
     let slo_us = ctx.obs.request.slo_p99_us?;
     let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= half_stop_us;
     (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
 }
 
-/// How many cores the tiers of a quota may run on.
+/// The number of cores that the tiers of a quota may use.
 pub(crate) fn cores_held(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
     cores::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
 }
 
-/// True where the servers of the path use most of what the cgroup uses, or wait for as long as they run: others may share it.
+/// True if the path's servers use most of the cgroup's CPU time, or wait for as long as they run. Others may share the cgroup.
 fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
     match (quota.used, quota.own) {
         (Some(used), Some(own)) => {
@@ -89,7 +89,7 @@ fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
     }
 }
 
-/// True where connections or segments came for the first tier while it was watched.
+/// True if connections or segments reached the first tier while it was watched.
 fn saw_traffic(ctx: &Context<'_>) -> bool {
     let first = ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns));
     first.is_some_and(|view| {
@@ -101,7 +101,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     ctx.quotas().iter().map(|quota| reading(ctx, quota)).collect()
 }
 
-/// A message with all that is known of a quota.
+/// A message with everything known about a quota.
 fn args(ctx: &Context<'_>, id: &'static str, quota: &Quota<'_>) -> Message {
     let message = Message::new(id)
         .with("tier", ctx.owner_name(&quota.tiers.as_slice().into()))

@@ -1,5 +1,5 @@
-//! Station `ephemeral-ports`: the local ports from which a tier can dial one upstream address and port. Each connection takes one for its
-//! life, and for its TIME_WAIT where the dialling side closes first.
+//! Station `ephemeral-ports`: the local ports from which a tier can dial one upstream address and port. Each connection takes one for its life, and for its
+//! TIME_WAIT if the dialling side closes first.
 
 mod ceiling;
 
@@ -40,20 +40,20 @@ pub(super) const STATION: StationDef = StationDef {
 /// Sysctl that lets a new connection take a port over from one in TIME_WAIT.
 pub(crate) const KEY_REUSE: &str = "net.ipv4.tcp_tw_reuse";
 const KEY_TIMESTAMPS: &str = "net.ipv4.tcp_timestamps";
-/// Share of the ports that counts as all of them: sockets are read about once a second and move meanwhile.
+/// Share of the ports that counts as all of them: sockets are read about once a second and change in between.
 const FULL_SHARE: f64 = 0.9;
-/// Share from which the headroom is told as small.
+/// Share from which the headroom is reported as small.
 const NEAR_SHARE: f64 = 0.8;
-/// Share of the ports that must have been seen taken where the server's log says that none was left, and not towards whom.
+/// Share of the ports that must have been seen taken if the server's log says that none was left but not for which upstream.
 const LOGGED_SHARE: f64 = 0.5;
 /// Kind of line in an error log: connect() failed with EADDRNOTAVAIL.
 const KIND_NO_PORT: &str = "connect 99";
 /// Statuses with which a gateway answers when it cannot reach its upstream.
 const GATEWAY_ERRORS: &[u16] = &[500, 502, 503];
-/// Busy share of the dialling tier's cores from which the search for a free port can be what they do.
+/// Busy share of the dialling tier's cores from which the search for a free port can be what keeps them busy.
 const SEARCH_CPU_SHARE: f64 = 0.9;
-/// Share of those cores that the dialling tier itself must use in the kernel, where the search is. Kernels differ in what it costs, and other
-/// tiers share the cores; a tier that does little else than pass on stays below this where it does not search.
+/// Share of those cores that the dialling tier itself must use in the kernel, where the search runs. The search costs differ between kernels, and other tiers
+/// share the cores. A tier that does little besides passing requests on stays below this if it does not search.
 const SEARCH_KERNEL_SHARE_MIN: f64 = 0.1;
 
 /// The ports of one edge.
@@ -66,36 +66,35 @@ pub(crate) struct Ports {
     pub(crate) to: TierId,
     /// The upstream's address and port.
     pub(crate) remote: ListenerAddress,
-    /// Its addresses to which connections were seen, live or in TIME_WAIT, and its port.
+    /// Its addresses with connections, live or in TIME_WAIT, and its port.
     dialled: BTreeSet<IpAddr>,
     port: u16,
     /// First and last port of the range.
     pub(crate) range: (u32, u32),
-    /// Ports that may be used: the range without those reserved.
+    /// Usable ports: the range without the reserved ones.
     pub(crate) usable: u32,
     /// Most live connections seen from one local address.
     pub(crate) live: u64,
     /// The same on average over the window.
     live_mean: f64,
-    /// Live connections of the tier to this upstream from and to everywhere, on average.
+    /// Mean number of all live connections of the tier to this upstream, from and to every address.
     live_all: f64,
-    /// Of the live ones those that wait, on average, in the queues of the upstream and of the tiers behind it.
+    /// Mean number of the live ones that wait in the queues of the upstream and of the tiers behind it.
     queued: f64,
     /// Most sockets in TIME_WAIT seen from one local address on the dialling side.
     pub(crate) time_wait: u64,
-    /// What these grew by in the window.
+    /// By how much these grew in the window.
     time_wait_grown: u64,
-    /// True where a port in TIME_WAIT can be taken over for this remote address.
+    /// True if a port in TIME_WAIT can be taken over for this remote address.
     pub(crate) reuses: bool,
-    /// Failed connects for want of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, where this edge is the one that they
-    /// can be about.
+    /// Failed connects for lack of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, if they can only be about this edge.
     pub(crate) logged: Option<Logged>,
-    /// True where that log names an address to which other connections were made meanwhile: it is one that can be reached, and connect(2) then has no other
-    /// reason for EADDRNOTAVAIL than that all ports were taken.
+    /// True if that log names an address to which other connections were made meanwhile. Such an address is reachable, so connect(2) can only return
+    /// EADDRNOTAVAIL because all ports were taken.
     is_named: bool,
-    /// True where that log was read whole: what it does not tell did not happen.
+    /// True if that log was read completely: what it does not mention did not happen.
     is_told: bool,
-    /// True where no other edge of the dialling tier has a larger share of its ports taken: samples do not tell edges apart.
+    /// True if no other edge of the dialling tier has a larger share of its ports taken. Samples do not tell edges apart.
     is_fullest: bool,
 }
 
@@ -106,8 +105,8 @@ impl Ports {
     }
 
     fn used(&self) -> u64 {
-        // A port in TIME_WAIT that can be taken over is not taken; but that is so after a second alone (tcp_twsk_unique()), and where the server found none left
-        // they were not.
+        // A port in TIME_WAIT that can be taken over is free, but only after a second (tcp_twsk_unique()). If the server found no port left, they were not
+        // free.
         self.live + if self.reuses && self.logged.is_none() { 0 } else { self.time_wait }
     }
 
@@ -115,28 +114,28 @@ impl Ports {
         self.used() as f64 / f64::from(self.usable.max(1))
     }
 
-    /// True where the server itself logged that no port was left, or where all are taken and a gateway failed. Sockets are read about once a
-    /// second and the ports may have been full in between, so that a logged errno which names no address counts from half of them on.
+    /// True if the server itself logged that no port was left, or if all are taken and a gateway failed. Sockets are read about once a second and the ports
+    /// may have been full in between, so a logged errno without an address counts from half of them on.
     fn is_exhausted(&self, ctx: &Context<'_>) -> bool {
         let is_this = self.is_named || self.share() >= LOGGED_SHARE;
         let is_logged = |logged: &Logged| is_this && turned_away(ctx, None, logged.count).hurts();
         self.logged.as_ref().is_some_and(is_logged) || (!self.is_told && self.share() >= FULL_SHARE && refused(ctx))
     }
 
-    /// Connects that failed for want of a port: as many as the server logged, else, where all ports were taken, as many as a gateway's answers
-    /// tell. Nothing where neither was read.
+    /// Connects that failed for lack of a port: the number that the server logged, or, if all ports were taken, the number of gateway errors. `None` if
+    /// neither was read.
     fn refused(&self, ctx: &Context<'_>) -> Option<u64> {
         let answered = || ctx.obs.load.as_ref().map(|load| if self.share() >= FULL_SHARE { answers_with(load, GATEWAY_ERRORS) } else { 0 });
         self.logged.as_ref().filter(|_| self.is_exhausted(ctx)).map(|logged| logged.count).or_else(answered)
     }
 
-    /// True where a line of nginx's error log is about a connection to this upstream (ngx_event_connect.c: "connect() to ADDRESS failed").
+    /// True if a line of nginx's error log is about a connection to this upstream (ngx_event_connect.c: "connect() to ADDRESS failed").
     fn is_in(&self, line: &str) -> bool {
         self.dialled.iter().any(|ip| line.contains(&format!("connect() to {} failed", SocketAddr::new(ip.to_canonical(), self.port))))
     }
 
-    /// connect() prefers ports of one parity and looks at each of them before it tries the other (net/ipv4/inet_hashtables.c,
-    /// `__inet_hash_connect`): when as many are in TIME_WAIT, each connect walks them all.
+    /// True if connects have to search. connect() prefers ports of one parity and tries all of them before the other parity (net/ipv4/inet_hashtables.c,
+    /// `__inet_hash_connect`). If that many are in TIME_WAIT, each connect walks them all.
     fn searches(&self) -> bool {
         !self.reuses && self.time_wait as f64 >= FULL_SHARE * f64::from(self.usable) / 2.0
     }
@@ -227,29 +226,29 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     })
 }
 
-/// True where every error log of a tier's nginx was read whole, and at least one. nginx logs a connect() that failed for want of a port as
-/// critical (ngx_event_connect.c), so that hardly any level keeps it out; of other servers nothing is known.
+/// True if every error log of a tier's nginx was read completely, and there is at least one. nginx logs a connect() that failed for lack of a port as
+/// critical (ngx_event_connect.c), so hardly any level hides it. Nothing is known about other servers.
 fn is_told(ctx: &Context<'_>, tier: &Tier) -> bool {
     let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)).filter(|server| server.nginx().is_some());
     let mut logs = servers.flat_map(|server| server.error_logs.values()).filter_map(|log| log.last()).peekable();
     logs.peek().is_some() && logs.all(|log| log.extent.is_whole())
 }
 
-/// What the largest group of sockets in TIME_WAIT towards a remote grew by in the window.
+/// By how much the largest group of TIME_WAIT sockets towards a remote grew in the window.
 fn time_wait_grown(ctx: &Context<'_>, view: &NetnsView, is_remote: impl Fn(&(IpAddr, u16)) -> bool) -> u64 {
     let Some((first, last, _)) = ctx.around(&view.time_waits) else { return 0 };
     let most = |waits: &TimeWaits| waits.dialled.iter().filter(|wait| is_remote(&wait.remote)).map(|wait| wait.count).max().unwrap_or(0);
     most(last).saturating_sub(most(first))
 }
 
-/// tcp_tw_reuse: 1 for all, 2 (the default) for loopback alone, and only with timestamps (ip-sysctl.rst).
+/// tcp_tw_reuse: 1 for all, 2 (the default) only for loopback, and only with timestamps (ip-sysctl.rst).
 pub(crate) fn reuses(view: &NetnsView, loopback: bool) -> bool {
     let stamped = view.sysctl_number(KEY_TIMESTAMPS).is_none_or(|value| value != 0);
     let allowed = match view.sysctl_number(KEY_REUSE) {
         Some(1) => true,
         Some(2) => loopback,
         Some(_) => false,
-        // Not read: nothing may be concluded from ports in TIME_WAIT.
+        // Not read, so ports in TIME_WAIT prove nothing.
         None => true,
     };
     stamped && allowed
@@ -283,12 +282,12 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> StationReading {
     station.in_state(state, why)
 }
 
-/// True where connects to an upstream failed: the gateway answered 502 or the like. A full table of ports alone refuses nobody yet.
+/// True if connects to an upstream failed: the gateway answered 502 or similar. Full ports alone refuse nobody yet.
 fn refused(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| Cost::of_requests(answers_with(load, GATEWAY_ERRORS), load.requests).hurts())
 }
 
-/// What a profile says of the search: its share of the CPU time of what limits the dialling tier.
+/// The search in a profile: its share of the CPU time that limits the dialling tier.
 fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(ProfileShare, String)> {
     let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
     limiting(ctx).iter().find_map(|limiting| {
@@ -298,14 +297,12 @@ fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(ProfileShare, String)> {
     })
 }
 
-/// True where the cores of the dialling tier are busy, and it is its own work in the kernel that they do, as far as that was read: pages that
-/// compute keep them busy as well.
+/// True if the dialling tier's cores are busy with its own work in the kernel, as far as that was read. Pages that compute keep cores busy as well.
 fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
     if !ports.is_fullest && !ports.searches() {
         return false;
     }
-    // Kernels differ in what the search costs and in what makes them search: where it was sampled, that decides, unless the samples are too few to tell it
-    // from noise.
+    // Kernels differ in the cost and the triggers of the search. If it was sampled, the samples decide, unless they are too few to stand out from noise.
     if let Some((share, _)) = sampled(ctx, ports) {
         if Cost::of_time(share.low).hurts() {
             return ports.is_fullest;
@@ -373,7 +370,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: Findin
         }
     }
     Finding {
-        // The errno of the failed connect is in the server's log and not in any counter: without it, 502s and full ports point to it together.
+        // The errno of the failed connect is in the server's log and in no counter. Without it, 502s and full ports together are the evidence.
         confidence: if logged.is_some() || is_sampled { Confidence::High } else { Confidence::Medium },
         title: args(title),
         evidence: proofs,

@@ -1,5 +1,5 @@
-//! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
-//! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
+//! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and connections stay in the
+//! queue, or an upstream or a file cannot be opened and the answer is an error.
 
 use crate::facts::Context;
 use crate::facts::Logged;
@@ -22,34 +22,35 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("file-descriptors"), StationKind::Cliff, &[FindingId::FILES_EXHAUSTED], read, judge)
 };
 
-/// Kinds of lines in an error log, of accepting and of opening what an answer needs: a call failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's and not counted here.
+/// Kinds of lines in an error log: accept(), or opening what an answer needs, failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's
+/// limit and not counted here.
 const KIND_ACCEPT: &str = "accept 24";
 const KINDS_OPEN: &[&str] = &["socket 24", "open 24"];
-/// Descriptors that may be free for a moment in a process at its limit: one, or this share of many.
+/// Descriptors that may be free for a moment in a process at its limit: one, or this share of them.
 const CHURN_SHARE: f64 = 0.01;
-/// Samples at the limit that are asked for where no log tells of it.
+/// Samples at the limit that are needed if no log mentions it.
 const SAMPLES_MIN: usize = 2;
-/// Share from which the headroom is told as small.
+/// Share from which the headroom is reported as small.
 const NEAR_SHARE: f64 = 0.8;
-/// nginx stops to accept for so long when accept() fails for want of a descriptor (`accept_mutex_delay`), and whoever waits longer suffers.
+/// How long nginx stops accepting after accept() failed for lack of a descriptor (`accept_mutex_delay`). A client that waits longer suffers.
 const ACCEPT_PAUSE_US: u64 = 500_000;
-/// Statuses of an answer for which no upstream or file could be opened.
+/// Statuses of an answer whose upstream or file could not be opened.
 const NOT_OPENED: &[u16] = &[500, 502, 503];
 
-/// The descriptors of the process of a tier that is nearest to its limit.
+/// The descriptors of the tier's process that is closest to its limit.
 pub(crate) struct Files {
     /// The process.
     pub(crate) pid: u32,
     /// Its soft limit.
     pub(crate) limit: u64,
-    /// Most descriptors that it had open.
+    /// The most descriptors that it had open.
     pub(crate) peak: u64,
-    /// Samples of it at the limit.
+    /// Samples with the process at its limit.
     full_samples: usize,
     samples: usize,
-    /// What the tier's servers logged: connections that could not be accepted,
+    /// From the logs of the tier's servers: connections that could not be accepted,
     not_accepted: Option<Logged>,
-    /// and what could not be opened for an answer.
+    /// and descriptors for an answer that could not be opened.
     not_opened: Vec<Logged>,
     /// Mean number of connections that waited to be accepted by the tier.
     waiting: f64,
@@ -102,31 +103,31 @@ impl Files {
         self.logged().next().is_some()
     }
 
-    /// Of the time in which nobody was accepted.
+    /// The cost of the time in which nothing was accepted.
     fn paused(&self, ctx: &Context<'_>) -> Cost {
         let paused_us = self.not_accepted.as_ref().map_or(0, |logged| logged.count.saturating_mul(ACCEPT_PAUSE_US));
         Cost::of_time((paused_us as f64 / 1e6 / ctx.seconds().max(1e-6)).min(1.0))
     }
 
-    /// What could not be opened for an answer.
+    /// The number of failures to open something for an answer.
     fn failed_to_open(&self) -> u64 {
         self.not_opened.iter().map(|logged| logged.count).sum()
     }
 
     fn is_exhausted(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
         let Some(load) = &ctx.obs.load else {
-            // Without load of our own a queue before a process that stays at its limit is harm, too.
+            // Without our own load, a queue in front of a process that stays at its limit is harm too.
             let logged = self.paused(ctx).or(turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.failed_to_open()));
             return logged.hurts() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
         };
         let lost = load.requests.saturating_sub(load.good);
-        // Clients that nobody accepts send few requests: neither the share that failed nor a percentile of those answered tells of them.
+        // Clients that are not accepted send few requests, so neither the failed share nor a percentile of the answers shows them.
         let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time(self.waiting / in_flight_peak(load).max(1.0)));
         let suffers = Cost::of_requests(lost, load.requests).or(slower_by(load, ACCEPT_PAUSE_US)).or(stands).hurts();
         if self.is_logged() {
             return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
         }
-        // A full process that nobody waits for and that opens all it needs has just what it wants.
+        // A full process that nobody waits for and that can open all it needs has exactly what it wants.
         let stuck = self.waiting >= 1.0 || Cost::of_requests(answers_with(load, NOT_OPENED), load.requests).hurts();
         self.full_samples >= SAMPLES_MIN && stuck && suffers
     }
@@ -143,7 +144,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, files: &Files) -> StationReading {
     station.limit = Some(files.limit as f64);
     station.used = Some(files.peak as f64);
     station.utilization = Some(files.share());
-    // Lines are no count of connections: after a failed accept() nginx pauses, and all that come meanwhile wait.
+    // Lines do not count connections: after a failed accept() nginx pauses, and all connections that come meanwhile wait.
     station.refused_per_s = files.is_logged().then(|| files.logged_count() as f64 / ctx.seconds().max(1e-6));
     let args = |id: &'static str| {
         let message = Message::new(id).with("peak", files.peak).with("limit", files.limit).with("pid", files.pid.to_string());
@@ -172,7 +173,7 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
 fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, files: &Files) -> Finding {
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", files.limit);
     Finding {
-        // Only the failed call's errno is a proof; it stands in the server's log and in no counter.
+        // Only the errno of the failed call is proof. It is in the server's log and in no counter.
         confidence: if files.is_logged() { Confidence::High } else { Confidence::Medium },
         title: args("finding-file-descriptors-exhausted-title"),
         evidence: proofs(ctx, files),

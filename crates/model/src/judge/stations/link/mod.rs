@@ -1,4 +1,4 @@
-//! Station `link`: the network interface through which answers leave, and the shaper on it where there is one.
+//! Station `link`: the network interface through which answers leave, and its shaper if it has one.
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
@@ -11,16 +11,16 @@ use crate::output::report::{Ceiling, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef::new(StationId("link"), StationKind::Rate, &[], read, |_, _| Vec::new());
 
-/// Share of the rate at which a link counts as full: goodput read off a socket buffer runs ahead of the wire by more than that
-/// in short windows (KNOWLEDGE.md, "Signals"), and framing takes the rest.
+/// Share of the rate from which a link counts as full. Goodput read from a socket buffer runs ahead of the wire by more than that in short windows
+/// (KNOWLEDGE.md, "Signals"), and framing takes the rest.
 const FULL_UTILIZATION: f64 = 0.95;
-/// Share from which the headroom is told as small.
+/// Share from which the headroom is reported as small.
 const NEAR_UTILIZATION: f64 = 0.80;
 
 /// An interface's traffic over the window.
 struct Flow<'a> {
     link: &'a Link,
-    /// As the shaper counts it, where there is one and it counts.
+    /// As counted by the shaper, if there is one and it counts.
     tx_bits_per_s: f64,
     rx_bits_per_s: f64,
     tx_bytes: u64,
@@ -44,7 +44,7 @@ fn flows<'a>(ctx: &Context<'a>, view: &'a NetnsView, netns: NetnsId) -> Vec<Flow
     let seconds = elapsed_us as f64 / 1e6;
     let delta = |link: &'a Link| {
         let before = first.iter().find(|other| other.index == link.index)?;
-        // Within one namespace everything passes the loopback device, whatever the address.
+        // Within one namespace all traffic passes the loopback device, whatever the address.
         if (link.name == "lo") != loopback_only {
             return None;
         }
@@ -68,8 +68,8 @@ fn shaper(qdiscs: &[Qdisc], link: u32) -> Option<&Qdisc> {
     qdiscs.iter().filter(|qdisc| qdisc.link == link && qdisc.rate_bits_per_s.is_some()).min_by_key(|qdisc| qdisc.rate_bits_per_s)
 }
 
-/// Bytes that a shaper let pass, and in how many seconds. A packet that is still to be cut into segments has one header in the count of a virtual interface,
-/// and each segment's in that of the shaper, as on the wire (qdisc_pkt_len_init() in net/core/dev.c).
+/// Bytes that a shaper let pass, and in how many seconds. A packet that is still to be segmented counts one header at a virtual interface, but every
+/// segment's header at the shaper, as on the wire (qdisc_pkt_len_init() in net/core/dev.c).
 fn passed(ctx: &Context<'_>, view: &NetnsView, shaper: &Qdisc) -> Option<(u64, f64)> {
     let (first, last, elapsed_us) = ctx.around(&view.qdiscs)?;
     let is_it = |qdisc: &&Qdisc| (qdisc.link, qdisc.handle, qdisc.parent) == (shaper.link, shaper.handle, shaper.parent);
@@ -105,7 +105,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, flow: &Flow<'_>) -> StationReading {
     station.in_state(state, why)
 }
 
-/// Rate over wire bytes per answer. The bytes were counted on the wire, so the estimate is as sure as the answers are alike: 5 %.
+/// Rate over wire bytes per answer. The bytes were counted on the wire, so the error is how much the answers differ: 5 %.
 fn ceiling(ctx: &Context<'_>, flow: &Flow<'_>, rate_bits_per_s: f64) -> Option<Ceiling> {
     let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64;
     let bits_per_answer = flow.tx_bytes as f64 * 8.0 / good;

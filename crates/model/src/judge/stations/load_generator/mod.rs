@@ -1,4 +1,4 @@
-//! Station `load-generator`: the client that offers the load must not itself be the limit.
+//! Station `load-generator`: the client that offers the load must not be the limit itself.
 
 use crate::facts::Context;
 use crate::facts::GOOD_MIN;
@@ -14,7 +14,7 @@ use crate::observation::load::{GeneratorThread, LoadResult, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
-/// A server that turns requests away at once keeps a generator busy that asks again at once.
+/// A server that refuses requests quickly keeps a generator busy, because it asks again at once.
 const fn asked_again(cause: FindingId) -> CouplingDef {
     CouplingDef::judged(cause, FindingId::GENERATOR_LIMITED, Relation::Path, "coupling-generator-asks-again")
 }
@@ -35,9 +35,9 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("load-generator"), StationKind::Rate, &[FindingId::GENERATOR_LIMITED], read, judge)
 };
 
-/// Share of its CPUs at which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
+/// Utilization from which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
 pub(crate) const LIMITED_UTILIZATION: f64 = 0.90;
-/// Share from which the headroom is told as small.
+/// Share from which the headroom is reported as small.
 const NEAR_UTILIZATION: f64 = 0.75;
 /// Share of an open loop's sends that may be late before its rate counts as not offered.
 const LATE_SHARE: f64 = 0.05;
@@ -59,7 +59,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     station.limit = Some(cores);
     station.used = Some(busy * cores);
     station.utilization = Some(busy);
-    // What the generator itself could send, as answers: once nothing fails, all that it asks for are good.
+    // What the generator itself could send, counted as answers: once nothing fails, all of its requests get good answers.
     let most = load.throughput_rps() / busy;
     station.ceiling_rps = if load.good >= GOOD_MIN { ceiling_between(most, most, most) } else { None };
     station.refused_per_s = Some(load.errors.local() as f64 / (load.duration_us.max(1) as f64 / 1e6));
@@ -104,7 +104,7 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     }]
 }
 
-/// True where a closed loop's cores were kept busy by what failed: an answer that refuses comes at once, and the next request goes out at once.
+/// True if failures kept a closed loop's cores busy: a refusal comes back at once, and the next request goes out at once.
 fn asks_again(load: &LoadResult) -> bool {
     matches!(load.shape, Loop::Closed { .. }) && load.good * 2 < load.requests
 }
@@ -118,23 +118,23 @@ fn limit(busy: f64, load: &LoadResult) -> Option<Limit> {
     } else if busy >= LIMITED_UTILIZATION {
         Some(Limit::Cpu)
     } else if open && late as f64 > LATE_SHARE * load.requests as f64 && busy >= NEAR_UTILIZATION && sent > 0 {
-        // Late sends alone may come from a server that holds every connection; with a busy generator they are its own.
+        // Late sends alone may come from a server that holds every connection. If the generator is busy, they are its own fault.
         Some(Limit::Late(late))
     } else {
         None
     }
 }
 
-/// Share of its time for which the thread that waited the longest was ready to run and had no core; nothing where that could not be read.
+/// Share of its time that the longest-waiting thread was ready to run but had no core; `None` if that could not be read.
 pub(crate) fn waited(ctx: &Context<'_>) -> Option<f64> {
     let share = |thread: &GeneratorThread| Some(thread.wait_us? as f64 / thread.wall_us.max(1) as f64);
     ctx.obs.load.iter().flat_map(|load| &load.threads).filter_map(share).reduce(f64::max)
 }
 
-/// The busiest thread's share of its CPUs, with the softirq of those cores that was not already charged to it.
+/// The busiest thread's utilization of its CPUs, including softirq time of those cores that was not already charged to it.
 ///
-/// Without exact accounting the kernel charges soft interrupts to whatever ran, so the thread's own clock has most of them; what ran in
-/// `ksoftirqd` on a core of its own comes on top.
+/// Without exact accounting the kernel charges softirqs to whatever was running, so the thread's own clock has most of them. The time of `ksoftirqd` on a
+/// core of the thread's own is added.
 fn utilization(ctx: &Context<'_>, load: &LoadResult) -> f64 {
     let share = |thread: &GeneratorThread| {
         let own = thread.cpu_us as f64 / thread.wall_us.max(1) as f64;

@@ -1,5 +1,5 @@
-//! Station `rate-limit`: the requests a second, or connections, that the configuration itself allows on this request's way (nginx's limit_req and
-//! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
+//! Station `rate-limit`: the requests per second, or connections, that the configuration itself allows for this request (nginx's limit_req and limit_conn).
+//! Somebody set it on purpose; what it costs this traffic is reported all the same.
 
 use crate::facts::Context;
 use crate::facts::limit::{Limit, LimitEffect, narrowest, place, told};
@@ -31,7 +31,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading 
     if let (Some(load), Some(allowed)) = (load, load.and_then(|load| limit.allowed_rps(load))) {
         station.used = Some(load.goodput_rps());
         station.utilization = Some(load.goodput_rps() / allowed.value.max(f64::MIN_POSITIVE));
-        // One load comes from one address: one key.
+        // One load comes from one address, so it has one key.
         station.ceiling_rps = (limit.applies == Some(true)).then_some(allowed);
     }
     let answers = load.map(|load| answers_with(load, &[limit.config.status]));

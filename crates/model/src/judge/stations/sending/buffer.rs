@@ -1,4 +1,4 @@
-//! A send buffer that holds less than the way does: the server has sent all of it, and waits a round trip for the room to write more.
+//! A send buffer that holds less than the network path does: the server has sent all of it, and waits a round trip for room to write more.
 
 use super::flow::{Flow, flows};
 use super::{Held, ROUND_TRIP_MIN_US};
@@ -12,11 +12,11 @@ use crate::output::report::Confidence;
 
 /// Smallest, first and largest size of send buffers (tcp(7)).
 pub(crate) const KEY_WMEM: &str = "net.ipv4.tcp_wmem";
-/// So many times as long as the shortest one may a round trip take on average: beyond that what is sent waits in a queue on the way, and more of it
-/// would only wait there as well.
+/// How many times as long as the shortest round trip the mean one may be. Beyond that, sent data waits in a queue on the network path, and more of it would
+/// only wait there as well.
 const QUEUED_MAX: f64 = 2.0;
 
-/// Whether and how the buffer holds this flow back.
+/// Whether and how much the buffer holds this flow back.
 pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let times = flow.times()?;
     let full = times.buffer / times.busy;
@@ -52,13 +52,13 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     })
 }
 
-/// The three sizes of a namespace's send buffers, bytes: the least, the first and the largest.
+/// The three sizes of a namespace's send buffers, bytes: smallest, first and largest.
 pub(crate) fn sizes(ctx: &Context<'_>, netns: NetnsId) -> Option<[u64; 3]> {
     let sizes = ctx.obs.netns.get(&netns)?.sysctl(KEY_WMEM)?.split_whitespace().map(|size| size.parse().ok());
     sizes.collect::<Option<Vec<u64>>>()?.try_into().ok()
 }
 
-/// The largest send buffer that was sampled where this reading is, bytes with the kernel's overhead.
+/// The largest send buffer sampled at this reading's place, bytes including the kernel's overhead.
 pub(crate) fn largest_buffer(ctx: &Context<'_>, placed: &StationReading) -> Option<u64> {
     let is_its = |flow: &Flow<'_>| flow.at == placed.at && placed.owner == flow.tier.into();
     flows(ctx).iter().find(|flow| is_its(flow))?.buffer()

@@ -1,4 +1,4 @@
-//! A first congestion window that is smaller than usual: each new connection needs more round trips for its answer than the way asks for.
+//! A first congestion window that is smaller than usual: each new connection needs more round trips for its answer than necessary.
 
 use chokepoint_statistics::median_high;
 
@@ -13,21 +13,21 @@ use crate::judge::id::FindingId;
 use crate::observation::TcpSample;
 use crate::output::report::Confidence;
 
-/// Segments that Linux sends at first (TCP_INIT_CWND, RFC 6928). Whoever has fewer set them for the route.
+/// Segments that Linux sends at first (TCP_INIT_CWND, RFC 6928). A smaller number was set for the route.
 const USUAL_SEGMENTS: u64 = 10;
-/// What the handshake leaves of segments that were acknowledged (net/ipv4/tcp_input.c, tcp_rcv_state_process): no data were yet.
+/// Acknowledged segments after the handshake (net/ipv4/tcp_input.c, tcp_rcv_state_process): no data yet.
 const DELIVERED_AT_FIRST: u64 = 1;
-/// The least window with which BBR goes on after the first flight (net/ipv4/tcp_bbr.c, bbr_cwnd_min_target). Others only double it: counted so, too few
-/// round trips are blamed and not too many.
+/// The smallest window with which BBR continues after the first flight (net/ipv4/tcp_bbr.c, bbr_cwnd_min_target). Others only double it, so this counts too
+/// few round trips rather than too many.
 const SECOND_MIN: f64 = 4.0;
-/// Connections in their first flight that must have been seen.
+/// Connections that must have been seen in their first flight.
 const FIRST_MIN: usize = 5;
-/// One in so many of these may have been given more.
+/// One in this many of them may have been given a larger window.
 const OTHERS_PART: usize = 10;
-/// Connections for each request from which on most answers begin with the first window.
+/// Connections per request from which most answers start with the first window.
 const OPENED_MIN: f64 = 0.5;
 
-/// Whether and how the first window holds the answers to the clients back.
+/// Whether and how much the first window delays the answers to the clients.
 pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let load = ctx.obs.load.as_ref().filter(|load| load.requests >= GOOD_MIN && ctx.can_divide_by_good())?;
     let is_new = load.connections as f64 >= OPENED_MIN * load.requests as f64;
@@ -35,7 +35,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     if !flow.is_outermost || !is_new || first.len() < FIRST_MIN {
         return None;
     }
-    // Routes may differ: nearly the largest accuses least, and what a few clients are granted silences nothing.
+    // Routes may differ. A value near the largest blames least, and a few clients with a larger window do not hide the problem.
     first.sort_unstable();
     let window = first.get(first.len() - 1 - first.len() / OTHERS_PART).copied().filter(|window| *window < USUAL_SEGMENTS)?;
     let mss = median_high(flow.samples().map(|sample| sample.mss).collect())? as f64;
@@ -67,13 +67,13 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     })
 }
 
-/// The window of a connection that has sent its first flight, and lost nothing.
+/// The window of a connection that has sent its first flight and lost nothing.
 fn first_window(sample: &TcpSample) -> Option<u64> {
     let is_first = sample.delivered == Some(DELIVERED_AT_FIRST) && sample.unacked > 0;
     (is_first && sample.retransmitted == 0 && sample.loss_state == 0).then_some(sample.cwnd)
 }
 
-/// Round trips until so many segments were sent, where each doubles the window.
+/// Round trips until this many segments were sent, if each doubles the window.
 fn trips(segments: f64, first: u64) -> f64 {
     let (mut left, mut window, mut trips) = (segments - first as f64, first as f64, 1.0);
     while left > 0.0 {

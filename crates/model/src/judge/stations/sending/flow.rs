@@ -1,4 +1,4 @@
-//! What was sampled of the connections at one listener of the path, or of those that a tier dialled to an upstream.
+//! What was sampled of the connections at one listener of the path, or of those that a tier opened to an upstream.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,26 +14,26 @@ use crate::observation::load::{LoadResult, Loop};
 use crate::observation::{ListenerAddress, TcpSample};
 use crate::output::message::Message;
 
-/// Readings in which connections must have been seen for a word about them: they are taken once a second.
+/// Readings with connections that are needed before anything is reported. Readings are taken once a second.
 const READINGS_MIN: usize = 3;
 
 /// One direction of one edge: the connections whose sender is in `netns`.
 pub(super) struct Flow<'a> {
     /// The tier that sends.
     pub(super) tier: &'a Tier,
-    /// Its name for sentences: the listener, or the upstream's address.
+    /// Its name in sentences: the listener, or the upstream's address.
     pub(super) name: String,
-    /// True where the clients of the path are the peers.
+    /// True if the peers are the clients of the path.
     pub(super) is_outermost: bool,
     /// Where it is.
     pub(super) at: Location,
-    /// What was sampled, by reading.
+    /// The samples, grouped by reading.
     pub(super) readings: Vec<Vec<&'a TcpSample>>,
-    /// Connections on which requests can have been under way at once, of those sampled, in the mean; nothing without load of our own.
+    /// Mean number of sampled connections that can have had a request under way at once; `None` without our own load.
     under_way: Option<f64>,
 }
 
-/// What the kernel says of where the time of the sampled connections went, microseconds.
+/// Where the time of the sampled connections went according to the kernel, microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     /// With something to send or not acknowledged.
@@ -58,7 +58,7 @@ impl<'a> Flow<'a> {
         Some(Self { tier, name: at.listener_name(), is_outermost, at, readings, under_way })
     }
 
-    /// All that was sampled.
+    /// All samples.
     pub(super) fn samples(&self) -> impl Iterator<Item = &'a TcpSample> + '_ {
         self.readings.iter().flatten().copied()
     }
@@ -72,18 +72,18 @@ impl<'a> Flow<'a> {
         mean(self.readings.iter().map(|reading| reading.iter().filter(|sample| is_counted(sample)).count() as u64))
     }
 
-    /// Share of the time of the requests under way in which a connection was found so; nothing without load of our own. Connections that send are
-    /// sampled first, so that of very many it may be too high.
+    /// Share of the time of the requests under way in which a connection was in such a state; `None` without our own load. Sending connections are sampled
+    /// first, so the share may be too high if there are very many.
     pub(super) fn time_share(&self, is_so: impl Fn(&TcpSample) -> bool) -> Option<f64> {
         Some((self.mean_of(is_so) / self.under_way?).min(1.0))
     }
 
-    /// True where such a share of the requests' time is harm, by the lower end of its interval: so many connections were looked at.
+    /// True if such a share of the requests' time is harm, judged by the lower end of its interval, which follows from the number of connections sampled.
     pub(super) fn hurts(&self, share: f64) -> bool {
         Cost::of_time(wilson(share.min(1.0), self.samples().count() as u64).0).hurts()
     }
 
-    /// Where the connections' time went: between two readings of the same one, or in all its life where it was seen once.
+    /// Where the connections' time went: between two readings of the same connection, or in its whole life if it was seen once.
     pub(super) fn times(&self) -> Option<Times> {
         let mut ends: BTreeMap<u64, (&TcpSample, &TcpSample)> = BTreeMap::new();
         for sample in self.samples() {
@@ -103,12 +103,12 @@ impl<'a> Flow<'a> {
         (times.busy > 0.0).then_some(times)
     }
 
-    /// The largest send buffer, bytes with the kernel's overhead.
+    /// The largest send buffer, bytes including the kernel's overhead.
     pub(super) fn buffer(&self) -> Option<u64> {
         self.samples().filter_map(|sample| sample.send_buffer).max().map(u64::from)
     }
 
-    /// Median of the shortest round trips, and of the smoothed ones, microseconds.
+    /// Median of the shortest round trips and of the smoothed ones, microseconds.
     pub(super) fn round_trips_us(&self) -> Option<(f64, f64)> {
         let measured = |us: &u64| *us > 0 && *us < u64::from(u32::MAX);
         let shortest = median_high(self.samples().filter_map(|sample| sample.min_rtt_us.filter(measured)).collect())?;
@@ -116,13 +116,13 @@ impl<'a> Flow<'a> {
         Some((shortest as f64, smoothed as f64))
     }
 
-    /// The sentences' arguments.
+    /// A message with the arguments of the sentences.
     pub(super) fn args(&self, id: &'static str) -> Message {
         let sockets: std::collections::BTreeSet<u64> = self.samples().map(|sample| sample.cookie).collect();
         Message::new(id).with("tier", self.tier.name.as_str()).with("name", self.name.as_str()).with("sockets", sockets.len() as u64)
     }
 
-    /// What is said where nothing is wrong.
+    /// The message if nothing is wrong.
     pub(super) fn state(&self) -> Message {
         let share = |part: f64, all: f64| part / all.max(1.0) * 100.0;
         let times = self.times().unwrap_or_default();
@@ -131,7 +131,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Requests under way at once, in the mean.
+/// Mean number of requests under way at once.
 fn in_flight(load: &LoadResult) -> f64 {
     match load.shape {
         Loop::Closed { connections } => f64::from(connections),
@@ -139,7 +139,7 @@ fn in_flight(load: &LoadResult) -> f64 {
     }
 }
 
-/// The answers that each tier sends from each port at which requests reach it, and the requests that it sends to each TCP upstream.
+/// The answers that each tier sends from each port that receives requests, and the requests that it sends to each TCP upstream.
 pub(super) fn flows<'a>(ctx: &Context<'a>) -> Vec<Flow<'a>> {
     let mut found = Vec::new();
     for tier in &ctx.path.tiers {
@@ -161,7 +161,7 @@ fn is_end(end: (IpAddr, u16), (ip, port): (IpAddr, u16)) -> bool {
     end.1 == port && (ip.is_unspecified() || ip.to_canonical() == end.0.to_canonical())
 }
 
-/// TCP listeners of a tier, of those with one port the widest: it stands for all of them.
+/// TCP listeners of a tier. Of those with the same port the widest stands for all of them.
 fn tcp_listeners(tier: &Tier) -> Vec<(IpAddr, u16)> {
     let mut found: Vec<(IpAddr, u16)> = Vec::new();
     for placed in &tier.listeners {

@@ -1,5 +1,5 @@
-//! Station `sending`: how what a server has written gets out of its sockets. A send buffer, the peer's window, the first congestion window or a
-//! delayed acknowledgement can hold a connection back while cores, workers and links have room.
+//! Station `sending`: how written data leaves a server's sockets. A send buffer, the peer's window, the first congestion window or a delayed acknowledgement
+//! can hold a connection back while cores, workers and links have room.
 
 mod buffer;
 mod first_window;
@@ -29,8 +29,7 @@ pub(super) const STATION: StationDef = StationDef {
     )
 };
 
-/// The shortest way on which round trips matter, microseconds: where acknowledgements come back sooner, it is the receiver's own pace that is waited
-/// for.
+/// The shortest round trip that matters, microseconds. If acknowledgements come back sooner, the wait is for the receiver's own pace.
 const ROUND_TRIP_MIN_US: f64 = 1_000.0;
 
 /// What is wrong with a flow.
@@ -46,7 +45,7 @@ struct Held {
     proofs: Vec<Evidence>,
 }
 
-/// What takes most of the time of its connections.
+/// The problem that takes most of the connections' time.
 fn held(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let all = [stall::of(ctx, flow), first_window::of(ctx, flow), buffer::of(ctx, flow), receiver::of(ctx, flow)];
     all.into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share))

@@ -1,4 +1,4 @@
-//! Clients whose receive window is smaller than what the way holds: the server can send no more than they take.
+//! Clients whose receive window is smaller than what the network path holds: the server can send no more than they accept.
 
 use super::flow::Flow;
 use super::{Held, ROUND_TRIP_MIN_US};
@@ -9,7 +9,7 @@ use crate::judge::finding::Evidence;
 use crate::judge::id::FindingId;
 use crate::output::report::Confidence;
 
-/// Whether and how much the clients' windows hold the answers back.
+/// Whether and how much the clients' windows delay the answers.
 pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let times = flow.times().filter(|_| flow.is_outermost)?;
     let full = times.window / times.busy;

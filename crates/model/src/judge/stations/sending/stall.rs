@@ -1,5 +1,5 @@
-//! The stall between Nagle's algorithm and delayed acknowledgements: the end of an answer is held back until what was sent before it is acknowledged,
-//! and the peer acknowledges that only 40 ms later, for it waits for more.
+//! The stall between Nagle's algorithm and delayed acknowledgements: the end of an answer is held back until earlier data is acknowledged, and the peer
+//! acknowledges that only 40 ms later, because it waits for more data.
 
 use super::Held;
 use super::flow::Flow;
@@ -10,14 +10,14 @@ use crate::judge::id::FindingId;
 use crate::observation::{TcpSample, TcpState};
 use crate::output::report::Confidence;
 
-/// What an answer takes longer at least, microseconds: an acknowledgement is delayed by 40 ms (TCP_DELACK_MIN, include/net/tcp.h); a tenth is left to
-/// the clock.
+/// The smallest delay of a stalled answer, microseconds: an acknowledgement is delayed by 40 ms (TCP_DELACK_MIN, include/net/tcp.h), minus a tenth for the
+/// clock.
 const DELAYED_MIN_US: u64 = 36_000;
-/// A way on which acknowledgements take as long by themselves, microseconds: there the delay is not told apart.
+/// A round trip from which acknowledgements take that long by themselves, microseconds. The delay cannot be told apart there.
 const ROUND_TRIP_MAX_US: u64 = 20_000;
-/// What was sent so long ago has arrived where the way is short, milliseconds: clock ticks are up to 10 ms long, and shorter here only by luck.
+/// Age from which sent data has arrived on a short path, milliseconds. Clock ticks are up to 10 ms long, and appear shorter here only by luck.
 const ARRIVED_MS: u64 = 5;
-/// Connections that must have been found so.
+/// Connections that must have been found stalled.
 const SEEN_MIN: usize = 10;
 
 /// Whether and how much this flow stalls.
@@ -51,8 +51,8 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     })
 }
 
-/// Less than a segment waits though both windows have room, and what was sent before it has long arrived and is not acknowledged. Where the
-/// connection lost something, that may be why.
+/// True if less than a segment waits although both windows have room, and earlier data has long arrived and is not acknowledged. A connection with losses is
+/// left out, because the loss may be the reason.
 fn stalls(sample: &TcpSample) -> bool {
     let waits = sample.unsent.is_some_and(|bytes| bytes > 0 && bytes < sample.mss) && sample.unacked > 0;
     let has_room = sample.unacked < sample.cwnd && sample.peer_window.is_none_or(|bytes| bytes >= u64::from(sample.send_queue));

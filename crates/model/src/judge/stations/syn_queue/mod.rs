@@ -1,9 +1,8 @@
-//! Station `syn-queue`: handshakes that a listener has begun and whose last packet has not come. Where it is full and SYN cookies are off, SYNs are
-//! dropped.
+//! Station `syn-queue`: handshakes that a listener has begun and whose last packet has not come. If it is full and SYN cookies are off, SYNs are dropped.
 //!
-//! A listener drops a SYN where as many handshakes are open as may wait to be accepted, and counts TCPReqQFullDrop. With cookies off it also
-//! keeps the last quarter of `tcp_max_syn_backlog` for peers that it knows, and then counts ListenDrops alone (net/ipv4/tcp_input.c,
-//! `tcp_conn_request`). With cookies on neither drops: what finds the queue full is answered without being kept.
+//! A listener drops a SYN if as many handshakes are open as connections may wait to be accepted, and counts TCPReqQFullDrop. With cookies off it also
+//! reserves the last quarter of `tcp_max_syn_backlog` for known peers, and then counts only ListenDrops (net/ipv4/tcp_input.c, `tcp_conn_request`). With
+//! cookies on it drops neither: a SYN that finds the queue full is answered without an entry in the queue.
 
 mod proofs;
 
@@ -32,31 +31,30 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("syn-queue"), StationKind::Cliff, &[FindingId::SYN_QUEUE_FULL], read, judge)
 };
 
-/// Sysctl that, with cookies off, bounds the handshakes of peers that are not known.
+/// Sysctl that limits the handshakes of unknown peers if cookies are off.
 pub(crate) const KEY_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
-/// Share of its limit from which a queue counts as full where it was seen once a second only.
+/// Share of its limit from which a queue counts as full if it was seen only once a second.
 const FULL_UTILIZATION: f64 = 0.80;
-/// Share of it from which one that is counted to have dropped may have been full between two looks: while it is half full or more, the kernel sends
-/// fewer SYN-ACKs and gives handshakes up early (net/ipv4/inet_connection_sock.c, `reqsk_timer_handler`), and it is thousands of handshakes that are
-/// looked at most rarely.
+/// Share of the limit from which a queue with counted drops may have been full between two looks. While it is half full or more, the kernel sends fewer
+/// SYN-ACKs and gives up handshakes early (net/ipv4/inet_connection_sock.c, `reqsk_timer_handler`). Queues with thousands of handshakes are read most rarely.
 const THINNED_UTILIZATION: f64 = 0.50;
 
-/// The handshakes that are open at one address: those of all listeners that share it (SO_REUSEPORT).
+/// The open handshakes at one address: those of all listeners that share it (SO_REUSEPORT).
 pub(crate) struct Queue<'a> {
     pub(crate) netns: NetnsId,
     view: &'a NetnsView,
     pub(crate) address: &'a ListenerAddress,
-    /// Connections that may wait to be accepted, of all its listeners.
+    /// Connections that may wait to be accepted, over all its listeners.
     pub(crate) listen_limit: u64,
-    /// The handshakes that `tcp_max_syn_backlog` leaves to peers that are not known, where that is what bounds it.
+    /// The handshakes that `tcp_max_syn_backlog` allows unknown peers, if that is the limit.
     pub(crate) backlog_limit: Option<u64>,
-    /// Handshakes that were open in each look; nothing where the sockets were not read.
+    /// Open handshakes at each look; empty if the sockets were not read.
     open: Vec<u64>,
-    /// SYNs that were dropped for want of room; nothing where nothing tells.
+    /// SYNs dropped because the queue was full; `None` if nothing shows it.
     refused: Option<u64>,
     /// Connections of the same listeners that found the accept queue full.
     overflows: u64,
-    /// True where that queue was seen at its limit.
+    /// True if that queue was seen at its limit.
     is_accept_full: bool,
 }
 
@@ -78,7 +76,7 @@ impl Queue<'_> {
         limit > 0 && self.peak().is_some_and(|peak| peak as f64 >= utilization * limit as f64)
     }
 
-    /// True where what stands in this queue waits for room in the next one: a handshake whose connection finds the accept queue full stays open.
+    /// True if the handshakes in this queue wait for room in the accept queue: a handshake whose connection finds that queue full stays open.
     fn waits_for_accept(&self) -> bool {
         self.overflows > 0 && (self.is_accept_full || self.overflows >= self.refused.unwrap_or(0))
     }
@@ -101,7 +99,7 @@ fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) ->
     let overflows = watched.iter().filter_map(|(placed, queue)| queue::refused(ctx, tier, placed, view, *queue)).sum();
     let listen_limit = watched.iter().map(|(_, queue)| u64::from(queue.limit)).sum();
     let backlog = view.sysctl_number(KEY_BACKLOG).filter(|_| view.sysctl(KEY_COOKIES) == Some("0"));
-    // A SYN is dropped where less than a quarter is left before it.
+    // A SYN is dropped if less than a quarter is left.
     let backlog = backlog.map(|backlog| (backlog - backlog / 4).saturating_add(1).saturating_mul(count));
     let mut queue = Queue {
         netns: first.netns,
@@ -119,11 +117,11 @@ fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) ->
     Some(queue)
 }
 
-/// What one look at the sockets of a namespace showed of one listener.
+/// What one look at the sockets of a namespace showed about one listener.
 struct Look {
-    /// The remote ends of the handshakes that were open.
+    /// The remote ends of the open handshakes.
     remotes: Vec<IpAddr>,
-    /// The share of all that was read.
+    /// The share of all handshakes that was read.
     share: f64,
 }
 
@@ -133,10 +131,10 @@ impl Look {
     }
 }
 
-/// Each look of the window at a listener's handshakes: the sockets of the namespace, which are read as they can be paid for, and the samples of requests.
+/// Each look of the window at a listener's handshakes: from the namespace's sockets, which are read as often as is affordable, and from the request samples.
 fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Look> + use<'a> {
     let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
-    // The listener that is bound to the very address is asked before one that is bound to all.
+    // A listener bound to this very address takes precedence over one bound to all.
     let has = move |address: &SocketAddress| {
         let nearer = || others.iter().any(|other| other.is_bound_to_one() && other.accepts(address));
         listener.accepts(address) && (listener.is_bound_to_one() || !nearer())
@@ -156,8 +154,8 @@ fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> 
     }))
 }
 
-/// SYNs that found this queue full. The counters are the namespace's and a listener's own count tells no reason: what both allow is this queue's
-/// where it was seen full; else what the overflows of accept queues cannot have been.
+/// SYNs that found this queue full. The counters belong to the namespace, and a listener's own count gives no reason. If this queue was seen full, it gets
+/// what both counts allow; otherwise what overflows of accept queues cannot explain.
 fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64> {
     let counted = |name: &str| ctx.netstat_growth(queue.view, name);
     let overflows = counted("TcpExt.ListenOverflows");
@@ -204,7 +202,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> StationReading 
     station.in_state(state, why.with("count", queue.refused.unwrap_or(0)).with("sent", sent.unwrap_or(0)))
 }
 
-/// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller.
+/// True if requests suffered like requests whose SYN was dropped: at the first tier those of the load itself, further in those of the calling tier.
 fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, lost: u64) -> bool {
     let seen = if ctx.path.is_first(tier) { suffered::waited_to_connect } else { suffered::lost_first_packets };
     ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, view, lost), seen).hurts()
@@ -225,7 +223,7 @@ fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) 
     }
 }
 
-/// The queue of a reading.
+/// The queue that a reading is about.
 pub(crate) fn queue_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<Queue<'a>> {
     let tier = ctx.only_tier(&placed.owner)?;
     let is_its = |queue: &Queue<'_>| Some(queue.netns) == placed.at.netns && Some(queue.address) == placed.at.listener.as_ref();

@@ -1,4 +1,4 @@
-//! What proves that a SYN queue is full: what it dropped, how many handshakes were open and whose, what bounds it, and who suffered.
+//! The evidence that a SYN queue is full: what it dropped, how many handshakes were open and whose, what limits it, and who suffered.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ pub(super) fn proofs(ctx: &Context<'_>, queue: &Queue<'_>) -> Vec<Evidence> {
     proofs
 }
 
-/// Whose handshakes were open when most were: one that holds them all is another matter than thousands that hold one each.
+/// Whose handshakes were open at the peak. One peer that holds all of them is a different problem from thousands that hold one each.
 fn whose(ctx: &Context<'_>, queue: &Queue<'_>) -> Option<Message> {
     let own = |placed: &&crate::facts::path::PlacedListener| placed.netns == queue.netns && placed.listener.address == *queue.address;
     let listener = ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).find(own)?;
@@ -48,7 +48,7 @@ fn whose(ctx: &Context<'_>, queue: &Queue<'_>) -> Option<Message> {
     for remote in &most {
         *counts.entry(*remote).or_default() += 1;
     }
-    // Of several with as many, the lowest address: the same each time.
+    // If several have the same count, the lowest address is taken, so that the result is always the same.
     let (first, count) = counts.iter().rev().max_by_key(|(_, count)| **count)?;
     let text = Message::new("evidence-syn-queue-whose").with("addresses", counts.len() as u64).with("remote", first.to_string());
     Some(text.with("count", *count).with("open", most.len() as u64))

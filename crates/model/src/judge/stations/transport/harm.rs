@@ -8,28 +8,28 @@ use crate::judge::finding::Evidence;
 use crate::observation::load::{LoadResult, Loop, Percentiles};
 use crate::output::message::Message;
 
-/// What an answer takes longer where a packet of it, or of its request, was lost and nothing follows that would tell: the shortest retransmission
-/// timeout is 200 ms (TCP_RTO_MIN, include/net/tcp.h), and a tail loss probe of a lone packet waits as long; a tenth is left to the clock.
+/// The smallest delay of an answer if a packet of it or of its request was lost and no later packet reveals the loss. The shortest retransmission timeout is
+/// 200 ms (TCP_RTO_MIN, include/net/tcp.h), and a tail loss probe of a lone packet waits as long; a tenth is subtracted for the clock.
 const WAITED_US: u64 = 180_000;
-/// Loss below which a congestion window is hardly kept small: 1.22 / sqrt(0.001) is 39 segments.
+/// Loss below which a congestion window hardly stays small: 1.22 / sqrt(0.001) is 39 segments.
 const LOSS_SHARE_MIN: f64 = 0.001;
-/// Segments that most servers send at first (RFC 6928): shorter answers need no window.
+/// Segments that most servers send at first (RFC 6928). Shorter answers need no larger window.
 const INITIAL_WINDOW: f64 = 10.0;
 /// Payload of a segment on Ethernet with timestamps, bytes.
 const SEGMENT_BYTES: f64 = 1448.0;
-/// Requests below which shares of them say nothing.
+/// Number of requests below which shares of them say nothing.
 const REQUESTS_MIN: u64 = 30;
 
 /// How the load suffered.
 pub(super) enum Harm {
     /// Requests waited for timeouts: how many, how much longer they took, and the share of the clients' time in a closed loop.
     Waited { waits: u64, requests: u64, longer_us: u64, time_share: Option<f64> },
-    /// Answers needed more round trips: segments of one, the window that so much loss leaves, and the share of the response time.
+    /// Answers needed more round trips: segments per answer, the window that this much loss allows, and the share of the response time.
     SmallWindow { segments: f64, window: f64, trips_us: f64, time_share: f64 },
 }
 
 impl Harm {
-    /// True where the requests themselves were seen to suffer, and the time is not worked out.
+    /// True if the requests themselves were seen to suffer. Otherwise the time is calculated.
     pub(super) fn is_measured(&self) -> bool {
         matches!(self, Harm::Waited { .. })
     }
@@ -58,7 +58,7 @@ impl Harm {
     }
 }
 
-/// The harm of all that was lost. Where the cores are full, what is not sent for want of packets would not be computed either.
+/// The harm of all lost segments. If the cores are full, what is not sent because of lost packets would not be computed either.
 pub(super) fn of(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Option<Harm> {
     let load = ctx.obs.load.as_ref().filter(|load| load.requests >= REQUESTS_MIN)?;
     if !cores_are_spare(ctx) {
@@ -68,7 +68,7 @@ pub(super) fn of(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Option<Harm> {
     waited(ctx, load, waits).or_else(|| small_window(ctx, load, senders))
 }
 
-/// Requests as many as senders waited for a timeout took longer by one.
+/// As many requests as there were waits for a timeout took longer by one timeout.
 fn waited(ctx: &Context<'_>, load: &LoadResult, waits: u64) -> Option<Harm> {
     let share = waits as f64 / load.requests as f64;
     let usual = if share < 0.5 { load.latency_us.p50 as f64 } else { ctx.alone_us()? };
@@ -78,7 +78,7 @@ fn waited(ctx: &Context<'_>, load: &LoadResult, waits: u64) -> Option<Harm> {
     }
     let time_share = match load.shape {
         Loop::Closed { connections } => {
-            // A packet may be lost again: what each wait took is the shortest of them, and no more than that is counted.
+            // A packet may be lost again. Each wait is counted with the shortest time only.
             let lost_us = waits as f64 * longer_us.min(load.timeout_us) as f64;
             Some(lost_us / (f64::from(connections.max(1)) * load.duration_us.max(1) as f64)).map(|share| share.min(1.0))
         }
@@ -88,14 +88,14 @@ fn waited(ctx: &Context<'_>, load: &LoadResult, waits: u64) -> Option<Harm> {
     cost.hurts().then_some(Harm::Waited { waits, requests: load.requests, longer_us, time_share })
 }
 
-/// What the slowest so large a share of the requests took at least: the percentile above it that is known.
+/// The least time that the slowest requests of this share took: the next higher percentile that is known.
 fn exceeded_by(took: &Percentiles, share: f64) -> Option<u64> {
     let known = [(0.5, took.p50), (0.25, took.p75), (0.1, took.p90), (0.05, took.p95), (0.01, took.p99), (0.001, took.p999)];
     known.into_iter().find(|(of, _)| *of <= share).map(|(_, us)| us)
 }
 
-/// Long answers of the first tier: with a share p of the segments lost the congestion window is about 1.22 / sqrt(p) segments on average (Mathis,
-/// Semke, Mahdavi and Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997). The round trip is what connecting took.
+/// Long answers of the first tier: with a share p of the segments lost the congestion window is about 1.22 / sqrt(p) segments on average (Mathis, Semke,
+/// Mahdavi and Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997). The time to connect serves as the round trip.
 fn small_window(ctx: &Context<'_>, load: &LoadResult, senders: &[Sent<'_>]) -> Option<Harm> {
     let sent = senders.first().filter(|sent| sent.share() >= LOSS_SHARE_MIN)?;
     let segments = load.received_bytes as f64 / load.requests as f64 / SEGMENT_BYTES;

@@ -1,4 +1,4 @@
-//! What loses packets, or makes TCP send again, on this host itself: queues that overflow, shapers that are full, sockets that are not read.
+//! Reasons on this host itself for lost packets or retransmissions: queues that overflow, shapers that are full, sockets that are not read.
 
 use crate::facts::Context;
 use crate::facts::table;
@@ -6,12 +6,12 @@ use crate::judge::finding::Evidence;
 use crate::observation::{NetnsId, NetnsView, Qdisc};
 use crate::output::message::Message;
 
-/// Share of the lost segments from which something else is what loses them.
+/// Share of the lost segments from which another reason counts as the explanation.
 const EXPLAINED_SHARE_MIN: f64 = 0.1;
 /// Share of its rate from which a shaper that drops is simply full.
 const FULL_SHARE: f64 = 0.8;
-/// Counters of what this host drops for reasons of its own: a connection that the accept queue has no room for, and the acknowledgements and data of
-/// one that the client believes to be there; data for sockets that are full or busy.
+/// Counters of packets that this host drops for its own reasons: a connection that finds the accept queue full, the acknowledgements and data of a connection
+/// that only the client believes established, and data for sockets that are full or busy.
 const DROPPED: &[&str] = &[
     "TcpExt.ListenDrops",
     "TcpExt.ListenOverflows",
@@ -25,7 +25,7 @@ const DROPPED: &[&str] = &[
     "TcpExt.PFMemallocDrop",
 ];
 
-/// True where a known reason explains much of what was lost.
+/// True if a known reason explains much of the loss.
 pub(super) fn explains(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>, lost: u64) -> bool {
     let on_path = ctx.netns_on_path();
     let other = senders.filter_map(|id| Some((id, ctx.obs.netns.get(&id)?)));
@@ -36,12 +36,12 @@ pub(super) fn explains(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>
     here as f64 >= EXPLAINED_SHARE_MIN * lost as f64 || views.iter().any(|view| is_full(ctx, view))
 }
 
-/// Packets that the cores did not come to take out of their backlogs.
+/// Packets dropped because the cores did not take them from their backlogs in time.
 fn backlog_drops(ctx: &Context<'_>) -> u64 {
     ctx.growth(&ctx.obs.softnet, |rows| Some(rows.iter().map(|row| row.dropped).sum())).unwrap_or(0)
 }
 
-/// True where a shaper of this namespace passes nearly what it may: what it drops is how TCP learns of its rate.
+/// True if a shaper of this namespace passes nearly its full rate. Its drops are how TCP learns that rate.
 fn is_full(ctx: &Context<'_>, view: &NetnsView) -> bool {
     changed(ctx, view).any(|(first, last, seconds)| {
         let bits = last.bytes.saturating_sub(first.bytes) as f64 * 8.0 / seconds;
@@ -60,7 +60,7 @@ fn changed<'a>(ctx: &Context<'_>, view: &'a NetnsView) -> impl Iterator<Item = (
     })
 }
 
-/// Where packets were dropped on this host, as far as interfaces and their queues count it: the place to look at first.
+/// Where packets were dropped on this host, as far as interfaces and their queues count it. This is the first place to look.
 pub(super) fn dropped_here(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>) -> Vec<Evidence> {
     let mut proofs = Vec::new();
     for (id, view) in senders.filter_map(|id| Some((id, ctx.obs.netns.get(&id)?))) {

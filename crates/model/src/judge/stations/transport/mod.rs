@@ -1,4 +1,4 @@
-//! Station `transport`: what TCP had to send again on the request's path, by the namespace that sent it.
+//! Station `transport`: what TCP had to retransmit on the request's path, by sending namespace.
 
 mod harm;
 mod innocent;
@@ -20,7 +20,7 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("transport"), StationKind::Cliff, &[FindingId::PACKET_LOSS], read, judge)
 };
 
-/// Segments that must have been lost for a word about loss.
+/// Lost segments that are needed before loss is reported.
 const LOST_MIN: u64 = 20;
 
 /// What one namespace of the path sent in the window.
@@ -28,14 +28,14 @@ struct Sent<'a> {
     netns: NetnsId,
     /// The tier whose connections these are; for the client's namespace, the first tier.
     tier: &'a Tier,
-    /// True of the client's namespace where no tier is in it.
+    /// True for the client's namespace if no tier is in it.
     is_client: bool,
-    /// Segments, those that were sent again left out.
+    /// Segments sent, without retransmissions.
     segments: u64,
-    /// Segments that were sent again because they were lost, as far as counters tell: without SYNs, which full queues lose as well, and without
-    /// those that the peer reports to have had already (RFC 2883).
+    /// Segments that were retransmitted because they were lost, as far as counters show it: without SYNs, which full queues lose too, and without those that
+    /// the peer reports as duplicates (RFC 2883).
     lost: u64,
-    /// Times that a sender waited for a timeout or a probe, with what it sent then really lost; SYNs left out.
+    /// How often a sender waited for a timeout or a probe and the data was really lost; without SYNs.
     waits: u64,
 }
 
@@ -54,11 +54,11 @@ impl Sent<'_> {
     }
 }
 
-/// Every namespace in which the client or a tier of the path is, and of which all counters were read.
+/// Every namespace that contains the client or a tier of the path, if all of its counters were read.
 fn senders<'a>(ctx: &Context<'a>) -> Vec<Sent<'a>> {
     let Some(first) = ctx.path.tiers.first() else { return Vec::new() };
     let mut found: Vec<Sent<'a>> = Vec::new();
-    // A namespace in which both are is the tier's.
+    // A namespace that contains both belongs to the tier.
     let own = ctx.path.tiers.iter().map(|tier| (tier.netns, tier, false));
     for (netns, tier, is_client) in own.chain([(ctx.obs.request.client_netns, first, true)]) {
         if found.iter().all(|sent| sent.netns != netns) {
@@ -93,7 +93,7 @@ fn reading(ctx: &Context<'_>, sent: &Sent<'_>, is_found: bool) -> StationReading
     station.in_state(state, sent.args(ctx, id))
 }
 
-/// The namespace whose segments were lost most, and the harm that it did; nothing where it did none, or something else explains it.
+/// The namespace with the most lost segments, and the harm; `None` if there was no harm or something else explains it.
 fn culprit<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<(&'s Sent<'a>, harm::Harm)> {
     let worst = senders.iter().max_by_key(|sent| sent.lost)?;
     let lost: u64 = senders.iter().map(|sent| sent.lost).sum();

@@ -1,5 +1,5 @@
-//! Station `upstream-connect`: the connections that a tier opens towards an upstream. One for each request costs the time of a handshake and
-//! the CPU of both ends; kept ones are opened once.
+//! Station `upstream-connect`: the connections that a tier opens to an upstream. One per request costs the time of a handshake and CPU at both ends. Kept
+//! connections are opened once.
 
 mod race;
 
@@ -30,29 +30,29 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("upstream-connect"), StationKind::Rate, &[FindingId::CHURN, FindingId::CLOSE_RACE], read, judge)
 };
 
-/// Connections a request from which on each request has one of its own: the counters' edges lie up to a sampling interval apart.
+/// Connections per request from which each request counts as having its own. The counters are read up to a sampling interval apart.
 const EACH_MIN: f64 = 0.9;
-/// Samples of the sockets below which nothing is said of the time: they are read about once a second.
+/// Samples of the sockets below which nothing is said about the time. They are read about once a second.
 const SAMPLES_MIN: usize = 3;
 
-/// The way from one tier to one upstream, as its configuration has it.
+/// The connection from one tier to one upstream, as configured.
 pub(crate) struct Edge<'a> {
     /// The tier that dials.
     pub(crate) tier: &'a Tier,
-    /// The tier that answers, where it is on this host.
+    /// The tier that answers, if it is on this host.
     pub(crate) upstream: Option<&'a Tier>,
-    /// The address that is dialled.
+    /// The dialled address.
     pub(crate) address: &'a ListenerAddress,
-    /// The passes that lead there; none of a server whose configuration nobody reads.
+    /// The passes that lead there; empty for a server whose configuration was not read.
     pub(crate) passes: Vec<&'a NginxPass>,
-    /// Connections opened in the dialling namespace for each request; nothing where no counter tells it (unix sockets have none).
+    /// Connections opened in the dialling namespace per request; `None` if no counter shows it (unix sockets have none).
     pub(crate) opened: Option<f64>,
-    /// False where nothing but the configuration says that requests go there.
+    /// False if only the configuration says that requests go there.
     is_seen: bool,
 }
 
 impl Edge<'_> {
-    /// True where each request has a connection of its own: so it is configured, and the counters do not contradict.
+    /// True if each request has its own connection: it is configured that way, and the counters do not contradict.
     pub(crate) fn churns(&self) -> bool {
         let counted = match (self.address, self.opened) {
             (ListenerAddress::Tcp(..), opened) => opened.is_some_and(|opened| opened >= EACH_MIN),
@@ -61,7 +61,7 @@ impl Edge<'_> {
         !self.is_kept() && counted
     }
 
-    /// True where connections are reused: as configured, or, where no configuration tells, as counted.
+    /// True if connections are reused: as configured, or, without a known configuration, as counted.
     fn is_kept(&self) -> bool {
         match self.passes.as_slice() {
             [] => self.opened.is_some_and(|opened| opened < EACH_MIN),
@@ -69,7 +69,7 @@ impl Edge<'_> {
         }
     }
 
-    /// True where this reading is about this edge.
+    /// True if this reading is about this edge.
     pub(crate) fn is_at(&self, placed: &StationReading) -> bool {
         placed.at == self.at() && placed.owner == self.tier.into()
     }
@@ -88,13 +88,13 @@ impl Edge<'_> {
         Location { edge: Some(edge), ..Location::at_listener(self.tier.netns, self.address.clone()) }
     }
 
-    /// The sentences' arguments.
+    /// A message with the arguments of the sentences.
     pub(crate) fn args(&self, id: &'static str) -> Message {
         let message = Message::new(id).with("tier", self.tier.name.as_str()).with("remote", self.address.to_string());
         message.with("edge", self.name()).with("opened", self.opened.unwrap_or(0.0))
     }
 
-    /// What shows that nothing is reused.
+    /// The evidence that nothing is reused.
     pub(crate) fn proofs(&self, ctx: &Context<'_>) -> Vec<Evidence> {
         let configured = |pass: &&NginxPass| {
             let text = self.args("evidence-churn-configured").with("kind", pass.kind.as_str());
@@ -108,10 +108,10 @@ impl Edge<'_> {
         proofs
     }
 
-    /// The finding, for where something follows from it.
+    /// The finding, used if it has consequences.
     pub(crate) fn finding(&self, proofs: Vec<Evidence>, explanation: &'static str) -> Finding {
         Finding {
-            // Of a unix socket only the configuration tells.
+            // For a unix socket only the configuration shows it.
             confidence: if self.opened.is_some() { Confidence::High } else { Confidence::Medium },
             title: self.args("finding-upstream-connection-churn-title"),
             evidence: proofs,
@@ -121,8 +121,7 @@ impl Edge<'_> {
     }
 }
 
-/// Every edge of the path that a known configuration tells of, and that can reuse its connections; of other servers the one whose connections a counter
-/// tells of.
+/// Every edge of the path that a known configuration shows and that can reuse its connections. For other servers, the edge that a counter shows.
 pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
     let mut found = Vec::new();
     for (index, tier) in ctx.path.tiers.iter().enumerate() {
@@ -137,8 +136,8 @@ pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
     found
 }
 
-/// The edge of a server that nobody knows, where it alone opens TCP connections in its namespace, and to one other server alone: then those that the namespace
-/// counts are the edge's. Nothing where requests failed: they may never have come so far.
+/// The edge of an unknown server, if only this server opens TCP connections in its namespace, and only to one other server. Then the connections that the
+/// namespace counts are the edge's. `None` if requests failed, because they may never have reached the upstream.
 fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
     ctx.failed_share().filter(|share| !Cost::share_of_requests(*share).hurts())?;
     let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
@@ -164,7 +163,7 @@ fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a Ngin
         let upstream = answering(ctx, index, tier, address);
         let is_dialled =
             upstream.is_some_and(|upstream| !tier.configured.contains(&upstream)) || dialled(ctx, tier, address).next().is_some();
-        // An upstream elsewhere counts where connections to it were seen; one on this host is on the path or it is not.
+        // An upstream on another host counts if connections to it were seen. One on this host is either on the path or not.
         if upstream.is_none() && !is_dialled {
             continue;
         }
@@ -180,7 +179,7 @@ fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a Ngin
     edges
 }
 
-/// The tier of the path that answers at an address, by its index.
+/// The tier of the path that answers at an address, by index.
 fn answering(ctx: &Context<'_>, index: usize, tier: &Tier, address: &ListenerAddress) -> Option<usize> {
     let answers = |upstream: &&usize| {
         let listeners = &ctx.path.tiers[**upstream].listeners;
@@ -192,7 +191,7 @@ fn answering(ctx: &Context<'_>, index: usize, tier: &Tier, address: &ListenerAdd
     tier.upstreams.iter().filter(|upstream| **upstream != index).find(answers).copied()
 }
 
-/// The sockets of a tier's namespace that dial an address, sample by sample.
+/// The sockets of a tier's namespace that are connected to an address, sample by sample.
 fn dialled<'c, 'a>(
     ctx: &'c Context<'a>,
     tier: &Tier,
@@ -208,7 +207,7 @@ fn dialled<'c, 'a>(
     })
 }
 
-/// Connections opened in a tier's namespace for each request; those of a generator in the same namespace are not the tier's.
+/// Connections opened in a tier's namespace per request. Those of a generator in the same namespace are not the tier's.
 fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|load| load.requests > 0)?;
     let all = ctx.netstat_growth(ctx.obs.netns.get(&tier.netns)?, "Tcp.ActiveOpens")? as f64;
@@ -238,8 +237,8 @@ fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> StationReading {
     station.in_state(StationState::Ok, edge.args(why))
 }
 
-/// Churn is a cause only where it holds the server back whatever its cores do: a far upstream, whose connects take a large part of the response time
-/// of a closed loop.
+/// Churn is a cause only if it holds the server back whatever its cores do: with a distant upstream, whose connects take a large part of a closed loop's
+/// response time.
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let far = edges(ctx).into_iter().filter_map(|edge| Some((time_share(ctx, &edge)?, edge)));
     let far = far.filter(|(share, edge)| Cost::of_time(*share).hurts() && edge.churns() && is_idle(ctx, edge.tier));
@@ -257,8 +256,8 @@ fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {
     utilization_of(ctx, tier).is_some_and(|share| share < NEAR_UTILIZATION)
 }
 
-/// Share of the response time for which a request waits for its connection, by Little's law: those in SYN-SENT on average, of all that are
-/// under way. Nothing where lost SYNs are harm: what is waited for then is the next SYN. What the few wait for that are lost in any case is taken off.
+/// Share of the response time that a request waits for its connection, by Little's law: the mean number in SYN-SENT over all requests under way. `None` if
+/// lost SYNs are harm, because the wait then is for the next SYN. The wait of the few that are always lost is subtracted.
 fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
     let Loop::Closed { connections } = load.shape else { return None };
@@ -266,7 +265,7 @@ fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let samples = ctx.in_window(&view.sockets).count();
     let retried = ctx.netstat_growth(view, "TcpExt.TCPSynRetrans")? as f64;
     let opened = ctx.netstat_growth(view, "Tcp.ActiveOpens")? as f64;
-    // What is sent again waited for the first retransmission timeout at the least.
+    // A retransmitted SYN waited at least for the first retransmission timeout.
     let lost = retried * INITIAL_RTO_S / ctx.seconds().max(1e-6);
     let lost = Cost { requests: retried / opened.max(1.0), time: lost / f64::from(connections.max(1)) };
     if samples < SAMPLES_MIN || lost.hurts() {

@@ -1,5 +1,4 @@
-//! Requests that meet a kept connection which the upstream is just closing, because it keeps idle connections for less long than the tier that
-//! dials.
+//! Requests that meet a kept connection which the upstream is just closing, because it keeps idle connections for less time than the dialling tier.
 
 use super::{Edge, STATION, edges};
 use crate::facts::harm::Cost;
@@ -12,32 +11,32 @@ use crate::observation::{ListenerAddress, ProcessView};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-/// Kinds of nginx's error log: the upstream ended, or reset, a connection on which a request had been sent and no answer begun.
+/// Kinds of lines in nginx's error log: the upstream closed, or reset, a connection on which a request had been sent and no answer begun.
 const ENDED: &str = "upstream closed";
 const RESET: &str = "upstream reset";
-/// What tells that the upstream ends connections for another reason: it is not there, or has no connection left.
+/// What shows that the upstream ends connections for another reason: it is down, or has no connection left.
 const DOWN: &[&str] = &["connect 111", "no live upstreams"];
 const PRESSED: &[&str] = &["worker_connections", "worker_connections reused", "worker died"];
-/// Share of such lines that the upstream's host must have answered by a reset: a request that comes to a closed socket is. A program that dies in
-/// the middle of a request has read it, and its connection ends in order.
+/// Share of such lines that the upstream's host must have answered with a reset, as it does for a request that reaches a closed socket. A program that dies
+/// during a request has read it, and its connection ends normally.
 const ANSWERED_SHARE_MIN: f64 = 0.5;
 /// Share of such lines from which overflows of accept queues explain them.
 const OVERFLOWN_SHARE_MIN: f64 = 0.1;
 
-/// An edge on which the race is lost.
+/// An edge where requests lose the race.
 pub(super) struct Race {
-    /// Requests that met a connection just closed, by the log.
+    /// Requests that met a connection that was just closed, by the log.
     pub(super) met: u64,
     failed: u64,
     logged: Vec<Logged>,
-    /// Resets that the upstream's namespace sent; nothing where it is elsewhere.
+    /// Resets that the upstream's namespace sent; `None` if it is on another host.
     resets: Option<f64>,
     upstream_netns: Option<String>,
 }
 
-/// Whether requests on this edge meet connections that are just being closed, and fail for it.
+/// Whether requests on this edge fail because they meet connections that are just being closed.
 pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
-    // On a unix socket the end of a connection is known at once: what breaks off there has another reason.
+    // On a unix socket the end of a connection is known at once, so what breaks there has another reason.
     let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
     if !is_tcp || !edge.passes.iter().any(|pass| pass.reuses && pass.keepalive.is_some_and(|kept| kept > 0)) {
         return None;
@@ -46,7 +45,7 @@ pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
     if any(edge.tier, DOWN) || edge.upstream.is_some_and(|upstream| any(upstream, PRESSED) || came_or_went(ctx, upstream)) {
         return None;
     }
-    // An upstream that cannot be looked at may have died: its resets alone count.
+    // An upstream that cannot be observed may have died, so only its resets count.
     let kinds: &[&str] = if edge.upstream.is_some() { &[ENDED, RESET] } else { &[RESET] };
     let own = |logged: &Logged| is_about(&logged.line, edge);
     let logged: Vec<Logged> = kinds.iter().filter_map(|kind| ctx.logged(edge.tier, kind)).filter(own).collect();
@@ -67,14 +66,14 @@ pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
     Some(Race { met, failed, logged, resets, upstream_netns })
 }
 
-/// True where a line of the log is about this edge, or was cut before it says which upstream it means.
+/// True if a line of the log is about this edge, or was cut before it names the upstream.
 fn is_about(line: &str, edge: &Edge<'_>) -> bool {
     let named = line.split_once("upstream: \"").and_then(|(_, rest)| rest.split_once('"'));
     named.is_none_or(|(url, _)| url.contains(&edge.address.to_string()))
 }
 
-/// True where a process of the tier was started or ended in the window, as far as its readings tell: that ends connections as well. A tier may be
-/// found late, but then all of it is.
+/// True if a process of the tier started or ended in the window, as far as its readings show. That ends connections as well. A tier may be found late, but
+/// then all of its processes are.
 fn came_or_went(ctx: &Context<'_>, tier: &Tier) -> bool {
     let processes = || tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
     let first = |process: &ProcessView| process.cpu.points().first().map(|(at, _)| *at);
@@ -111,7 +110,7 @@ fn finding(edge: &Edge<'_>, race: &Race) -> Finding {
     }
 }
 
-/// What the reading of the edge says of it.
+/// What the reading of the edge says about the race.
 pub(super) fn state(edge: &Edge<'_>, race: &Race) -> Message {
     edge.args("state-upstream-connect-race").with("met", race.met).with("failed", race.failed)
 }

@@ -1,5 +1,5 @@
-//! Station `waiting`: requests that stand inside a program which neither computes nor waits for anything that is seen: for a lock, an inner limit, a
-//! connection of its pool, a timer.
+//! Station `waiting`: requests that wait inside a program that neither computes nor waits for anything observable: for a lock, an inner limit, a connection
+//! from its pool, a timer.
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
@@ -41,7 +41,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     ctx.path.tiers.iter().enumerate().map(placed).collect()
 }
 
-/// Where most requests stand and wait for each other.
+/// The place where most requests wait for each other.
 pub(crate) fn found(ctx: &Context<'_>) -> Option<Inside> {
     ctx.account()?.most_inside(ctx).filter(|inside| inside.evidence.is_some())
 }
@@ -51,7 +51,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().collect()
 }
 
-/// The sentences' arguments.
+/// A message with the arguments of the sentences.
 pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Message {
     let under_way = ctx.account().map_or(0.0, |account| account.under_way());
     let message = Message::new(id).with("tier", ctx.path.tiers[inside.tier].name.as_str());
@@ -81,8 +81,8 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     }
 }
 
-/// True where those of the requests that are worked on stand at the cores for half of that time or more: of as many as there would be if each took as long as one
-/// alone. Where that is not known, cores that are full explain whatever waits.
+/// True if the requests that are being worked on spend half of that time or more at the cores. Their number is what it would be if each took as long as one
+/// alone. If that is not known, full cores explain any wait.
 fn want_cores(ctx: &Context<'_>) -> bool {
     let Some((account, alone)) = ctx.account().and_then(|account| Some((account, account.alone(ctx)?))) else { return true };
     2.0 * account.at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready)) >= alone
@@ -108,10 +108,10 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
         let text = args(ctx, "evidence-waits-inside-alone", inside).with("alone", alone_us / 1e3).with("loaded", loaded_us / 1e3);
         proofs.push(Evidence::new(text, "load", Some(alone_us / 1e3)));
     }
-    // What stands there without a queue stays.
+    // The part that waits there even without a queue remains.
     let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
     let gain = |number: f64| (number - alone < under_way).then(|| tenths(under_way / (under_way - (number - alone).max(0.0))));
-    // Where all of a request's time may pass there, nothing bounds it.
+    // If all of a request's time may pass there, the gain has no bound.
     if let (Some(low), Some(high)) = (gain(mean.low), gain(mean.high)) {
         let id = if low < high { "evidence-waits-inside-bound" } else { "evidence-waits-inside-bound-exact" };
         let text = args(ctx, id, inside).with("low", low).with("high", high);

@@ -1,5 +1,5 @@
-//! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
-//! used up is closed unanswered and never reaches the access log.
+//! Station `worker-connections`: the connections that one nginx worker may hold at once, including those to upstreams. When they are used up, new connections
+//! are closed unanswered and never reach the access log.
 
 use crate::facts::Context;
 use crate::facts::Logged;
@@ -25,54 +25,54 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::THROTTLED, FindingId::CONNECTIONS_EXHAUSTED, Relation::Tier, "coupling-held-quota"),
         CouplingDef::judged(FindingId::TABLE_FULL, FindingId::CONNECTIONS_EXHAUSTED, Relation::Edge, "coupling-held-table"),
     ],
-    // Who is cut off and comes again fills tables, and is not held up by them.
+    // Clients that are cut off and come again fill tables; the tables do not hold them up.
     standing: |ctx, _, _| if is_filled_by_cuts(ctx) { Standing::Alone } else { Standing::Perhaps },
     ..StationDef::new(StationId("worker-connections"), StationKind::Cliff, &[FindingId::CONNECTIONS_EXHAUSTED], read, judge)
 };
 
-/// Kind of line in the error log: a connection was turned away, or an answer failed, for want of a connection.
+/// Kind of line in the error log: a connection was refused, or an answer failed, for lack of a connection.
 const KIND_REFUSED: &str = "worker_connections";
-/// Kind of line in the error log: kept and fresh connections were closed to make room; at most one line a second and worker.
+/// Kind of line in the error log: kept and fresh connections were closed to make room; at most one line per second and worker.
 const KIND_REUSED: &str = "worker_connections reused";
-/// From this share of its connections on a worker closes kept and fresh ones to make room (ngx_connection.c, `ngx_drain_connections`).
+/// Share of its connections from which a worker closes kept and fresh ones to make room (ngx_connection.c, `ngx_drain_connections`).
 const DRAIN_SHARE: f64 = 15.0 / 16.0;
-/// How many it closes at a time: one of so many of its connections, and at the most that number. It is seen with any number between.
+/// How many it closes at a time: one in this many of its connections, and at most this number. Any number in between may be seen.
 const DRAIN_PART: u32 = 8;
 const DRAIN_MAX: u32 = 32;
-/// By what part of its connections the number of a worker's other files may change for it to be known between two looks.
+/// The largest change of a worker's other open files, as a part of its connections, for which their number between two looks counts as known.
 const OTHERS_PART: u32 = 32;
-/// Samples in which a worker must have been there where no log tells it.
+/// Samples in which a worker must have been at that point if no log shows it.
 const SAMPLES_MIN: usize = 2;
-/// Share from which the headroom is told as small.
+/// Share from which the headroom is reported as small.
 const NEAR_SHARE: f64 = 0.8;
-/// Share of the connections accepted that were cut off with a request in them, from which one look at a worker that is full is enough.
+/// Share of the accepted connections that were cut off with a request in them from which one sample of a full worker is enough.
 const CUT_SHARE_MANY: f64 = 0.1;
-/// Counters of connections that were closed with data unread, and of those that were accepted (/proc/net/netstat, snmp).
+/// Counters of connections closed with unread data, and of accepted connections (/proc/net/netstat, snmp).
 const ABORTED: &str = "TcpExt.TCPAbortOnClose";
 const OPENED: &str = "Tcp.PassiveOpens";
-/// Statuses with which nginx, or a gateway before it, answers when it has no connection left for the upstream.
+/// Statuses with which nginx, or a gateway in front of it, answers if it has no connection left for the upstream.
 const NO_CONNECTION: &[u16] = &[500, 502, 503];
 
 /// The connections of one nginx's workers in the window.
 pub(crate) struct Held {
-    /// Connections that a worker may have: as its own log names the limit in force, else as the configuration says.
+    /// Connections that a worker may have: the limit in force from its own log, or else the configured one.
     pub(crate) limit: u32,
     /// Where the configuration sets it.
     origin: Origin,
-    /// Connections that a request takes: its own, and one to an upstream where requests are passed on.
+    /// Connections that a request takes: its own, and one to an upstream if requests are passed on.
     pub(crate) each: f64,
-    /// Workers that run.
+    /// Running workers.
     pub(crate) workers: usize,
-    /// Most sockets seen of one worker that take a connection; nothing where they could not be read.
+    /// The most sockets seen in one worker that use a connection; `None` if they could not be read.
     pub(crate) peak: Option<u32>,
     /// That worker.
     pid: Option<u32>,
-    /// Samples of it in which it had to make room, and all of them.
+    /// Samples of it in which it had to make room, and all samples of it.
     full_samples: usize,
     samples: usize,
-    /// Connections that were turned away, as the error log or the status page tells; nothing where neither could be read.
+    /// Refused connections from the error log or the status page; `None` if neither could be read.
     refused: Option<u64>,
-    /// Those that were accepted and closed at once, as the status page counts them (accepts - handled).
+    /// Connections that were accepted and closed at once, from the status page (accepts - handled).
     dropped: Option<u64>,
     refused_log: Option<Logged>,
     reused_log: Option<Logged>,
@@ -87,7 +87,7 @@ enum Shown {
 }
 
 impl Held {
-    /// The first nginx of a tier whose configuration was read.
+    /// The connections of a tier's first nginx with a configuration that was read.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let (master, nginx) = tier.pids.iter().find_map(|pid| Some((*pid, ctx.obs.servers.get(pid)?.nginx()?)))?;
         let is_worker = |pid: &&u32| {
@@ -119,14 +119,14 @@ impl Held {
         Some(held)
     }
 
-    /// Counts the sockets of one worker. Those through which the master and its workers talk are sockets too: a worker's own end takes a
-    /// connection, the others' ends that it inherited do not. Between two looks at which descriptors are sockets their number tells: of those that
-    /// are none, at the most as many are open as were ever seen.
+    /// Counts the sockets of one worker. The channels between the master and its workers are sockets too: a worker's own end uses a connection, the inherited
+    /// ends of the others do not. Between two looks at which descriptors are sockets, the total number is used: at most as many non-sockets are open as were
+    /// ever seen.
     fn watch(&mut self, ctx: &Context<'_>, pid: u32) {
         let Some(process) = ctx.obs.processes.get(&pid) else { return };
         let sockets_of = |files: &OpenFiles| u32::try_from(files.sockets.len()).unwrap_or(u32::MAX);
         let others: Vec<u32> = process.files.values().map(|files| files.count.saturating_sub(sockets_of(files))).collect();
-        // Where their number changes, as of a worker that opens a file for each answer, it tells nothing of the sockets.
+        // If the number of other files changes, as in a worker that opens a file for each answer, the total says nothing about the sockets.
         let least = others.iter().min().copied().unwrap_or(0);
         let others = others.into_iter().max().filter(|most| most - least <= self.limit / OTHERS_PART);
         let looks = ctx.in_window(&process.files).map(|(at, files)| (*at, sockets_of(files)));
@@ -150,12 +150,12 @@ impl Held {
         self.refused.unwrap_or(0)
     }
 
-    /// Connections that the load would have its workers hold at once.
+    /// Connections that the load would make its workers hold at once.
     fn asked(&self, load: &LoadResult) -> f64 {
         in_flight_peak(load) * self.each
     }
 
-    /// Two signals of their own make it sure: what was logged, and what was held or answered.
+    /// Two independent signals make it certain: the log, and the connections held or the answers.
     fn confidence(&self, shown: &Shown) -> Confidence {
         let is_logged = self.turned_away() > 0 || self.reused_log.is_some();
         match shown {
@@ -167,7 +167,7 @@ impl Held {
 
     fn shown(&self, ctx: &Context<'_>, tier: &Tier) -> Option<Shown> {
         let Some(load) = &ctx.obs.load else {
-            // That it closes kept connections to make room may be noticed by nobody, unless requests were under way in them.
+            // Nobody may notice that it closes kept connections to make room, unless requests were under way in them.
             let drained = match cut_off(ctx, tier) {
                 Some(cut) if cut.share >= CUT_SHARE_MANY => self.full_samples > 0,
                 Some(_) => self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples,
@@ -182,8 +182,8 @@ impl Held {
         if hurts(failed.min(refused)) {
             return Some(Shown::Refused);
         }
-        // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all; the kernel
-        // counts those in which a request stood unread. Where the load needs more than all workers may hold, that is enough.
+        // Most connections that are closed to make room get no log line, and at nginx's default level none does. The kernel counts those with an unread
+        // request. If the load needs more than all workers may hold, that is enough.
         let all = f64::from(self.limit) * self.workers as f64;
         let samples = match cut_off(ctx, tier) {
             Some(_) if self.asked(load) >= all => 0,
@@ -197,8 +197,8 @@ impl Held {
     }
 }
 
-/// Connections that were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them),
-/// where they are more than a few of those that were accepted.
+/// Connections closed in the tier's namespace with an unread request (RFC 2525, 2.17: the kernel resets them), if they are more than a few of the accepted
+/// ones.
 fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
     let view = ctx.obs.netns.get(&tier.netns)?;
     let (aborted, opened) = (ctx.netstat_growth(view, ABORTED)?, ctx.netstat_growth(view, OPENED)?);
@@ -206,7 +206,7 @@ fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
     Cost::share_of_requests(share).hurts().then_some(CutOff { count: aborted, share })
 }
 
-/// Connections that were cut off, and their share of those that were accepted.
+/// Connections that were cut off, and their share of the accepted ones.
 struct CutOff {
     count: u64,
     share: f64,
@@ -217,13 +217,13 @@ fn closed(load: &LoadResult) -> u64 {
     load.errors.reset + load.errors.closed_before_answer
 }
 
-/// What the load saw of connections that a tier closed unanswered: those of the first tier as such, those of an inner one as a bad gateway.
+/// Connections that a tier closed unanswered, as the load saw them: directly for the first tier, as a bad gateway for an inner one.
 fn seen_closed(ctx: &Context<'_>, tier: &Tier, load: &LoadResult) -> u64 {
     let is_first = ctx.path.is_first(tier);
     if is_first { closed(load) } else { answers_with(load, &[502]) }
 }
 
-/// The number in "768 worker_connections are not enough": the limit in force, whatever the file says by now.
+/// The number in "768 worker_connections are not enough": the limit in force, whatever the file says now.
 fn limit_in(line: &str) -> Option<u32> {
     line.split_once(" worker_connections")?.0.rsplit(' ').next()?.parse().ok()
 }
@@ -240,7 +240,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> StationReading {
     station.used = held.peak.map(f64::from);
     station.utilization = held.share();
     let shown = held.shown(ctx, tier);
-    // What was closed to make room is counted by nobody but those who lost it.
+    // Connections closed to make room are counted only by the clients that lost them.
     let refused = match (&shown, &ctx.obs.load) {
         (Some(Shown::Drained), Some(load)) => Some(seen_closed(ctx, tier, load)),
         (Some(Shown::Drained), None) => cut_off(ctx, tier).map(|cut| cut.count),

@@ -1,4 +1,4 @@
-//! Finding `workers-blocked-on-upstream`: the workers of a full pool wait for another server, so that more of them would wait as well.
+//! Finding `workers-blocked-on-upstream`: the workers of a full pool wait for another server, so additional workers would wait too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,40 +17,40 @@ use crate::observation::{ListenerAddress, NetnsId, ThreadCalls};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-/// Share of those looks from which on one server among several counts.
+/// Share of the waiting looks from which one of several servers counts.
 const PART_MIN: f64 = 0.25;
-/// Times the duration of an answer alone that a request may hold its worker where the server behind is not slower for the load: more than
-/// chance makes of it, and less than two that take turns.
+/// How many times as long as a single answer a request may hold its worker if the server behind is not slowed by the load. It allows for chance and is less
+/// than two requests taking turns.
 const ALONE_TIMES: f64 = 1.3;
 /// Share of its workers below which a pool has workers to spare.
 const SPARE_SHARE: f64 = 0.8;
 
-/// A server for which workers wait.
+/// A server that workers wait for.
 struct Wait {
     /// Its address.
     address: ListenerAddress,
-    /// Its tier, where it is on this host.
+    /// Its tier, if it is on this host.
     tier: Option<usize>,
-    /// Looks that found a worker waiting for it.
+    /// Looks at which a worker was waiting for it.
     looks: usize,
 }
 
-/// For whom the workers of a pool wait.
+/// The servers that a pool's workers wait for.
 pub(super) struct Blocked {
-    /// Looks at workers that were busy.
+    /// Looks at busy workers.
     looks: usize,
-    /// Those for which a fair part of them waits, the one with the most first.
+    /// The servers with a considerable part of the waits, the most frequent first.
     waits: Vec<Wait>,
 }
 
 impl Blocked {
-    /// The servers for which most of the busy workers wait, where those are what holds the pool.
+    /// The servers that most of the busy workers wait for, if they are what holds the pool back.
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let blocked = Self::seen(ctx, tier)?;
         let own = tier.id.0;
-        // A pool that calls itself, if by a detour, waits for its own workers.
+        // A pool that calls itself, even indirectly, waits for its own workers.
         let circles = blocked.tiers(ctx).contains(&own);
-        // One that has workers to spare takes its time over each request, however many there are.
+        // A server with spare workers takes its time for each request, however many there are.
         let spare = blocked.waits.iter().all(|wait| wait.tier.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index])));
         (!circles && !spare && !is_as_quick_as_alone(ctx, tier)).then_some(blocked)
     }
@@ -77,7 +77,7 @@ impl Blocked {
         (!waits.is_empty()).then_some(Self { looks, waits })
     }
 
-    /// The tiers for which the pool waits, with all that those call.
+    /// The tiers that the pool waits for, with all the tiers that those call.
     pub(super) fn tiers(&self, ctx: &Context<'_>) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();
         let mut next: Vec<usize> = self.waits.iter().filter_map(|wait| wait.tier).collect();
@@ -111,7 +111,7 @@ impl Blocked {
         }
     }
 
-    /// The server for which most of them wait.
+    /// The name of the server that most of them wait for.
     fn first(&self, ctx: &Context<'_>) -> String {
         let first = &self.waits[0];
         first.tier.map_or_else(|| first.address.to_string(), |index| ctx.path.tiers[index].name.clone())
@@ -133,7 +133,7 @@ impl Blocked {
         proofs
     }
 
-    /// Requests that stand at the upstream's door: it is not merely slow, it has more of them than it takes.
+    /// Evidence of requests that queue at the upstream: it is not just slow, it gets more requests than it accepts.
     fn door(&self, ctx: &Context<'_>) -> Option<Evidence> {
         let upstream = &ctx.path.tiers[self.waits[0].tier?];
         let mean = mean(ctx.queued(upstream));
@@ -142,7 +142,7 @@ impl Blocked {
     }
 }
 
-/// Workers that wait for a server which computes stand for the cores: those are no fault that could be a cause, and the verdict says that they limit.
+/// If workers wait for a server that computes, the cores are the limit. Those are no fault and so no cause, and the verdict names them as the limit.
 pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationReading>) -> Standing {
     let tier = ctx.only_tier(&finding.owner).filter(|_| finding.id == FindingId::POOL_BLOCKED);
     let seen = tier.and_then(|tier| Some((Blocked::of(ctx, tier)?, Pool::of(ctx, tier)?)));
@@ -155,7 +155,7 @@ pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationR
     }
 }
 
-/// The tier of the path that answers at an address which is called from a namespace.
+/// The tier of the path that answers at an address called from a namespace.
 fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Option<usize> {
     let here = |tier: &Tier| {
         tier.listeners.iter().any(|placed| match address {
@@ -168,22 +168,22 @@ fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Optio
     ctx.path.tiers.iter().position(here)
 }
 
-/// True where a request holds a worker no longer than the whole answer takes while no other request is under way: the server that it waits for
-/// takes its time over each, and has room for more.
+/// True if a request holds a worker no longer than a whole answer takes with no other request under way. Then the server that it waits for takes its time for
+/// each request and has room for more.
 fn is_as_quick_as_alone(ctx: &Context<'_>, tier: &Tier) -> bool {
     let Some(load) = ctx.obs.load.as_ref().filter(|load| ctx.can_divide_by_good() && load.goodput_rps() > 0.0) else { return false };
     let held_us = |pool: Pool| 1e6 * pool.busy_mean() / load.goodput_rps();
     Pool::of(ctx, tier).zip(ctx.alone_us()).is_some_and(|(pool, alone_us)| held_us(pool) <= ALONE_TIMES * alone_us)
 }
 
-/// True where a tier is a pool that calls nobody, with free workers and nobody waiting for one.
+/// True if a tier is a pool that calls nobody, with free workers and nobody waiting for one.
 fn has_spare(ctx: &Context<'_>, tier: &Tier) -> bool {
     let spare = |pool: Pool| pool.waiting < 1.0 && pool.busy_mean() < SPARE_SHARE * pool.workers as f64;
     tier.upstreams.is_empty() && (Pool::of(ctx, tier).is_some_and(spare) || has_spare_threads(ctx, tier))
 }
 
-/// True where several threads of a tier wait for connections at every look while others serve, which shows a pool of threads that take them themselves (of one
-/// thread for each connection a single one accepts), and where most of those that serve wait for no lock: for each other.
+/// True if several threads of a tier wait for connections at every look while others serve, and most of those that serve wait for no lock and so not for each
+/// other. Several such threads show a pool whose threads accept connections themselves; with one thread per connection a single thread accepts.
 fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
     let processes = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
     let looks: Vec<ThreadCalls> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call.threads)).collect();
@@ -194,7 +194,7 @@ fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
     !looks.is_empty() && looks.iter().all(are_spare) && mean(ctx.queued(tier)) < 1.0
 }
 
-/// The tiers for which a pool's workers wait, with all that those call: where one of them has a cause of its own, that is the pool's, too.
+/// The tiers that a pool's workers wait for, with all the tiers that those call. If one of them has a cause of its own, it is the pool's cause too.
 pub(crate) fn waited_for(ctx: &Context<'_>, tier: &Tier) -> BTreeSet<usize> {
     Blocked::of(ctx, tier).map(|blocked| blocked.tiers(ctx)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Station `worker-pool`: processes that serve one connection at a time (php-fpm, prefork servers). When all are busy, the rest waits in the
-//! accept queue, however idle the cores are.
+//! Station `worker-pool`: processes that serve one connection at a time (php-fpm, prefork servers). When all are busy, other connections wait in the accept
+//! queue, even if cores are idle.
 
 mod blocked;
 mod unforced;
@@ -48,8 +48,8 @@ pub(super) const STATION: StationDef = StationDef {
     )
 };
 
-/// What the pool's own status page says for it: that all its workers were active, and that it wanted more. A page for which a worker of the
-/// pool answers cannot be had while all are taken, so that it never says the first.
+/// Evidence from the pool's own status page: that all its workers were active, and that it wanted more. If a worker of the pool answers the page, it cannot
+/// be read while all are busy, so such a page never shows the first.
 fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Evidence> {
     let Some((page, _)) = tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.pool_status(&pool.name)) else { return Vec::new() };
     let counts = |status: &ServerStatus| match status {
@@ -59,7 +59,7 @@ fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Eviden
     let limit = u64::from(pool.max_children.value);
     let looks: Vec<u64> = ctx.in_window(page).filter_map(|(_, status)| counts(status)).map(|(active, _)| active).collect();
     let full = looks.iter().filter(|active| **active >= limit).count();
-    // The counter also counts at a start, long before the window (a reload sets it to zero).
+    // The counter may also have risen at a start, long before the window (a reload sets it to zero).
     let ends = ctx.around(page).and_then(|(first, last, _)| counts(last)?.1.checked_sub(counts(first)?.1));
     let args = |id: &'static str| Message::new(id).with("pool", pool.name.as_str()).with("workers", limit);
     let source = format!("pm.status_path ({})", pool.name);
@@ -98,8 +98,8 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> StationReading {
     station.in_state(state, why)
 }
 
-/// Workers over the time for which a request holds one. A pool at its limit gives back what was measured, and that proves nothing; what it
-/// would give with another number of workers can be measured then.
+/// Workers over the time that a request holds one. At its limit a pool returns just the measured rate, which proves nothing, but the rate with another number
+/// of workers can then be calculated.
 fn ceiling(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Ceiling> {
     let service = Service::of(ctx, tier, pool)?;
     let rate = |held_s: f64| pool.workers as f64 / held_s;
@@ -110,7 +110,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let judged = ctx.path.tiers.iter().filter_map(|tier| {
         let (pool, idle) = exhausted(ctx, tier)?;
         let full = finding(ctx, tier, &pool, &idle);
-        // Workers that wait for another server would do so as well if there were as many as the file says.
+        // If workers wait for another server, the configured number of workers would wait too.
         let cause = match Blocked::of(ctx, tier) {
             Some(blocked) => Some(blocked.finding(ctx, tier, &pool)),
             None => unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full),
@@ -132,7 +132,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     Finding {
         confidence: match idle {
             IdleEvidence::Workers(_) | IdleEvidence::Beside(_) | IdleEvidence::Left => Confidence::High,
-            // Idle cores may be kept from the workers: whether they wait for one is what could not be read.
+            // Idle cores may be withheld from the workers. Whether the workers wait for a core could not be read.
             IdleEvidence::Cores(_) => Confidence::Low,
         },
         title: args("finding-worker-pool-exhausted-title"),
@@ -180,7 +180,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
     proofs
 }
 
-/// What shows that connections are never taken.
+/// The evidence that connections are never accepted.
 fn left(ctx: &Context<'_>) -> Evidence {
     let share = loops::lost_share(ctx).unwrap_or(0.0);
     let text = Message::new("evidence-worker-pool-left").with("share", share * 100.0);

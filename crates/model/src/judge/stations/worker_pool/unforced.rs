@@ -1,4 +1,4 @@
-//! A pool whose file says more workers than run, where they would be enough.
+//! A pool whose file configures more workers than run, and these would be enough.
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
@@ -7,7 +7,7 @@ use crate::judge::finding::{Evidence, Finding};
 use crate::judge::station::{TIMES_MIN, changed_proof, setting_source, unforced};
 use crate::output::message::Message;
 
-/// The cause of a pool that is exhausted although its file says more workers: as many as are asked for, or twice those that run.
+/// The cause of an exhausted pool whose file configures more workers: as many as are needed, or twice the running number.
 pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, running: f64, waiting: f64, exhausted: &Finding) -> Option<Finding> {
     let UnforcedPool { pool, file, .. } = unforced_pool(ctx, tier, running)?;
     let written = f64::from(pool.max_children.value);
