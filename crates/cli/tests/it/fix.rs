@@ -1,6 +1,6 @@
 //! `diagnose --fix`, `undo` and the journal that both share.
 //!
-//! Live beside others: real servers, namespaces and load; the tests check changes, files and output, not speed.
+//! Live: real servers, namespaces and load; the tests check changes, files and output, not speed.
 
 mod impostor;
 mod journal;

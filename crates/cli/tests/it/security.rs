@@ -1,6 +1,6 @@
 //! What other users must not achieve, what a user without privileges gets, and what must stay secret.
 //!
-//! Live beside others: servers and programs of other users, and load; the tests check files, statuses and contents, not speed.
+//! Live: servers and programs of other users, and load; the tests check files, statuses and contents, not speed.
 
 mod other_users;
 mod output_files;
