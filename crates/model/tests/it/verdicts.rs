@@ -41,7 +41,7 @@ fn healthy_by_demand_cpu_and_link() {
     assert_eq!(counted([0, 0]), Some(LimitedBy::Link));
 }
 
-/// The servers' core is full, and each of the servers' processes used this share of it and waited for it for that share of the time.
+/// The servers' core is full. Each server process used this share of it, and waited for it for that share of the time.
 fn contended(used: f64, waited: Option<f64>) -> Observation {
     let mut obs = healthy();
     cpu(&mut obs, 1.0);
@@ -95,7 +95,7 @@ fn a_watched_server_beside_a_neighbour_is_limited_by_the_core_where_it_waits_for
     // Not by the core; and what else the requests wait for was not sampled.
     assert_eq!(verdict(&told(&watched(0.2 / servers, Some(0.05 / servers)))), (Verdict::Unknown, None));
     assert_eq!(verdict(&told(&watched(0.4 / servers, Some(0.7 / servers)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
-    // Without schedstats the wait is not known: a neighbour with most of the core leaves the question open in favour of the servers.
+    // Without schedstats the waiting time is unknown. With a neighbour on most of the core the verdict stays unknown.
     assert_eq!(verdict(&told(&watched(0.2 / servers, None))), (Verdict::Unknown, None));
 }
 
@@ -113,7 +113,7 @@ fn healthy_is_not_said_where_some_are_served_and_others_starve() {
     let starved = told(&lost(0.6, 5_000));
     assert_eq!(verdict(&starved), (Verdict::Unknown, None));
     assert!(starved.summary.contains("60 % of the clients' time was lost"), "{}", starved.summary);
-    // All are slow: that is what a full core does.
+    // All requests are slow: a full core does that.
     assert_eq!(verdict(&told(&lost(0.6, 800_000))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
     // What an objective asks for beyond the usual is no loss.
     let mut obs = lost(0.6, 5_000);
@@ -200,7 +200,7 @@ fn a_core_with_little_left_is_the_limit_where_threads_wait_for_it() {
     assert_eq!(verdict(&busy_and_waiting(0.85, 2.5)), (Verdict::Healthy, Some(LimitedBy::Demand)));
 }
 
-/// Processes that are dear to read are read at times of their own.
+/// Processes that are expensive to read have their own reading times.
 #[test]
 fn what_servers_used_counts_by_the_time_between_their_own_readings() {
     let servers = healthy().processes.len() as f64;

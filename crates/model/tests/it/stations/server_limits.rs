@@ -45,7 +45,7 @@ fn refused_connections_in_the_log_and_closed_ones_at_the_client_are_a_cause() {
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec![CONNECTIONS]));
     assert_eq!(diagnosis.findings[0].confidence, Confidence::High);
-    // A hundred at once, each with a second connection, and room: 250 in a power of two.
+    // A hundred connections, each with a second one, plus headroom: 250, rounded up to a power of two.
     let remedy = remedy(&diagnosis, CONNECTIONS);
     assert_eq!(changes(remedy), [(ServerSetting::NginxWorkerConnections, "64", "256")]);
     passive(&mut obs);
@@ -264,7 +264,7 @@ fn stand(obs: &mut Observation, waiting: u32, drops: fn(u64) -> u64) {
     }
 }
 
-/// A program that nothing is known of, at its limit of open files.
+/// An unknown program at its limit of open files.
 fn unknown(open: u64) -> Observation {
     let mut obs = healthy();
     process(&mut obs, 42, 1, open, 256);

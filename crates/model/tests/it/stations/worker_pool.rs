@@ -75,7 +75,7 @@ fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
 
 #[test]
 fn workers_of_which_none_is_free_are_too_few_for_one_client_more() {
-    // The fifth client waits for so many of ten looks.
+    // The fifth client waits in `looks` of ten samples.
     let waited = |looks: u64, busy: u32, workers: u32| {
         let mut obs = pool(workers, busy, 1);
         let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -299,7 +299,7 @@ fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
         told(&obs)
     };
     assert_eq!(causes(&two_of_five_each(2)), [""; 0]);
-    // A look between two connections.
+    // A sample between two connections.
     assert_eq!(causes(&two_of_five_each(7)), ["worker-pool-exhausted"]);
 }
 
