@@ -1,10 +1,11 @@
-//! What a configuration may take in memory once it is parsed, counted while it is read: a file of a few kilobytes, packed, can hold millions of directives.
+//! The memory budget of a parsed configuration, counted while it is read. A compressed file of a few kilobytes can hold millions of
+//! directives.
 
-/// Bytes that the parsed form of one configuration may take: its texts, its lines, and what is in force of them, each file counted as often as it is
-/// included. It is room for about 50,000 directives of nginx with two arguments each, or as many lines of php-fpm.
+/// The most bytes that the parsed form of one configuration may take: its texts, its lines and the values in force. A file counts once for
+/// each include of it. The budget holds about 50,000 nginx directives with two arguments each, or as many php-fpm lines.
 pub const PARSED_BYTES_MAX: usize = 40 << 20;
 
-/// What is left of [`PARSED_BYTES_MAX`].
+/// The unused part of [`PARSED_BYTES_MAX`].
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: usize,
@@ -15,12 +16,12 @@ impl Budget {
         Self { left: PARSED_BYTES_MAX }
     }
 
-    /// What is left, bytes.
+    /// The unused bytes.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// Takes some; false if that is more than is left.
+    /// Takes some bytes; false if fewer are left.
     #[must_use]
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes);

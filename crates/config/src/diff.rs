@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
-/// The most lines that may differ before the search for the shortest diff is given up and the whole middle is replaced.
+/// The most lines that may differ. Beyond it the search for the shortest diff stops, and the whole middle is replaced.
 const DISTANCE_MAX: usize = 1_000;
 
-/// One line of the script from old to new, by index into the old and the new lines.
+/// One line of the edit script from old to new, by its index in the old and the new lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Keep(usize, usize),
@@ -36,7 +36,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The shortest edit script, found from the ends inwards.
+/// The shortest edit script. A common start and end are skipped first.
 pub(crate) fn script(old: &[&str], new: &[&str]) -> Vec<Step> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
@@ -57,7 +57,7 @@ pub(crate) fn script(old: &[&str], new: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// Myers' greedy algorithm (An O(ND) difference algorithm and its variations, 1986); nothing beyond [`DISTANCE_MAX`].
+/// Myers' greedy algorithm (An O(ND) difference algorithm and its variations, 1986); `None` beyond [`DISTANCE_MAX`].
 fn shortest(old: &[&str], new: &[&str]) -> Option<Vec<Step>> {
     let most = (old.len() + new.len()).min(DISTANCE_MAX);
     let offset = most + 1;
@@ -84,7 +84,7 @@ fn shortest(old: &[&str], new: &[&str]) -> Option<Vec<Step>> {
     None
 }
 
-/// The script out of the furthest points that each distance had reached before it began.
+/// Rebuilds the script from the furthest points that each distance had reached before it began.
 fn walk_back(trace: &[Vec<usize>], old_len: usize, new_len: usize, distance: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     let (mut x, mut y) = (old_len, new_len);
@@ -114,7 +114,7 @@ fn walk_back(trace: &[Vec<usize>], old_len: usize, new_len: usize, distance: usi
     steps
 }
 
-/// Ranges of steps: changes with their context, joined where the contexts meet.
+/// Ranges of steps: each change with its context. Ranges whose contexts meet are joined.
 fn hunks(steps: &[Step]) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
     for (index, _) in steps.iter().enumerate().filter(|(_, step)| !matches!(step, Step::Keep(..))) {
@@ -139,7 +139,7 @@ fn write_hunk(out: &mut String, steps: &[Step], old: &[&str], new: &[&str]) {
         Step::Keep(_, b) | Step::Add(b) => Some(*b),
         Step::Remove(_) => None,
     });
-    // An empty side is named by the line before it (POSIX diff -u).
+    // An empty side gets the number of the line before it (POSIX diff -u).
     let position = |start: Option<usize>, count: usize| match (start, count) {
         (Some(start), 1) => format!("{}", start + 1),
         (Some(start), count) => format!("{},{count}", start + 1),
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// The new text as the script builds it, with every removed and kept line checked against the old.
+    /// The new text as the script builds it. Every removed and kept line is compared with the old text.
     fn replay(before: &str, after: &str) -> String {
         let (old, new) = (lines(before), lines(after));
         let mut consumed = 0;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_last_line_feed_is_told() {
+    fn a_missing_last_line_feed_is_marked() {
         let diff = unified("f", "a", "a\nb\n");
         assert_eq!(diff, "--- a/f\n+++ b/f\n@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n");
         assert_eq!(unified("f", "", "a\n"), "--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+a\n");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hopeless_difference_is_replaced_whole() {
+    fn a_text_with_too_many_differences_is_replaced_whole() {
         let before: String = (0..900).map(|n| format!("a{n}\n")).collect();
         let after: String = (0..900).map(|n| format!("b{n}\n")).collect();
         assert_eq!(replay(&before, &after), after);

@@ -1,9 +1,9 @@
-//! Several files in one text, as `nginx -T` prints them: what a configuration travels in where its files cannot.
+//! Several files in one text, as `nginx -T` prints them. A configuration travels in this form if its files cannot be sent.
 
 use crate::glob;
 use crate::include::Resolved;
 
-/// What stands before each file's text, followed by its path and a colon.
+/// The text before each file. The file's path and a colon follow it.
 const MARKER: &str = "# configuration file ";
 
 /// Adds a file to a dump as `nginx -T` does: a line with its path, its text, and one line feed.
@@ -15,7 +15,7 @@ pub fn add(dump: &mut String, path: &str, text: &str) {
     dump.push('\n');
 }
 
-/// What stands before the first file: nginx's own messages, or whatever the maker of the dump wrote there.
+/// The text before the first file: nginx's own messages, or whatever the author of the dump wrote there.
 pub fn head(dump: &str) -> &str {
     let mut at = 0;
     for line in dump.split_inclusive('\n') {
@@ -31,7 +31,7 @@ fn marked(line: &str) -> Option<&str> {
     line.strip_prefix(MARKER)?.trim_end_matches(['\n', '\r']).strip_suffix(':')
 }
 
-/// Path of each file, and bytes of its text; holds nothing, however many there are.
+/// Path and size in bytes of each file. It copies nothing, however many files there are.
 pub fn sizes(dump: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut rest = &dump[head(dump).len()..];
     std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ pub fn sizes(dump: &str) -> impl Iterator<Item = (&str, usize)> {
     })
 }
 
-/// Path and text of each file. nginx adds one line feed behind each. A comment line that looks like a marker cannot be told from one.
+/// Path and text of each file. nginx adds one line feed after each. A comment line that looks like a marker is taken for one.
 pub(crate) fn sections(dump: &str) -> Vec<(&str, &str)> {
     let mut marks: Vec<(usize, usize, &str)> = Vec::new();
     let mut at = 0;
@@ -61,7 +61,7 @@ pub(crate) fn sections(dump: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Answers a path or pattern from the files of a dump, sorted as glob(3) does.
+/// Finds a path or pattern among the files of a dump. The result is sorted as glob(3) sorts.
 pub(crate) fn resolve(files: &[(&str, &str)], pattern: &str) -> Vec<Resolved> {
     let is_pattern = glob::is_pattern(pattern);
     let wanted = |path: &str| if is_pattern { glob::matches(pattern, path) } else { path == pattern };

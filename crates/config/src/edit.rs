@@ -1,13 +1,13 @@
-//! Edits as replacements of spans of text: what no replacement names stays byte for byte.
+//! Edits are replacements of spans of text. Everything outside the spans stays byte for byte the same.
 
 use std::ops::Range;
 
 use crate::diff;
 
-/// One span of a file and what takes its place.
+/// One span of a file and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
-    /// Bytes of the old text; empty for an insertion.
+    /// The byte range in the old text; empty for an insertion.
     pub span: Range<usize>,
     /// The new text.
     pub text: String,
@@ -37,11 +37,11 @@ impl Edited {
     }
 }
 
-/// Two replacements that touch the same bytes: an edit that contradicts an earlier one.
+/// Two replacements touch the same bytes: one edit contradicts an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Overlap;
 
-/// The text with all replacements made. Insertions at one point keep their order.
+/// The text with all replacements applied. Insertions at one point keep their order.
 pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<String, Overlap> {
     let mut ordered: Vec<&Replacement> = replacements.iter().collect();
     ordered.sort_by_key(|replacement| (replacement.span.start, replacement.span.end));
@@ -57,28 +57,28 @@ pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<String, 
     Ok(result)
 }
 
-/// Start of the line that holds `at`.
+/// Start of the line that contains `at`.
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |index| index + 1)
 }
 
-/// End of the line that holds `at`, behind its line feed; the end of the text if there is none.
+/// End of the line that contains `at`, after its line feed; the end of the text if there is none.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |index| at + index + 1)
 }
 
-/// The blanks at the start of the line that holds `at`.
+/// The blanks at the start of the line that contains `at`.
 pub(crate) fn indentation(text: &str, at: usize) -> &str {
     let line = &text[line_start(text, at)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// True if only blanks stand between the start of its line and `at`.
+/// True if only blanks are between the start of the line and `at`.
 pub(crate) fn is_first_on_line(text: &str, at: usize) -> bool {
     text[line_start(text, at)..at].trim_matches([' ', '\t']).is_empty()
 }
 
-/// The line ending that the text uses around `at`: that of the line itself, else of the whole text, else a line feed.
+/// The line ending that the text uses around `at`: that of the same line, else that of the whole text, else a line feed.
 pub(crate) fn line_ending(text: &str, at: usize) -> &'static str {
     let ends_with_cr = |end: usize| text[..end].ends_with("\r\n");
     let own = line_end(text, at);
@@ -86,7 +86,7 @@ pub(crate) fn line_ending(text: &str, at: usize) -> &'static str {
     if end.is_some_and(ends_with_cr) { "\r\n" } else { "\n" }
 }
 
-/// The span to remove so that an entry goes together with its line if it stands there alone; with the blanks before it otherwise.
+/// The span to remove with an entry: its whole line if the entry is alone on it, else the entry and the blanks before it.
 pub(crate) fn removal(text: &str, span: Range<usize>) -> Range<usize> {
     let end = line_end(text, span.end);
     if is_first_on_line(text, span.start) && text[span.end..end].trim().is_empty() {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn replacements_are_made_in_order_of_place() {
+    fn replacements_are_applied_in_order_of_position() {
         let text = "a b c";
         let edits = [replacement(4..5, "C"), replacement(0..1, "A"), replacement(2..2, "x")];
         assert_eq!(apply(text, &edits).as_deref(), Ok("A xb C"));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_its_own_goes_whole() {
+    fn an_entry_alone_on_its_line_is_removed_with_the_line() {
         let text = "a;\n  b;\nc; d; # e\n";
         assert_eq!(removal(text, 5..7), 3..8);
         assert_eq!(removal(text, 11..13), 10..13);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn line_endings_are_those_of_the_place() {
+    fn line_endings_follow_the_surrounding_lines() {
         assert_eq!(line_ending("a\r\nb\n", 0), "\r\n");
         assert_eq!(line_ending("a\r\nb\n", 3), "\n");
         assert_eq!(line_ending("a\r\nb", 3), "\r\n");

@@ -1,11 +1,11 @@
-//! glob(7) patterns against names, for configurations that come as one dump and for the patterns of sysctl.d(5).
+//! Matches glob(7) patterns against names, for configurations in a dump and for the patterns of sysctl.d(5).
 
-/// True for a pattern that has a wildcard, as nginx and glob(3) judge it.
+/// True if the text contains a wildcard, as nginx and glob(3) define it.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Whether a whole path matches: `*`, `?` and `[...]` do not match a slash, nor a dot at the start of a name.
+/// Whether the whole path matches. `*`, `?` and `[...]` match neither a slash nor a dot at the start of a name.
 pub fn matches(pattern: &str, path: &str) -> bool {
     let mut patterns = pattern.split('/');
     let mut names = path.split('/');
@@ -18,7 +18,7 @@ pub fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// One name without a slash. Time is bounded by the product of the lengths: only the last `*` is ever gone back to.
+/// Matches one name without a slash. Time is bounded by the product of the lengths, because only the last `*` is ever retried.
 fn name_matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
@@ -45,7 +45,7 @@ fn name_matches(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|&character| character == '*')
 }
 
-/// The index behind the pattern's element at `at` if that element matches this one character.
+/// The index after the pattern's element at `at`, if that element matches this one character.
 fn one_matches(pattern: &[char], at: usize, character: char) -> Option<usize> {
     match *pattern.get(at)? {
         '?' => Some(at + 1),
@@ -59,7 +59,7 @@ fn one_matches(pattern: &[char], at: usize, character: char) -> Option<usize> {
     }
 }
 
-/// A bracket expression: whether it holds the character, and the index behind it; `None` if the bracket is not closed.
+/// A bracket expression: whether it contains the character, and the index after it; `None` if the bracket is not closed.
 fn set_matches(pattern: &[char], open: usize, character: char) -> Option<(bool, usize)> {
     let mut at = open + 1;
     let negated = matches!(pattern.get(at), Some('!' | '^'));

@@ -1,25 +1,25 @@
-//! A configuration without what nobody reads: what a recording may carry away.
+//! A configuration without the values that the model does not read: the part that a recording may contain.
 
-/// What stands where a value stood that is not kept. It is a plain word in every dialect, so that the file still parses.
+/// The placeholder for a value that is not kept. It is a plain word in every dialect, so the file still parses.
 pub const HIDDEN: &str = "hidden";
 
-/// A configuration's files in one text ([`crate::dump`]), of which only names and the values that the model reads are left. Lines keep their
-/// numbers. What was kept and hidden is counted.
+/// The files of a configuration in one text ([`crate::dump`]). Only names and the values that the model reads are left. Line numbers stay
+/// the same. Kept and hidden entries are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// The text, without what stood before its first file.
+    /// The text, without anything before its first file.
     pub text: String,
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Directives, or lines that set something.
+    /// Number of directives, or of lines that set something.
     pub directives: usize,
-    /// Values that were hidden: of a value in parts (a URL) each part.
+    /// Number of hidden values. In a value with parts (a URL) each part counts.
     pub values: usize,
-    /// Comments that were left out.
+    /// Number of removed comments.
     pub comments: usize,
 }
 
-/// True for what a name looks like; anything else in a name's place may be a value that lost its directive.
+/// True if the word looks like a name. Anything else in a name's place may be a value that lost its directive.
 pub(crate) fn is_name(word: &str) -> bool {
     const NAME_MAX: usize = 64;
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.');

@@ -1,7 +1,8 @@
-//! Configuration and logs of the servers on the request's path: read without losing a byte, judged by their own rules of inheritance, and edited in place.
+//! Configuration and logs of the servers on the request's path: read without losing a byte, evaluated by their own rules of inheritance,
+//! and edited in place.
 //!
-//! This crate is pure: it turns text into structures and edits into text. Which files there are, and what is in them, its callers say through
-//! [`Resolve`]; files that are not UTF-8 come in through [`text::decode`] and go out through [`text::encode`].
+//! This crate is pure: it turns text into structures and edits into text. Callers provide the files and their contents through [`Resolve`].
+//! Files that are not UTF-8 come in through [`text::decode`] and go out through [`text::encode`].
 //!
 //! ```
 //! use chokepoint_config::nginx::{Address, Editor, Nginx, Tree, Version};

@@ -1,7 +1,7 @@
-//! Access log lines of any format, taken apart in one pass: nginx's `log_format` and php-fpm's `access.format`.
+//! Parses access log lines of any format in one pass: nginx's `log_format` and php-fpm's `access.format`.
 //!
-//! A format is compiled once into literals and variables; every line then gives its fields without allocating. Variables whose values have a
-//! known shape (numbers, times, lists per upstream) are checked against it, so that a blank within one value is not taken for the end of another.
+//! A format is compiled once into literals and variables. Each line then yields its fields without allocating. Variables whose values have
+//! a known shape (numbers, times, lists per upstream) are checked against it, so that a blank inside one value does not end it.
 
 mod access;
 mod compile;
@@ -21,7 +21,7 @@ pub(crate) use number::{clock, month};
 pub use number::{seconds_us, time_epoch_us, unsigned};
 pub use php_fpm::{FpmAccess, FpmFormat};
 
-/// Microseconds since 1970 of a date and the seconds of its day, both without a zone.
+/// Microseconds since 1970 of a date and its seconds of the day, both without a time zone.
 pub(crate) fn epoch_us(year: u64, month: u64, day: u64, clock: u64) -> Option<u64> {
     number::epoch_us(year, month, day, clock, 0)
 }

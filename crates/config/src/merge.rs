@@ -1,21 +1,21 @@
-//! Takes one edit out of a text that somebody else edited since: what that edit did not touch stays to the byte.
+//! Removes one edit from a text that was edited again since. Everything that the edit did not touch stays byte for byte the same.
 
 use std::ops::Range;
 
 use crate::diff::{Step, script};
 
-/// Tokens by which a piece that was only added may be told from its neighbours in another way: the same line feed stands before and behind it.
+/// The most tokens that an added piece may be shifted to find the same edit: often the same line feed is before and after it.
 const SLIDE_MAX: usize = 64;
 
-/// One piece of the edit: tokens with it, and tokens without it.
+/// One piece of the edit: its tokens with the edit, and its tokens without it.
 #[derive(Debug, Clone)]
 struct Piece {
     with: Range<usize>,
     without: Range<usize>,
 }
 
-/// `now` without an edit. The edit made `with` out of `without`; `now` came from `with` by other edits. Nothing where those touch what the edit
-/// changed: then no text is surely the right one.
+/// `now` without an edit. The edit turned `without` into `with`; other edits turned `with` into `now`. `None` if those touch what the edit
+/// changed: then no result is certainly right.
 pub fn take_out(without: &str, with: &str, now: &str) -> Option<String> {
     let (old, edited, current) = (tokens(without), tokens(with), tokens(now));
     let places = places(&edited, &current);
@@ -34,7 +34,7 @@ pub fn take_out(without: &str, with: &str, now: &str) -> Option<String> {
     Some(text)
 }
 
-/// Words, runs of blanks, and every other character for itself.
+/// Splits a text into words, runs of blanks, and single other characters.
 fn tokens(text: &str) -> Vec<&str> {
     let kind = |c: char| match c {
         c if c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/') => 1,
@@ -55,7 +55,7 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// The pieces in which the edited text differs from the old one.
+/// The pieces in which the edited text differs from the old text.
 fn pieces(edited: &[&str], old: &[&str]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let (mut at, mut at_old, mut open) = (0, 0, false);
@@ -76,10 +76,11 @@ fn pieces(edited: &[&str], old: &[&str]) -> Vec<Piece> {
     pieces
 }
 
-/// Where each token of the edited text is now, with the places before the first and behind the last one; `None` for those that are gone.
+/// The current position of each token of the edited text, with positions before the first and after the last token; `None` for removed
+/// tokens.
 fn places(edited: &[&str], current: &[&str]) -> Vec<Option<usize>> {
     let mut places = vec![None; edited.len() + 2];
-    // Both texts begin before their first token and end behind their last.
+    // Both texts begin before their first token and end after their last.
     (places[0], places[edited.len() + 1]) = (Some(0), Some(current.len() + 1));
     for step in script(edited, current) {
         if let Step::Keep(at, now) = step {
@@ -89,10 +90,10 @@ fn places(edited: &[&str], current: &[&str]) -> Vec<Option<usize>> {
     places
 }
 
-/// The tokens that a piece takes up now, where they still stand together.
+/// The current range of a piece's tokens, if they are still contiguous.
 fn located(piece: &Piece, edited: &[&str], places: &[Option<usize>]) -> Option<Range<usize>> {
     if piece.with.is_empty() {
-        // Something that the edit took away: it goes back between its neighbours, if nothing came between them.
+        // The edit removed something. It returns between its neighbours if nothing came between them.
         let (before, behind) = (places[piece.with.start]?, places[piece.with.start + 1]?);
         return (behind == before + 1).then_some(before..before);
     }
@@ -107,7 +108,7 @@ fn located(piece: &Piece, edited: &[&str], places: &[Option<usize>]) -> Option<R
     if !piece.without.is_empty() {
         return None;
     }
-    // Nothing comes in its place: the same tokens, told from their neighbours a little earlier or later, are the same edit.
+    // The edit only added tokens. The same tokens shifted a little earlier or later are the same edit.
     let later = (1..=SLIDE_MAX).map(|by| piece.with.start + by..piece.with.end + by);
     let is_same_later = |with: &Range<usize>| with.end <= edited.len() && edited[with.start - 1] == edited[with.end - 1];
     let earlier = (1..=SLIDE_MAX).map_while(|by| Some(piece.with.start.checked_sub(by)?..piece.with.end - by));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_goes_back_and_the_other_edits_stay() {
+    fn a_value_is_restored_and_the_other_edits_stay() {
         let with = edited("100", "200");
         for (from, to) in [
             ("# few", "# by hand"),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_goes_whole_and_what_was_taken_away_comes_back() {
+    fn added_text_is_removed_and_removed_text_returns() {
         let line = "worker_rlimit_nofile 4000;\n";
         let with = edited("events {", &format!("{line}events {{"));
         for (from, to) in
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_others_changed_as_well_is_no_case_for_guessing() {
+    fn a_piece_that_others_changed_too_is_refused() {
         let with = edited("100", "200");
         assert_eq!(take_out(MAIN, &with, &with.replace("200", "300")), None);
         assert_eq!(take_out(MAIN, &with, &with.replace("events { worker_connections 200; } # few\n", "")), None);
@@ -173,7 +174,7 @@ mod tests {
     }
 
     proptest! {
-        /// The other person's edit is a line before or behind: it stays, and the edit goes.
+        /// The other edit is a line before or after: it stays, and this edit is removed.
         #[test]
         fn an_edit_elsewhere_stays_to_the_byte(lines in proptest::collection::vec("[a-c;{} ]{0,6}", 1..12), at in 0..12_usize, other in 0..12_usize, to in "[d-f]{1,4}", more in "[g-i;{} ]{1,8}") {
             let at = at % lines.len();

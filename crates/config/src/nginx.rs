@@ -1,4 +1,5 @@
-//! nginx configuration: a parser that accepts and refuses what nginx does and keeps every byte, the values in force, and edits in place.
+//! nginx configuration: a parser that accepts and refuses the same files as nginx and keeps every byte, the values in force, and edits in
+//! place.
 
 mod dump;
 mod edit;

@@ -1,4 +1,4 @@
-//! php-fpm configuration: its dialect of ini files, read as php-fpm 8.2 reads it, the values in force for each pool, and edits in place.
+//! php-fpm configuration: its ini dialect, read as php-fpm 8.2 reads it, the values in force for each pool, and edits in place.
 
 mod edit;
 mod effective;

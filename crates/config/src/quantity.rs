@@ -1,6 +1,6 @@
 //! Sizes, times and flags as nginx and php-fpm write them.
 
-/// Bytes of a size like `8k`, `1m` or `512` (`ngx_parse_size`); `g` is known to offsets only, and taken here as well.
+/// Bytes of a size like `8k`, `1m` or `512` (`ngx_parse_size`). nginx accepts `g` for offsets only; it is accepted here for sizes too.
 pub(crate) fn size_bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
@@ -11,8 +11,8 @@ pub(crate) fn size_bytes(text: &str) -> Option<u64> {
     number(digits)?.checked_mul(unit)
 }
 
-/// Milliseconds of an nginx time: `60`, `60s`, `1h30m`, `500ms`, `1d 2h` (`ngx_parse_time`: units from large to small, seconds if none is
-/// named). Months have 30 days, years 365.
+/// Milliseconds of an nginx time: `60`, `60s`, `1h30m`, `500ms`, `1d 2h` (`ngx_parse_time`: units from large to small, seconds if no unit
+/// is given). Months have 30 days, years 365.
 pub(crate) fn time_ms(text: &str) -> Option<u64> {
     const UNITS: &[(&str, u64)] = &[
         ("y", 31_536_000_000),
@@ -39,7 +39,7 @@ pub(crate) fn time_ms(text: &str) -> Option<u64> {
                 rest = rest[name.len()..].trim_start_matches(' ');
                 *unit
             }
-            // A bare number is seconds, and only the last may be bare.
+            // A number without a unit means seconds. Only the last number may have no unit.
             None if rest.trim_start_matches(' ').is_empty() => {
                 rest = "";
                 1_000

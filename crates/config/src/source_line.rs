@@ -1,9 +1,10 @@
-//! Where a value comes from: a file and a line, or the program's own default.
+//! The origin of a value: a file and a line, or the program's own default.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// One entry (directive, key, line) of a parsed set of files; what edits take. It is valid only for the very tree that it was read from.
+/// One entry (directive, key, line) of a parsed set of files; edits take it as their target. It is valid only for the tree that it was read
+/// from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     /// Index of the file in its tree.
@@ -19,7 +20,7 @@ pub struct SourceLine {
     pub file: Arc<str>,
     /// Line, from 1.
     pub line: u32,
-    /// The entry that stands there, for edits.
+    /// The entry on that line, for edits.
     pub node: Node,
 }
 
@@ -29,12 +30,12 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// Who said so.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody: the program's default of the version in question.
+    /// No line sets it: the default of the program's version.
     Default,
-    /// This line.
+    /// This line sets it.
     Set(SourceLine),
 }
 
@@ -77,7 +78,7 @@ impl<T> Setting<T> {
         Self { value, origin: Origin::Default }
     }
 
-    /// The same origin with another form of the value.
+    /// The same origin with a converted value.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Setting<U> {
         Setting { value: form(self.value), origin: self.origin }
     }

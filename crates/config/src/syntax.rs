@@ -1,4 +1,4 @@
-//! A text that a server refuses, whatever its language.
+//! A syntax error in a file, for any server's language.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct SyntaxError<S: Display> {
     /// Path of the file.
     pub file: String,
-    /// Line, from 1, where it was noticed; where the word or block began for those that have no end.
+    /// Line, from 1, where the error was found; for a word or block without an end, the line where it began.
     pub line: u32,
     /// What is wrong there.
     pub what: S,

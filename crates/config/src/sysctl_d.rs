@@ -1,4 +1,4 @@
-//! sysctl.d(5): which value each kernel parameter gets at boot and from which line, and the editing of a drop-in.
+//! sysctl.d(5): the value of each kernel parameter at boot, the line that sets it, and edits of a drop-in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::edit::{Replacement, apply, line_ending, removal};
 use crate::{Edited, Node, Setting, SourceLine, glob};
 
-/// Directories that hold drop-ins; a file hides those of the same name in the directories behind its own.
+/// Directories that hold drop-ins. A file hides the files of the same name in the directories after its own.
 pub const DIRECTORIES: &[&str] = &["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 /// The file that procps reads after all drop-ins; systemd reads it only through a link from a drop-in directory.
 pub const MAIN_FILE: &str = "/etc/sysctl.conf";
-/// Bytes of one file that are looked at.
+/// The most bytes of one file that are read.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Who applies the files at boot.
+/// The program that applies the files at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loader {
     /// systemd-sysctl: drop-ins only.
@@ -22,7 +22,7 @@ pub enum Loader {
     Procps,
 }
 
-/// One line of a drop-in that says something.
+/// One line of a drop-in that is neither blank nor a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// `key = value`.
@@ -41,7 +41,7 @@ pub enum Entry {
         /// Path below /proc/sys, or a pattern.
         path: String,
     },
-    /// A line that sysctl warns about and skips, or a value with a `#`, which begins no comment behind a value.
+    /// A line that sysctl warns about and skips, or a value that contains `#`: a `#` after a value begins no comment.
     Mistake {
         /// What is wrong.
         why: &'static str,
@@ -59,8 +59,8 @@ pub struct Line {
     pub span: std::ops::Range<usize>,
 }
 
-/// The path below /proc/sys of a key in either form: dots and slashes mean the same, and where the first of them is a dot, the other one is part of
-/// a name (`net.ipv4.conf.eth0/100.forwarding`; sysctl.d(5)).
+/// The path below /proc/sys of a key in either form. Dots and slashes mean the same. If the first separator is a dot, slashes are part of a
+/// name (`net.ipv4.conf.eth0/100.forwarding`; sysctl.d(5)).
 pub fn path_of(key: &str) -> String {
     match key.find(['.', '/']) {
         Some(at) if key[at..].starts_with('.') => key
@@ -94,7 +94,7 @@ pub fn key_of(path: &str) -> String {
         .collect()
 }
 
-/// The lines of one drop-in. Blank lines and comments (`#`, `;`) are left out; text beyond [`FILE_BYTES_MAX`] is not looked at.
+/// The lines of one drop-in. Blank lines and comments (`#`, `;`) are left out. Text beyond [`FILE_BYTES_MAX`] is ignored.
 pub fn parse(text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut at = 0;
@@ -135,19 +135,19 @@ fn entry(line: &str, at: usize) -> Entry {
     }
 }
 
-/// What the files set at boot.
+/// The values that the files set at boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boot {
     /// Every assignment in the order in which it is made, path or pattern first.
     assignments: Vec<(String, Setting<String>)>,
     excluded: BTreeSet<String>,
-    /// Lines that set nothing although they were meant to.
+    /// Lines that set nothing because of a mistake.
     pub mistakes: Vec<(SourceLine, &'static str)>,
 }
 
 impl Boot {
-    /// Puts the files, given as path and text in any order, into the loader's order. Files outside of [`DIRECTORIES`] but [`MAIN_FILE`] and names
-    /// without `.conf` are left out.
+    /// Sorts the files, given as path and text in any order, into the loader's order. Files outside of [`DIRECTORIES`] other than
+    /// [`MAIN_FILE`], and names without `.conf`, are left out.
     pub fn of(files: &[(String, String)], loader: Loader) -> Self {
         let mut boot = Self { assignments: Vec::new(), excluded: BTreeSet::new(), mistakes: Vec::new() };
         for index in order(files, loader) {
@@ -167,8 +167,8 @@ impl Boot {
         boot
     }
 
-    /// The value that a parameter gets, and the line that gives it; `None` if no line sets it and the kernel's own stays. A line that names the
-    /// parameter wins over every pattern, wherever it stands; else the last line wins.
+    /// The value of a parameter, and the line that sets it; `None` if no line sets it and the kernel's default applies. A line that names
+    /// the parameter wins over every pattern, wherever it is; among equals the last line wins.
     pub fn value(&self, key: &str) -> Option<&Setting<String>> {
         let path = path_of(key);
         let named = self.assignments.iter().rev().find(|(known, _)| *known == path);
@@ -186,7 +186,7 @@ impl Boot {
     }
 }
 
-/// Indexes of the files that count, in the order in which they are applied.
+/// Indexes of the files that are applied, in the order of their application.
 fn order(files: &[(String, String)], loader: Loader) -> Vec<usize> {
     let mut by_name: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut main = None;
@@ -209,11 +209,11 @@ fn order(files: &[(String, String)], loader: Loader) -> Vec<usize> {
     by_name.into_values().map(|(_, index)| index).chain(main).collect()
 }
 
-/// What stands at the head of a drop-in that is made anew.
+/// The head of a new drop-in.
 const HEAD: &str = "# Written by chokepoint. `chokepoint undo` takes back what it set.\n";
 
-/// The drop-in with these parameters set: on their own line where they have one, else at the end. Nothing else changes; an empty `before` gives a
-/// new file. Values must be one line.
+/// The drop-in with these parameters set: on their own line if they have one, else at the end. Nothing else changes. An empty `before`
+/// creates a new file. A value must be one line.
 pub fn set(path: &str, before: &str, values: &[(&str, &str)]) -> Edited {
     let mut replacements = Vec::new();
     let ending = line_ending(before, before.len());
@@ -228,7 +228,7 @@ pub fn set(path: &str, before: &str, values: &[(&str, &str)]) -> Edited {
         });
         match own {
             Some((old, _)) if old == value => {}
-            // Two values for one key replace the same span; the first stands.
+            // Two values for one key replace the same span; the first is kept.
             Some((_, span)) if replacements.iter().any(|known: &Replacement| known.span == *span) => {}
             Some((_, span)) => replacements.push(Replacement { span: span.clone(), text: value.to_owned() }),
             None => added.push_str(&format!("{key} = {value}{ending}")),
@@ -242,7 +242,7 @@ pub fn set(path: &str, before: &str, values: &[(&str, &str)]) -> Edited {
     edited(path, before, &replacements)
 }
 
-/// The drop-in without these parameters' lines. A file that then holds nothing but the head it was made with is left empty, to be deleted.
+/// The drop-in without these parameters' lines. If only the generated head is left, the result is empty and the file can be deleted.
 pub fn remove(path: &str, before: &str, keys: &[&str]) -> Edited {
     let paths: Vec<String> = keys.iter().map(|key| path_of(key)).collect();
     let is_it = |line: &&Line| matches!(&line.entry, Entry::Set { path, .. } if paths.contains(path));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_added_behind_one_without_a_value() {
+    fn a_key_is_added_after_one_without_a_value() {
         for before in ["fs.file-max=", "fs.file-max = \n"] {
             let after =
                 set("/etc/sysctl.d/a.conf", before, &[("net.core.somaxconn", "8192"), ("fs.file-max", "7"), ("fs.file-max", "8")]).after;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_give_way_to_names() {
+    fn names_win_over_patterns() {
         let text = "net.ipv4.conf.hub0.rp_filter = 1\n-net.ipv4.conf.all.rp_filter\nnet.ipv4.conf.*.rp_filter = 2\n-net.x = 3\n";
         let boot = boot(&[("/etc/sysctl.d/a.conf", text)], Loader::Systemd);
         assert_eq!(value(&boot, "net.ipv4.conf.hub0.rp_filter").map(|(value, _)| value).as_deref(), Some("1"));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         let text = "net.core.somaxconn 5\n = 5\na b = 5\nvm.swappiness = 10 # low\nx.y =\n";
         let boot = boot(&[("/etc/sysctl.d/a.conf", text)], Loader::Systemd);
         assert_eq!(boot.mistakes.iter().map(|(place, _)| place.line).collect::<Vec<_>>(), [1, 2, 3, 4]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drop_in_is_made_changed_and_emptied() {
+    fn a_drop_in_is_created_changed_and_emptied() {
         let path = "/etc/sysctl.d/90-chokepoint.conf";
         let made = set(path, "", &[("net.core.somaxconn", "65536"), ("net.ipv4.ip_local_port_range", "10000 65535")]);
         assert_eq!(made.after, format!("{HEAD}net.core.somaxconn = 65536\nnet.ipv4.ip_local_port_range = 10000 65535\n"));

@@ -1,10 +1,10 @@
-//! Bytes to text and back without loss: configuration files with comments in Latin-1 must come out of an edit as they went in.
+//! Converts bytes to text and back without loss. Configuration files with comments in Latin-1 keep their bytes through an edit.
 
-/// The private character that stands for byte 0 in [`decode`]'s result; bytes 0x80 to 0xff follow it at their own distance.
+/// The private character that stands for byte 0 in [`decode`]'s result. Byte 0x80 to 0xff is this character plus the byte's value.
 const STAND_IN: u32 = 0xf700;
 
-/// Text of any bytes. What is valid UTF-8 stays as it is; every other byte becomes one private character (U+F780 to U+F7FF) that [`encode`]
-/// turns back. Those characters themselves, where a file really holds them, are treated as three such bytes, so that the way back is exact.
+/// Text of any bytes. Valid UTF-8 stays as it is. Every other byte becomes one private character (U+F780 to U+F7FF) that [`encode`] turns
+/// back. If a file really contains those characters, each is treated as three such bytes, so that the round trip is exact.
 pub fn decode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

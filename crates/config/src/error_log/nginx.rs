@@ -3,35 +3,36 @@
 use super::LINE_BYTES_MAX;
 use crate::log_format::unsigned;
 
-/// What a line reports, as far as it matters to the path.
+/// The event that a line reports, if it matters to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NginxEvent {
-    /// connect() to an upstream failed; the errno says why: 99 no free port, 111 nobody listens, 11 a unix socket's queue is full, 110 timeout.
+    /// connect() to an upstream failed; the errno gives the reason: 99 no free port, 111 nobody listens, 11 a unix socket's queue is full,
+    /// 110 timeout.
     ConnectFailed,
-    /// The upstream did not accept or answer in time (errno 110); [`NginxLine::phase`] says which.
+    /// The upstream did not accept or answer in time (errno 110); [`NginxLine::phase`] tells which.
     UpstreamTimedOut,
     /// The upstream closed before it had answered.
     UpstreamClosed,
     /// Reading from or writing to a connection failed (104: reset).
     TransferFailed,
-    /// The client went away before it had its answer (status 499).
+    /// The client closed before it had its answer (status 499).
     ClientClosed,
     /// Every server of an upstream is down or was tried.
     NoLiveUpstreams,
-    /// `worker_connections` is used up, and a connection was turned away for it.
+    /// `worker_connections` is used up, and nginx refused a connection.
     WorkerConnectionsExhausted,
-    /// `worker_connections` is nearly used up, and connections that were kept or had not sent a request yet were closed to make room. Written once
-    /// a second at the most.
+    /// `worker_connections` is nearly used up. nginx closed kept connections, or connections without a request yet, to make room. It logs
+    /// this at most once a second.
     WorkerConnectionsReused,
     /// accept() failed (24: no file descriptor left).
     AcceptFailed,
     /// socket() or another call that makes a descriptor failed (24).
     SocketFailed,
-    /// A file could not be opened; 24 for want of descriptors, 2 for one that is not there.
+    /// A file could not be opened: 24 if no descriptors are left, 2 if the file does not exist.
     OpenFailed,
     /// `limit_req` refused a request; [`NginxLine::zone`] says by which zone.
     RateLimited,
-    /// `limit_req` let a request wait.
+    /// `limit_req` delayed a request.
     RateDelayed,
     /// `limit_conn` refused a request.
     ConnLimited,
@@ -58,15 +59,15 @@ pub struct NginxLine<'l> {
     pub tid: u32,
     /// Serial number of the client's connection.
     pub connection: Option<u64>,
-    /// The message, without what is known of the request.
+    /// The message, without the fields that describe the request.
     pub message: &'l str,
-    /// What it reports.
+    /// The event that the line reports.
     pub event: NginxEvent,
     /// The errno in "(99: Cannot assign requested address)".
     pub errno: Option<u32>,
-    /// The zone of a limit that acted.
+    /// The zone of the limit that acted.
     pub zone: Option<&'l str>,
-    /// What nginx was doing: "connecting to upstream", "reading response header from upstream".
+    /// The phase of the request: "connecting to upstream", "reading response header from upstream".
     pub phase: Option<&'l str>,
     /// Address of the client.
     pub client: Option<&'l str>,
@@ -76,12 +77,12 @@ pub struct NginxLine<'l> {
     pub request: Option<&'l str>,
     /// The upstream as a URL: "fastcgi://127.0.0.1:9000", "http://10.0.0.1:80/x".
     pub upstream: Option<&'l str>,
-    /// Host asked for.
+    /// The requested host.
     pub host: Option<&'l str>,
 }
 
 impl<'l> NginxLine<'l> {
-    /// Reads one line, which may end with its line feed; `None` for a line of another form.
+    /// Parses one line, which may end with its line feed; `None` for a line of another form.
     pub fn parse(line: &'l str) -> Option<Self> {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.len() > LINE_BYTES_MAX {
@@ -108,7 +109,7 @@ impl<'l> NginxLine<'l> {
             tid: tid.parse().ok()?,
             connection,
             message,
-            // A step that is told is no failure: "accept() not ready" comes after each connection that was accepted.
+            // A debug line is no failure: "accept() not ready" follows each accepted connection.
             event: if level == "debug" { NginxEvent::Other } else { event(message) },
             errno,
             zone: zone(message),
@@ -176,7 +177,7 @@ fn event(message: &str) -> NginxEvent {
     } else if starts(&["bind() ", "listen() "]) || has("still could not bind") {
         NginxEvent::BindFailed
     } else if has(", dry run") && starts(&["limiting ", "delaying "]) {
-        // What a limit would have done.
+        // A dry run: the limit did not act.
         NginxEvent::Other
     } else if starts(&["limiting requests"]) {
         NginxEvent::RateLimited
@@ -204,13 +205,13 @@ fn plain_field<'l>(fields: &'l str, name: &str) -> Option<&'l str> {
     Some(&value[..value.find(", ").unwrap_or(value.len())])
 }
 
-/// A value in quotes. The last one of a name counts: what the client sent comes before it and may look like anything.
+/// A value in quotes. The last field of a name counts, because text from the client comes before it and may look like a field.
 fn quoted_field<'l>(fields: &'l str, name: &str) -> Option<&'l str> {
     let value = &fields[fields.rfind(name)? + name.len()..];
     Some(&value[..value.find('"').unwrap_or(value.len())])
 }
 
-/// The request line, which is logged as it came and may hold quotes.
+/// The request line. It is logged as received and may contain quotes.
 fn request(fields: &str) -> Option<&str> {
     const NAME: &str = ", request: \"";
     let value = &fields[fields.find(NAME)? + NAME.len()..];
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_told_is_no_failure() {
+    fn a_debug_line_is_no_failure() {
         let step = "2026/11/23 07:17:47 [debug] 12#12: *56 accept() not ready (11: Resource temporarily unavailable)";
         let line = NginxLine::parse(step).expect("it is a line");
         assert_eq!((line.level, line.event), ("debug", NginxEvent::Other));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_distinguished() {
         use NginxEvent::*;
         for (message, event, errno) in [
             (
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_zone_of_a_limit_is_told() {
+    fn the_zone_of_a_limit_is_reported() {
         let zone = |message: &str| {
             NginxLine::parse(&format!("2026/11/20 07:17:47 [error] 1#1: {message}")).and_then(|line| line.zone.map(str::to_owned))
         };

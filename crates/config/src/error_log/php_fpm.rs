@@ -3,15 +3,16 @@
 use super::LINE_BYTES_MAX;
 use crate::log_format::{clock, epoch_us, month, seconds_us, unsigned};
 
-/// What a line reports, as far as it matters to the path.
+/// The event that a line reports, if it matters to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FpmEvent {
-    /// The pool has as many workers as it may have. Written once until the pool has been below the limit again, and never for `pm = static`.
+    /// The pool has as many workers as it may have. php-fpm logs this once until the pool was below the limit again, and never for `pm =
+    /// static`.
     MaxChildrenReached {
         /// `pm.max_children`.
         limit: u32,
     },
-    /// The pool starts workers in a hurry.
+    /// The pool starts workers at an increased rate.
     SeemsBusy {
         /// Idle workers.
         idle: u32,
@@ -25,7 +26,7 @@ pub enum FpmEvent {
         /// How long it had taken, microseconds.
         time_us: u64,
     },
-    /// A request took longer than `request_terminate_timeout`, and its worker was ended.
+    /// A request took longer than `request_terminate_timeout`, and its worker was killed.
     TimedOut {
         /// The worker.
         pid: u32,
@@ -37,11 +38,11 @@ pub enum FpmEvent {
         /// The worker.
         pid: u32,
     },
-    /// The workers' output, which their scripts wrote.
+    /// Output of the workers' scripts.
     Output,
     /// A listening socket could not be opened.
     BindFailed,
-    /// The server began to work, after a start or a reload.
+    /// The server is ready, after a start or a reload.
     Ready,
     /// Anything else.
     Other,
@@ -54,16 +55,16 @@ pub struct FpmLine<'l> {
     pub local_us: u64,
     /// "NOTICE", "WARNING", "ERROR", "ALERT", "DEBUG".
     pub level: &'l str,
-    /// The pool it is about.
+    /// The pool that the line is about.
     pub pool: Option<&'l str>,
-    /// The message, behind the pool.
+    /// The message, after the pool.
     pub message: &'l str,
-    /// What it reports.
+    /// The event that the line reports.
     pub event: FpmEvent,
 }
 
 impl<'l> FpmLine<'l> {
-    /// Reads one line, which may end with its line feed; `None` for a line of another form.
+    /// Parses one line, which may end with its line feed; `None` for a line of another form.
     pub fn parse(line: &'l str) -> Option<Self> {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.len() > LINE_BYTES_MAX {
@@ -75,7 +76,7 @@ impl<'l> FpmLine<'l> {
         if level.is_empty() || !level.bytes().all(|byte| byte.is_ascii_uppercase()) {
             return None;
         }
-        // With log_level = debug every line names process, function and line first.
+        // With log_level = debug every line begins with process, function and line.
         let text = text.strip_prefix("pid ").and_then(|rest| rest.split_once("line ")?.1.split_once(": ")).map_or(text, |(_, text)| text);
         let (pool, message) = match text.strip_prefix("[pool ").and_then(|rest| rest.split_once("] ")) {
             Some((pool, message)) => (Some(pool), message),
@@ -85,7 +86,7 @@ impl<'l> FpmLine<'l> {
     }
 }
 
-/// `20-Nov-2026 07:17:47`, with microseconds where log_level is debug.
+/// `20-Nov-2026 07:17:47`, with microseconds if log_level is debug.
 fn local_us(text: &[u8]) -> Option<u64> {
     if text.get(2) != Some(&b'-') || text.get(6) != Some(&b'-') || text.get(11) != Some(&b' ') {
         return None;
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_distinguished() {
         let busy = "[20-Nov-2026 07:17:47] WARNING: [pool www] seems busy (you may need to increase pm.start_servers, or pm.min/max_spare_servers), \
             spawning 8 children, there are 0 idle, and 5 total children";
         assert_eq!(event_of(busy), FpmEvent::SeemsBusy { idle: 0, total: 5 });

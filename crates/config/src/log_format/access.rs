@@ -1,13 +1,13 @@
-//! The fields of an nginx access log line that the path's stations are judged by.
+//! The fields of an nginx access log line that the model uses for the stations of the path.
 
 use super::compile::LogFormat;
 use super::extract::{Record, Unparsed};
 use super::number::{seconds_us, time_epoch_us, unsigned};
 
-/// One answered request, borrowed from its line. A field is nothing where the format does not have it or the value is missing (`-`).
+/// One answered request, borrowed from its line. A field is `None` if the format does not have it or the value is missing (`-`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access<'l> {
-    /// Status of the answer; 499 where the client closed first.
+    /// Status of the answer; 499 if the client closed first.
     pub status: Option<u16>,
     /// End of the request, microseconds since 1970; whole seconds unless the format has `$msec`.
     pub time_us: Option<u64>,
@@ -17,13 +17,13 @@ pub struct Access<'l> {
     pub method: Option<&'l [u8]>,
     /// URI with its query, as logged.
     pub uri: Option<&'l [u8]>,
-    /// Time to connect, per upstream tried, in microseconds; 0 is below half a millisecond and no proof of a reused connection.
+    /// Time to connect, for each upstream tried, in microseconds; 0 means below half a millisecond and does not prove a reused connection.
     pub upstream_connect_us: Attempts<'l>,
-    /// Time to the answer's head, per upstream tried.
+    /// Time to the answer's head, for each upstream tried.
     pub upstream_header_us: Attempts<'l>,
-    /// Time to the end of the answer, per upstream tried.
+    /// Time to the end of the answer, for each upstream tried.
     pub upstream_response_us: Attempts<'l>,
-    /// Status, per upstream tried; read with [`Attempts::numbers`].
+    /// Status, for each upstream tried; read it with [`Attempts::numbers`].
     pub upstream_status: Attempts<'l>,
     /// Addresses of the upstreams tried, as logged.
     pub upstream_addr: Option<&'l [u8]>,
@@ -35,7 +35,7 @@ pub struct Access<'l> {
     pub request_length: Option<u64>,
     /// Serial number of the connection.
     pub connection: Option<u64>,
-    /// Requests on that connection so far, this one counted.
+    /// Requests on that connection so far, including this one.
     pub connection_requests: Option<u64>,
 }
 
@@ -46,14 +46,14 @@ pub struct Attempts<'l> {
 }
 
 impl<'l> Attempts<'l> {
-    /// The attempts' texts, in order; `-` where an attempt has no value. Empty if no upstream was asked.
+    /// The attempts' texts, in order; `-` if an attempt has no value. Empty if no upstream was asked.
     pub fn texts(self) -> impl Iterator<Item = &'l [u8]> {
         let is_missing = self.text.is_empty() || self.text == b"-";
         let parts = self.text.split(|byte| matches!(byte, b',' | b' ')).filter(|part| !part.is_empty() && *part != b":");
         parts.filter(move |_| !is_missing)
     }
 
-    /// Seconds as microseconds; nothing for an attempt without a value.
+    /// Seconds as microseconds; `None` for an attempt without a value.
     pub fn times_us(self) -> impl Iterator<Item = Option<u64>> {
         self.texts().map(seconds_us)
     }
@@ -75,7 +75,7 @@ impl<'l> Attempts<'l> {
 }
 
 impl LogFormat {
-    /// Reads one line. `record` comes from [`LogFormat::record`] and may be used for any number of lines.
+    /// Parses one line. `record` comes from [`LogFormat::record`] and can be used for any number of lines.
     pub fn read<'l>(&self, line: &'l [u8], record: &mut Record) -> Result<Access<'l>, Unparsed> {
         self.extract(line, record)?;
         let record = &*record;

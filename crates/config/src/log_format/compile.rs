@@ -1,10 +1,10 @@
-//! A format as a row of literals and variables.
+//! A log format as a sequence of literals and variables.
 
 use thiserror::Error;
 
 use super::shape::{Shape, of_nginx};
 
-/// Variables that one format may have.
+/// The most variables of one format.
 const VARIABLES_MAX: usize = 256;
 /// nginx's built-in format.
 pub(crate) const COMBINED: &str =
@@ -13,12 +13,12 @@ pub(crate) const COMBINED: &str =
 /// How nginx escapes values in a log (`log_format ... escape=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Escape {
-    /// `"`, `\`, control characters and bytes above 126 as `\xHH`; a missing value is `-`.
+    /// `"`, `\`, control characters and bytes above 126 become `\xHH`; a missing value is `-`.
     #[default]
     Default,
-    /// As JSON strings need it; a missing value is empty.
+    /// Escaped as JSON strings require; a missing value is empty.
     Json,
-    /// Not at all; a missing value is empty.
+    /// No escaping; a missing value is empty.
     None,
 }
 
@@ -36,20 +36,20 @@ pub enum FormatError {
     TooMany,
 }
 
-/// One variable of a format and the literal behind it.
+/// One variable of a format and the literal after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) shape: Shape,
     pub(super) literal: Vec<u8>,
-    /// True if its end cannot be told, because another variable stands right behind it: its value, and that of the next, are not given.
+    /// True if the end of the value is unknown because another variable follows directly. This value and the next are not given.
     pub(super) ambiguous: bool,
 }
 
 /// A compiled format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFormat {
-    /// What stands before the first variable.
+    /// The literal before the first variable.
     pub(super) head: Vec<u8>,
     pub(super) fields: Vec<Field>,
     pub(super) escape: Escape,
@@ -98,7 +98,7 @@ impl LogFormat {
 
     /// nginx's built-in `combined`.
     pub fn combined() -> Self {
-        // The text is this crate's own, and a test compiles it.
+        // The text is a constant, and a test compiles it.
         Self::nginx(COMBINED, Escape::Default).unwrap_or_else(|_| Self::of(Vec::new(), Vec::new(), Escape::Default))
     }
 
@@ -116,28 +116,28 @@ impl LogFormat {
         Self { head, fields, escape, known }
     }
 
-    /// Names of the variables, in the order of the format.
+    /// Names of the variables, in their order in the format.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|field| field.name.as_str())
     }
 
-    /// The slot of a variable for [`Record::get`]; `None` if the format does not have it or its ends cannot be told.
+    /// The slot of a variable for [`Record::get`]; `None` if the format does not have it or its ends are unknown.
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name && !field.ambiguous)
     }
 
-    /// Variables whose values cannot be told apart from their neighbours'.
+    /// Variables whose values cannot be separated from their neighbours'.
     pub fn ambiguous(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().filter(|field| field.ambiguous).map(|field| field.name.as_str())
     }
 
-    /// Whether a line says how the request was answered. Without it no good and failed answers can be counted from this log.
+    /// Whether a line contains the status of the answer. Without it, good and failed answers cannot be counted from this log.
     pub fn has_status(&self) -> bool {
         self.known.status.is_some()
     }
 }
 
-/// Two variables that touch but cannot be taken for one another: a number ends where something begins that is no digit.
+/// Two adjacent variables that can still be separated: a number ends at the first character that is no digit.
 fn is_apart(first: Shape, second: Shape) -> bool {
     matches!((first, second), (Shape::Integer | Shape::Decimal, Shape::Pipe))
 }
@@ -161,13 +161,13 @@ impl Known {
             request_length: slot("request_length"),
             connection: slot("connection"),
             connection_requests: slot("connection_requests"),
-            // The finest clock first.
+            // The most precise clock first.
             time: slot("msec").or_else(|| slot("time_iso8601")).or_else(|| slot("time_local")),
         }
     }
 }
 
-/// Name and rest behind a `$`.
+/// The name and the rest after a `$`.
 fn variable(text: &str) -> Option<(&str, &str)> {
     if let Some(inner) = text.strip_prefix('{') {
         return inner.split_once('}').filter(|(name, _)| !name.is_empty());

@@ -1,36 +1,36 @@
-//! One line taken apart by a compiled format, without allocating.
+//! Extracts the values of one line with a compiled format, without allocating.
 
 use thiserror::Error;
 
 use super::compile::{Escape, Field, LogFormat};
 use super::shape::Shape;
 
-/// The longest line that is looked at. nginx writes one line for a request whose head fits into 4 buffers of 8 KiB; four bytes for each escaped one.
+/// The longest line that is read. nginx writes one line for a request whose head fits into 4 buffers of 8 KiB; an escaped byte takes four.
 pub const LINE_BYTES_MAX: usize = 256 << 10;
-/// Bytes that are looked at for the ends of one line's values, as a multiple of its length. Lines of a fitting format are looked at once.
+/// The work for one line, as a multiple of its length in bytes. Lines that fit the format are scanned once.
 const WORK_FACTOR: usize = 4;
-/// The same for short lines: steps from one variable to another count as one byte each.
+/// The least work allowed, for short lines. A step from one variable to another counts as one byte.
 const WORK_LEAST: usize = 4_096;
 
-/// Why a line gave no fields.
+/// Why a line yields no fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unparsed {
-    /// It is not of this format: another format, a truncated or foreign line.
+    /// The line has another format: another log format, a truncated line or a foreign one.
     #[error("the line is not of this format")]
     Format,
-    /// It is longer than any line that a server writes.
+    /// The line is longer than any that a server writes.
     #[error("the line has more than {LINE_BYTES_MAX} bytes")]
     TooLong,
 }
 
-/// The places of one line's values; filled anew for every line.
+/// The positions of one line's values; overwritten by every line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     spans: Vec<(u32, u32)>,
 }
 
 impl Record {
-    /// The value at a slot, out of the line that was extracted last, as it stands in the log: escapes are not undone.
+    /// The value at a slot of the line that was extracted last, as it is in the log: escapes are not decoded.
     pub fn get<'l>(&self, line: &'l [u8], slot: usize) -> Option<&'l [u8]> {
         let &(start, end) = self.spans.get(slot)?;
         line.get(start as usize..end as usize)
@@ -64,12 +64,12 @@ struct Search<'a> {
     line: &'a [u8],
     fields: &'a [Field],
     escape: Escape,
-    /// What is left of the bound.
+    /// The work that is left.
     work: usize,
 }
 
 impl Search<'_> {
-    /// Fills the spans; goes back to an earlier variable only where a later one does not fit.
+    /// Fills the spans. It returns to an earlier variable only if a later one does not fit.
     fn run(&mut self, start: usize, spans: &mut [(u32, u32)]) -> bool {
         let mut index = 0;
         let mut at = start;
@@ -83,7 +83,7 @@ impl Search<'_> {
                 spans[index] = (at as u32, found as u32);
                 let next = found + self.fields[index].literal.len();
                 if index + 1 == self.fields.len() {
-                    // The literal behind the last variable was found; the line must end with it.
+                    // The literal after the last variable was found; the line must end with it.
                     if next == self.line.len() {
                         return true;
                     }
@@ -95,7 +95,7 @@ impl Search<'_> {
                 end = self.first_end(index, at);
                 continue;
             }
-            // Nothing fits here: the variable before it ends elsewhere.
+            // Nothing fits here: the previous variable must end elsewhere.
             if index == 0 {
                 return false;
             }
@@ -105,7 +105,7 @@ impl Search<'_> {
         }
     }
 
-    /// The likeliest end of the value that begins at `at`.
+    /// The most likely end of the value that begins at `at`.
     fn first_end(&mut self, index: usize, at: usize) -> Option<usize> {
         let fields = self.fields;
         let field = &fields[index];
@@ -122,12 +122,12 @@ impl Search<'_> {
         }
     }
 
-    /// The next end to try after `tried` did not work out.
+    /// The next end to try after `tried` failed.
     fn next_end(&mut self, index: usize, at: usize, tried: usize) -> Option<usize> {
         let fields = self.fields;
         let field = &fields[index];
         if matches!(field.shape, Shape::Text | Shape::Word) {
-            // The end of the last value, and of one that nothing delimits, is where it is.
+            // The last value, and one without a delimiter, has only one possible end.
             let is_last = index + 1 == self.fields.len();
             if field.literal.is_empty() {
                 return None;
@@ -145,22 +145,22 @@ impl Search<'_> {
         None
     }
 
-    /// `-`, or nothing at all, for a value of fixed form.
+    /// The end of a missing value of fixed form: `-`, or nothing at all.
     fn missing_end(&self, field: &Field, at: usize) -> Option<usize> {
         let rest = &self.line[at..];
         let dash = usize::from(rest.first() == Some(&b'-'));
         rest[dash..].starts_with(&field.literal).then_some(at + dash)
     }
 
-    /// The first place from `from` on where the literal behind a text stands. An escaped quote is none.
+    /// The first occurrence of the literal after a text, from `from` on. An escaped quote does not count.
     fn text_end(&mut self, field: &Field, is_last: bool, at: usize, from: usize) -> Option<usize> {
         let literal = field.literal.as_slice();
         if literal.is_empty() {
-            // The last value goes to the end; one that touches the next is taken as empty, as its slot is not given.
+            // The last value extends to the end. A value that touches the next one is taken as empty, because its slot is not given.
             return Some(if is_last { self.line.len() } else { at });
         }
         if is_last && from == at {
-            // The line must end with the literal, so there is one place only.
+            // The line must end with the literal, so only one position is possible.
             let end = self.line.len().checked_sub(literal.len())?;
             return (end >= at && self.line.ends_with(literal)).then_some(end);
         }
@@ -181,12 +181,12 @@ impl Search<'_> {
     }
 }
 
-/// True if an odd number of backslashes stands right before `at`.
+/// True if an odd number of backslashes is right before `at`.
 fn is_escaped(line: &[u8], start: usize, at: usize) -> bool {
     line[start..at].iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
 }
 
-/// Where `needle` stands first.
+/// The first position of `needle`.
 fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     let (&first, rest) = needle.split_first()?;
     let mut at = 0;

@@ -11,7 +11,7 @@ pub fn unsigned(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Microseconds of seconds with a fraction of any length: `0.003`, `1795159067.123`. nginx rounds to milliseconds, so that 0 means below one.
+/// Microseconds of seconds with a fraction of any length: `0.003`, `1795159067.123`. nginx rounds to milliseconds, so 0 means below one.
 pub fn seconds_us(text: &[u8]) -> Option<u64> {
     let dot = text.iter().position(|&byte| byte == b'.');
     let (whole, fraction) = dot.map_or((text, &b""[..]), |dot| (&text[..dot], &text[dot + 1..]));
@@ -80,7 +80,7 @@ fn zone(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Microseconds since 1970 of a date and a time of day in a zone.
+/// Microseconds since 1970 of a date and a time of day in a time zone.
 pub(crate) fn epoch_us(year: u64, month: u64, day: u64, clock: u64, zone: i64) -> Option<u64> {
     let days = epoch_days(year, month, day)?;
     let seconds = (days as i64).checked_mul(86_400)?.checked_add(clock as i64)?.checked_sub(zone)?;

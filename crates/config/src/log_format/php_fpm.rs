@@ -1,4 +1,4 @@
-//! php-fpm's `access.format`: its tokens, and what one line says about a request's time, CPU and memory.
+//! php-fpm's `access.format`: its tokens, and the time, CPU and memory of a request that one line reports.
 
 use super::compile::{Escape, Field, FormatError, LogFormat};
 use super::extract::{Record, Unparsed};
@@ -10,7 +10,7 @@ use super::shape::Shape;
 pub struct FpmFormat {
     format: LogFormat,
     status: Option<usize>,
-    /// Slot, and the time that one unit of its number stands for.
+    /// Slot, and the unit of its number.
     duration: Option<(usize, DurationUnit)>,
     cpu: Option<usize>,
     memory: Option<(usize, u64)>,
@@ -28,14 +28,15 @@ enum DurationUnit {
     Microseconds,
 }
 
-/// One request that a php-fpm worker answered. A field is nothing where the format does not have it.
+/// One request that a php-fpm worker answered. A field is `None` if the format does not have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FpmAccess<'l> {
     /// Status (`%s`).
     pub status: Option<u16>,
-    /// Time the worker took, microseconds (`%d`): its service time, waiting for others included, waiting in the accept queue not.
+    /// Time of the worker, microseconds (`%d`): its service time. Includes waiting for others, excludes waiting in the accept queue.
     pub duration_us: Option<u64>,
-    /// CPU of the worker during the request in thousandths of a core (`%C` is in percent). It is counted in ticks of 10 ms: 0 for most short requests.
+    /// CPU of the worker during the request in thousandths of a core (`%C` is in percent). The kernel counts it in ticks of 10 ms: 0 for
+    /// most short requests.
     pub cpu_millicores: Option<u64>,
     /// Peak of PHP's own memory, bytes (`%M`).
     pub memory_bytes: Option<u64>,
@@ -47,7 +48,7 @@ pub struct FpmAccess<'l> {
     pub time_us: Option<u64>,
     /// Method (`%m`).
     pub method: Option<&'l [u8]>,
-    /// URI (`%r`), with its query where the format has that right behind it (`%r%Q%q`).
+    /// URI (`%r`), with its query if the format has the query right after it (`%r%Q%q`).
     pub uri: Option<&'l [u8]>,
 }
 
@@ -73,7 +74,7 @@ impl FpmFormat {
                 fields.last_mut().map_or(&mut head, |field| &mut field.literal).push(b'%');
                 continue;
             }
-            // `%r%Q%q`: path, `?` and query touch; together they are the URI.
+            // `%r%Q%q`: path, `?` and query are adjacent; together they are the URI.
             let goes_on = matches!(token, 'Q' | 'q') && fields.last().is_some_and(|field| field.name == "r" && field.literal.is_empty());
             if goes_on && modifier.is_none() {
                 continue;
@@ -102,22 +103,22 @@ impl FpmFormat {
         })
     }
 
-    /// Whether a line says how the request was answered.
+    /// Whether a line contains the status of the answer.
     pub fn has_status(&self) -> bool {
         self.status.is_some()
     }
 
-    /// Whether a line says how long the worker took.
+    /// Whether a line contains the worker's time.
     pub fn has_duration(&self) -> bool {
         self.duration.is_some()
     }
 
-    /// A record to be filled for one line after the other.
+    /// A record to fill with one line after the other.
     pub fn record(&self) -> Record {
         self.format.record()
     }
 
-    /// Reads one line.
+    /// Parses one line.
     pub fn read<'l>(&self, line: &'l [u8], record: &mut Record) -> Result<FpmAccess<'l>, Unparsed> {
         self.format.extract(line, record)?;
         let get = |slot: Option<usize>| slot.and_then(|slot| record.get(line, slot));

@@ -1,21 +1,22 @@
-//! What the values of a variable look like in a log, so that its end can be found where a delimiter alone would mislead.
+//! The shapes of values in a log. They give the end of a value if a delimiter alone would be ambiguous.
 
-/// The form of a variable's values. In every form but `Text`, `-` (or nothing, with `escape=json` and `escape=none`) stands for a missing value.
+/// The shape of a variable's values. In every shape but `Text`, `-` (or nothing, with `escape=json` and `escape=none`) means a missing
+/// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Anything up to the next literal.
     Text,
     /// Anything without blanks.
     Word,
-    /// Digits, with a minus in front where the value can be negative.
+    /// Digits, with a minus in front if the value can be negative.
     Integer,
     /// Three digits.
     Status,
     /// Digits and one dot.
     Decimal,
-    /// One number for each upstream that was tried, ", " between them and " : " where an internal redirect went to another group.
+    /// One number for each upstream tried, separated by ", ", or by " : " after an internal redirect to another group.
     Numbers,
-    /// The same of addresses.
+    /// The same with addresses.
     Addresses,
     /// `20/Nov/2026:07:17:47 +0000`.
     TimeLocal,
@@ -25,7 +26,7 @@ pub(super) enum Shape {
     Pipe,
 }
 
-/// The form of an nginx variable.
+/// The shape of an nginx variable.
 pub(super) fn of_nginx(name: &str) -> Shape {
     match name {
         "status" => Shape::Status,
@@ -87,12 +88,12 @@ pub(super) fn of_nginx(name: &str) -> Shape {
 }
 
 impl Shape {
-    /// True if the end of a value follows from the value itself, so that another variable may stand right behind it.
+    /// True if the value itself shows its end, so that another variable may follow directly.
     pub(super) fn has_own_end(self) -> bool {
         matches!(self, Self::Status | Self::TimeLocal | Self::TimeIso | Self::Pipe)
     }
 
-    /// The longest value at the start of `bytes`; `None` if none stands there. `Text` and `Word` go to the end of what may be theirs.
+    /// The longest value at the start of `bytes`; `None` if there is none. `Text` and `Word` extend as far as they can.
     pub(super) fn longest(self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Text => Some(bytes.len()),
@@ -108,7 +109,7 @@ impl Shape {
         }
     }
 
-    /// Lengths shorter than `len` that are also a whole value, from long to short: lists may give up their last entries.
+    /// Lengths shorter than `len` that are also a whole value, from long to short. Lists may lose their last entries.
     pub(super) fn shorter(self, bytes: &[u8], len: usize) -> Option<usize> {
         match self {
             Self::Numbers | Self::Addresses => {
@@ -117,7 +118,7 @@ impl Shape {
                 let colon = value.windows(3).rposition(|triple| triple == b" : ");
                 comma.max(colon)
             }
-            // A missing value is also possible where a number's first character belongs to the literal behind it.
+            // A value may also be missing if a number's first character belongs to the literal after it.
             Self::Integer | Self::Decimal if len > 0 => Some(0),
             _ => None,
         }
@@ -164,7 +165,7 @@ fn list_len(bytes: &[u8], entry: impl Fn(&[u8]) -> usize) -> usize {
     }
 }
 
-/// The length of a model of `0` for a digit, `A` for a letter, `+` for a sign, and literals.
+/// The length of a match with a model: `0` for a digit, `A` for a letter, `+` for a sign, and literals.
 fn fits(bytes: &[u8], model: &[u8]) -> Option<usize> {
     let matches = |(byte, model): (&u8, &u8)| match model {
         b'0' => byte.is_ascii_digit(),

@@ -1,4 +1,4 @@
-//! Tests on whole lines of real formats, and on hostile ones.
+//! Tests on whole lines of real formats and on hostile lines.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn combined_lines() {
     assert_eq!((access.method, access.uri), (Some(&b"GET"[..]), Some(&b"/index.php?a=1"[..])));
     assert_eq!(access.time_us, Some(1_795_159_067_000_000));
     assert_eq!((access.request_time_us, access.upstream_response_us.count()), (None, 0));
-    // A user name may hold blanks and brackets; the time behind it decides where it ends.
+    // A user name may contain blanks and brackets; the time after it decides where it ends.
     let line = "1.2.3.4 - a [b c [20/Nov/2026:07:17:47 +0000] \"-\" 400 0 \"-\" \"-\"";
     assert_eq!(values(&format, line).map(|values| values[1].clone()), Ok("a [b c".to_owned()));
     let access = format.read(line.as_bytes(), &mut record).expect("it is of this format");
@@ -75,7 +75,7 @@ fn json_lines() {
 }
 
 #[test]
-fn a_format_without_status_says_so() {
+fn a_format_without_status_is_recognised() {
     let format = nginx("$remote_addr $request_time");
     assert!(!format.has_status());
     let mut record = format.record();
@@ -83,7 +83,7 @@ fn a_format_without_status_says_so() {
 }
 
 #[test]
-fn touching_variables_are_told_apart_or_flagged() {
+fn adjacent_variables_are_separated_or_flagged() {
     let format = nginx("$status$request_time");
     assert_eq!(values(&format, "2000.003"), Ok(vec!["200".to_owned(), "0.003".to_owned()]));
     assert_eq!(format.ambiguous().count(), 0);
@@ -135,7 +135,7 @@ fn php_fpm_lines() {
 }
 
 #[test]
-fn hostile_lines_end_soon() {
+fn hostile_lines_end_quickly() {
     let format = nginx("$a\" \"$b\" \"$c\" \"$d\" \"$e\" \"$status");
     let line = "\" ".repeat(LINE_BYTES_MAX / 2);
     assert_eq!(values(&format, &line), Err(Unparsed::Format));
@@ -167,7 +167,7 @@ const SAMPLES: &[(&str, &[&str])] = &[
 ];
 
 proptest! {
-    /// Every line written by a format with quoted texts is read back.
+    /// Every line that is written with a format of quoted texts is read back.
     #[test]
     fn lines_are_read_back(picks in proptest::collection::vec((0_usize..SAMPLES.len(), 0_usize..4), 1..8), separator in "( |\t| \\| |;|, )") {
         let mut format = String::new();
@@ -177,7 +177,7 @@ proptest! {
             let (name, values) = SAMPLES[pick];
             let value = values[value % values.len()];
             let between = if index > 0 { separator.as_str() } else { "" };
-            // A list with commas next to a comma cannot be told from its neighbour, so lists stand in quotes like texts.
+            // A list with commas next to a comma cannot be separated from its neighbour, so lists are quoted like texts.
             format.push_str(&format!("{between}\"${name}\""));
             line.push_str(&format!("{between}\"{value}\""));
             expected.push(value.to_owned());

@@ -64,7 +64,7 @@ impl Main {
         self.events.number("worker_connections")
     }
 
-    /// `worker_rlimit_nofile`; `None` if it is not set and the limit is that of the process that started nginx.
+    /// `worker_rlimit_nofile`; `None` if it is not set: then the workers inherit the limit of the process that started nginx.
     pub fn worker_rlimit_nofile(&self) -> Option<Setting<u64>> {
         self.settings.number("worker_rlimit_nofile")
     }

@@ -1,4 +1,4 @@
-//! Edits of a php-fpm configuration: a key of a pool is set in place, or added where it belongs.
+//! Edits of a php-fpm configuration: sets a key of a pool in place, or adds it in the right position.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub enum EditError {
     Broken(#[from] SyntaxError),
 }
 
-/// Collects edits of one tree. An edit that the configuration already says changes nothing.
+/// Collects edits of one tree. An edit that asks for what the configuration already says changes nothing.
 #[derive(Debug, Clone)]
 pub struct Editor<'t> {
     tree: &'t Tree,
@@ -43,13 +43,14 @@ pub struct Editor<'t> {
 }
 
 impl<'t> Editor<'t> {
-    /// No edits yet.
+    /// Starts without edits.
     pub fn new(tree: &'t Tree) -> Self {
         Self { tree, replacements: BTreeMap::new() }
     }
 
-    /// Sets a key of a section (a pool's name, or "global"). In place on the line that is in force; else added: below a commented-out sample of it
-    /// (`;listen.backlog = 511`), else below the line of the key that its name extends (`listen`), else at the end of the section.
+    /// Sets a key of a section (a pool's name, or "global"). The line in force is changed in place. If there is none, a line is added:
+    /// below a commented-out sample of the key (`;listen.backlog = 511`), else below the line of the key that its name extends (`listen`),
+    /// else at the end of the section.
     pub fn set(&mut self, section: &str, key: &str, value: &str) -> Result<(), EditError> {
         if value.contains(['\n', '\r', '\0']) {
             return Err(EditError::LineEnding(key.to_owned()));
@@ -69,7 +70,7 @@ impl<'t> Editor<'t> {
         if let Kind::Set { value: old, value_span, .. } = &self.tree.entry(node).kind {
             let same = old == value || self.tree.files()[node.file].text()[value_span.clone()] == *text;
             if !same {
-                // A value put if nothing stood needs a blank behind the `=`.
+                // A new value needs a blank after the `=` if there was no value before.
                 let old_text = self.tree.files()[node.file].text();
                 let glued = value_span.is_empty() && old_text[..value_span.start].ends_with('=');
                 self.push(node.file, Replacement { span: value_span.clone(), text: if glued { format!(" {text}") } else { text } });
@@ -86,7 +87,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// The changed files, each parsed again; empty if the configuration says everything already.
+    /// The changed files, each parsed again; empty if the configuration already says everything.
     pub fn finish(&self) -> Result<Vec<Edited>, EditError> {
         let mut edited = Vec::new();
         for (&index, replacements) in &self.replacements {
@@ -115,7 +116,7 @@ impl<'t> Editor<'t> {
         Err(EditError::SharedFile { path, includes: includes.iter().map(ToString::to_string).collect() })
     }
 
-    /// The lines of a section in the order in which they take effect, its headings among them.
+    /// The lines of a section in the order in which they take effect, including its headings.
     fn section(&self, name: &str) -> Result<Vec<Node>, EditError> {
         let mut lines = Vec::new();
         // Lines before any heading belong to the global section.
@@ -157,7 +158,7 @@ impl<'t> Editor<'t> {
     }
 }
 
-/// Where the last commented-out sample of a key stands: `;key = ...` or `; key = ...`.
+/// The position of the last commented-out sample of a key: `;key = ...` or `; key = ...`.
 fn sample(text: &str, key: &str) -> Option<usize> {
     let mut at = 0;
     let mut found = None;
@@ -172,7 +173,7 @@ fn sample(text: &str, key: &str) -> Option<usize> {
     found
 }
 
-/// The value as php-fpm reads it back: as it is if that is safe, in double quotes otherwise.
+/// The text that php-fpm reads back as this value: unquoted if that is safe, in double quotes otherwise.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | ':' | '%' | '-' | '*' | '[' | ']' | ',' | '@');
     if !value.is_empty() && value.chars().all(is_plain) {

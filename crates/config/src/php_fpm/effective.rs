@@ -1,4 +1,4 @@
-//! The values in force for php-fpm as a whole and for each pool, and what php-fpm itself would refuse about them.
+//! The values in force for php-fpm as a whole and for each pool, and the errors that php-fpm itself would report.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::{Setting, SourceLine, quantity};
 pub struct Version(pub u16, pub u16);
 
 impl Version {
-    /// The version that defaults follow if none is known: Debian 12's.
+    /// The assumed version if none is known: Debian 12's.
     pub const FALLBACK: Self = Self(8, 2);
 }
 
 /// Something that php-fpm would refuse, or that this reader cannot know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where; `None` for what is missing.
+    /// The line; `None` for something that is missing.
     pub place: Option<SourceLine>,
-    /// What.
+    /// The problem.
     pub text: String,
 }
 
@@ -32,7 +32,7 @@ pub enum Manager {
     Static,
     /// Between the spare limits.
     Dynamic,
-    /// As requests come.
+    /// On demand, as requests come.
     Ondemand,
 }
 
@@ -112,16 +112,16 @@ const POOL: &[(&str, Form, &str)] = &[
     ("slowlog", Form::Text, ""),
     ("user", Form::Text, ""),
 ];
-/// Keys that take an index in brackets.
+/// Keys with an index in brackets.
 const ARRAYS: &[&str] = &["access.suppress_path", "env", "php_admin_flag", "php_admin_value", "php_flag", "php_value"];
 
-/// The values of one section.
-/// True for a key that php-fpm knows, in any case.
+/// True if php-fpm knows the key, in any case.
 pub(super) fn is_known(key: &str) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(key);
     key == "include" || GLOBAL.iter().chain(POOL).any(|(known, ..)| is(known)) || ARRAYS.iter().any(|known| is(known))
 }
 
+/// The values of one section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Values {
     /// By key in lower case; the last line of a key wins.
@@ -169,12 +169,12 @@ impl Global {
         self.values.number(GLOBAL, key)
     }
 
-    /// A time in seconds: `process_control_timeout` is how long a reload waits for requests in flight, 0 for not at all.
+    /// A time in seconds. `process_control_timeout` is how long a reload waits for requests in flight; 0 means it does not wait.
     pub fn seconds(&self, key: &str) -> Option<Setting<i64>> {
         self.values.seconds(GLOBAL, key)
     }
 
-    /// `error_log`; `None` if it is php-fpm's built-in one. "syslog" is the system log.
+    /// `error_log`; `None` means php-fpm's built-in one. "syslog" is the system log.
     pub fn error_log(&self) -> Option<Setting<String>> {
         self.text("error_log")
     }
@@ -220,19 +220,19 @@ impl Pool {
         self.values.flag(POOL, key)
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn listen(&self) -> Option<Setting<Listen>> {
         let setting = self.text("listen")?;
         parse_listen(&setting.value).map(|listen| setting.map(|_| listen))
     }
 
-    /// Where its status page is answered without a worker of the pool (`pm.status_listen`).
+    /// The address of its status page that needs no worker of the pool (`pm.status_listen`).
     pub fn status_listen(&self) -> Option<Setting<Listen>> {
         let setting = self.text("pm.status_listen")?;
         parse_listen(&setting.value).map(|listen| setting.map(|_| listen))
     }
 
-    /// The backlog of its listen(). The default is -1 on Linux since PHP 8.2 and 511 before; a negative one means net.core.somaxconn.
+    /// The backlog of its listen(). The default is -1 on Linux since PHP 8.2 and 511 before; a negative value means net.core.somaxconn.
     pub fn backlog(&self) -> Setting<i64> {
         let default = if self.version >= Version(8, 2) { -1 } else { 511 };
         self.number("listen.backlog").unwrap_or(Setting::default_of(default))
@@ -250,12 +250,12 @@ impl Pool {
         Some(setting.map(|_| manager))
     }
 
-    /// `pm.max_children`: the most requests that the pool works on at one time.
+    /// `pm.max_children`: the most requests that the pool processes at the same time.
     pub fn max_children(&self) -> Option<Setting<i64>> {
         self.number("pm.max_children")
     }
 
-    /// `pm.start_servers`; half of the spare limits' sum where a dynamic pool does not say.
+    /// `pm.start_servers`; by default half of the sum of the spare limits for a dynamic pool.
     pub fn start_servers(&self) -> Option<Setting<i64>> {
         let set = self.number("pm.start_servers").filter(|setting| setting.value > 0);
         let spare = || Some(self.number("pm.min_spare_servers")?.value + self.number("pm.max_spare_servers")?.value);
@@ -275,15 +275,15 @@ pub struct Fpm {
     pub global: Global,
     /// The pools, in the order of their first line.
     pub pools: Vec<Pool>,
-    /// What php-fpm would refuse, or what is not known here.
+    /// Errors that php-fpm would report, and values that are unknown here.
     pub problems: Vec<Problem>,
 }
 
 impl Fpm {
-    /// The configuration in force with the defaults of a version.
+    /// The configuration in force with a version's defaults.
     pub fn of(tree: &Tree, version: Version) -> Self {
         let mut fpm = Self { global: Global::default(), pools: Vec::new(), problems: Vec::new() };
-        // The section stays what it is across the ends of included files, as in php-fpm.
+        // The section continues after an included file, as in php-fpm.
         let mut section: Option<usize> = None;
         for &node in tree.order() {
             let place = tree.place(node);
@@ -314,7 +314,7 @@ impl Fpm {
         self.pools.iter().find(|pool| pool.name.eq_ignore_ascii_case(name))
     }
 
-    /// The pool that listens on an address; one on a bare port listens on every address.
+    /// The pool that listens on an address. A pool on a bare port listens on every address.
     pub fn pool_on(&self, address: &Listen) -> Option<&Pool> {
         let takes = |own: &Listen| match (own, address) {
             (Listen::Port(own), Listen::Ip(_, port) | Listen::Name(_, port)) => own == port,
@@ -379,7 +379,7 @@ fn check(form: Form, key: &str, value: &str) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("unable to parse value for entry '{key}': \"{value}\"")) }
 }
 
-/// A number as php-fpm reads it: digits with an optional minus, empty is 0, and what does not fit into 32 bits wraps.
+/// A number as php-fpm reads it: digits with an optional minus. Empty is 0, and a value beyond 32 bits wraps.
 fn integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -389,7 +389,7 @@ fn integer(text: &str) -> Option<i64> {
     Some(i64::from(if text.starts_with('-') { wide.wrapping_neg() } else { wide } as i32))
 }
 
-/// A time: a number with `s`, `m`, `h` or `d`. Text between the number and its unit is ignored, so that `5ms` is five seconds.
+/// A time: a number with `s`, `m`, `h` or `d`. Text between the number and its unit is ignored, so `5ms` is five seconds.
 fn seconds(text: &str) -> Option<i64> {
     let unit = match text.as_bytes().last()? {
         b'0'..=b'9' | b's' => 1,
@@ -410,7 +410,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// What php-fpm refuses once all lines are read (fpm_conf_process_all_pools).
+/// Errors that php-fpm reports after it has read all lines (fpm_conf_process_all_pools).
 fn pool_problems(pool: &Pool) -> Vec<(Option<SourceLine>, String)> {
     let mut found = Vec::new();
     let place = |key: &str| pool.values.set.get(key).and_then(|setting| setting.origin.place().cloned()).or(Some(pool.place.clone()));

@@ -1,4 +1,4 @@
-//! What php-fpm would refuse, with file and line, and what keeps its files from being read.
+//! Errors that php-fpm would report, with file and line, and reasons why its files cannot be read.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ pub type SyntaxError = crate::syntax::SyntaxError<Syntax>;
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Syntax {
-    /// A character that cannot stand here.
+    /// A character that is not allowed here.
     #[error("syntax error, unexpected '{0}'")]
     Unexpected(char),
     /// `key` without a value; `#` begins no comment in this dialect.
@@ -17,7 +17,7 @@ pub enum Syntax {
     /// `[` without `]`.
     #[error("syntax error, expecting ']'")]
     BracketOpen,
-    /// A double quote that its line does not close; values never go over several lines.
+    /// A double quote that is not closed on its line; values never span several lines.
     #[error("the quote that opens here is not closed on its line")]
     QuoteOpen,
     /// `${` without `}`.
@@ -26,10 +26,10 @@ pub enum Syntax {
     /// A word like `yes` or `null` next to other words.
     #[error("a boolean word stands next to other text; quote it")]
     BareWord,
-    /// A file larger than this reader takes.
+    /// A file larger than this reader accepts.
     #[error("the file has more than {} MiB", crate::FILE_BYTES_MAX >> 20)]
     TooLarge,
-    /// More than may be taken in memory, all files together.
+    /// The parsed configuration exceeds the memory budget, all files together.
     #[error("the configuration has more lines than are read: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
     TooMuch,
 }
@@ -45,24 +45,24 @@ pub enum LoadError {
     Unreadable {
         /// Its path.
         path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// More than five files include each other, as php-fpm allows; a loop ends here too.
+    /// More than five files include each other, the limit of php-fpm; a loop also ends here.
     #[error("more than {} files include each other: {chain}", super::tree::INCLUDE_DEPTH_MAX)]
     IncludeDepth {
         /// "a.conf:3 -> b.conf:1 -> a.conf".
         chain: String,
     },
-    /// More than may be taken in memory, each file counted as often as it is included.
+    /// The parsed configuration exceeds the memory budget. Each file counts once for each include of it.
     #[error("the configuration has more lines than are read, with all includes: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
     TooMuch,
-    /// More than this reader takes.
+    /// More than this reader accepts.
     #[error("the configuration has more than {limit} {what}")]
     TooMany {
         /// "files".
         what: &'static str,
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
 }

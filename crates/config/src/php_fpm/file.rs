@@ -1,4 +1,4 @@
-//! One php-fpm configuration file: its lines with the spans of their values, over its own text.
+//! One php-fpm configuration file: its lines and the spans of their values in the text.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,30 +9,30 @@ use super::scanner::{Line, scan};
 use crate::budget::Budget;
 use crate::include::FILE_BYTES_MAX;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// `[name]`.
     Section(String),
     /// `key = value`.
     Set {
-        /// The key as written; keys are compared without regard to case.
+        /// The key as written. Keys are compared without regard to case.
         key: String,
         /// The part in brackets of `php_admin_value[memory_limit]`.
         index: Option<String>,
-        /// The value as php-fpm gets it, `$pool` not yet put in.
+        /// The value as php-fpm gets it, before `$pool` is replaced.
         value: String,
-        /// True if the value depends on the environment of php-fpm or on bit operators, and is not known here.
+        /// True if the value depends on php-fpm's environment or on bit operators and is unknown here.
         computed: bool,
-        /// The value's bytes in the file, quotes included.
+        /// The value's bytes in the file, including quotes.
         value_span: Range<usize>,
     },
 }
 
-/// One line that says something.
+/// One line that is neither blank nor a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it says.
+    /// Its content.
     pub kind: Kind,
     /// The line's bytes, without its line ending.
     pub span: Range<usize>,
@@ -40,7 +40,7 @@ pub struct Entry {
     pub line: u32,
 }
 
-/// A parsed file. Printing it gives the very text that was parsed.
+/// A parsed file. Printing it gives exactly the parsed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Path as php-fpm would open it.
@@ -67,15 +67,15 @@ impl fmt::Display for File {
     }
 }
 
-/// What a line takes in memory once parsed, besides its characters: itself, its texts and its place in the order.
+/// Memory of a parsed line besides its characters: the entry, its texts and its place in the order.
 const LINE_BYTES: usize = 256;
-/// What a pool takes besides, and what php-fpm would refuse about it.
+/// More memory for a pool, and for the errors about it.
 const POOL_BYTES: usize = 1200;
-/// What a value takes where it is in force, besides its characters, or the reason why it cannot be.
+/// Memory of a value in force, or of the error about it, besides its characters.
 const IN_FORCE_BYTES: usize = 320;
 
 impl Entry {
-    /// About what it takes in the configuration in force, bytes; `pool` is the length of the name that `$pool` stands for.
+    /// The approximate memory of this line in the configuration in force, bytes; `pool` is the length of the name that replaces `$pool`.
     pub(super) fn in_force_bytes(&self, pool: usize) -> usize {
         match &self.kind {
             Kind::Section(name) => POOL_BYTES + 10 * name.len(),
@@ -84,12 +84,12 @@ impl Entry {
     }
 }
 
-/// Parses one file, includes not followed.
+/// Parses one file without following its includes.
 pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
     parse_within(path, text, &mut Budget::new())
 }
 
-/// As [`parse`], within what is left for the whole configuration.
+/// Parses like [`parse`], within the remaining memory budget of the whole configuration.
 pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Result<File, SyntaxError> {
     let refuse = |line: u32, what: Syntax| SyntaxError { file: path.to_owned(), line, what };
     if text.len() > FILE_BYTES_MAX {

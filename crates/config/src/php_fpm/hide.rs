@@ -1,4 +1,4 @@
-//! Hides every value of a php-fpm configuration but those that the model reads. Comments go; lines keep their numbers.
+//! Hides every value of a php-fpm configuration that the model does not read. Comments are removed; line numbers stay the same.
 
 use super::effective::is_known;
 use super::error::LoadError;
@@ -7,8 +7,8 @@ use super::tree::Tree;
 use crate::dump;
 use crate::hidden::{HIDDEN, Hidden};
 
-/// The keys whose values the model reads: all that a recording keeps besides names of keys and pools. The readers of crate `sources` ask for
-/// no other value of what was recorded; a test compares.
+/// The keys whose values the model reads. A recording keeps these values and the names of keys and pools. The readers of crate `sources`
+/// ask for no other value of a recording; a test compares the two.
 const KEPT: &[&str] = &[
     "include",
     "listen",
@@ -20,7 +20,7 @@ const KEPT: &[&str] = &[
     "request_terminate_timeout",
 ];
 
-/// Hides what is not read in the files of a dump ([`dump::add`]). A configuration that does not parse gives the error that its reader gives.
+/// Hides unread values in the files of a dump ([`dump::add`]). A configuration that does not parse returns the error of its reader.
 pub fn hide(text: &str, prefix: Option<&str>) -> Result<Hidden, LoadError> {
     let tree = Tree::from_dump(text, prefix)?;
     let mut out = Hidden { files: tree.files().len(), ..Hidden::default() };
@@ -64,7 +64,7 @@ fn of_file(file: &File, out: &mut Hidden) -> String {
     text
 }
 
-/// True if a comment stands behind what a line says.
+/// True if a comment follows the line's content.
 fn has_comment(written: &str, kind: &Kind, start: usize) -> bool {
     match kind {
         Kind::Section(_) => written.contains(';'),
@@ -72,7 +72,7 @@ fn has_comment(written: &str, kind: &Kind, start: usize) -> bool {
     }
 }
 
-/// Only the ends of lines, and of statements, for a carriage return is one.
+/// Keeps only the line endings. A carriage return ends a statement too.
 fn line_feeds(gap: &str, out: &mut String) {
     out.extend(gap.chars().filter(|character| matches!(character, '\n' | '\r')));
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_nobody_reads_are_hidden_and_the_others_stay() {
+    fn unread_values_are_hidden_and_the_others_stay() {
         let from = "; x\n[global]\nPID = /x ; y\n\n[www] ; z\nlisten = \"9000\"\nenv[A] = 'b c'\nphp_admin_value[d]=e\npm=static\n\
             pm.max_children = 5;f\nuser =\nNoKey = x\naccess.format = \"%R\"\n;end";
         let to = "\n[global]\nPID = hidden\n\n[www]\nlisten = \"9000\"\nenv[hidden] = hidden\nphp_admin_value[hidden] = hidden\npm = static\n\

@@ -12,9 +12,9 @@ pub enum Listen {
     Port(u16),
     /// An address and port.
     Ip(IpAddr, u16),
-    /// A name to be looked up, and a port.
+    /// A host name, and a port.
     Name(String, u16),
-    /// A unix socket's path; its accept queue is in no TCP counter.
+    /// A unix socket's path. No TCP counter covers its accept queue.
     Unix(String),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// Reads the value of `listen` and its like: a number is a port, what has a colon is an address, anything else a path.
+/// Parses the value of `listen` and similar keys: a number is a port, text with a colon is an address, anything else is a path.
 pub fn parse_listen(text: &str) -> Option<Listen> {
     let port = |text: &str| u16::try_from(quantity::number(text)?).ok().filter(|port| *port > 0);
     if text.is_empty() {

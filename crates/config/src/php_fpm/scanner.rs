@@ -1,10 +1,10 @@
-//! One line of PHP's ini dialect (zend_ini_scanner.l, INI_SCANNER_NORMAL) as php-fpm feeds it: every line for itself.
+//! One line of PHP's ini dialect (zend_ini_scanner.l, INI_SCANNER_NORMAL). php-fpm passes each line to the scanner separately.
 
 use std::ops::Range;
 
 use super::error::Syntax;
 
-/// What stands on a line.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Line {
     /// Blanks or a comment.
@@ -20,13 +20,13 @@ pub(super) enum Line {
 pub(super) struct Value {
     /// The value as php-fpm gets it: `yes` is "1", `no`, `none` and `null` are "".
     pub(super) text: String,
-    /// True if it depends on what a file does not hold: `${VARIABLE}` and bit operators.
+    /// True if it depends on something outside the file (`${VARIABLE}`) or on bit operators.
     pub(super) computed: bool,
-    /// Its bytes within the line, quotes included; empty behind the `=` if nothing stands there.
+    /// Its bytes within the line, including quotes; an empty range after the `=` if there is no value.
     pub(super) span: Range<usize>,
 }
 
-/// Reads one line without its line feed.
+/// Scans one line without its line feed.
 pub(super) fn scan(line: &str) -> Result<Line, Syntax> {
     // A NUL ends the text for PHP's scanner.
     let line = line.split('\0').next().unwrap_or_default();
@@ -115,7 +115,7 @@ impl Scanner<'_> {
                     continue;
                 }
                 '"' => self.double_quoted()?,
-                // PHP's scanner gives up at a quote that nothing closes, and takes what it has.
+                // PHP's scanner stops at a quote that is not closed, and keeps the text before it.
                 '\'' if !self.single_quoted() => break,
                 '\'' => {}
                 '$' if self.line[self.at..].starts_with("${") => self.variable()?,
@@ -134,7 +134,7 @@ impl Scanner<'_> {
         Ok(Value { text: self.text, computed: self.computed, span: start..end })
     }
 
-    /// A run of plain characters; the blanks before it count unless a double quote stands on their other side.
+    /// A run of plain characters. The blanks before it count unless a double quote is on their other side.
     fn plain(&mut self) -> Result<(), Syntax> {
         let rest = &self.line[self.at..];
         let stop = |c: char| matches!(c, ' ' | '\t' | '\r' | ';' | '"' | '\'' | '=' | '|' | '&' | '^' | '~' | '!' | '(' | ')' | '$');
@@ -188,7 +188,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// True if the quote at this place was closed; an empty pair is none for PHP.
+    /// True if the quote at this position is closed. PHP does not take an empty pair as a quote.
     fn single_quoted(&mut self) -> bool {
         let inner = &self.line[self.at + 1..];
         let Some(len) = inner.find('\'').filter(|len| *len > 0) else { return false };
@@ -201,7 +201,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// `${NAME}`: an environment variable or a PHP setting, which only php-fpm itself knows.
+    /// `${NAME}`: an environment variable or a PHP setting. Only php-fpm itself knows its value.
     fn variable(&mut self) -> Result<(), Syntax> {
         let len = self.line[self.at..].find('}').filter(|len| *len > 2).ok_or(Syntax::VariableOpen)?;
         let blanks = std::mem::take(&mut self.blanks);
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// What php-fpm 8.2 -tt prints for each of these.
+    /// The expected values are those that php-fpm 8.2 -tt prints.
     #[test]
     fn values_are_read_as_php_reads_them() {
         for (text, expected) in [

@@ -96,7 +96,7 @@ fn numbers_and_times_are_read_as_php_fpm_does() {
 }
 
 #[test]
-fn a_section_goes_on_behind_an_include() {
+fn a_section_continues_after_an_include() {
     let files =
         [("/f", "[global]\ninclude = /p/*.conf\npm.max_requests = 7\n"), ("/p/a.conf", "[a]\nlisten=1\npm=static\npm.max_children=1\n")];
     let tree = Tree::load("/f", None, &mut disk(&files)).expect("it parses");
@@ -119,7 +119,7 @@ fn loops_and_missing_files() {
     assert_eq!((tree.gaps[0].path.as_str(), tree.gaps[0].why.as_str()), ("/usr/x", "permission denied"));
 }
 
-/// The new text after setting a key, which is set a second time on the result to see that nothing more changes.
+/// The new text after setting a key. The edit is applied again to the result to check that nothing more changes.
 fn edited(text: &str, section: &str, key: &str, value: &str) -> String {
     let once = |text: &str| {
         let tree = tree(text);

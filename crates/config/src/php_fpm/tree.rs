@@ -8,26 +8,26 @@ use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute};
 use crate::{Node, SourceLine, dump};
 
-/// Files within files, the main one counted, that php-fpm reads (fpm_conf_load_ini_file).
+/// The deepest nesting of files, including the main one, that php-fpm reads (fpm_conf_load_ini_file).
 pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
-/// What an include takes in memory besides its characters.
+/// Memory of an include besides its characters.
 const INCLUDE_BYTES: usize = 256;
-/// The prefix of Debian's build, against which relative paths are taken (`php-fpm -p` changes it).
+/// The prefix of Debian's build. Relative paths are resolved against it (`php-fpm -p` changes it).
 const PREFIX: &str = "/usr";
 
 /// A configuration: the main file first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     files: Vec<File>,
-    /// Every line in the order in which php-fpm takes it, `include` lines replaced by what they include.
+    /// Every line in php-fpm's order. An `include` line is replaced by the lines of its files.
     order: Vec<Node>,
     includes: BTreeMap<usize, Vec<Node>>,
-    /// Included files that could not be read: php-fpm would refuse to start with them.
+    /// Included files that could not be read: php-fpm would refuse to start.
     pub gaps: Vec<Gap>,
 }
 
 impl Tree {
-    /// Reads `main` and everything that it includes. Relative paths are relative to `prefix`, "/usr" if none is given.
+    /// Reads `main` and everything it includes. Relative paths are relative to `prefix`, or to "/usr" if none is given.
     pub fn load(main: &str, prefix: Option<&str>, resolve: &mut dyn Resolve) -> Result<Self, LoadError> {
         let unreadable = |why: String| LoadError::Unreadable { path: main.to_owned(), why };
         let found = resolve.resolve(main, None).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
@@ -40,7 +40,7 @@ impl Tree {
         Ok(loader.tree)
     }
 
-    /// Reads files that were put together as `nginx -T` does ([`dump::add`]), the main one first.
+    /// Reads files that were joined as `nginx -T` joins them ([`dump::add`]), the main one first.
     pub fn from_dump(text: &str, prefix: Option<&str>) -> Result<Self, LoadError> {
         let files = dump::sections(text);
         let why = "the dump holds no file".to_owned();
@@ -66,12 +66,12 @@ impl Tree {
         &self.files[node.file].entries()[node.entry]
     }
 
-    /// Where a line stands.
+    /// The file and line of an entry.
     pub fn place(&self, node: Node) -> SourceLine {
         SourceLine { file: self.files[node.file].path.clone(), line: self.entry(node).line, node }
     }
 
-    /// The include lines that bring in a file.
+    /// The include lines that include a file.
     pub fn includers(&self, file: usize) -> Vec<SourceLine> {
         self.includes.get(&file).into_iter().flatten().map(|&node| self.place(node)).collect()
     }
@@ -80,7 +80,7 @@ impl Tree {
 struct Loader<'a> {
     prefix: &'a str,
     resolve: &'a mut dyn Resolve,
-    /// What the whole configuration may still take in memory.
+    /// The remaining memory budget of the whole configuration.
     budget: Budget,
     /// Length of the name of the section that the next line belongs to.
     pool: usize,
@@ -139,7 +139,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// A pattern that matches nothing is only worth a warning to php-fpm.
+    /// For php-fpm a pattern without a match is only a warning.
     fn find(&mut self, pattern: &str, node: Node) -> Result<Vec<usize>, LoadError> {
         let mut files = Vec::new();
         let from = self.tree.files[node.file].path.to_string();

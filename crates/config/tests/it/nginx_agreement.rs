@@ -14,7 +14,8 @@ use std::process::Command;
 use chokepoint_config::nginx::{Editor, Nginx, Position, Tree, Version, parse};
 use chokepoint_config::{Edited, Resolved, text};
 
-/// What nginx says of a file: `None` if it accepts it, else its message. Run in a network namespace of its own, so that it binds no port of this host.
+/// Runs `nginx -t` on a file: `Ok` if nginx accepts it, else its message; `None` if nginx cannot be run or failed without an [emerg] line.
+/// It runs in a network namespace of its own, so that it binds no port of this host.
 fn nginx_says(directory: &Path, config: &Path) -> Option<Result<(), String>> {
     let command = format!(
         "ip link set lo up 2>/dev/null; exec nginx -t -p {0}/ -c {1} -g 'error_log stderr; pid {0}/test.pid;'",

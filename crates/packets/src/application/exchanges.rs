@@ -99,7 +99,7 @@ impl Exchanges {
         }
     }
 
-    /// True if the answer that comes next has no body whatever its head says (RFC 9110, 9.3.2), and where it may open a tunnel.
+    /// Whether the next answer has no body whatever its head says (RFC 9110, 9.3.2), and whether it may open a tunnel.
     pub(super) fn asked(&self) -> (bool, bool) {
         self.under_way.front().map_or((false, false), |request| (request.head, request.connect))
     }

@@ -42,7 +42,7 @@ fn unpacked(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (file[..end].to_vec(), frames)
 }
 
-/// Packs frames whose checksums are made right, if there are whole frames.
+/// Packs frames. The checksum of every whole frame is corrected first.
 fn packed(head: &[u8], frames: &[u8]) -> Vec<u8> {
     let mut mended = frames.to_vec();
     let mut at = 0;
