@@ -216,7 +216,7 @@ impl Session<'_> {
         self.advance()
     }
 
-    /// The best of several alternatives could not be put back: none of them stays.
+    /// The best of several alternatives could not be put back, so none of them stays.
     pub(super) fn choice_lost(&mut self, number: u32, why: &str) -> Action {
         let remedy = self.made.remedy_id(number);
         self.warn(&Message::new("warning-not-put-back").with("remedy", remedy).with("why", why));

@@ -86,7 +86,7 @@ impl FindingIdentity {
         refusing.filter(|read| self.station != station || is_here(&read.at)).filter_map(|read| read.refused_per_s).sum()
     }
 
-    /// True where it is a cause in this measurement.
+    /// True if it is a cause in this measurement.
     pub(super) fn is_cause(&self, diagnosis: &Diagnosis) -> bool {
         diagnosis.findings.iter().any(|finding| finding.role == Role::Cause && FindingIdentity::of(finding) == *self)
     }
@@ -97,7 +97,7 @@ pub(super) fn goodput(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, |load| load.goodput_rps)
 }
 
-/// Expected answers a second as far as they reach: what two measurements are compared by.
+/// Expected answers per second as far as they reach. Two measurements are compared by this figure.
 pub(super) fn reaching(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, LoadReport::reaching_rps)
 }
@@ -171,7 +171,7 @@ pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective)
     (objective.latency_us_p99.is_none() && longer).then_some(Worse::Latency)
 }
 
-/// True where `after` is better than `before` beyond noise.
+/// True if `after` is better than `before` beyond noise.
 pub(super) fn is_gain(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> bool {
     worse(before, after, objective).is_none() && worse(after, before, objective).is_some()
 }

@@ -177,6 +177,7 @@ impl Session<'_> {
         self.break_off()
     }
 
+    /// True if the last measurement shows the host as it is now.
     pub(super) fn is_measured(&self) -> bool {
         self.leave_out.as_ref().is_none_or(|phase| phase.is_measured)
     }

@@ -119,7 +119,7 @@ impl StationReading {
         self.station == finding.station && self.owner == finding.owner && self.at == finding.at
     }
 
-    /// True where both are readings of the same instance.
+    /// True if both are readings of the same instance.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.station == other.station && self.owner == other.owner && self.at == other.at
     }

@@ -34,7 +34,7 @@ impl Catalogue {
     /// The sentence of a message.
     ///
     /// # Panics
-    /// Where a catalogue file compiled into the program is malformed or defines an id twice: a bug that the tests catch.
+    /// If a catalogue file compiled into the program is malformed or defines an id twice. The tests catch this bug.
     ///
     /// A message that the catalogue lacks comes out as its id in brackets, so that the gap is visible; the tests refuse such gaps.
     pub fn text(&self, message: &Message) -> String {

@@ -80,7 +80,7 @@ impl Sight<'_, '_> {
 pub(super) struct Judged {
     /// Its share of the time that limits.
     pub(super) share: ProfileShare,
-    /// What of that could go.
+    /// The part of it that could go away.
     pub(super) could_go: ProfileShare,
     /// True if a known remedy removes it and costs nobody anything: not if it is a trade-off, a matter of the program, or the clients' doing.
     pub(super) is_wasted: bool,

@@ -90,7 +90,7 @@ fn raised<'a>(ctx: &Context<'a>, quota: &Quota<'a>, wanted: f64) -> Vec<(&'a Cgr
     short.collect()
 }
 
-/// Cores that a cgroup used in the window; `None` if it keeps no account.
+/// Cores that a cgroup used in the window; zero if it keeps no account.
 fn used(ctx: &Context<'_>, id: &CgroupId) -> Option<f64> {
     let used = ctx
         .inside(ctx.obs.cgroups.get(id)?)

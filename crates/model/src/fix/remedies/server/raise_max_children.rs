@@ -23,7 +23,7 @@ const MEMORY_SHARE: f64 = 0.5;
 /// Room above the number of workers at which the cores would be busy. The CPU cost of a request falls as load rises (159 us idle, 119 us near saturation on
 /// the stack tried), and workers wait unevenly.
 const CORES_ROOM: f64 = 1.5;
-/// Mean share of the accept queue's limit in use from which the queue overflows and does not hold everybody who comes.
+/// Mean fill of the accept queue, as a share of its limit, from which it overflows and does not hold everybody who comes.
 const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 /// Largest number of workers proposed. Each is a process, and beyond a few thousand their scheduling is a cost of its own.
 const WORKERS_MAX: f64 = 2_000.0;

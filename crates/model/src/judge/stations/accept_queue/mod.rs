@@ -185,7 +185,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
     }
 }
 
-/// True where the kernel's count of overflows was read.
+/// True if the kernel's count of overflows was read.
 fn is_counted(ctx: &Context<'_>, placed: &StationReading) -> bool {
     placed.at.netns.and_then(|netns| ctx.netstat_growth(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
 }

@@ -53,7 +53,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         (StationState::Saturated, told.with("waiting", station.waiting.unwrap_or(0.0)))
     } else if let Some((tier, threads)) = saturated_threads(ctx, group) {
         let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
-        // More than these threads give now they cannot give.
+        // These threads are the limit: the rate if they ran all the time is the most that they can give.
         station.ceiling_rps = now_at(ctx, &threads);
         (StationState::Saturated, told)
     } else if let Some(polls) = polled(ctx, group) {

@@ -36,11 +36,11 @@ pub(super) struct Flow<'a> {
 /// Where the time of the sampled connections went according to the kernel, microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
-    /// With something to send or not acknowledged.
+    /// There was something to send or not yet acknowledged.
     pub(super) busy: f64,
     /// The peer's window was full.
     pub(super) window: f64,
-    /// The send buffer was full, and all of it sent.
+    /// The send buffer was full, and everything in it was sent.
     pub(super) buffer: f64,
 }
 
