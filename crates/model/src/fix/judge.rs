@@ -102,7 +102,7 @@ pub(super) fn reaching(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, LoadReport::reaching_rps)
 }
 
-/// Share of the clients' time that was lost; `None` if the load does not say.
+/// Share of the clients' time that was lost; zero if the load does not say.
 fn lost_share(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().and_then(|load| load.lost_share).unwrap_or(0.0)
 }
