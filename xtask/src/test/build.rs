@@ -259,7 +259,7 @@ fn declarations(folder: &Path, above: &str, found: &mut Vec<(String, Declaration
     Ok(())
 }
 
-/// Name and version in `path+file:///work/crates/cli#chokepoint@0.1.0`, or `...crates/cli#0.1.0` if the directory has the package's name.
+/// Name and version in `path+file:///home/me/chokepoint/crates/cli#chokepoint@0.1.0`, or `...crates/cli#0.1.0` if the directory has the package's name.
 fn identity(id: &str, directory: &Path) -> (String, String) {
     let fragment = id.rsplit_once('#').map_or(id, |(_, fragment)| fragment);
     let directory_name = || directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
