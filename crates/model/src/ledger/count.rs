@@ -172,7 +172,7 @@ impl SampleCounts {
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
             let namespace = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms);
             let counts = namespace.count(&samples, &mut counted);
-            let at_any_time: Vec<&(u64, RequestSample)> = samples.iter().copied().filter(|(_, sample)| sample.looks == 0).collect();
+            let at_any_time: Vec<&(u64, RequestSample)> = samples.iter().copied().filter(|(_, sample)| sample.is_at_any_time()).collect();
             counted.calls.extend(calls::of(ctx, id, &at_any_time, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
@@ -354,10 +354,10 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let pairs = pairs(samples);
         let mut all = Vec::new();
         let mut details = SampleDetails::default();
-        let at_any_time = samples.iter().filter(|(_, sample)| sample.looks == 0).count();
+        let at_any_time = samples.iter().filter(|(_, sample)| sample.is_at_any_time()).count();
         for ((at_us, sample), pairs) in samples.iter().zip(&pairs) {
             details.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
-            details.of_clients = if sample.looks == 0 { 1.0 / at_any_time as f64 } else { 0.0 };
+            details.of_clients = if sample.is_at_any_time() { 1.0 / at_any_time as f64 } else { 0.0 };
             all.push((*at_us, self.count_one(sample, pairs, &mut details)));
             // A random share of the connections does not show how evenly requests came.
             let ages_ms = std::mem::take(&mut details.ages_ms);

@@ -17,8 +17,8 @@ pub(super) fn samples<'s>(ctx: &Context<'_>, view: &'s NetnsView) -> Vec<&'s (u6
 /// For each sample the share of time around it in which a request was under way, from the polls of the load generator, of which each sample is one; zero for a
 /// sample without a request. `None` if no sample was awaited: then all samples were taken on schedule.
 pub(super) fn busy_shares(samples: &[&(u64, RequestSample)]) -> Option<Vec<f64>> {
-    samples.iter().any(|(_, sample)| sample.looks > 0).then(|| {
-        let has_met = |sample: &RequestSample| sample.looks > 0 || sample.under_way.is_some_and(|number| number > 0.0);
+    samples.iter().any(|(_, sample)| !sample.is_at_any_time()).then(|| {
+        let has_met = |sample: &RequestSample| !sample.is_at_any_time() || sample.under_way.is_some_and(|number| number > 0.0);
         let share = |at: usize| {
             let near = &samples[at.saturating_sub(NEIGHBOURS)..samples.len().min(at + NEIGHBOURS + 1)];
             let looks: u64 = near.iter().map(|(_, sample)| u64::from(sample.looks.max(1))).sum();

@@ -24,6 +24,11 @@ pub struct RequestSample {
 }
 
 impl RequestSample {
+    /// True for a sample that was taken at its time, whether a request was under way or not.
+    pub(crate) fn is_at_any_time(&self) -> bool {
+        self.looks == 0
+    }
+
     /// Number of sockets that this sampled socket represents.
     pub(crate) fn weight(&self, socket: &RequestSocket) -> f64 {
         match (&socket.address, socket.state) {
