@@ -2,7 +2,8 @@
 //!
 //! The sentences of a station or a remedy are next to its code, those of reports in `locales/en`. English is the only language now.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
 
 use fluent_bundle::concurrent::FluentBundle;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
@@ -13,6 +14,13 @@ use crate::output::message::{Message, Value};
 /// The files of the English catalogue: every `.ftl` below `locales/en` and `src`, as the build script finds them. Each file is self-contained: no message
 /// refers to a message of another file.
 const ENGLISH: &[&str] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
+
+/// Which file defines a message: its place in [`ENGLISH`]. A message begins at the start of a line, its continuation lines are indented (Fluent syntax 1.0).
+static PLACES: LazyLock<HashMap<&str, usize>> = LazyLock::new(|| {
+    let ids = |source: &'static str| source.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_alphabetic()));
+    let places = ENGLISH.iter().enumerate().flat_map(|(place, source)| ids(source).map(move |line| (line, place)));
+    places.filter_map(|(line, place)| Some((line.split_once('=')?.0.trim_end(), place))).collect()
+});
 
 /// The sentences of one language. A file is parsed when one of its sentences is first needed. Parsed, all of them take a megabyte, and a verb needs few.
 pub struct Catalogue {
@@ -64,18 +72,11 @@ impl Catalogue {
     }
 
     fn file_of(&self, id: &str) -> Option<&File> {
-        let parsed = self.files.iter().find(|file| file.bundle.get().is_some_and(|bundle| bundle.has_message(id)));
-        parsed.or_else(|| self.files.iter().find(|file| file.bundle.get().is_none() && file.defines(id)))
+        self.files.get(*PLACES.get(id)?)
     }
 }
 
 impl File {
-    /// True if a line of the file starts the message.
-    fn defines(&self, id: &str) -> bool {
-        let mut found = self.source.match_indices(id).map(|(at, _)| (&self.source[..at], &self.source[at + id.len()..]));
-        found.any(|(before, behind)| (before.is_empty() || before.ends_with('\n')) && behind.trim_start_matches(' ').starts_with('='))
-    }
-
     fn bundle(&self) -> &FluentBundle<FluentResource> {
         self.bundle.get_or_init(|| {
             let language: LanguageIdentifier = "en".parse().expect("a valid language tag");
@@ -157,7 +158,7 @@ mod tests {
             }
             // This panics if the file is malformed.
             let file = &Catalogue::english().files[place];
-            let missing = seen.iter().filter(|id| file.defines(id) && !file.bundle().has_message(id)).count();
+            let missing = PLACES.iter().filter(|(id, found)| **found == place && !file.bundle().has_message(id)).count();
             assert_eq!((missing, file.bundle().has_message("no-such-message")), (0, false));
         }
         assert!(seen.len() > 500, "{}", seen.len());

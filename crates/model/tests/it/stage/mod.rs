@@ -13,6 +13,7 @@ pub(crate) mod quota;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
@@ -198,8 +199,11 @@ pub(crate) fn entries(obs: &mut Observation, id: NetnsId, count: u64) {
     }
 }
 
+/// Parsed once: some tests make thousands of diagnoses.
+static WORDS: LazyLock<Catalogue> = LazyLock::new(Catalogue::english);
+
 pub(crate) fn told(obs: &Observation) -> Diagnosis {
-    let diagnosis = diagnose(obs, &Catalogue::english());
+    let diagnosis = diagnose(obs, &WORDS);
     let text = serde_json::to_string(&diagnosis).unwrap();
     // A message without its text shows as its id in brackets.
     for id in ["state-", "verdict-", "evidence-", "finding-", "remedy-", "prediction-", "warning-"] {
