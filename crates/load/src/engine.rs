@@ -545,6 +545,9 @@ impl<'a> Engine<'a> {
         let keeps = self.shared.plan.keep_alive && slot.carried < self.shared.requests_per_connection;
         if ended.reusable && keeps && now_ns < self.end_ns {
             slot.phase = Phase::Idle;
+        } else if ended.reusable && keeps {
+            // The server was not asked to close it, and a worker that it keeps could serve a connection that still waits.
+            slot.close();
         } else if matches!(ended.end, RequestEnd::Status(_)) {
             slot.close_after_peer();
         } else {

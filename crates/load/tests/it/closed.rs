@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chokepoint_load::{Control, Guard, LoadError, run};
@@ -388,4 +389,19 @@ fn too_many_connections_for_the_descriptor_limit_are_an_error() {
     (plan.shape, plan.threads) = (Loop::Closed { connections }, 1);
     let error = run(&plan, &Control::new()).expect_err("64 more are needed");
     assert!(matches!(error, LoadError::Files { .. }) && error.to_string().contains("RLIMIT_NOFILE"), "{error}");
+}
+
+/// A server with one worker serves one connection until it is closed, and the load keeps that connection.
+#[test]
+fn at_its_end_a_load_leaves_the_server_to_the_connections_that_wait() {
+    let worker = Mutex::new(());
+    let server = Server::start(move |mut stream: TcpStream, _| {
+        let _worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+        while request(&mut stream) && stream.write_all(HELLO.as_bytes()).is_ok() {}
+    });
+    let mut plan = plan(server.address);
+    (plan.shape, plan.threads, plan.requests) = (Loop::Closed { connections: 2 }, 1, None);
+    (plan.duration, plan.timeout) = (Some(Duration::from_millis(200)), Duration::from_secs(5));
+    let result = load(&plan);
+    assert_eq!((result.good, result.errors.total()), (result.requests, 0), "{result:?}");
 }
