@@ -1,4 +1,4 @@
-//! Writes a large capture of HTTP over TCP to stdout: many short connections, some of them kept, with losses now and then.
+//! Writes a large capture of HTTP over TCP to stdout: many short connections, some of them kept alive, with occasional losses.
 //! Usage: generate CONNECTIONS [REQUESTS-PER-CONNECTION] [BODY-BYTES] [OPEN-AT-ONCE] > FILE
 
 use std::collections::VecDeque;
@@ -11,17 +11,17 @@ const SYN: u8 = 2;
 const PUSH: u8 = 8;
 const ACK: u8 = 16;
 const SEGMENT_BYTES: usize = 1448;
-/// Connections that are open at once, if nothing else is asked for.
+/// Default number of connections open at once.
 const OPEN: u64 = 64;
 
-/// A capture under way: its clock, microseconds.
+/// A capture being written: its clock, microseconds.
 struct Out<W> {
     to: W,
     at_us: u64,
     packets: u64,
 }
 
-/// One connection: its client's port and address, and both sides' sequence numbers.
+/// One connection: the client's port and address, and the sequence numbers of both sides.
 struct Connection {
     client: [u8; 4],
     port: u16,
@@ -91,7 +91,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a capture of so many connections, with so many requests each and answers of so many bytes; gives the number of packets.
+/// Writes a capture with this many connections, requests per connection and answer bytes. Returns the number of packets.
 pub(crate) fn write_capture(to: impl Write, connections: u64, requests: u64, body: u64, open_at_once: u64) -> io::Result<u64> {
     let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n\r\n").into_bytes();
     answer.resize(answer.len() + usize::try_from(body).unwrap_or(0), b'x');

@@ -1,4 +1,4 @@
-//! Analyses a capture and prints how long it took and the most memory that it needed, without any other part of the program.
+//! Analyses a capture and prints the time it took and its peak memory, without any other part of the program.
 //! Usage: measure FILE [OPEN-MAX]
 
 #![allow(clippy::disallowed_methods, reason = "it measures time, which the crate itself must not know")]

@@ -1,4 +1,4 @@
-//! Packets in, closed streams and edges out.
+//! Takes packets and produces closed streams and edges.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,70 +16,70 @@ use crate::stream::Stream;
 use crate::summary::StreamSummary;
 use crate::trace::Trace;
 
-/// Bounds of the memory that an analysis takes, whatever the capture holds.
+/// Limits of the memory that an analysis takes, independent of the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Streams that may be under way at once: about 2.7 KB each with what they carry, and 32 KiB more in each direction in which something
-    /// came out of order. Beyond, the ones that were silent longest are summarised and dropped.
+    /// Streams tracked at once. Each takes about 2.7 KB with its payload state, and 32 KiB more for each direction with data out of order.
+    /// Above this, the streams that were silent longest are summarised and dropped.
     pub streams: usize,
-    /// Edges that are told apart: about 12 KB each; twice as many exist at most.
+    /// Edges tracked separately: about 12 KB each. At most twice as many exist.
     pub edges: usize,
-    /// Streams that are kept as the most troubled.
+    /// Streams kept as the most troubled.
     pub notable: usize,
 }
 
 impl Default for Limits {
-    /// Below 190 MB in all.
+    /// Less than 190 MB in total.
     fn default() -> Self {
         Self { streams: 60_000, edges: 512, notable: 20 }
     }
 }
 
-/// What was counted over the whole capture.
+/// Counts over the whole capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Packets of any kind.
     pub packets: u64,
-    /// Bytes that they had on the wire.
+    /// Bytes of these packets on the wire.
     pub wire_bytes: u64,
     /// TCP segments.
     pub segments: u64,
     /// Streams.
     pub streams: u64,
-    /// Packets that are no TCP.
+    /// Packets other than TCP.
     pub other: u64,
-    /// IP fragments that make no whole datagram.
+    /// IP fragments that never formed a whole datagram.
     pub fragments: u64,
-    /// Packets that could not be told: malformed, or too little of them was kept.
+    /// Packets that could not be decoded: malformed, or too few bytes were captured.
     pub unreadable: u64,
-    /// Packets of a link layer that is not known.
+    /// Packets of an unknown link layer.
     pub unknown_link: u64,
-    /// TCP segments that came when their stream had been closed for two seconds.
+    /// TCP segments that came two seconds or more after their stream was closed.
     pub late: u64,
     /// Streams that were dropped to make room for others.
     pub dropped_for_room: u64,
-    /// Packets of which not all was kept.
+    /// Packets that were captured only in part.
     pub snapped: u64,
-    /// Time of the first packet, ns since 1970-01-01 UTC.
+    /// Time of the first packet, nanoseconds since 1970-01-01 UTC.
     pub begin_ns: i64,
-    /// Time of the last.
+    /// Time of the last packet.
     pub end_ns: i64,
 }
 
-/// What came of a capture.
+/// The result of an analysis.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Counts over all.
+    /// Totals of the capture.
     pub totals: Totals,
     /// The edges, the busiest first.
     pub edges: Vec<Edge>,
-    /// The most troubled streams, by the time that they lost.
+    /// The most troubled streams, by lost time.
     pub notable: Vec<StreamSummary>,
     /// The stream that was followed.
     pub trace: Option<Trace>,
 }
 
-/// A stream by the time that it lost.
+/// A stream, ordered by its lost time.
 struct Troubled(u64, StreamSummary);
 
 impl PartialEq for Troubled {
@@ -104,16 +104,16 @@ impl Troubled {
     }
 }
 
-/// Receives each stream when it is over, in the order in which they end.
+/// Receives each stream when it ends, in the order of the ends.
 pub type Sink<'s> = &'s mut dyn FnMut(&StreamSummary);
 
-/// An analysis under way.
+/// An analysis in progress.
 pub struct Analyzer {
     fragments: Fragments,
     streams: Streams,
 }
 
-/// All of it but the fragments, which the segment at hand may lie in.
+/// The analysis without the fragments, because the current segment may borrow from them.
 struct Streams {
     flows: Flows,
     edges: Edges,
@@ -124,7 +124,7 @@ struct Streams {
 }
 
 impl Analyzer {
-    /// An analysis within these bounds.
+    /// An analysis within these limits.
     pub fn new(limits: Limits) -> Self {
         let streams = Streams {
             flows: Flows::new(limits.streams),
@@ -142,12 +142,12 @@ impl Analyzer {
         self.streams.trace = Some(Trace::new(index));
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn totals(&self) -> &Totals {
         &self.streams.totals
     }
 
-    /// Takes the next packet.
+    /// Processes the next packet.
     pub fn packet(&mut self, packet: &Packet<'_>, sink: Sink<'_>) {
         let totals = &mut self.streams.totals;
         if totals.packets == 0 {
@@ -170,7 +170,7 @@ impl Analyzer {
         }
     }
 
-    /// The capture is over: all that is left is summarised.
+    /// Ends the capture and summarises all open streams.
     pub fn finish(mut self, sink: Sink<'_>) -> Report {
         for stream in self.streams.flows.drain() {
             self.streams.summarise(stream, sink);
@@ -238,7 +238,7 @@ impl Streams {
         self.flows.insert(stream)
     }
 
-    /// Hands what a stream measured to its edge.
+    /// Adds the measurements of a stream to its edge.
     fn collect(stream: &mut Stream, edges: &mut Edges) {
         let (mut place, (client, server)) = (stream.edge, stream.roles());
         let rtt_ns = stream.server_rtt_ns();

@@ -1,4 +1,4 @@
-//! What a stream carried: requests and answers of HTTP/1.x and FastCGI, records of TLS, and turns of anything else.
+//! The payload of a stream: requests and answers of HTTP/1.x and FastCGI, records of TLS, and turns of any other protocol.
 
 mod exchanges;
 mod fastcgi;
@@ -16,11 +16,11 @@ use order::Order;
 pub(crate) enum Piece<'a> {
     /// Bytes.
     Bytes(&'a [u8]),
-    /// So many bytes that the capture lacks.
+    /// A number of bytes that the capture lacks.
     Hole(u64),
 }
 
-/// What is understood of one direction.
+/// The protocol state of one direction.
 #[derive(Debug, Default)]
 struct Half {
     order: Order,
@@ -39,12 +39,12 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// What it is; nothing where no payload was seen.
+    /// The protocol; `None` if no payload was seen.
     pub(crate) fn protocol(&self) -> Protocol {
         self.protocol.unwrap_or(Protocol::None)
     }
 
-    /// True if this side's first bytes show that it asks, false if they show that it answers.
+    /// True if the first bytes of this side are a request, false if they are an answer.
     pub(crate) fn asks(bytes: &[u8]) -> Option<bool> {
         if http::is_request(bytes) || fastcgi::is_request(bytes) || tls::is_client_hello(bytes) {
             Some(true)
@@ -55,13 +55,13 @@ impl Application {
         }
     }
 
-    /// Takes payload of one side: it begins at `start`, has `length` bytes, of which `bytes` were kept.
+    /// Takes payload of one side: it begins at `start` and has `length` bytes, of which `bytes` were captured.
     pub(crate) fn payload(&mut self, from_client: bool, start: i64, bytes: &[u8], length: u32, at_ns: i64) {
         let (order, mut rest) = self.split(from_client);
         order.put(start, bytes, length, &mut |piece| rest.piece(piece, at_ns));
     }
 
-    /// The other side acknowledged all up to here: what is missing before that never comes.
+    /// The other side acknowledged everything up to here. What the capture lacks before this position will not come.
     pub(crate) fn acknowledged(&mut self, of_client: bool, acked: i64, at_ns: i64) {
         let (order, mut rest) = self.split(of_client);
         if order.waits() {
@@ -69,8 +69,8 @@ impl Application {
         }
     }
 
-    /// One side said that it has no more to send: an answer that has no other end is whole. Where only turns are seen, an answer is over when
-    /// anything else happens.
+    /// One side has no more to send, which ends an answer without another end. In a protocol with turns only, an answer ends with the next
+    /// event of any kind.
     pub(crate) fn ended(&mut self, client: bool, at_ns: i64) {
         if matches!(self.protocol, Some(Protocol::Tls | Protocol::Other)) {
             self.exchanges.finish_turns();
@@ -87,7 +87,7 @@ impl Application {
     }
 }
 
-/// All of an application but the order of one direction's pieces.
+/// The application's state without the reordering of one direction.
 struct Rest<'a> {
     from_client: bool,
     protocol: &'a mut Option<Protocol>,

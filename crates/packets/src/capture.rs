@@ -1,4 +1,4 @@
-//! Capture files: pcap and pcapng, plain or packed by gzip or Zstandard, as a row of packets.
+//! Reads capture files as a sequence of packets: pcap and pcapng, uncompressed or compressed with gzip or Zstandard.
 
 mod input;
 mod pcap;
@@ -10,33 +10,33 @@ use std::io::{self, Read};
 use input::{Input, RECORD_BYTES_MAX};
 pub use write::PcapngWriter;
 
-/// Zstandard frames may ask for this much memory, bytes: `zstd --ultra -20` and below ask for no more.
+/// Largest window of a Zstandard frame, bytes. `zstd --ultra -20` and lower levels need no more.
 const ZSTD_WINDOW_BYTES_MAX: u64 = 32 << 20;
 
 /// Why a capture could not be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// Neither pcap nor pcapng, packed or not.
+    /// The file is neither pcap nor pcapng, compressed or not.
     #[error("this is no capture: it begins with {}", hex(.0))]
     NotACapture(Vec<u8>),
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// The file ends within a record: a capture that was cut off, or is still being written.
+    /// The file ends within a record: the capture was cut off or is still being written.
     #[error("the capture ends within a record, at byte {0}")]
     CutOff(u64),
-    /// A record contradicts the format.
+    /// A record violates the format.
     #[error("the capture is damaged at byte {at}: {what}")]
     Damaged {
-        /// Position in the (unpacked) stream.
+        /// Position in the decompressed stream.
         at: u64,
         /// What is wrong.
         what: &'static str,
     },
-    /// The bytes could not be read or unpacked.
+    /// The bytes could not be read or decompressed.
     #[error("the capture cannot be read at byte {at}: {error}")]
     Io {
-        /// Position in the (unpacked) stream.
+        /// Position in the decompressed stream.
         at: u64,
         /// The reason.
         error: io::Error,
@@ -50,13 +50,13 @@ fn hex(bytes: &[u8]) -> String {
 /// One captured packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// When it was captured, nanoseconds since 1970-01-01 UTC; 0 where the capture does not say.
+    /// Capture time, nanoseconds since 1970-01-01 UTC; 0 if the capture has none.
     pub at_ns: i64,
     /// Link-layer header type (<https://www.tcpdump.org/linktypes.html>).
     pub link: u16,
-    /// Bytes that the packet had on the wire.
+    /// Bytes of the packet on the wire.
     pub wire_bytes: u32,
-    /// The bytes that were kept.
+    /// The captured bytes.
     pub bytes: &'a [u8],
 }
 
@@ -65,19 +65,19 @@ enum Format {
     Pcapng(pcapng::Reader),
 }
 
-/// A capture under way.
+/// A capture being read.
 ///
-/// Holds at most 2 MiB of the capture, and what the packing asks for: 64 KiB for gzip, a window of at most 32 MiB for Zstandard.
+/// Holds at most 2 MiB of the capture, and the decompressor's memory: 64 KiB for gzip, a window of at most 32 MiB for Zstandard.
 pub struct Capture<'r> {
     input: Input<'r>,
     format: Format,
 }
 
 impl<'r> Capture<'r> {
-    /// Tells the format by the first bytes.
+    /// Detects the format by the first bytes.
     ///
     /// # Errors
-    /// The stream cannot be read, or is no capture.
+    /// The stream cannot be read, or is not a capture.
     pub fn open(reader: impl Read + 'r) -> Result<Self, CaptureError> {
         let mut input = Input::new(Box::new(reader));
         fill(&mut input, 24)?;
@@ -105,10 +105,10 @@ impl<'r> Capture<'r> {
         Ok(Self { input, format })
     }
 
-    /// The next packet; nothing at the end.
+    /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// The capture is cut off, damaged or cannot be read any further. What came before stands.
+    /// The capture is cut off, damaged or unreadable from here. Earlier packets stay valid.
     pub fn packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         match &mut self.format {
             Format::Pcap(reader) => reader.packet(&mut self.input),
@@ -116,18 +116,18 @@ impl<'r> Capture<'r> {
         }
     }
 
-    /// Bytes of the (unpacked) capture that were read so far.
+    /// Bytes of the decompressed capture read so far.
     pub fn position(&self) -> u64 {
         self.input.position()
     }
 }
 
-/// A decoder of Zstandard frames one behind the other, skippable ones passed over.
+/// Decodes consecutive Zstandard frames and skips the skippable ones.
 fn zstd<'r>(packed: Box<dyn Read + 'r>) -> Result<Box<dyn Read + 'r>, CaptureError> {
     Ok(Box::new(ZstdFrames { source: Some(packed), frame: None }))
 }
 
-/// Zstandard files may consist of several frames (RFC 8878, 3.1), as parallel packers write them.
+/// Zstandard files may consist of several frames (RFC 8878, 3.1). Parallel compressors write such files.
 struct ZstdFrames<'r> {
     source: Option<Box<dyn Read + 'r>>,
     frame: Option<ruzstd::decoding::StreamingDecoder<Box<dyn Read + 'r>, ruzstd::decoding::FrameDecoder>>,
@@ -165,7 +165,7 @@ impl Read for ZstdFrames<'_> {
     }
 }
 
-/// The window that a frame asks for, bytes (RFC 8878, 3.1.1.1).
+/// The window that a frame needs, bytes (RFC 8878, 3.1.1.1).
 fn zstd_window(head: &[u8]) -> Option<u64> {
     let descriptor = *head.get(4)?;
     if descriptor & 0x20 == 0 {
@@ -186,7 +186,7 @@ fn fill(input: &mut Input<'_>, wanted: usize) -> Result<usize, CaptureError> {
     input.fill(wanted).map_err(|error| CaptureError::Io { at, error })
 }
 
-/// Makes a record available; an error where the stream ends within it or it is longer than any may be.
+/// Makes a record available. Fails if the stream ends within it or it is longer than the limit.
 fn record(input: &mut Input<'_>, bytes: usize) -> Result<(), CaptureError> {
     let at = input.position();
     if bytes > RECORD_BYTES_MAX {
@@ -195,13 +195,13 @@ fn record(input: &mut Input<'_>, bytes: usize) -> Result<(), CaptureError> {
     if fill(input, bytes)? < bytes { Err(CaptureError::CutOff(at)) } else { Ok(()) }
 }
 
-/// A number of 32 bits in either byte order; 0 beyond the end.
+/// A 32-bit number in either byte order; 0 beyond the end.
 fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
     let word = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
     if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
 }
 
-/// A number of 16 bits in either byte order; 0 beyond the end.
+/// A 16-bit number in either byte order; 0 beyond the end.
 fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
     let word = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
     if big { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) }

@@ -1,4 +1,4 @@
-//! From the bytes of a packet to its TCP segment: link layer, VLAN tags, IPv4 and IPv6 with their options, extension headers and fragments.
+//! Finds the TCP segment in the bytes of a packet: link layer, VLAN tags, IPv4 and IPv6 with options, extension headers and fragments.
 
 pub(crate) mod fragment;
 mod ip;
@@ -10,27 +10,27 @@ use tcp::Segment;
 
 use crate::capture::Packet;
 
-/// What a packet was.
+/// The kind of a packet.
 #[derive(Debug)]
 pub(crate) enum Decoded<'a> {
     /// A TCP segment.
     Tcp(Segment<'a>),
-    /// Something else that is well-formed as far as it was looked at.
+    /// Another packet, well-formed as far as it was parsed.
     Other,
-    /// A fragment that does not make a whole datagram yet.
+    /// A fragment of a datagram that is not complete yet.
     Fragment,
-    /// So little of it was kept, or it is so malformed, that it cannot be told.
+    /// A packet that cannot be decoded: malformed, or too few bytes were captured.
     Unreadable,
-    /// Its link layer is not known.
+    /// A packet of an unknown link layer.
     UnknownLink,
 }
 
-/// A network-layer packet within a captured one.
+/// A network-layer packet within a captured packet.
 #[derive(Debug, Clone, Copy)]
 struct Network<'a> {
-    /// Bytes that were kept.
+    /// The captured bytes.
     bytes: &'a [u8],
-    /// Bytes that it had on the wire, padding of the link layer included.
+    /// Its bytes on the wire, with the link layer's padding.
     wire_bytes: usize,
 }
 

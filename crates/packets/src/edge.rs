@@ -1,4 +1,4 @@
-//! One edge: all connections from one client address to one listening address, summed up as they end.
+//! One edge: all connections from one client address to one listening address, added up as they end.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,17 +10,17 @@ use crate::application::{Sample, Spoken};
 use crate::histogram::{Histogram, Quantiles};
 use crate::summary::{ConnectionEnd, Direction, FirstFlight, Manner, Moment, Protocol, StreamSummary};
 
-/// Different first flights that are told apart; of more only the number is kept.
+/// Different first flights counted separately. Of further ones only the total is kept.
 const FLIGHTS_MAX: usize = 64;
-/// Different numbers of requests at which the server closed that are told apart.
+/// Different request counts at the server's close that are counted separately.
 const LIMITS_MAX: usize = 64;
-/// Streams that are named as examples.
+/// Streams named as examples.
 const EXAMPLES_MAX: usize = 8;
 
-/// From whom to whom; nothing where the edges are too many to tell them apart.
+/// Client and server; `None` where there are too many edges to keep apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct EdgeAddress {
-    /// The side that asks.
+    /// The side that sends requests.
     pub client: Option<IpAddr>,
     /// The side that answers.
     pub server: Option<SocketAddr>,
@@ -32,67 +32,67 @@ pub struct FlightCount {
     /// The flight.
     #[serde(flatten)]
     pub flight: FirstFlight,
-    /// Connections that began so.
+    /// Connections with this first flight.
     pub connections: u64,
 }
 
-/// Who closed first, how, when, and how the other side closed.
+/// Which side closed first, how, when, and how the other side closed.
 type Pattern = (ConnectionEnd, Manner, Moment, Option<Manner>);
 
-/// Connections of an edge.
+/// The connections of an edge.
 #[derive(Debug, Clone)]
 pub struct Edge {
-    /// From whom to whom.
+    /// Client and server.
     pub address: EdgeAddress,
-    /// Connections of which anything was seen.
+    /// Connections with at least one packet.
     pub connections: u64,
-    /// Those whose handshake was seen from its first SYN.
+    /// Connections whose handshake was seen from its first SYN.
     pub from_begin: u64,
-    /// Those that were refused: the SYN was answered by RST.
+    /// Refused connections: the SYN was answered by RST.
     pub refused: u64,
-    /// Those whose SYN was not answered at all.
+    /// Connections whose SYN got no answer at all.
     pub unanswered: u64,
-    /// Those that were dropped to make room for others.
+    /// Connections that were dropped to make room for others.
     pub dropped_for_room: u64,
-    /// Those that carried a request.
+    /// Connections with a request.
     pub used: u64,
     /// Requests.
     pub requests: u64,
-    /// Whole answers.
+    /// Complete answers.
     pub answers: u64,
-    /// Connections by what they carried.
+    /// Connections by protocol.
     pub protocols: BTreeMap<Protocol, u64>,
-    /// First packet of the first, ns since 1970-01-01 UTC.
+    /// Time of the first packet, nanoseconds since 1970-01-01 UTC.
     pub begin_ns: i64,
-    /// Last packet of the last.
+    /// Time of the last packet.
     pub end_ns: i64,
-    /// Requests of each connection that carried any.
+    /// Requests per connection, of connections with any.
     pub requests_per_connection: Histogram,
-    /// Set-up times, ns.
+    /// Connection set-up times, nanoseconds.
     pub setup_ns: Histogram,
-    /// Handshakes of TLS after it, ns.
+    /// Times of the TLS handshakes that follow, nanoseconds.
     pub tls_setup_ns: Histogram,
-    /// Times from the end of a request to the first byte of its answer, ns.
+    /// Times from the end of a request to the first byte of its answer, nanoseconds.
     pub first_byte_ns: Histogram,
-    /// The same less the way to the server and back from where the capture was made: the server's think time, ns.
+    /// The same without the round trip from the capturing host to the server: the server's think time, nanoseconds.
     pub think_ns: Histogram,
-    /// Times from the first byte of a request to the last of its answer, ns.
+    /// Times from the first byte of a request to the last byte of its answer, nanoseconds.
     pub whole_ns: Histogram,
     /// First flights of the server.
     pub first_flights: BTreeMap<FirstFlight, u64>,
-    /// Ends.
+    /// How the connections ended.
     pub closes: BTreeMap<Pattern, u64>,
-    /// Idle times after which the server closed, ns.
+    /// Idle times after which the server closed, nanoseconds.
     pub server_idle_ns: Histogram,
-    /// Idle times after which the client closed, ns.
+    /// Idle times after which the client closed, nanoseconds.
     pub client_idle_ns: Histogram,
     /// What the clients sent.
     pub client_sent: Direction,
     /// What the servers sent.
     pub server_sent: Direction,
-    /// Requests that met a server which had just closed the idle connection.
+    /// Requests that reached the server just after it had closed the idle connection.
     pub races: u64,
-    /// Streams in which that happened, the first few.
+    /// The first few streams in which that happened.
     pub race_streams: Vec<u64>,
     spoken: Spoken,
     limits: BTreeMap<u64, u64>,
@@ -134,7 +134,7 @@ impl Edge {
         }
     }
 
-    /// Adds one request with its answer.
+    /// Adds a request with its answer.
     pub(crate) fn sample(&mut self, sample: Sample, server_rtt_ns: Option<u64>) {
         self.first_byte_ns.add(sample.first_byte_ns);
         self.whole_ns.add(sample.whole_ns);
@@ -143,7 +143,7 @@ impl Edge {
         }
     }
 
-    /// Adds a stream that is over.
+    /// Adds a finished stream.
     pub(crate) fn add(&mut self, stream: &StreamSummary, spoken: &Spoken) {
         self.connections += 1;
         self.begin_ns = self.begin_ns.min(stream.begin_ns);
@@ -207,7 +207,7 @@ impl Edge {
         match (close.moment, close.by) {
             (Moment::Idle, ConnectionEnd::Server) => self.server_idle_ns.add(idle_ns),
             (Moment::Idle, ConnectionEnd::Client) => self.client_idle_ns.add(idle_ns),
-            // The last answer alone says that the connection ends with it: the server counts requests.
+            // Only the last answer announces the end of the connection: the server counts requests.
             (Moment::AfterAnswer, _)
                 if stream.from_begin
                     && stream.requests > 1
@@ -227,12 +227,12 @@ impl Edge {
         }
     }
 
-    /// Seconds from the first packet to the last.
+    /// Seconds between the first and the last packet.
     pub fn seconds(&self) -> f64 {
         self.end_ns.saturating_sub(self.begin_ns).max(0) as f64 / 1e9
     }
 
-    /// Share of the requests' time that went into setting connections up; `None` if either was not seen.
+    /// Share of the requests' time spent on connection set-up; `None` if either was not seen.
     pub fn setup_share(&self) -> Option<f64> {
         let (setup, whole) = ((self.setup_ns.sum() + self.tls_setup_ns.sum()) as f64, self.whole_ns.sum() as f64);
         (setup > 0.0 && whole > 0.0).then(|| setup / (setup + whole))
@@ -256,7 +256,7 @@ impl Edge {
         closes
     }
 
-    /// What the verdict about keepalive follows from.
+    /// The basis of the verdict about keep-alive.
     pub fn facts(&self) -> EdgeFacts {
         let most = self.protocols.iter().filter(|(protocol, _)| **protocol != Protocol::None).max_by_key(|(_, count)| **count);
         let limit = self.limits.iter().max_by_key(|(_, count)| **count);
@@ -312,14 +312,14 @@ fn add_direction(sum: &mut Direction, one: &Direction) {
     sum.delayed_ack_stalls += one.delayed_ack_stalls;
     sum.delayed_ack_stall_ns += one.delayed_ack_stall_ns;
     sum.bytes_in_flight_max = sum.bytes_in_flight_max.max(one.bytes_in_flight_max);
-    // What the options say may differ between connections: the smallest segment counts.
+    // The options may differ between connections. The smallest segment size counts.
     sum.mss = match (sum.mss, one.mss) {
         (Some(sum), Some(one)) => Some(sum.min(one)),
         (sum, one) => sum.or(one),
     };
 }
 
-/// A pattern of closes as it is written.
+/// The text of a pattern of closes.
 #[derive(Serialize)]
 struct CloseCount {
     by: ConnectionEnd,
@@ -329,7 +329,7 @@ struct CloseCount {
     connections: u64,
 }
 
-/// An edge as it is written.
+/// The text of an edge.
 #[derive(Serialize)]
 struct Shape<'a> {
     client: Option<IpAddr>,

@@ -1,4 +1,4 @@
-//! All edges, bounded: where they are too many, those of further clients are one, and at last all others.
+//! All edges, within a limit. Above it, the edges of further clients are merged into one, and finally all others.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::edge::{Edge, EdgeAddress};
 use crate::stream::Port;
 use crate::summary::{address, socket};
 
-/// The edges by their addresses: at most twice the limit and one.
+/// The edges by their addresses: at most twice the limit plus one.
 pub(crate) struct Edges {
     limit: usize,
     all: Vec<Edge>,
@@ -18,7 +18,7 @@ impl Edges {
         Self { limit: limit.max(1), all: Vec::new(), by_address: HashMap::new() }
     }
 
-    /// The place of the edge between these two.
+    /// The index of the edge between these two addresses.
     pub(crate) fn place(&mut self, client: Port, server: Port) -> u32 {
         let whole = EdgeAddress { client: Some(address(client.0)), server: Some(socket(server)) };
         if let Some(place) = self.by_address.get(&whole) {
@@ -49,7 +49,7 @@ impl Edges {
         self.all.get_mut(place as usize)
     }
 
-    /// All that had a connection, the busiest first.
+    /// The edges with a connection, the busiest first.
     pub(crate) fn finish(self) -> Vec<Edge> {
         let mut all: Vec<Edge> = self.all.into_iter().filter(|edge| edge.connections > 0).collect();
         all.sort_by(|a, b| (b.requests, b.connections, a.address).cmp(&(a.requests, a.connections, b.address)));

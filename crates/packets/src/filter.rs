@@ -1,4 +1,4 @@
-//! Filters of a live capture in the words of pcap-filter(7), a useful part of them, as programs for the kernel (classic BPF).
+//! Compiles live capture filters, a useful subset of pcap-filter(7), to programs for the kernel (classic BPF).
 
 mod parse;
 
@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 pub use parse::FilterError;
 
-/// One instruction of classic BPF (linux/filter.h, `struct sock_filter`): code, jumps where true and false, and a constant.
+/// One instruction of classic BPF (linux/filter.h, `struct sock_filter`): code, jump targets for true and false, and a constant.
 pub type Instruction = (u16, u8, u8, u32);
 
-/// Instructions of a program: jumps reach no further than this.
+/// Most instructions of a program: jumps reach no further.
 const PROGRAM_MAX: usize = 255;
 
-/// Loads of a byte, two, four at a place; of two behind the index register; and the other instructions in use.
+/// Loads of one, two and four bytes at an offset; of two bytes after the index register; and the other instructions in use.
 const LOAD_BYTE: u16 = 0x30;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_WORD: u16 = 0x20;
@@ -25,9 +25,9 @@ const JUMP_EQUAL: u16 = 0x15;
 const JUMP_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// `SKF_AD_OFF + SKF_AD_PROTOCOL`: the EtherType, whatever the link layer.
+/// `SKF_AD_OFF + SKF_AD_PROTOCOL`: the EtherType, for any link layer.
 const PROTOCOL: u32 = (-0x1000_i32) as u32;
-/// `SKF_AD_OFF` with `SKF_AD_PKTTYPE` and `SKF_AD_HATYPE`: the way that a packet goes, and the type of the device.
+/// `SKF_AD_OFF` with `SKF_AD_PKTTYPE` and `SKF_AD_HATYPE`: the direction of a packet, and the type of the device.
 const WAY: u32 = (-0x1000_i32 + 4) as u32;
 const DEVICE: u32 = (-0x1000_i32 + 28) as u32;
 const PACKET_OUTGOING: u32 = 4;
@@ -38,7 +38,7 @@ const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
 const TCP: u32 = 6;
 
-/// Which end of a packet is meant.
+/// The end of a packet that a term refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PacketEnd {
     Source,
@@ -47,7 +47,7 @@ enum PacketEnd {
 }
 
 impl PacketEnd {
-    /// The ends that it stands for: 0 the source, 1 the destination.
+    /// The ends that it covers: 0 is the source, 1 the destination.
     fn places(self) -> &'static [u32] {
         match self {
             PacketEnd::Source => &[0],
@@ -57,23 +57,23 @@ impl PacketEnd {
     }
 }
 
-/// What packets are wanted.
+/// A condition on packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expression {
     /// All of TCP.
     Tcp,
-    /// IPv4 (true: IPv6).
+    /// IPv4, or IPv6 if true.
     Version(bool),
     Port(PacketEnd, u16),
-    /// An address, and how many of its first bits count.
+    /// An address, and the number of its first bits that must match.
     Net(PacketEnd, IpAddr, u8),
     Not(Box<Expression>),
     And(Box<Expression>, Box<Expression>),
     Or(Box<Expression>, Box<Expression>),
 }
 
-/// A filter of packets. Whatever it says, only TCP passes: over IPv4, and over IPv6 without extension headers. The head of a packet alone is looked
-/// at, so that of fragments only the first can match a port.
+/// A packet filter. Only TCP ever passes: over IPv4, and over IPv6 without extension headers. Only the head of a packet is
+/// examined, so of fragments only the first can match a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     expression: Expression,
@@ -99,7 +99,7 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// The program: it gives `snap_bytes` for a packet that is wanted and 0 for any other. It finds the headers by the kernel's own marks, so that
+    /// The program returns `snap_bytes` for a matching packet and 0 for any other. It uses the kernel's own header offsets, so
     /// it is the same for every link layer.
     pub fn program(&self, snap_bytes: u32) -> Vec<Instruction> {
         self.compiled(snap_bytes)
@@ -108,7 +108,7 @@ impl Filter {
     fn compiled(&self, snap_bytes: u32) -> Vec<Instruction> {
         let mut code = Code::default();
         let (keep, drop, more) = (code.label(), code.label(), code.label());
-        // What is sent over loopback comes in there, too: it counts once.
+        // A packet sent over loopback is also received there. It counts once.
         let (loopback, once) = (code.label(), code.label());
         code.put(LOAD_HALF, DEVICE);
         code.jump(JUMP_EQUAL, ARPHRD_LOOPBACK, loopback, once);
@@ -127,13 +127,13 @@ impl Filter {
     }
 }
 
-/// A place in the program that is not known yet.
+/// A position in the program that is not known yet.
 type Label = usize;
 
-/// An instruction whose jumps are labels.
+/// An instruction with labels as jump targets.
 type Open = (u16, Option<(Label, Label)>, u32);
 
-/// A program under way.
+/// A program being compiled.
 #[derive(Default)]
 struct Code {
     instructions: Vec<Open>,
@@ -158,26 +158,26 @@ impl Code {
         self.instructions.push((code, Some((then, otherwise)), constant));
     }
 
-    /// Goes on at `then` where the value at hand is this, else falls through.
+    /// Jumps to `then` if the loaded value equals this one, else falls through.
     fn accept(&mut self, constant: u32, then: Label) {
         let next = self.label();
         self.jump(JUMP_EQUAL, constant, then, next);
         self.place(next);
     }
 
-    /// Goes on at `otherwise` unless the value at hand is this.
+    /// Jumps to `otherwise` unless the loaded value equals this one.
     fn require(&mut self, constant: u32, otherwise: Label) {
         let next = self.label();
         self.jump(JUMP_EQUAL, constant, next, otherwise);
         self.place(next);
     }
 
-    /// Jumps where it must.
+    /// Jumps unconditionally.
     fn go(&mut self, to: Label) {
         self.jump(JUMP_EQUAL, 0, to, to);
     }
 
-    /// The code of an expression; it goes on at `yes` or at `no` and never falls through.
+    /// The code of an expression. It jumps to `yes` or `no` and never falls through.
     fn expression(&mut self, expression: &Expression, yes: Label, no: Label) {
         match expression {
             Expression::Not(inner) => self.expression(inner, no, yes),
@@ -212,7 +212,7 @@ impl Code {
         }
     }
 
-    /// Code for IPv4 and code for IPv6; anything else goes on at `no`.
+    /// Code for IPv4 and code for IPv6. Any other protocol jumps to `no`.
     fn by_version(&mut self, no: Label, each: &mut dyn FnMut(&mut Self, bool)) {
         let (four, six) = (self.label(), self.label());
         self.put(LOAD_HALF, PROTOCOL);
@@ -232,7 +232,7 @@ impl Code {
             }
             return self.go(no);
         }
-        // A fragment but the first has no ports.
+        // Only the first fragment has ports.
         let whole = self.label();
         self.put(LOAD_HALF, NETWORK.wrapping_add(6));
         self.jump(JUMP_ANY_BIT, 0x1fff, no, whole);
@@ -273,7 +273,7 @@ impl Code {
         self.go(no);
     }
 
-    /// All jumps lead forward; one that is too far is no matter here: a program so long is refused.
+    /// All jumps lead forward. A jump that is too far does not matter here, because a program that long is refused.
     fn finish(self) -> Vec<Instruction> {
         let reach = |from: usize, label: Label| u8::try_from(self.labels[label].saturating_sub(from + 1)).unwrap_or(u8::MAX);
         let resolve = |(at, (code, jumps, constant)): (usize, &Open)| {

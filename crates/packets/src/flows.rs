@@ -1,19 +1,19 @@
-//! The streams under way, by their ends: found in constant time, bounded in number.
+//! The streams in progress, indexed by their ends: found in constant time, limited in number.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::stream::{Port, Stream};
 
-/// A closed stream stays this long for what is still on the way, ns of the capture's time.
+/// How long a closed stream lingers for late packets, nanoseconds of the capture's time.
 const LINGER_NS: i64 = 2_000_000_000;
 
-/// Of the streams under way one in so many may be one that lingers: of more, the oldest are let go before their time.
+/// One in this many streams may be lingering. Above this, the oldest are released early.
 const LINGERING_SHARE: usize = 4;
 
 /// The ends of a stream, the lower one first.
 pub(crate) type Key = [Port; 2];
 
-/// A stream that lingers.
+/// A lingering stream.
 #[derive(Debug, Clone, Copy)]
 struct Lingering {
     slot: u32,
@@ -21,14 +21,14 @@ struct Lingering {
     until_ns: i64,
 }
 
-/// Streams that are over and whose ends are still remembered, so that a late packet is no new stream.
+/// Streams that are over and whose ends are remembered, so that a late packet does not begin a new stream.
 #[derive(Debug)]
 struct Over {
     key: Key,
     index: u64,
 }
 
-/// All streams under way: at most so many, and as many ends of streams that are over.
+/// All streams in progress, within a limit, and as many ends of streams that are over.
 pub(crate) struct Flows {
     limit: usize,
     slots: Vec<Option<Stream>>,
@@ -56,12 +56,12 @@ impl Flows {
         }
     }
 
-    /// Streams under way.
+    /// Number of streams in progress.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// The place of the stream between these ends.
+    /// The index of the stream between these ends.
     pub(crate) fn find(&mut self, key: &Key) -> Option<u32> {
         if let Some((last, slot)) = &self.last
             && last == key
@@ -73,17 +73,17 @@ impl Flows {
         Some(slot)
     }
 
-    /// The stream at a place.
+    /// The stream at an index.
     pub(crate) fn get(&mut self, slot: u32) -> Option<&mut Stream> {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    /// True if a stream between these ends is over and was handed out.
+    /// True if a stream between these ends is over and was returned.
     pub(crate) fn is_over(&self, key: &Key) -> bool {
         self.over.contains_key(key)
     }
 
-    /// Puts a new stream in; the caller makes room before.
+    /// Inserts a new stream. The caller makes room before.
     pub(crate) fn insert(&mut self, stream: Stream) -> u32 {
         let key = stream.ends;
         self.over.remove(&key);
@@ -102,7 +102,7 @@ impl Flows {
         slot
     }
 
-    /// Takes a stream out; its ends are remembered where it is over.
+    /// Removes a stream. Its ends are remembered if it is over.
     pub(crate) fn remove(&mut self, slot: u32, remember: bool) -> Option<Stream> {
         let stream = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
@@ -121,14 +121,14 @@ impl Flows {
         Some(stream)
     }
 
-    /// The stream has closed: it lingers.
+    /// The stream has closed and begins to linger.
     pub(crate) fn linger(&mut self, slot: u32, now_ns: i64) {
         if let Some(index) = self.get(slot).map(|stream| stream.index) {
             self.lingering.push_back(Lingering { slot, index, until_ns: now_ns.saturating_add(LINGER_NS) });
         }
     }
 
-    /// A stream that has lingered long enough, or where room is wanted any that lingers.
+    /// A stream that has lingered long enough. If room is needed, any lingering stream.
     pub(crate) fn lingered(&mut self, now_ns: i64, room: bool) -> Option<u32> {
         let room = room || self.lingering.len() > self.limit / LINGERING_SHARE;
         while let Some(first) = self.lingering.front().copied() {
@@ -149,7 +149,7 @@ impl Flows {
         self.len() >= self.limit
     }
 
-    /// One of the streams that no packet came for since the hand passed last (the clock algorithm).
+    /// A stream without a packet since the hand passed it last (the clock algorithm).
     pub(crate) fn longest_silent(&mut self) -> Option<u32> {
         for _ in 0..=2 * self.slots.len() {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
@@ -163,7 +163,7 @@ impl Flows {
         None
     }
 
-    /// All that is left, in the order in which the streams began.
+    /// All remaining streams, in the order of their beginnings.
     pub(crate) fn drain(&mut self) -> Vec<Stream> {
         let mut all: Vec<Stream> = self.slots.drain(..).flatten().collect();
         self.by_key.clear();

@@ -1,12 +1,12 @@
-//! Counts by size, exact to about three per cent, in a few kilobytes.
+//! Counts values by size, exact to about three per cent, in a few kilobytes.
 
 use serde::Serialize;
 
-/// Buckets for each power of two.
+/// Buckets per power of two.
 const STEPS: u64 = 16;
 const STEPS_LOG2: u32 = 4;
 
-/// A distribution of non-negative numbers. Takes at most 976 counters of eight bytes, and only as many as the largest number needs.
+/// A distribution of non-negative numbers. Takes at most 976 counters of eight bytes, and no more than its largest number needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -15,10 +15,10 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Quantiles of a distribution, in its own unit.
+/// Quantiles of a distribution, in its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// Numbers counted.
+    /// Count of numbers.
     pub count: u64,
     /// Mean, exact.
     pub mean: f64,
@@ -45,7 +45,7 @@ impl Histogram {
         self.max = self.max.max(number);
     }
 
-    /// Counts what another one counted, too.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -58,22 +58,22 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many numbers were counted.
+    /// The count of numbers.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum.
+    /// The sum of the numbers.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// Their mean; nothing of none.
+    /// The mean; `None` if empty.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The number below or at which this share of all lie; nothing of none.
+    /// The number that this share of all numbers does not exceed; `None` if empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = (share.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -86,7 +86,7 @@ impl Histogram {
         None
     }
 
-    /// The usual quantiles, each number multiplied by `unit`; nothing of none.
+    /// The usual quantiles, each multiplied by `unit`; `None` if empty.
     pub fn quantiles(&self, unit: f64) -> Option<Quantiles> {
         let at = |share| self.quantile(share).map(|number| number as f64 * unit);
         Some(Quantiles {

@@ -1,7 +1,7 @@
-//! Packet captures to facts: bytes of a capture file become packets, packets become TCP streams, closed streams become a summary each and are
-//! dropped. Pure: bytes come in through [`std::io::Read`], times come with the packets.
+//! From packet captures to facts: the bytes of a capture become packets, packets become TCP streams, and closed streams become summaries and
+//! are dropped. The crate is pure: bytes come through [`std::io::Read`], and times come with the packets.
 //!
-//! Memory is bounded whatever the capture holds: see [`Limits`].
+//! Memory is limited for any capture: see [`Limits`].
 
 mod analyzer;
 mod application;

@@ -1,4 +1,4 @@
-//! One TCP stream while packets of it come: set-up, both directions, what it carries, and who closes it.
+//! One TCP stream in progress: set-up, both directions, its payload, and which side closes it.
 
 mod side;
 
@@ -11,11 +11,11 @@ use side::{Side, Way};
 /// Address and port.
 pub(crate) type Port = (u128, u16);
 
-/// A pause of this length is an idle gap, ns.
+/// A pause of this length is an idle gap, nanoseconds.
 const IDLE_NS: u64 = 1_000_000_000;
-/// What is closed so soon after an answer is closed because of it, ns.
+/// A close this soon after an answer is because of the answer, nanoseconds.
 const AFTER_ANSWER_NS: u64 = 50_000_000;
-/// Requests that the server's close may have crossed although they were seen before it: the round-trip time where it is known, at least this, ns.
+/// The server's close may have crossed requests that were captured this long before it: the round-trip time if known, at least this, nanoseconds.
 const CROSSED_NS_MIN: u64 = 1_000_000;
 
 /// The first close.
@@ -24,7 +24,7 @@ struct FirstClose {
     side: usize,
     manner: Manner,
     at_ns: i64,
-    /// Requests that were under way then.
+    /// Requests in progress at that time.
     unanswered: usize,
     answering: bool,
     answers: u64,
@@ -32,13 +32,13 @@ struct FirstClose {
     last_answer_ns: Option<i64>,
 }
 
-/// One stream under way.
+/// One stream in progress.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) index: u64,
     /// The two ends; the lower one first.
     pub(crate) ends: [Port; 2],
-    /// Which of them asks.
+    /// The end that sends requests.
     client: usize,
     roles_by: RolesBy,
     pub(crate) begin_ns: i64,
@@ -54,14 +54,14 @@ pub(crate) struct Stream {
     first_close: Option<FirstClose>,
     other_close: Option<Manner>,
     application: Option<Box<Application>>,
-    /// The edge that it belongs to, once something was measured for it.
+    /// Its edge, once there is a measurement for it.
     pub(crate) edge: Option<u32>,
-    /// A packet came since this was last looked at.
+    /// A packet came since the last check.
     pub(crate) touched: bool,
     pub(crate) dropped_for_room: bool,
 }
 
-/// What a segment did, for those who draw.
+/// The effect of a segment, for diagrams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effect {
     /// The segment came from the client.
@@ -69,11 +69,11 @@ pub(crate) struct Effect {
     pub(crate) sent: Sent,
     /// Position of the segment's first byte.
     pub(crate) start: i64,
-    /// What this side acknowledged last, as a position of the other.
+    /// The last acknowledgement of this side, as a position of the other.
     pub(crate) acked: i64,
-    /// Bytes that its sender has in flight now.
+    /// Bytes that its sender has in flight.
     pub(crate) in_flight: u64,
-    /// Room that it offers, bytes.
+    /// Window that it advertises, bytes.
     pub(crate) window: u32,
 }
 
@@ -86,7 +86,7 @@ impl Stream {
         let (client, roles_by) = match (segment.has(SYN), segment.has(ACK)) {
             (true, false) => (from, RolesBy::Handshake),
             (true, true) => (1 - from, RolesBy::Handshake),
-            // Of two ports the lower one is the server's: ephemeral ports begin at 32,768 on Linux.
+            // The lower of two ports is the server's: ephemeral ports begin at 32,768 on Linux.
             _ => (usize::from(ends[0].1 < ends[1].1), RolesBy::Ports),
         };
         Self {
@@ -118,17 +118,17 @@ impl Stream {
         segment.has(SYN) && !segment.has(ACK) && self.sides[from].begins_another(segment.sequence)
     }
 
-    /// Both sides have closed, or one has gone.
+    /// Both sides have closed, or one has reset the connection.
     pub(crate) fn is_closed(&self) -> bool {
         self.reset || self.fin[0] && self.fin[1]
     }
 
-    /// The end that asks and the end that answers.
+    /// The client's end and the server's end.
     pub(crate) fn roles(&self) -> (Port, Port) {
         (self.ends[self.client], self.ends[1 - self.client])
     }
 
-    /// Takes a segment of side `from`.
+    /// Processes a segment of side `from`.
     pub(crate) fn segment(&mut self, from: usize, segment: &Segment<'_>, at_ns: i64) -> Effect {
         self.touched = true;
         let pause = span(self.last_ns, at_ns);
@@ -186,7 +186,7 @@ impl Stream {
         }
     }
 
-    /// The shift of a side's window: both must have offered one (RFC 7323, 2.2). Without the handshake it is unknown and taken for none.
+    /// The shift of a side's window. It applies only if both sides offered one (RFC 7323, 2.2). Without the handshake it counts as zero.
     fn scale(&self, from: usize) -> u8 {
         match (self.sides[from].options.window_scale, self.sides[1 - from].options.window_scale) {
             (Some(shift), Some(_)) => shift,
@@ -194,7 +194,7 @@ impl Stream {
         }
     }
 
-    /// The way, seen from side `from`: the time from the SYN to its answer lies behind the capture, the rest of the set-up before it.
+    /// The path seen from side `from`. The time from the SYN to its answer lies beyond the capture point, the rest of the set-up before it.
     fn way(&self, from: usize) -> Way {
         let rtt_ns = self.setup_ns.and_then(|ns| i64::try_from(ns).ok());
         let behind_ns = self.server_rtt_ns().and_then(|ns| i64::try_from(ns).ok()).unwrap_or(0);
@@ -212,7 +212,7 @@ impl Stream {
         }
     }
 
-    /// From the end of that to the client's first application data.
+    /// From the end of the handshake to the client's first application data.
     fn tls_setup_ns(&self) -> Option<u64> {
         let application = self.application.as_deref().filter(|application| application.protocol() == Protocol::Tls)?;
         let ready_ns = self.syn_ns?.saturating_add(i64::try_from(self.setup_ns?).ok()?);
@@ -221,7 +221,7 @@ impl Stream {
 
     fn payload(&mut self, from: usize, start: i64, segment: &Segment<'_>, at_ns: i64) {
         let application = self.application.get_or_insert_with(|| {
-            // Where the handshake is missing, what is said tells who asks.
+            // Without the handshake, the payload shows which side is the client.
             if self.roles_by == RolesBy::Ports
                 && self.edge.is_none()
                 && let Some(asks) = Application::asks(segment.payload)
@@ -233,7 +233,7 @@ impl Stream {
         application.payload(from == self.client, start, segment.payload, segment.payload_bytes, at_ns);
     }
 
-    /// What the other side sent and this one acknowledged will not come any more, if it did not.
+    /// The other side's data that this side acknowledged will not come any more if the capture lacks it.
     fn settle(&mut self, from: usize, at_ns: i64) {
         let acked = self.sides[1 - from].acked;
         let of_client = from != self.client;
@@ -267,19 +267,19 @@ impl Stream {
         self.fin[side] |= manner == Manner::Fin;
     }
 
-    /// Time from the SYN to the answer to it, ns.
+    /// Time from the SYN to its answer, nanoseconds.
     pub(crate) fn server_rtt_ns(&self) -> Option<u64> {
         self.syn_ns.zip(self.answered_ns).map(|(syn, answer)| span(syn, answer))
     }
 
-    /// Hands over what was measured since the last time.
+    /// Returns the measurements since the last call.
     pub(crate) fn collect(&mut self, each: impl FnMut(Sample)) {
         if let Some(application) = &mut self.application {
             application.exchanges.collect(each);
         }
     }
 
-    /// The protocols in which requests are not seen count by turns, whose last answer is over with the stream.
+    /// Without visible requests, exchanges are counted by turns, and the last answer ends with the stream.
     pub(crate) fn finish(&mut self) {
         if let Some(application) = &mut self.application
             && matches!(application.protocol(), Protocol::Tls | Protocol::Other)
@@ -288,12 +288,12 @@ impl Stream {
         }
     }
 
-    /// What was said about keeping the connection.
+    /// What the payload says about keeping the connection.
     pub(crate) fn spoken(&self) -> crate::application::Spoken {
         self.application.as_deref().map(|application| application.exchanges.spoken).unwrap_or_default()
     }
 
-    /// The stream as it is now.
+    /// The stream's present state.
     pub(crate) fn summary(&self) -> StreamSummary {
         let (client, server) = (self.client, 1 - self.client);
         let application = self.application.as_deref();
@@ -360,7 +360,7 @@ impl Stream {
         Close { by, manner: first.manner, moment, after_last_answer_ns: after, other: self.other_close, race: self.raced(first, by) }
     }
 
-    /// The request that was under way at the server's close had come too late for the server to have seen it.
+    /// The request in progress at the server's close had come too late for the server to see it.
     fn crossed(&self, first: &FirstClose) -> bool {
         let window = self.setup_ns.unwrap_or(0).max(CROSSED_NS_MIN);
         let exchanges = self.application.as_deref().map(|application| &application.exchanges);
@@ -372,7 +372,7 @@ impl Stream {
             && request_ns.is_some_and(|request_ns| span(request_ns, first.at_ns) <= window)
     }
 
-    /// The server closed the idle connection, and a request that it never answered was sent meanwhile or afterwards.
+    /// The server closed the idle connection, and a request sent meanwhile or afterwards got no answer.
     fn raced(&self, first: &FirstClose, by: ConnectionEnd) -> bool {
         let Some(exchanges) = self.application.as_deref().map(|application| &application.exchanges) else { return false };
         let later = exchanges.requests > first.requests && exchanges.unanswered() > 0 && !first.answering && first.unanswered == 0;

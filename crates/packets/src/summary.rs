@@ -1,97 +1,97 @@
-//! What is kept of a stream once it is over. Names follow Wireshark's fields where they mean the same.
+//! The summary of a finished stream. Names follow Wireshark's fields where the meaning is the same.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use serde::Serialize;
 
-/// Why something was sent again.
+/// Why a segment was retransmitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resent {
     /// Duplicate or selective acknowledgements called for it (RFC 5681, RFC 6675).
     Fast,
-    /// Nothing came back for the time of a retransmission timeout (RFC 6298).
+    /// No acknowledgement came within a retransmission timeout (RFC 6298).
     Timeout,
-    /// The end of what was under way, sooner than a timeout or with earlier data still unacknowledged (tail loss probe, RFC 8985).
+    /// The end of the data in flight, sooner than a timeout or with earlier data unacknowledged (tail loss probe, RFC 8985).
     Tail,
-    /// All of it had been acknowledged already.
+    /// All of it was acknowledged already.
     Spurious,
 }
 
-/// What one side sent.
+/// The counts of one side's segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Direction {
     /// Segments of any kind.
     pub packets: u64,
     /// Segments with payload.
     pub data_packets: u64,
-    /// Payload, what was sent again included: the sum of `tcp.len`.
+    /// Payload bytes with retransmissions: the sum of `tcp.len`.
     pub bytes: u64,
-    /// Payload, each byte once; what the capture lacks included where it was acknowledged.
+    /// Payload bytes without retransmissions. Includes acknowledged bytes that the capture lacks.
     pub bytes_delivered: u64,
-    /// Segments that were sent again, of every kind.
+    /// Retransmitted segments of every kind.
     #[serde(rename = "tcp.analysis.retransmission")]
     pub retransmissions: u64,
-    /// Those that duplicate acknowledgements called for.
+    /// Retransmissions because of duplicate acknowledgements.
     #[serde(rename = "tcp.analysis.fast_retransmission")]
     pub fast_retransmissions: u64,
-    /// Those that a timeout called for.
+    /// Retransmissions because of a timeout.
     pub timeout_retransmissions: u64,
     /// Tail loss probes.
     pub tail_retransmissions: u64,
-    /// Those of what had been acknowledged already.
+    /// Retransmissions of acknowledged data.
     #[serde(rename = "tcp.analysis.spurious_retransmission")]
     pub spurious_retransmissions: u64,
-    /// Payload that was sent again, bytes.
+    /// Retransmitted payload, bytes.
     pub retransmitted_bytes: u64,
-    /// Segments that others had overtaken.
+    /// Segments that later ones overtook.
     #[serde(rename = "tcp.analysis.out_of_order")]
     pub out_of_order: u64,
-    /// Times at which something before a segment was missing from the capture.
+    /// Number of times that data before a segment was missing from the capture.
     #[serde(rename = "tcp.analysis.lost_segment")]
     pub lost_segments: u64,
-    /// Times at which the other side acknowledged what the capture lacks.
+    /// Number of times that the other side acknowledged data that the capture lacks.
     #[serde(rename = "tcp.analysis.ack_lost_segment")]
     pub ack_lost_segments: u64,
     /// Duplicate acknowledgements that this side sent.
     #[serde(rename = "tcp.analysis.duplicate_ack")]
     pub duplicate_acks: u64,
-    /// Reports of this side that it got something twice (RFC 2883).
+    /// This side's reports of data that it received twice (RFC 2883).
     pub duplicate_sacks: u64,
-    /// Segments in which this side offered no room.
+    /// Segments with which this side advertised a zero window.
     #[serde(rename = "tcp.analysis.zero_window")]
     pub zero_windows: u64,
-    /// Time for which this side offered no room, ns.
+    /// Time for which this side advertised a zero window, nanoseconds.
     pub zero_window_ns: u64,
     /// Segments that filled the other side's window.
     #[serde(rename = "tcp.analysis.window_full")]
     pub window_full: u64,
-    /// Segments that only ask whether there is room again.
+    /// Zero window probes.
     #[serde(rename = "tcp.analysis.zero_window_probe")]
     pub window_probes: u64,
-    /// Segments that only ask whether the other side is still there.
+    /// Keep-alive segments.
     #[serde(rename = "tcp.analysis.keep_alive")]
     pub keepalives: u64,
-    /// Times at which this side waited for a delayed acknowledgement before it sent on.
+    /// Number of times that this side waited for a delayed acknowledgement before it sent more.
     pub delayed_ack_stalls: u64,
-    /// Time of those waits, ns.
+    /// Time of those waits, nanoseconds.
     pub delayed_ack_stall_ns: u64,
-    /// Most bytes sent and not acknowledged.
+    /// Most bytes in flight: sent and not acknowledged.
     #[serde(rename = "tcp.analysis.bytes_in_flight")]
     pub bytes_in_flight_max: u64,
-    /// Largest segment that this side offered to take, bytes.
+    /// Largest segment that this side accepts (MSS), bytes.
     #[serde(rename = "tcp.options.mss_val")]
     pub mss: Option<u16>,
-    /// Shift of its window.
+    /// Shift of its window scale.
     #[serde(rename = "tcp.options.wscale.shift")]
     pub window_scale: Option<u8>,
-    /// It takes selective acknowledgements.
+    /// Whether it permits selective acknowledgements.
     #[serde(rename = "tcp.options.sack_perm")]
     pub sack_permitted: bool,
-    /// It sends timestamps.
+    /// Whether it sends timestamps.
     #[serde(rename = "tcp.options.timestamp")]
     pub timestamps: bool,
-    /// What it sent before anything of it was acknowledged.
+    /// What it sent before any of it was acknowledged.
     pub first_flight: Option<FirstFlight>,
 }
 
@@ -111,15 +111,15 @@ impl Direction {
 /// The first flight of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FirstFlight {
-    /// Segments: where offload joined several into one packet, as many as it was cut into.
+    /// Segments. A packet that offload joined counts as the segments that it was cut into.
     pub segments: u32,
     /// Payload.
     pub bytes: u64,
-    /// It went on with more data after the acknowledgement, before the other side sent any: the congestion window was the limit.
+    /// After the acknowledgement it sent more data before the other side sent any: the congestion window was the limit.
     pub limited: bool,
 }
 
-/// What the stream carried.
+/// The protocol of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -129,9 +129,9 @@ pub enum Protocol {
     Http,
     /// FastCGI.
     Fastcgi,
-    /// TLS: what is in it is not seen; exchanges are counted by turns.
+    /// TLS: its contents are not visible, and exchanges are counted by turns.
     Tls,
-    /// Anything else; exchanges are counted by turns.
+    /// Any other protocol; exchanges are counted by turns.
     Other,
 }
 
@@ -139,9 +139,9 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConnectionEnd {
-    /// The side that asked.
+    /// The side that sends requests.
     Client,
-    /// The side that answered.
+    /// The side that answers.
     Server,
 }
 
@@ -149,93 +149,93 @@ pub enum ConnectionEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Manner {
-    /// FIN: no more to send.
+    /// FIN: no more data to send.
     Fin,
-    /// RST: gone.
+    /// RST: the connection is aborted.
     Rst,
 }
 
-/// When the first side closed, seen from what the stream carried.
+/// When the first side closed, relative to the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
-    /// Before anything was asked.
+    /// Before any request.
     BeforeRequest,
-    /// With a request that was not answered at all.
+    /// With a request that had no part of an answer.
     WithinRequest,
     /// Within an answer.
     WithinAnswer,
-    /// Right after the last answer: within 50 ms of its end, or the answer's end was the close.
+    /// Right after the last answer: within 50 ms of its end, or the close ended the answer.
     AfterAnswer,
-    /// After a time without work.
+    /// After an idle time.
     Idle,
 }
 
 /// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Close {
-    /// Who closed first.
+    /// The side that closed first.
     pub by: ConnectionEnd,
-    /// How.
+    /// How it closed.
     pub manner: Manner,
-    /// When, seen from the requests.
+    /// When it closed, relative to the requests.
     pub moment: Moment,
-    /// Time since the end of the last answer, ns.
+    /// Time since the end of the last answer, nanoseconds.
     pub after_last_answer_ns: Option<u64>,
-    /// How the other side closed, where it did.
+    /// How the other side closed, if it did.
     pub other: Option<Manner>,
-    /// A request that was sent when the server had closed the idle connection, and that nobody answered.
+    /// A request was sent after the server had closed the idle connection, and got no answer.
     pub race: bool,
 }
 
-/// A stream that is over, or of which no more is seen.
+/// A stream that ended, or of which the capture shows no more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamSummary {
-    /// Its number: streams are numbered by their first packet, from 0, as Wireshark numbers them.
+    /// Its number. Streams are numbered from 0 by their first packet, as in Wireshark.
     #[serde(rename = "tcp.stream")]
     pub index: u64,
-    /// The side that asks.
+    /// The side that sends requests.
     pub client: SocketAddr,
     /// The side that answers.
     pub server: SocketAddr,
-    /// How it is known which is which: the handshake, what they said, or only the port numbers.
+    /// How client and server were told apart: by the handshake, the payload, or only the port numbers.
     pub roles_by: RolesBy,
-    /// First packet, ns since 1970-01-01 UTC.
+    /// Time of the first packet, nanoseconds since 1970-01-01 UTC.
     pub begin_ns: i64,
-    /// Last packet.
+    /// Time of the last packet.
     pub end_ns: i64,
-    /// The handshake was seen from its first SYN.
+    /// Whether the capture has the handshake from its first SYN.
     pub from_begin: bool,
-    /// Time from the first SYN to the acknowledgement that completed the handshake, ns.
+    /// Time from the first SYN to the acknowledgement that completed the handshake, nanoseconds.
     #[serde(rename = "tcp.analysis.initial_rtt_ns")]
     pub setup_ns: Option<u64>,
-    /// From there to the client's first application data, ns: what the handshake of TLS takes. Nothing where it is not TLS.
+    /// Time from there to the client's first application data, nanoseconds: the TLS handshake. `None` without TLS.
     pub tls_setup_ns: Option<u64>,
-    /// Time from the SYN to the answer to it, ns: from where the capture was made to the server and back.
+    /// Time from the SYN to its answer, nanoseconds: the round trip from the capturing host to the server.
     pub server_rtt_ns: Option<u64>,
-    /// What it carried.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// Requests, or turns of the client where the protocol does not tell.
+    /// Requests, or turns of the client if the protocol does not show requests.
     pub requests: u64,
-    /// Answers that were whole.
+    /// Complete answers.
     pub answers: u64,
-    /// Records of TLS, both ways.
+    /// TLS records in both directions.
     pub tls_records: u64,
-    /// Mean time from the end of a request to the first byte of its answer, ns.
+    /// Mean time from the end of a request to the first byte of its answer, nanoseconds.
     pub first_byte_ns_mean: Option<u64>,
-    /// The longest of those.
+    /// The longest of these times.
     pub first_byte_ns_max: Option<u64>,
-    /// Longest time without any packet, ns.
+    /// Longest time without any packet, nanoseconds.
     pub idle_ns_max: u64,
-    /// Times of more than a second without any packet.
+    /// Number of times of more than a second without any packet.
     pub idle_gaps: u64,
     /// What the client sent.
     pub client_sent: Direction,
     /// What the server sent.
     pub server_sent: Direction,
-    /// How it ended; `None` if that was not seen.
+    /// How it ended; `None` if the capture does not show it.
     pub close: Option<Close>,
-    /// It was dropped to make room for others: what came later is not in it.
+    /// It was dropped to make room for others, and later packets are not included.
     pub dropped_for_room: bool,
 }
 
@@ -245,15 +245,15 @@ pub struct StreamSummary {
 pub enum RolesBy {
     /// The client sent the SYN.
     Handshake,
-    /// What they said is a request or an answer.
+    /// The payload is a request or an answer.
     Content,
     /// The server has the lower port.
     Ports,
 }
 
 impl StreamSummary {
-    /// A rough sum of the time that it lost, ns: timeouts and tail probes at 200 ms (TCP_RTO_MIN of Linux), fast retransmissions at a
-    /// round-trip time, waits for a window or a delayed acknowledgement as long as they were, and a race at a second.
+    /// A rough sum of the lost time, nanoseconds. Timeouts and tail loss probes count 200 ms (Linux's TCP_RTO_MIN), fast retransmissions a
+    /// round-trip time, waits for a window or a delayed acknowledgement their length, and a race a second.
     pub fn lost_ns(&self) -> u64 {
         let rtt_ns = self.setup_ns.unwrap_or(1_000_000);
         let of = |direction: &Direction| {
@@ -267,13 +267,13 @@ impl StreamSummary {
         of(&self.client_sent).saturating_add(of(&self.server_sent)).saturating_add(race)
     }
 
-    /// Segments that were sent again, both ways.
+    /// Retransmitted segments in both directions.
     pub fn retransmissions(&self) -> u64 {
         self.client_sent.retransmissions + self.server_sent.retransmissions
     }
 }
 
-/// An address as it is written: IPv4 where it was mapped.
+/// An address as it is usually written: IPv4 if it was mapped.
 pub(crate) fn address(address: u128) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from(address)).to_canonical()
 }

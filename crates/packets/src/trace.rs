@@ -1,4 +1,4 @@
-//! One stream followed packet by packet, for pictures; bounded by leaving out every second ordinary point when it grows too long.
+//! One stream followed packet by packet, for diagrams. If it grows too long, every second ordinary point is dropped.
 
 use serde::Serialize;
 
@@ -6,20 +6,20 @@ use crate::decode::tcp::Segment;
 use crate::stream::{Effect, Sent};
 use crate::summary::Resent;
 
-/// Points that are kept of one stream: about 7 MB.
+/// Most points of one stream: about 7 MB.
 const POINTS_MAX: usize = 100_000;
 
-/// What a segment was.
+/// The kind of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// Data, sent for the first time.
     Data,
-    /// Nothing but an acknowledgement.
+    /// An acknowledgement without data.
     Ack,
-    /// Sent again.
+    /// A retransmission.
     Again(Resent),
-    /// Overtaken.
+    /// Overtaken by later segments.
     Reordered,
     /// SYN, FIN or RST.
     Control,
@@ -28,21 +28,21 @@ pub enum Mark {
 /// One segment of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TracePoint {
-    /// When, ns since 1970-01-01 UTC.
+    /// Time, nanoseconds since 1970-01-01 UTC.
     pub at_ns: i64,
-    /// Sent by the client.
+    /// Whether the client sent it.
     pub from_client: bool,
-    /// What it was.
+    /// Its kind.
     pub mark: Mark,
-    /// Position of its first byte; the first byte of a stream is at 1.
+    /// Position of its first byte. The first byte of a stream is at 1.
     pub start: i64,
     /// Payload, bytes.
     pub bytes: u32,
     /// Position up to which it acknowledges the other side.
     pub acked: i64,
-    /// Bytes that its sender has in flight with it.
+    /// Bytes that its sender has in flight, this segment included.
     pub in_flight: u64,
-    /// Room that its sender offers, bytes.
+    /// Window that its sender advertises, bytes.
     pub window: u32,
 }
 
@@ -54,7 +54,7 @@ pub struct Trace {
     pub index: u64,
     /// Its segments in order.
     pub points: Vec<TracePoint>,
-    /// Of ordinary segments only one in so many was kept.
+    /// One in this many ordinary segments was kept.
     pub one_in: u32,
     skipped: u32,
 }

@@ -1,10 +1,10 @@
-//! Requests and their answers on one stream: which belongs to which, how long each took, and what they said about keeping the connection.
+//! Requests and their answers on one stream: how they are matched, how long each took, and what they say about keeping the connection.
 
 use std::collections::VecDeque;
 
-/// Requests that may be under way on one stream; of more only the number is known.
+/// Requests in progress that are stored for one stream. Further ones are only counted.
 const UNDER_WAY_MAX: usize = 64;
-/// Samples that wait to be collected; they are collected after every packet, which holds fewer.
+/// Samples that wait to be collected. They are collected after every packet, and a packet holds fewer.
 const SAMPLES_MAX: usize = 256;
 
 /// What requests and answers say about keeping the connection.
@@ -12,30 +12,30 @@ const SAMPLES_MAX: usize = 256;
 pub(crate) struct Spoken {
     /// Requests with `Connection: close`.
     pub(crate) requests_close: u64,
-    /// Requests of HTTP/1.0 that do not ask to keep the connection.
+    /// Requests of HTTP/1.0 without keep-alive.
     pub(crate) requests_http10: u64,
     /// FastCGI requests without FCGI_KEEP_CONN.
     pub(crate) requests_unkept: u64,
     /// Answers with `Connection: close`, or of HTTP/1.0 without keep-alive.
     pub(crate) answers_close: u64,
-    /// Answers whose end is the end of the connection.
+    /// Answers that end with the connection.
     pub(crate) answers_until_close: u64,
-    /// `Keep-Alive: timeout=` of the answers, s; the last one.
+    /// `Keep-Alive: timeout=` of the last answer that has one, seconds.
     pub(crate) timeout_s: Option<u32>,
-    /// Answers by class of status, 1xx to 5xx.
+    /// Answers by status class, 1xx to 5xx.
     pub(crate) statuses: [u64; 5],
 }
 
 /// One request with its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// From the end of the request to the first byte of the answer, ns.
+    /// From the end of the request to the first byte of the answer, nanoseconds.
     pub(crate) first_byte_ns: u64,
-    /// From the first byte of the request to the last of the answer, ns.
+    /// From the first byte of the request to the last byte of the answer, nanoseconds.
     pub(crate) whole_ns: u64,
 }
 
-/// A request that is not answered yet.
+/// A request without an answer so far.
 #[derive(Debug, Clone, Copy)]
 struct UnderWay {
     begun_ns: i64,
@@ -58,7 +58,7 @@ pub(crate) struct Exchanges {
     pub(crate) first_request_ns: Option<i64>,
     /// When the last request began.
     pub(crate) last_request_ns: Option<i64>,
-    /// When the last byte of an answer came, whole or not.
+    /// When the last byte of an answer came, whether the answer was complete or not.
     pub(crate) last_answer_ns: Option<i64>,
     under_way: VecDeque<UnderWay>,
     answering: Option<i64>,
@@ -71,12 +71,12 @@ fn span(from_ns: i64, to_ns: i64) -> u64 {
 }
 
 impl Exchanges {
-    /// Requests that were not answered whole.
+    /// Requests without a complete answer.
     pub(crate) fn unanswered(&self) -> usize {
         self.under_way.len()
     }
 
-    /// An answer is under way.
+    /// An answer is in progress.
     pub(crate) fn answering(&self) -> bool {
         self.answering.is_some()
     }
@@ -90,7 +90,7 @@ impl Exchanges {
         }
     }
 
-    /// More of the last request came; `head` and `connect` tell its method if that is known.
+    /// More of the last request came. `head` and `connect` give its method if it is known.
     pub(super) fn request_goes_on(&mut self, at_ns: i64, head: bool, connect: bool) {
         if let Some(request) = self.under_way.back_mut() {
             request.ended_ns = at_ns;
@@ -133,12 +133,12 @@ impl Exchanges {
         }
     }
 
-    /// An answer that is none yet (1xx) is over.
+    /// An interim answer (1xx) is complete.
     pub(super) fn answer_was_interim(&mut self) {
         self.answering = None;
     }
 
-    /// A side spoke, in a protocol that does not tell requests: what the client says after the server did is taken for the next request.
+    /// A side sent data in a protocol without visible requests. Client data after server data counts as the next request.
     pub(super) fn turn(&mut self, client: bool, at_ns: i64) {
         match (client, self.client_spoke) {
             (true, Some(true)) => self.request_goes_on(at_ns, false, false),
@@ -157,14 +157,14 @@ impl Exchanges {
         self.client_spoke = Some(client);
     }
 
-    /// The stream is over: in a protocol without ends the last turn of the server was a whole answer.
+    /// The stream is over. In a protocol without visible ends, the last turn of the server was a complete answer.
     pub(crate) fn finish_turns(&mut self) {
         if let Some(at_ns) = self.last_answer_ns {
             self.answer_ends(at_ns);
         }
     }
 
-    /// Hands over what was measured since the last time.
+    /// Returns the measurements since the last call.
     pub(crate) fn collect(&mut self, each: impl FnMut(Sample)) {
         if !self.samples.is_empty() {
             self.samples.drain(..).for_each(each);

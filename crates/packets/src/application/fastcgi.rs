@@ -1,4 +1,4 @@
-//! FastCGI records (FastCGI Specification 1.0, 3.3): requests begin with BEGIN_REQUEST, end with an empty STDIN, and are answered by END_REQUEST.
+//! FastCGI records (FastCGI Specification 1.0, 3.3). A request begins with BEGIN_REQUEST, ends with an empty STDIN, and is answered up to END_REQUEST.
 
 use super::{Exchanges, Piece};
 
@@ -14,11 +14,11 @@ const TYPE_MAX: u8 = 11;
 /// FCGI_KEEP_CONN.
 const KEEP_CONN: u8 = 1;
 
-/// One direction.
+/// The state of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     head: Vec<u8>,
-    /// Bytes of the record's content and padding that are to come.
+    /// Remaining bytes of the record's content and padding.
     left: u64,
     kind: u8,
     /// The flags of BEGIN_REQUEST are the third byte of its content.
@@ -26,12 +26,12 @@ pub(super) struct Parser {
     lost: bool,
 }
 
-/// True if these are the first bytes of what asks.
+/// True if these are the first bytes of a request.
 pub(super) fn is_request(bytes: &[u8]) -> bool {
     matches!(bytes, [1, BEGIN_REQUEST, _, _, 0, 8, _, 0, 0, 1..=3, ..])
 }
 
-/// True if these are the first bytes of what answers.
+/// True if these are the first bytes of an answer.
 pub(super) fn is_answer(bytes: &[u8]) -> bool {
     matches!(bytes, [1, STDOUT | STDERR | END_REQUEST, _, _, _, _, _, 0, ..])
 }

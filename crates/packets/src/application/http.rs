@@ -1,22 +1,22 @@
-//! HTTP/1.0 and HTTP/1.1 (RFC 9112): where messages begin and end, and what they say about the connection.
+//! HTTP/1.0 and HTTP/1.1 (RFC 9112): the boundaries of messages, and what they say about the connection.
 
 use super::{Exchanges, Piece};
 
-/// A head that is longer is not understood, bytes: servers refuse such heads (nginx takes 32 KiB at most by default).
+/// Longest head that is parsed, bytes. Servers refuse longer heads (nginx takes at most 32 KiB by default).
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// A line with the size of a chunk is no longer, bytes.
+/// Longest line with the size of a chunk, bytes.
 const LINE_BYTES_MAX: usize = 256;
 const METHODS: [&[u8]; 9] = [b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE "];
 
-/// Where a direction is.
+/// The parser's position in one direction.
 #[derive(Debug, Default)]
 enum State {
     /// Before a message.
     #[default]
     Between,
-    /// Within a head of which this much came.
+    /// Within a head of which this many bytes came.
     Head(Vec<u8>),
-    /// Within a body of which so many bytes are to come.
+    /// Within a body of which this many bytes remain.
     Body(u64),
     /// Within a chunked body.
     Chunked(Chunk),
@@ -24,7 +24,7 @@ enum State {
     UntilClose,
     /// Another protocol took over.
     Tunnel,
-    /// Out of step; the next message that begins with a segment is taken up.
+    /// Out of step. Parsing resumes at the next message that begins with a segment.
     Lost,
 }
 
@@ -35,13 +35,13 @@ enum Chunk {
     Trailer(Vec<u8>),
 }
 
-/// One direction.
+/// The state of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     state: State,
 }
 
-/// What a head says.
+/// The fields of a head.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Head {
     status: u16,
@@ -109,7 +109,7 @@ impl Parser {
         }
     }
 
-    /// Out of step. An answer that was under way is taken for whole: its end cannot be seen.
+    /// Out of step. An answer in progress counts as complete because its end cannot be seen.
     fn lose(&mut self, client: bool, exchanges: &mut Exchanges, at_ns: i64) {
         if !client {
             exchanges.answer_ends(at_ns);
@@ -125,7 +125,7 @@ impl Parser {
         self.state = State::Between;
     }
 
-    /// Takes what belongs together from the front; gives back the rest, which is shorter.
+    /// Consumes the message at the front. Returns the rest, which is shorter.
     fn step<'a>(&mut self, bytes: &'a [u8], client: bool, exchanges: &mut Exchanges, at_ns: i64) -> &'a [u8] {
         match &mut self.state {
             State::Between => self.begin(bytes, client, exchanges, at_ns),
@@ -180,7 +180,7 @@ impl Parser {
     }
 
     fn begin<'a>(&mut self, bytes: &'a [u8], client: bool, exchanges: &mut Exchanges, at_ns: i64) -> &'a [u8] {
-        // Empty lines before a message are passed over (RFC 9112, 2.2).
+        // Empty lines before a message are skipped (RFC 9112, 2.2).
         let bytes = &bytes[bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()..];
         if bytes.is_empty() {
             return bytes;
@@ -212,7 +212,7 @@ impl Parser {
         }
     }
 
-    /// A head is whole.
+    /// A head is complete.
     fn headed(&mut self, head: Option<Head>, client: bool, exchanges: &mut Exchanges, at_ns: i64) {
         let Some(head) = head else { return self.lose(client, exchanges, at_ns) };
         let unkept = head.http10 && !head.keep;
@@ -275,7 +275,7 @@ impl Chunk {
                     *self = match size {
                         None => return Step::Wrong,
                         Some(0) => Chunk::Trailer(Vec::new()),
-                        // The line's end behind the data counts with it.
+                        // The line end after the data counts with it.
                         Some(size) => Chunk::Data(size.saturating_add(2)),
                     };
                     Step::More(rest)
@@ -325,7 +325,7 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// Behind the empty line that ends a head; `from` bytes were looked at before.
+/// Position after the empty line that ends a head. The first `from` bytes were searched before.
 fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from.saturating_sub(3);
     while let Some(place) = bytes.get(at..)?.iter().position(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! HTTP messages, whole, cut and broken.
+//! HTTP messages: whole, cut and malformed.
 
 use super::*;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ impl Stream {
 }
 
 #[test]
-fn times_run_from_the_end_of_the_request_to_the_first_byte() {
+fn times_run_from_the_end_of_the_request_to_the_first_byte_of_the_answer() {
     let mut stream = Stream::default();
     stream.ask("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na", 10);
     stream.ask("bc", 20);
@@ -51,7 +51,7 @@ fn messages_without_a_body_end_with_their_head() {
 }
 
 #[test]
-fn what_is_said_about_the_connection_is_counted() {
+fn connection_headers_are_counted() {
     let mut stream = Stream::default();
     stream.ask("GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 0);
     stream.ask("GET / HTTP/1.0\r\n\r\nGET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", 0);
@@ -67,7 +67,7 @@ fn what_is_said_about_the_connection_is_counted() {
 }
 
 #[test]
-fn a_hole_in_a_body_is_no_harm_and_one_in_a_head_ends_with_the_next_message() {
+fn a_hole_in_a_body_is_harmless_and_a_hole_in_a_head_ends_at_the_next_message() {
     let mut stream = Stream::default();
     stream.ask("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", 0);
     stream.answer("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", 1);
@@ -81,7 +81,7 @@ fn a_hole_in_a_body_is_no_harm_and_one_in_a_head_ends_with_the_next_message() {
 }
 
 #[test]
-fn a_tunnel_hides_what_follows() {
+fn data_in_a_tunnel_is_not_parsed() {
     let mut stream = Stream::default();
     stream.ask("GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", 0);
     stream.answer("HTTP/1.1 101 Switching Protocols\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 0);

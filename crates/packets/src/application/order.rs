@@ -1,8 +1,8 @@
-//! Puts the payload of one direction in order. What comes too early waits, within a bound; what never comes is passed on as a hole.
+//! Puts the payload of one direction in order. Early pieces wait, within a limit; bytes that never come are passed on as a hole.
 
 use super::Piece;
 
-/// Bytes of one direction that may wait for others; with more of them what is missing is given up.
+/// Bytes of one direction that may wait for earlier ones. Above this, the missing bytes count as a hole.
 const WAITING_BYTES_MAX: usize = 32 << 10;
 /// Pieces that may wait.
 const WAITING_MAX: usize = 32;
@@ -15,7 +15,7 @@ struct Early {
     bytes: Box<[u8]>,
 }
 
-/// The order of one direction: takes at most 32 KiB.
+/// Reorders one direction. Takes at most 32 KiB.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     next: Option<i64>,
@@ -24,12 +24,12 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// True if something waits.
+    /// True if a piece waits.
     pub(super) fn waits(&self) -> bool {
         !self.early.is_empty()
     }
 
-    /// Takes a piece that begins at `start`; passes on what is in order now.
+    /// Takes a piece that begins at `start`. Passes on everything that is in order now.
     pub(super) fn put(&mut self, start: i64, bytes: &[u8], length: u32, each: &mut dyn FnMut(Piece<'_>)) {
         let next = *self.next.get_or_insert(start);
         if start <= next {
@@ -50,7 +50,7 @@ impl Order {
         }
     }
 
-    /// Nothing before `until` comes any more.
+    /// No bytes before `until` will come.
     pub(super) fn give_up(&mut self, until: i64, each: &mut dyn FnMut(Piece<'_>)) {
         while let Some(first) = self.early.first().map(|early| early.start) {
             if first > until {
@@ -82,7 +82,7 @@ impl Order {
         }
     }
 
-    /// Passes on what of a piece is new, and as a hole what of it was not kept.
+    /// Passes on the new part of a piece. Bytes that were not captured are passed on as a hole.
     fn pass(&mut self, next: i64, start: i64, bytes: &[u8], length: u32, each: &mut dyn FnMut(Piece<'_>)) {
         let end = start + i64::from(length);
         if end <= next {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_kept_is_a_hole() {
+    fn bytes_that_were_not_captured_are_a_hole() {
         let (mut order, mut out) = (Order::default(), Vec::new());
         order.put(1, b"ab", 5, &mut |piece| out.push(format!("{piece:?}")));
         order.put(6, b"c", 1, &mut |piece| out.push(format!("{piece:?}")));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_what_is_missing_is_given_up() {
+    fn above_the_limit_missing_bytes_are_a_hole() {
         let (mut order, mut out) = (Order::default(), Vec::new());
         collect(&mut order, 0, b"a", &mut out);
         for place in 0..=WAITING_MAX as i64 {

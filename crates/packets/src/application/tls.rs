@@ -1,4 +1,4 @@
-//! Records of TLS (RFC 8446, 5.1): only their headers are read. Records of application data make the turns.
+//! Records of TLS (RFC 8446, 5.1). Only their headers are read. Records of application data make the turns.
 
 use super::Piece;
 
@@ -7,12 +7,12 @@ const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 /// Content types: change of cipher, alert, handshake, application data, heartbeat.
 const TYPES: std::ops::RangeInclusive<u8> = 20..=24;
-/// In TLS 1.3 an alert looks like application data: two bytes, the content type and a tag of at least eight, at most sixteen (RFC 8446, 5.2).
+/// In TLS 1.3 an alert looks like application data: two bytes, the content type, and a tag of eight to sixteen bytes (RFC 8446, 5.2).
 const ALERT_BYTES_MAX: u64 = 19;
-/// A record's payload is no longer than this, encryption included, bytes.
+/// Largest payload of a record with its encryption, bytes.
 const RECORD_BYTES_MAX: u16 = (1 << 14) + 2048;
 
-/// One direction.
+/// The state of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     head: Vec<u8>,
@@ -20,11 +20,11 @@ pub(super) struct Parser {
     lost: bool,
 }
 
-/// What a piece held.
+/// The contents of a piece.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns {
     pub(super) records: u64,
-    /// It held application data.
+    /// The piece holds application data.
     pub(super) spoke: bool,
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_alert_is_no_turn() {
+    fn an_alert_is_not_a_turn() {
         let record = |length: u8| [&[APPLICATION_DATA, 3, 3, 0, length][..], &vec![0; usize::from(length)]].concat();
         let spoke = |bytes: &[u8]| Parser::default().piece(Piece::Bytes(bytes)).spoke;
         assert!(!spoke(&record(19)) && spoke(&record(20)) && spoke(&[record(19), record(40)].concat()));

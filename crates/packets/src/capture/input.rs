@@ -1,13 +1,13 @@
-//! A window over a byte stream: the reader sees a contiguous piece of the wanted length, and the buffer never grows beyond a bound.
+//! A window over a byte stream. The reader sees a contiguous piece of the requested length, and the buffer is bounded.
 
 use std::io::{self, ErrorKind, Read};
 
-/// No record of a capture may be longer than this, bytes: twice the largest snap length that tcpdump and Wireshark write (262,144), with room.
+/// Longest record of a capture, bytes: more than twice the largest snap length of tcpdump and Wireshark (262,144).
 pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
-/// The buffer, bytes: a record and what is read ahead.
+/// Size of the buffer, bytes: a record and read-ahead.
 const BUFFER_BYTES: usize = 2 * RECORD_BYTES_MAX;
 
-/// Buffered bytes of a reader.
+/// The buffered bytes of a reader.
 pub(crate) struct Input<'r> {
     reader: Box<dyn Read + 'r>,
     buffer: Vec<u8>,
@@ -22,12 +22,12 @@ impl<'r> Input<'r> {
         Self { reader, buffer: vec![0; BUFFER_BYTES], begin: 0, end: 0, consumed: 0 }
     }
 
-    /// Position in the (unpacked) stream, bytes.
+    /// Position in the decompressed stream, bytes.
     pub(crate) fn position(&self) -> u64 {
         self.consumed
     }
 
-    /// Makes at least `wanted` bytes available if the stream has them; says how many there are. `wanted` is at most [`RECORD_BYTES_MAX`].
+    /// Makes at least `wanted` bytes available if the stream has them. Returns the number available. `wanted` is at most [`RECORD_BYTES_MAX`].
     pub(crate) fn fill(&mut self, wanted: usize) -> io::Result<usize> {
         let wanted = wanted.min(RECORD_BYTES_MAX);
         if self.end - self.begin >= wanted {
@@ -39,7 +39,7 @@ impl<'r> Input<'r> {
         while self.end < wanted {
             match self.reader.read(&mut self.buffer[self.end..]) {
                 Ok(0) => break,
-                // A reader that claims more than it was given room for is not believed.
+                // Guards against a reader that reports more bytes than it had room for.
                 Ok(read) => self.end = (self.end + read).min(self.buffer.len()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -48,26 +48,26 @@ impl<'r> Input<'r> {
         Ok(self.end - self.begin)
     }
 
-    /// What is available now.
+    /// The bytes available now.
     pub(crate) fn available(&self) -> &[u8] {
         &self.buffer[self.begin..self.end]
     }
 
-    /// Passes over bytes that are available.
+    /// Skips available bytes.
     pub(crate) fn consume(&mut self, bytes: usize) {
         let bytes = bytes.min(self.end - self.begin);
         self.begin += bytes;
         self.consumed += bytes as u64;
     }
 
-    /// Takes bytes that are available and gives them back.
+    /// Consumes available bytes and returns them.
     pub(crate) fn take(&mut self, bytes: usize) -> &[u8] {
         let begin = self.begin;
         self.consume(bytes);
         &self.buffer[begin..self.begin]
     }
 
-    /// Passes over bytes that need not be available; false if the stream ends before.
+    /// Skips bytes that may not be available yet. Returns false if the stream ends before.
     pub(crate) fn skip(&mut self, mut bytes: u64) -> io::Result<bool> {
         while bytes > 0 {
             let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).min(RECORD_BYTES_MAX);
@@ -81,7 +81,7 @@ impl<'r> Input<'r> {
         Ok(true)
     }
 
-    /// The same stream with a decoder laid over it: what is buffered comes first.
+    /// The same stream behind a decoder. The buffered bytes come first.
     pub(crate) fn unpacked<E>(self, decoder: impl FnOnce(Box<dyn Read + 'r>) -> Result<Box<dyn Read + 'r>, E>) -> Result<Self, E> {
         let head = io::Cursor::new(self.buffer[self.begin..self.end].to_vec());
         decoder(Box::new(head.chain(self.reader))).map(Self::new)

@@ -1,19 +1,19 @@
-//! The classic format: a header of 24 bytes, then a header of 16 bytes before each packet (draft-ietf-opsawg-pcap).
+//! The classic format: a file header of 24 bytes, and a header of 16 bytes before each packet (draft-ietf-opsawg-pcap).
 
 use super::input::Input;
 use super::{CaptureError, Packet, fill, record, u32_at};
 
-/// Bytes of the file's header.
+/// Bytes of the file header.
 pub(super) const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
-/// The variant that Alexey Kuznetsov's libpcap wrote has eight bytes more before each packet.
+/// The variant of Alexey Kuznetsov's libpcap has eight more bytes before each packet.
 const RECORD_HEADER_BYTES_MODIFIED: usize = 24;
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const MODIFIED: u32 = 0xa1b2_cd34;
 
-/// What the file's header says.
+/// The fields of the file header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
     big: bool,
@@ -23,7 +23,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The reader for a file that begins like this; `None` if it is another format.
+    /// The reader for a file that begins like this; `None` for another format.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         let magic = head.first_chunk().copied()?;
         let (magic, big) = match (u32::from_be_bytes(magic), u32::from_le_bytes(magic)) {
@@ -31,7 +31,7 @@ impl Reader {
             (_, magic @ (MICROSECONDS | NANOSECONDS | MODIFIED)) => (magic, false),
             _ => return None,
         };
-        // The upper bits say how long the checksum of each frame is, if at all.
+        // The upper bits give the length of the frame check sequence, if there is one.
         let link = (u32_at(head, 20, big) & 0xffff) as u16;
         Some(Self {
             big,

@@ -1,20 +1,20 @@
-//! The block format of Wireshark (draft-ietf-opsawg-pcapng): sections of either byte order, interfaces with a clock each, and packets.
+//! The block format of Wireshark (draft-ietf-opsawg-pcapng): sections of either byte order, interfaces with their own clocks, and packets.
 
 use super::input::{Input, RECORD_BYTES_MAX};
 use super::{CaptureError, Packet, fill, record, u16_at, u32_at};
 
-/// Section header block; reads the same in both byte orders.
+/// Section header block. It reads the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
 pub(super) const INTERFACE: u32 = 1;
 const PACKET_OLD: u32 = 2;
 const PACKET_SIMPLE: u32 = 3;
 pub(super) const PACKET: u32 = 6;
 pub(super) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// Type and length before, length again behind.
+/// Type and length before the body, and the length again after it.
 const BLOCK_BYTES_MIN: usize = 12;
 pub(super) const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
-/// More interfaces than this in one section are not believed.
+/// Most interfaces accepted in one section.
 const INTERFACES_MAX: usize = 65_536;
 
 /// One interface of a section.
@@ -25,10 +25,10 @@ struct Interface {
     clock: Clock,
 }
 
-/// What a timestamp of an interface means.
+/// The meaning of an interface's timestamps.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
-    /// Units in a second.
+    /// Units per second.
     per_second: u64,
     offset_s: i64,
 }
@@ -36,7 +36,7 @@ struct Clock {
 impl Clock {
     const DEFAULT: Self = Self { per_second: 1_000_000, offset_s: 0 };
 
-    /// Option if_tsresol: a power of ten, or with the highest bit set of two.
+    /// Option if_tsresol: a power of ten, or a power of two if the highest bit is set.
     fn resolution(byte: u8) -> u64 {
         let power = u32::from(byte & 0x7f);
         let base: u64 = if byte & 0x80 == 0 { 10 } else { 2 };
@@ -53,14 +53,14 @@ impl Clock {
     }
 }
 
-/// Where the reader is.
+/// The reader's position.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     big: bool,
     interfaces: Vec<Interface>,
 }
 
-/// A packet's place in the block that is available.
+/// A packet's position in the available block.
 struct Found {
     block_bytes: usize,
     at: usize,
@@ -86,7 +86,7 @@ impl Reader {
         Ok(Some(Packet { at_ns: found.at_ns, link: found.link, wire_bytes: found.wire_bytes, bytes }))
     }
 
-    /// Looks at one block: consumes it, or says where the packet in it is.
+    /// Reads one block: consumes it, or returns the position of its packet.
     fn block(&mut self, input: &mut Input<'_>) -> Result<Option<Found>, CaptureError> {
         let at = input.position();
         let damaged = |what| CaptureError::Damaged { at, what };
@@ -109,7 +109,7 @@ impl Reader {
             if matches!(kind, INTERFACE | PACKET_OLD | PACKET_SIMPLE | PACKET) {
                 return Err(damaged("a record is longer than 1 MiB"));
             }
-            // Names, statistics, secrets, comments: passed over, whatever their size.
+            // Names, statistics, secrets and comments are skipped, whatever their size.
             let whole = input.skip(bytes as u64).map_err(|error| CaptureError::Io { at, error })?;
             return if whole { Ok(None) } else { Err(CaptureError::CutOff(at)) };
         }

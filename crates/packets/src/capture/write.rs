@@ -1,4 +1,4 @@
-//! Packets as a capture file in Wireshark's block format (draft-ietf-opsawg-pcapng), little-endian, times in nanoseconds.
+//! Writes packets as a capture in Wireshark's block format (draft-ietf-opsawg-pcapng), little-endian, with times in nanoseconds.
 
 use super::Packet;
 use super::pcapng::{BYTE_ORDER, INTERFACE, OPTION_TIME_RESOLUTION, PACKET, SECTION};
@@ -7,7 +7,7 @@ const STATISTICS: u32 = 5;
 const OPTION_RECEIVED: u16 = 4;
 const OPTION_DROPPED: u16 = 5;
 
-/// Writes blocks; each link layer that comes is an interface of its own.
+/// Writes blocks. Each link layer becomes an interface of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PcapngWriter {
     begun: bool,
@@ -15,13 +15,13 @@ pub struct PcapngWriter {
 }
 
 impl PcapngWriter {
-    /// Appends a packet, and before it what it needs to be understood.
+    /// Appends a packet, preceded by the blocks that it needs.
     pub fn packet(&mut self, out: &mut Vec<u8>, packet: &Packet<'_>) {
         self.begin(out);
         let interface = self.links.iter().position(|link| *link == packet.link).unwrap_or_else(|| {
             let mut body = Vec::new();
             body.extend_from_slice(&packet.link.to_le_bytes());
-            // Nothing, and no limit of what is kept.
+            // Reserved field, and no snap length.
             body.extend_from_slice(&[0; 6]);
             option(&mut body, OPTION_TIME_RESOLUTION, &[9]);
             option(&mut body, 0, &[]);
@@ -39,7 +39,7 @@ impl PcapngWriter {
         block(out, PACKET, &body);
     }
 
-    /// Appends what is known at the end: packets that passed the filter, and those of them that were lost.
+    /// Appends the final counts: packets that passed the filter, and those of them that were lost.
     pub fn end(&mut self, out: &mut Vec<u8>, at_ns: i64, received: u64, dropped: u64) {
         self.begin(out);
         if self.links.is_empty() {
@@ -88,7 +88,7 @@ mod tests {
     use crate::capture::Capture;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_capture_can_be_read() {
         let bytes: Vec<Vec<u8>> = (0..20).map(|length| (0..length).collect()).collect();
         let packets: Vec<Packet<'_>> = (bytes.iter().enumerate())
             .map(|(place, bytes)| Packet {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_of_nothing_is_a_capture() {
+    fn a_capture_without_packets_is_a_capture() {
         let (mut writer, mut out) = (PcapngWriter::default(), Vec::new());
         writer.end(&mut out, 0, 0, 0);
         assert_eq!(Capture::open(&out[..]).unwrap().packet().unwrap(), None);

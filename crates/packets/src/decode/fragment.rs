@@ -1,14 +1,14 @@
-//! IP fragments put together again (RFC 791, RFC 8200 4.5), within a bound: a TCP segment that was fragmented counts when its last piece came.
+//! Reassembles IP fragments (RFC 791, RFC 8200 4.5) within a limit. A fragmented TCP segment counts when its last piece comes.
 
 use super::ip::Addresses;
 
-/// Datagrams under way at once; the oldest makes room.
+/// Datagrams in progress at once. The oldest is dropped to make room.
 const DATAGRAMS_MAX: usize = 64;
-/// Pieces of one datagram.
+/// Most pieces of one datagram.
 const PIECES_MAX: usize = 128;
-/// No IP datagram is longer, bytes.
+/// Largest IP datagram, bytes.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// Pieces that come later than this do not belong together (RFC 791: 15 s to RFC 1122: 60 to 120 s), ns.
+/// Time after which pieces no longer belong together (RFC 791: 15 s to RFC 1122: 60 to 120 s), nanoseconds.
 const AGE_NS_MAX: i64 = 60_000_000_000;
 
 /// One fragment.
@@ -22,7 +22,7 @@ pub(super) struct Fragment<'a> {
     pub(super) wire_bytes: usize,
 }
 
-/// One datagram under way.
+/// One datagram in progress.
 struct Datagram {
     addresses: Addresses,
     id: u32,
@@ -32,7 +32,7 @@ struct Datagram {
     bytes: Vec<u8>,
 }
 
-/// Datagrams of which pieces are missing: at most 64 of 64 KiB.
+/// Datagrams with missing pieces: at most 64 of 64 KiB.
 #[derive(Default)]
 pub(crate) struct Fragments {
     under_way: Vec<Datagram>,
@@ -40,7 +40,7 @@ pub(crate) struct Fragments {
 }
 
 impl Fragments {
-    /// Adds a piece; the payload where it was the last that was missing. One that was not kept whole leaves its datagram unfinished.
+    /// Adds a piece. Returns the payload if it was the last missing one. A piece captured only in part leaves its datagram incomplete.
     pub(super) fn add(&mut self, piece: &Fragment<'_>, at_ns: i64) -> Option<&[u8]> {
         let end = piece.offset + piece.bytes.len();
         if piece.bytes.len() < piece.wire_bytes || end > DATAGRAM_BYTES_MAX || piece.bytes.is_empty() {

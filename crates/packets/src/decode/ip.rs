@@ -5,14 +5,14 @@ use super::tcp::{self, Ends};
 use super::{Decoded, Network, be16, be32};
 
 const TCP: u8 = 6;
-/// Extension headers of IPv6 that are passed over: hop-by-hop, routing, destination options, mobility, HIP, Shim6.
+/// IPv6 extension headers that are skipped: hop-by-hop, routing, destination options, mobility, HIP, Shim6.
 const EXTENSIONS: [u8; 6] = [0, 43, 60, 135, 139, 140];
 const AUTHENTICATION: u8 = 51;
 const FRAGMENT: u8 = 44;
-/// More extension headers than this are not followed.
+/// Most extension headers that are followed.
 const EXTENSIONS_MAX: usize = 16;
 
-/// The addresses of a packet, IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2).
+/// The addresses of a packet, with IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Addresses {
     pub(super) from: u128,
@@ -28,7 +28,7 @@ pub(super) fn segment<'a>(network: Network<'a>, at_ns: i64, fragments: &'a mut F
     }
 }
 
-/// The address of IPv4 as one of IPv6.
+/// An IPv4 address mapped into IPv6.
 fn mapped(address: u32) -> u128 {
     0xffff_0000_0000 | u128::from(address)
 }
@@ -42,7 +42,7 @@ fn v4<'a>(network: Network<'a>, at_ns: i64, fragments: &'a mut Fragments) -> Dec
     }
     let addresses = Addresses { from: mapped(from), to: mapped(to) };
     let protocol = bytes[9];
-    // Segmentation offload leaves the length empty if a packet is longer than the field can say.
+    // Segmentation offload leaves the length zero if the packet is longer than the field allows.
     let length = match usize::from(be16(bytes, 2).unwrap_or(0)) {
         0 => network.wire_bytes,
         length => length,
@@ -98,7 +98,7 @@ fn v6<'a>(network: Network<'a>, at_ns: i64, fragments: &'a mut Fragments) -> Dec
     Decoded::Other
 }
 
-/// What was kept of `length` bytes that begin at `at`.
+/// The captured part of `length` bytes that begin at `at`.
 fn cut(bytes: &[u8], at: usize, length: usize) -> &[u8] {
     let rest = bytes.get(at..).unwrap_or_default();
     rest.get(..length).unwrap_or(rest)

@@ -5,7 +5,7 @@ use crate::capture::Packet;
 
 const NULL: u16 = 0;
 const ETHERNET: u16 = 1;
-/// DLT_RAW as some systems number it, and LINKTYPE_RAW.
+/// DLT_RAW in the numbering of some systems, and LINKTYPE_RAW.
 const RAW: [u16; 3] = [12, 14, 101];
 const LOOP: u16 = 108;
 const SLL: u16 = 113;
@@ -15,13 +15,13 @@ const IPV6: u16 = 229;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and the tag that went before it.
+/// 802.1Q, 802.1ad, and the older tag.
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const ETHERTYPE_PPPOE: u16 = 0x8864;
-/// More tags than this on one frame are not followed.
+/// Most tags of one frame that are followed.
 const TAGS_MAX: usize = 8;
 
-/// What is in a frame.
+/// The contents of a frame.
 pub(super) enum Found<'a> {
     Ip(Network<'a>),
     Other,
@@ -49,7 +49,7 @@ fn after(network: Network<'_>, bytes: usize) -> Network<'_> {
     Network { bytes: network.bytes.get(bytes..).unwrap_or_default(), wire_bytes: network.wire_bytes.saturating_sub(bytes) }
 }
 
-/// A type field at `at`, tags behind it, then the packet.
+/// A type field at `at`, tags after it, then the packet.
 fn ethertype(frame: Network<'_>, mut at: usize) -> Found<'_> {
     for _ in 0..TAGS_MAX {
         let Some(kind) = be16(frame.bytes, at) else { return Found::Unreadable };
@@ -64,7 +64,7 @@ fn ethertype(frame: Network<'_>, mut at: usize) -> Found<'_> {
 fn by_type(kind: u16, rest: Network<'_>) -> Found<'_> {
     match kind {
         ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Found::Ip(rest),
-        // Six bytes of PPPoE, two of PPP (RFC 2516): 0x21 is IPv4, 0x57 IPv6.
+        // Six bytes of PPPoE and two of PPP (RFC 2516): 0x21 is IPv4, 0x57 is IPv6.
         ETHERTYPE_PPPOE => match be16(rest.bytes, 6) {
             Some(0x21 | 0x57) => Found::Ip(after(rest, 8)),
             Some(_) => Found::Other,
@@ -74,7 +74,7 @@ fn by_type(kind: u16, rest: Network<'_>) -> Found<'_> {
     }
 }
 
-/// Four bytes of address family, in the byte order of the host that captured (NULL) or of the network (LOOP): IPv4 is 2 everywhere, IPv6 one of
+/// Four bytes of address family, in the byte order of the capturing host (NULL) or of the network (LOOP). IPv4 is 2 everywhere, IPv6 one of
 /// three numbers.
 fn family(frame: Network<'_>) -> Found<'_> {
     let Some(word) = frame.bytes.first_chunk::<4>() else { return Found::Unreadable };

@@ -11,7 +11,7 @@ const HEADER_BYTES: usize = 20;
 /// Blocks that fit into the options (RFC 2018, 3).
 const SACK_BLOCKS_MAX: usize = 4;
 
-/// Address and port of either end; addresses of IPv4 are mapped into IPv6.
+/// Address and port of both ends. IPv4 addresses are mapped into IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) from: (u128, u16),
@@ -27,7 +27,7 @@ pub(crate) struct Segment<'a> {
     pub(crate) flags: u8,
     pub(crate) window: u16,
     pub(crate) options: Options,
-    /// What was kept of the payload.
+    /// The captured part of the payload.
     pub(crate) payload: &'a [u8],
     /// Bytes of payload on the wire.
     pub(crate) payload_bytes: u32,
@@ -39,7 +39,7 @@ impl Segment<'_> {
     }
 }
 
-/// Options that say something about the stream.
+/// Options that describe the stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) mss: Option<u16>,
@@ -51,14 +51,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Blocks that were received out of order: first and behind the last sequence number of each.
+    /// Blocks received out of order: the first sequence number of each, and the one after its last.
     pub(crate) fn sack(&self) -> &[(u32, u32)] {
         self.sack.get(..usize::from(self.sack_blocks)).unwrap_or_default()
     }
 }
 
-/// Parses a segment of which `wire_bytes` were sent and `bytes` kept; the addresses are left empty. Nothing where the fixed part of the header
-/// is not whole or contradicts itself.
+/// Parses a segment with `wire_bytes` sent and `bytes` captured. Leaves the addresses empty. Returns `None` if the fixed part of the header
+/// is incomplete or contradictory.
 pub(crate) fn parse(bytes: &[u8], wire_bytes: usize) -> Option<Segment<'_>> {
     let fixed = bytes.first_chunk::<HEADER_BYTES>()?;
     let header = usize::from(fixed[12] >> 4) * 4;
@@ -82,7 +82,7 @@ pub(crate) fn parse(bytes: &[u8], wire_bytes: usize) -> Option<Segment<'_>> {
 
 fn parse_options(mut rest: &[u8]) -> Options {
     let mut options = Options::default();
-    // Two NOPs and timestamps: all that nearly every segment has.
+    // Two NOPs and timestamps: the only options of nearly every segment.
     if let [1, 1, 8, 10, ..] = rest
         && rest.len() == 12
     {
@@ -98,7 +98,7 @@ fn parse_options(mut rest: &[u8]) -> Options {
                 let Some(value) = rest.get(2..length) else { return options };
                 match (kind, value) {
                     (2, [a, b]) => options.mss = Some(u16::from_be_bytes([*a, *b])),
-                    // A larger shift is taken for 14 (RFC 7323, 2.3).
+                    // A larger shift counts as 14 (RFC 7323, 2.3).
                     (3, [shift]) => options.window_scale = Some((*shift).min(14)),
                     (4, []) => options.sack_permitted = true,
                     (8, [_, _, _, _, _, _, _, _]) => options.timestamps = true,

@@ -1,16 +1,16 @@
-//! The words of a filter: `tcp port 80 and not host 10.0.0.1`.
+//! Parses the words of a filter: `tcp port 80 and not host 10.0.0.1`.
 
 use std::net::IpAddr;
 
 use super::{Expression, PacketEnd};
 
-/// Words of a filter; more are not believed. Bounds the depth of the expression, too.
+/// Most words of a filter. This also limits the depth of the expression.
 const WORDS_MAX: usize = 200;
 
-/// Why a filter is not understood.
+/// Why a filter cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// A word that means nothing here.
+    /// A word with no meaning at this position.
     #[error(
         "\"{word}\" is not understood here; known are: tcp, ip, ip6, [src|dst] port N, [src|dst] host ADDRESS, [src|dst] net ADDRESS/BITS, and, or, not, ( )"
     )]
@@ -18,15 +18,15 @@ pub enum FilterError {
         /// The word.
         word: String,
     },
-    /// The text ends where more is needed.
+    /// The text ends too early.
     #[error("the filter ends where {0} is missing")]
     Ends(&'static str),
-    /// The program would be longer than its jumps reach.
+    /// The program would be longer than jumps can reach.
     #[error("the filter is too long")]
     TooLong,
 }
 
-/// What a bare value stands for: `port 80 or 81`.
+/// The qualifier of a bare value: `port 80 or 81`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Port,
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, FilterError> {
     }
 }
 
-/// Words, and the signs that are words by themselves.
+/// Splits into words. Some signs are words by themselves.
 fn split(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for mut word in text.split_whitespace() {
@@ -88,7 +88,7 @@ impl<'t> Words<'t> {
         is
     }
 
-    /// "and" and "or" bind alike, from left to right (pcap-filter(7)).
+    /// "and" and "and" and "or" have equal precedence, from left to right (pcap-filter(7)). bind alike, from left to right (pcap-filter(7)).
     fn expression(&mut self) -> Result<Expression, FilterError> {
         let mut left = self.factor()?;
         loop {

@@ -1,8 +1,8 @@
-//! Filters run over packets as the kernel runs them.
+//! Runs filters on packets as the kernel does.
 
 use super::*;
 
-/// A packet as the program sees it: EtherType, and bytes from the network header on.
+/// A packet as the program sees it: the EtherType, and the bytes from the network header.
 struct Seen {
     device: u32,
     way: u32,
@@ -37,7 +37,7 @@ fn packet(from: &str, to: &str, protocol: u8, options: usize) -> Seen {
     Seen { device: 1, way: PACKET_OUTGOING, kind, bytes }
 }
 
-/// Runs a program; a load beyond the packet ends it with 0 (Documentation/networking/filter.rst).
+/// Runs a program. A load beyond the packet ends it with 0 (Documentation/networking/filter.rst).
 fn run(program: &[Instruction], seen: &Seen) -> u32 {
     let (mut at, mut a, mut x) = (0, 0_u32, 0_u32);
     loop {

@@ -1,24 +1,24 @@
-//! One direction of a stream: what was sent, what of it was sent again and why, what was acknowledged, and the windows.
+//! One direction of a stream: sent data, retransmissions and their reasons, acknowledgements, and windows.
 
 use crate::decode::tcp::{Options, Segment};
 use crate::summary::{Direction, Resent};
 
-/// Holes in what was seen of one direction that are remembered; the oldest makes room.
+/// Holes of one direction that are remembered. The oldest is dropped to make room.
 const GAPS_MAX: usize = 8;
-/// So long after what came behind it a late segment may have been overtaken on the way, where the round-trip time is not known, ns (the figure
-/// that Wireshark uses).
+/// Up to this long after the data behind it, a late segment may be reordering. Used if the round-trip time is unknown, nanoseconds (Wireshark's
+/// value).
 const REORDERED_NS_MAX: i64 = 3_000_000;
-/// The smallest retransmission timeout of Linux, ns (TCP_RTO_MIN, include/net/tcp.h): what is sent again sooner, and not for the sake of
-/// duplicate acknowledgements, is a tail loss probe (RFC 8985, 7).
+/// The smallest retransmission timeout of Linux, nanoseconds (TCP_RTO_MIN, include/net/tcp.h). A retransmission that is sooner, and not because
+/// of duplicate acknowledgements, is a tail loss probe (RFC 8985, 7).
 const TIMEOUT_NS_MIN: i64 = 200_000_000;
-/// Duplicate acknowledgements that call for a fast retransmission; RFC 5681 says three, of which a capture may lack one.
+/// Duplicate acknowledgements that cause a fast retransmission. RFC 5681 says three, and a capture may lack one.
 const DUPLICATES_MIN: u32 = 2;
-/// A delayed acknowledgement comes after 40 ms on Linux (TCP_DELACK_MIN), with the grain of its timers, ns.
+/// A delayed acknowledgement comes after 40 ms on Linux (TCP_DELACK_MIN), with the granularity of its timers, nanoseconds.
 const DELAYED_ACK_NS: std::ops::RangeInclusive<i64> = 36_000_000..=60_000_000;
-/// What is sent so soon after an acknowledgement had waited for it, ns beyond the round-trip time.
+/// Data sent within this time after an acknowledgement had waited for it, nanoseconds beyond the round-trip time.
 const RESUMED_NS_MAX: i64 = 5_000_000;
 
-/// A hole: from, behind its end, and when what lies behind it came.
+/// A hole: its start, the position after its end, and the time when data beyond it came.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: i64,
@@ -26,47 +26,47 @@ struct Gap {
     opened_ns: i64,
 }
 
-/// The first flight: what is sent before anything of it is acknowledged.
+/// The first flight: the data sent before any of it is acknowledged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Flight {
     pub(super) bytes: u64,
     pub(super) segments: u32,
     begin: Option<i64>,
     over_ns: Option<i64>,
-    /// Nothing more can be said of it: this side went on, or the other one spoke.
+    /// The flight is over: this side sent more, or the other side sent data.
     pub(super) settled: bool,
-    /// More was sent as soon as the first acknowledgement came: the congestion window was the limit.
+    /// More data was sent right after the first acknowledgement: the congestion window was the limit.
     pub(super) more: bool,
 }
 
 impl Flight {
-    /// The other side sent data: what this one sends from now on may be the answer to it.
+    /// The other side sent data. What this side sends from now on may be the answer.
     pub(super) fn answered(&mut self) {
         self.settled |= self.over_ns.is_some();
     }
 }
 
-/// The way between the two ends, as far as the handshake showed it.
+/// The path between the two ends, as far as the handshake showed it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
-    /// Round-trip time, ns.
+    /// Round-trip time, nanoseconds.
     pub(super) rtt_ns: Option<i64>,
-    /// The part of it that lies between the capture and the sender, ns; 0 if that is unknown.
+    /// The part of it between the capture point and the sender, nanoseconds; 0 if unknown.
     pub(super) to_sender_ns: i64,
 }
 
-/// What a segment was, for those who follow the stream further.
+/// The kind of a segment, for callers that follow the stream further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Nothing that takes room in the sequence space.
+    /// It takes no sequence numbers.
     Nothing,
-    /// Sent for the first time, as far as was seen.
+    /// Sent for the first time, as far as the capture shows.
     New,
-    /// Sent for the first time but overtaken by what was sent after it.
+    /// Sent for the first time, but overtaken by later segments.
     Reordered,
-    /// Sent again.
+    /// Retransmitted.
     Again(Resent),
-    /// Only asks whether the other side is still there or has room again.
+    /// A probe: asks whether the other side is still there or has room again.
     Probe,
 }
 
@@ -75,14 +75,14 @@ pub(crate) enum Sent {
 pub(super) struct Side {
     known: bool,
     base: u32,
-    /// Behind the last position that was sent.
+    /// Position after the last byte sent.
     pub(super) high: i64,
     high_ns: i64,
-    /// Behind the last position that the other side acknowledged.
+    /// Position after the last byte that the other side acknowledged.
     pub(super) acked: i64,
-    /// What lies in flight can be told: nothing was missing since the last acknowledgement.
+    /// The bytes in flight are known: the capture lacks nothing since the last acknowledgement.
     flight_known: bool,
-    /// Behind the last position of any block that the other side acknowledged selectively.
+    /// Position after the last block that the other side acknowledged selectively.
     sacked: i64,
     /// Bytes that the last acknowledgement acknowledged selectively.
     sacked_bytes: i64,
@@ -90,12 +90,12 @@ pub(super) struct Side {
     sent_ns: i64,
     pub(super) window: u32,
     window_raw: Option<u16>,
-    /// Duplicate acknowledgements that this side sent in a row.
+    /// Consecutive duplicate acknowledgements that this side sent.
     duplicates: u32,
     zero_since_ns: Option<i64>,
     pub(super) options: Options,
     pub(super) flight: Flight,
-    /// When an acknowledgement came that the other side had put off, and how long this side had waited for it.
+    /// Time of an acknowledgement that the other side delayed, and how long this side had waited for it.
     put_off: Option<(i64, i64)>,
     pub(super) counts: Direction,
 }
@@ -124,23 +124,23 @@ impl Side {
         }
     }
 
-    /// True if this initial sequence number belongs to another stream than what was seen so far.
+    /// True if this initial sequence number belongs to another stream.
     pub(super) fn begins_another(&self, sequence: u32) -> bool {
         self.known && self.base != sequence
     }
 
-    /// The position of a sequence number: the one nearest to what was sent last.
+    /// The position of a sequence number: the one nearest to the last data sent.
     pub(super) fn position(&self, sequence: u32) -> i64 {
         let at_high = self.base.wrapping_add(self.high as u32);
         self.high + i64::from(sequence.wrapping_sub(at_high) as i32)
     }
 
-    /// Bytes sent and not acknowledged, selectively either.
+    /// Bytes sent and not acknowledged, not even selectively.
     pub(super) fn in_flight(&self) -> u64 {
         u64::try_from(self.high - self.acked - self.sacked_bytes).unwrap_or(0)
     }
 
-    /// What lies in flight is known once something was acknowledged.
+    /// The bytes in flight are known after the first acknowledgement.
     fn begin(&mut self, first: u32, position: i64) {
         if !self.known {
             self.known = true;
@@ -149,7 +149,7 @@ impl Side {
         }
     }
 
-    /// Takes note of a segment of this side: what it was, and the position at which it begins.
+    /// Records a segment of this side. Returns its kind and its position.
     pub(super) fn send(&mut self, segment: &Segment<'_>, syn: bool, fin: bool, other: &Side, at_ns: i64, way: Way) -> (Sent, i64) {
         self.begin(segment.sequence, if syn { 0 } else { 1 });
         let length = i64::from(segment.payload_bytes);
@@ -184,12 +184,12 @@ impl Side {
         (sent, start)
     }
 
-    /// A keep-alive repeats the last byte, or none before it, to provoke an answer (RFC 1122, 4.2.3.6).
+    /// A keep-alive repeats the last byte, or carries none before it, to provoke an answer (RFC 1122, 4.2.3.6).
     fn is_keepalive(&self, start: i64, length: i64, control: bool) -> bool {
         !control && length <= 1 && start == self.high - 1 && self.high > 1 && start < self.acked
     }
 
-    /// Puts a range into what was seen.
+    /// Adds a range to the data seen.
     fn place(&mut self, start: i64, end: i64, other: &Side, at_ns: i64, rtt_ns: Option<i64>) -> Sent {
         if start >= self.high {
             if start > self.high {
@@ -202,7 +202,7 @@ impl Side {
         }
         let gap = self.close_gap(start, end);
         let sent = match gap {
-            // Duplicate acknowledgements that call for this very segment are what a fast retransmission answers.
+            // A fast retransmission answers duplicate acknowledgements that call for this very segment.
             Some(gap)
                 if at_ns.saturating_sub(gap.opened_ns) < rtt_ns.unwrap_or(REORDERED_NS_MAX).max(1)
                     && (other.duplicates < DUPLICATES_MIN || start != self.acked) =>
@@ -236,7 +236,7 @@ impl Side {
         self.gaps.push(gap);
     }
 
-    /// Takes a range out of the hole that it lies in or touches.
+    /// Removes a range from the hole that it lies in or touches.
     fn close_gap(&mut self, start: i64, end: i64) -> Option<Gap> {
         let place = self.gaps.iter().position(|gap| start < gap.to && end > gap.from)?;
         let gap = self.gaps.remove(place);
@@ -263,7 +263,7 @@ impl Side {
         if other.window > 0 && i64::from(other.window) == end - self.acked && other.window_raw.is_some() {
             self.counts.window_full += 1;
         }
-        // An acknowledgement that was just seen is still on its way to the sender: what comes until it can have had an effect belongs to the
+        // An acknowledgement that was just captured is still on its way to the sender. What comes before it can have an effect belongs to the
         // first flight.
         let there_ns = self.flight.over_ns.map(|over_ns| over_ns.saturating_add(way.to_sender_ns / 10 * 9));
         if there_ns.is_some_and(|there_ns| at_ns >= there_ns || self.flight.settled) {
@@ -277,20 +277,20 @@ impl Side {
         }
     }
 
-    /// Bytes of payload that a full segment of this side carries: the other side's MSS (536 where it named none, RFC 9293 3.7.1) less
-    /// twelve bytes of timestamps, where both use them.
+    /// Payload bytes of a full segment of this side: the other side's MSS (536 without one, RFC 9293 3.7.1) less twelve bytes of
+    /// timestamps if both sides use them.
     pub(super) fn segment_bytes(&self, other: &Side) -> u16 {
         let mss = other.options.mss.unwrap_or(536);
         let stamps = if self.options.timestamps && other.options.timestamps { 12 } else { 0 };
         mss.saturating_sub(stamps).max(1)
     }
 
-    /// Takes note of what this side acknowledges of the other's, and of its window.
+    /// Records this side's acknowledgement of the other side's data, and its window.
     pub(super) fn acknowledge(&mut self, segment: &Segment<'_>, other: &mut Side, at_ns: i64, bare: bool) {
         other.begin(segment.acknowledged, 1);
         let acked = other.position(segment.acknowledged);
         if acked > other.high {
-            // The capture lacks what is acknowledged here.
+            // The capture lacks the acknowledged data.
             other.counts.ack_lost_segments += 1;
             other.high = acked;
         }
@@ -306,7 +306,7 @@ impl Side {
                 other.sacked_bytes += to - from;
             }
         }
-        // A change of the window alone is no duplicate; with a block that was received out of order it is (RFC 6675, 2).
+        // A change of the window alone is not a duplicate. With a block that was received out of order it is (RFC 6675, 2).
         let same_window = self.window_raw == Some(segment.window) || !blocks.is_empty();
         if acked > other.acked {
             self.duplicates = 0;
@@ -317,7 +317,7 @@ impl Side {
         }
     }
 
-    /// The other side acknowledged up to here.
+    /// The other side acknowledged everything up to here.
     fn acknowledged(&mut self, acked: i64, at_ns: i64, bare: bool) {
         let all = acked >= self.high;
         self.acked = acked;
@@ -331,7 +331,7 @@ impl Side {
         self.put_off = (bare && all && DELAYED_ACK_NS.contains(&waited_ns)).then_some((at_ns, waited_ns));
     }
 
-    /// Takes note of the window that this side offers. `scale` is its shift, nothing where the capture lacks the handshake.
+    /// Records the window that this side advertises. `scale` is its shift; `None` if the capture lacks the handshake.
     pub(super) fn offer(&mut self, window: u16, scale: u8, control: bool, at_ns: i64) {
         self.window_raw = Some(window);
         self.window = u32::from(window) << scale;
@@ -343,7 +343,7 @@ impl Side {
         }
     }
 
-    /// Bytes of this side that the other can have got, without those of SYN and FIN.
+    /// Bytes of this side that the other side can have received, without SYN and FIN.
     pub(super) fn delivered(&self, fin: bool) -> u64 {
         u64::try_from(self.high - 1 - i64::from(fin)).unwrap_or(0)
     }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes tshark's figures of each stream of a capture, in each direction: tshark/NAME.tsv
+# Writes tshark's statistics of each stream and direction of a capture to tshark/NAME.tsv.
 for f in "$@"; do
   out=$(basename "$f")
   out="$(dirname "$f")/tshark/${out%.pcap*}.tsv"

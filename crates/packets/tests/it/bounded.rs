@@ -1,5 +1,5 @@
-//! Memory does not grow with the length of a capture: many connections, made while they are read, against few.
-//! `CONNECTIONS=5000000 cargo test --release -p chokepoint-packets --test it bounded:: -- --nocapture` is the long run.
+//! Memory does not grow with the length of a capture. Compares many connections, generated while they are read, with few.
+//! For the long run: `CONNECTIONS=5000000 cargo test --release -p chokepoint-packets --test it bounded:: -- --nocapture`.
 //!
 //! Deterministic: captures in, facts out.
 #![allow(
@@ -14,23 +14,23 @@ mod generate;
 
 use chokepoint_packets::{Analyzer, Capture, Limits};
 
-/// Connections if nothing else is asked for.
+/// Default number of connections.
 const CONNECTIONS: u64 = 400_000;
-/// Open at once: a sixth of the streams that may be.
+/// Connections open at once: a sixth of the limit of streams.
 const OPEN: u64 = 10_000;
-/// What a capture may take beyond another one, a fifth as long, MiB: allocators keep what they were given back.
+/// Additional memory allowed for a capture five times as long, MiB: allocators keep freed memory.
 const GROWS_MAX_MB: u64 = 16;
-/// The bound that is stated in docs/streams.md: 60,000 streams of 2.7 KB, the edges, and the reader, MiB.
+/// The limit stated in docs/streams.md: 60,000 streams of 2.7 KB, the edges, and the reader, MiB.
 const BOUND_MB: u64 = 200;
 
-/// The most memory that this process has had, MiB (proc_pid_status(5)).
+/// Peak memory of this process, MiB (proc_pid_status(5)).
 fn peak_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is Linux");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("its peak");
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).expect("a number") / 1024
 }
 
-/// Streams that were seen, and those that were summarised while it was read.
+/// The number of streams, and the number summarised during reading.
 fn analysed(connections: u64) -> (u64, u64) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let generator = std::thread::spawn(move || generate::write_capture(writer, connections, 1, 100, OPEN));
@@ -46,10 +46,10 @@ fn analysed(connections: u64) -> (u64, u64) {
 }
 
 #[test]
-fn memory_is_bounded_whatever_the_length() {
+fn memory_is_bounded_for_any_length() {
     let connections = std::env::var("CONNECTIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(CONNECTIONS);
     let few = (connections / 5).clamp(60_000, 400_000);
-    // Twice, as the long one is no process's first either: what the first leaves with the allocator is no growth with length.
+    // The short capture runs twice, because the first run leaves memory with the allocator that is not growth with length.
     for _ in 0..2 {
         assert_eq!(analysed(few).0, few);
     }

@@ -1,4 +1,4 @@
-//! Bytes that nobody meant: no panic, no hang, and no more memory than stated.
+//! Malformed captures: no panic, no hang, and no more memory than stated.
 //!
 //! Deterministic: captures in, facts out.
 
@@ -8,7 +8,7 @@ use chokepoint_hostile::{Corpus, run};
 use chokepoint_packets::{Analyzer, Capture, CaptureError, Limits, Packet};
 use proptest::prelude::*;
 
-/// Reads all that can be read; says how many packets there were and why it ended early, where it did.
+/// Reads all packets. Returns their number, and why reading ended early, if it did.
 fn read(bytes: &[u8]) -> (u64, Option<CaptureError>) {
     let mut capture = match Capture::open(bytes) {
         Ok(capture) => capture,
@@ -39,7 +39,7 @@ fn fixture(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The packets of a little-endian pcap as a pcapng of either byte order, with a clock of nanoseconds.
+/// Converts the packets of a little-endian pcap to a pcapng of either byte order, with a clock of nanoseconds.
 fn as_pcapng(pcap: &[u8], big: bool) -> Vec<u8> {
     let word = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
     let half = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };
@@ -96,7 +96,7 @@ fn every_format_gives_the_same_streams() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&pcap).unwrap();
     let two_sections = [as_pcapng(&pcap, false), as_pcapng(&pcap[..24], true)].concat();
-    // Packed by `zstd -3`.
+    // Compressed by `zstd -3`.
     let zstd = include_bytes!("../data/keepalive.pcap.zst");
     for (name, bytes) in [
         ("big-endian pcap", swapped),
@@ -112,7 +112,7 @@ fn every_format_gives_the_same_streams() {
 }
 
 #[test]
-fn a_capture_cut_anywhere_gives_what_came_before() {
+fn a_capture_cut_anywhere_gives_the_packets_before_the_cut() {
     let bytes = fixture("rst");
     let (all, failed) = read(&bytes);
     assert!(failed.is_none());
@@ -130,7 +130,7 @@ fn a_capture_cut_anywhere_gives_what_came_before() {
 }
 
 #[test]
-fn more_streams_than_may_be_open_are_summarised_early() {
+fn streams_above_the_limit_are_summarised_early() {
     let mut analyzer = Analyzer::new(Limits { streams: 10, edges: 4, notable: 1 });
     let mut early = 0;
     for number in 0..1000_u32 {
@@ -199,7 +199,7 @@ proptest! {
         read(&bytes);
     }
 
-    /// Segments with random numbers between two ends: the walk through the state machine has no forbidden step.
+    /// Segments with random numbers between two ends: every step through the state machine is allowed.
     #[test]
     fn any_segments_end(segments in proptest::collection::vec((any::<bool>(), any::<u8>(), 0_u32..4, 0_u32..4, 0_usize..3, any::<u16>(), 0_i64..400), 1..60), wild in any::<bool>()) {
         let mut analyzer = Analyzer::new(Limits::default());

@@ -1,4 +1,4 @@
-//! Streams written segment by segment: what each shows, and the twin that does not show it.
+//! Streams written segment by segment: each shows one effect, and its counterpart does not.
 //!
 //! Deterministic: captures in, facts out.
 
@@ -15,7 +15,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const ANSWER_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
 
-/// A capture between one client and one server at 20 ms, made at the client's side or the server's.
+/// A capture between one client and one server with a round trip of 20 ms, made at either side.
 struct Wire {
     analyzer: Analyzer,
     streams: Vec<StreamSummary>,
@@ -37,7 +37,7 @@ impl Wire {
         }
     }
 
-    /// A segment at a sequence number of its own.
+    /// A segment with an explicit sequence number.
     fn raw(&mut self, from_client: bool, flags: u8, sequence: u32, acknowledged: u32, payload: &[u8]) {
         let mss: &[u8] = if flags & SYN != 0 { &[2, 4, 5, 0xb4] } else { &[] };
         let mut bytes = vec![0x45, 0];
@@ -71,7 +71,7 @@ impl Wire {
         self.analyzer.packet(&packet, &mut |stream| self.streams.push(stream.clone()));
     }
 
-    /// The next segment of a side; acknowledges all that the other side sent.
+    /// The next segment of a side. It acknowledges everything that the other side sent.
     fn send(&mut self, from_client: bool, flags: u8, payload: &[u8]) {
         let side = usize::from(!from_client);
         self.raw(from_client, flags | ACK, self.next[side], self.next[1 - side], payload);
@@ -118,7 +118,7 @@ impl Wire {
 }
 
 #[test]
-fn times_are_those_of_the_wire() {
+fn times_are_measured_on_the_wire() {
     let mut wire = Wire::new();
     wire.connect();
     wire.exchange(ANSWER);
@@ -139,7 +139,7 @@ fn times_are_those_of_the_wire() {
 }
 
 #[test]
-fn a_request_that_meets_the_servers_close_is_a_race() {
+fn a_request_that_crosses_the_servers_close_is_a_race() {
     let mut wire = Wire::new();
     wire.connect();
     wire.exchange(ANSWER);
@@ -149,7 +149,7 @@ fn a_request_that_meets_the_servers_close_is_a_race() {
     wire.wait(20);
     wire.raw(false, RST, wire.next[1], 0, b"");
     let port = wire.port;
-    // The twin: closed when idle, and the client goes.
+    // The counterpart: the server closes when idle, and the client closes too.
     wire.connect();
     wire.exchange(ANSWER);
     wire.wait(5000);
@@ -164,7 +164,7 @@ fn a_request_that_meets_the_servers_close_is_a_race() {
 }
 
 #[test]
-fn a_limit_of_requests_is_recognised_and_its_number_told() {
+fn a_request_limit_is_recognised_with_its_number() {
     let mut wire = Wire::new();
     for _ in 0..3 {
         wire.connect();
@@ -189,7 +189,7 @@ fn ten_segments_are_the_first_flight_and_more_follow() {
     let pieces: Vec<&[u8]> = answer.chunks(1460).collect();
     for piece in &pieces[..10] {
         wire.send(false, 0, piece);
-        // The acknowledgement leaves at once, but the server gets it 20 ms later.
+        // The acknowledgement leaves at once, but reaches the server 20 ms later.
         wire.send(true, 0, b"");
     }
     wire.wait(20);
@@ -200,19 +200,19 @@ fn ten_segments_are_the_first_flight_and_more_follow() {
 }
 
 #[test]
-fn what_is_sent_again_is_told_by_its_reason() {
+fn retransmissions_are_classified_by_reason() {
     let mut wire = Wire::new();
     wire.connect();
     wire.exchange(ANSWER);
     let first = wire.next[1];
     let acked = wire.next[0];
-    // Three segments, of which the first is lost: nothing comes back, and it is sent again after the timeout.
+    // Of three segments the first is lost. No acknowledgement comes, and it is retransmitted after the timeout.
     (0..3).for_each(|_| wire.send(false, 0, &[b'x'; 100]));
     wire.wait(5);
     wire.raw(false, ACK, first + 200, acked, &[b'x'; 100]);
     wire.wait(300);
     wire.raw(false, ACK, first, acked, &[b'x'; 100]);
-    // Two duplicate acknowledgements, and it is sent again because of them.
+    // Two duplicate acknowledgements cause its retransmission.
     (0..3).for_each(|_| wire.raw(true, ACK, acked, first, b""));
     wire.raw(false, ACK, first, acked, &[b'x'; 100]);
     wire.send(true, 0, b"");
@@ -227,7 +227,7 @@ fn what_is_sent_again_is_told_by_its_reason() {
 }
 
 #[test]
-fn a_hole_that_is_filled_at_once_was_only_overtaken() {
+fn a_hole_that_is_filled_at_once_was_only_reordering() {
     let mut wire = Wire::new();
     wire.connect();
     let (first, acked) = (wire.next[1], wire.next[0]);
@@ -258,13 +258,13 @@ fn a_wait_for_a_delayed_acknowledgement_is_counted_and_a_pause_is_not() {
 }
 
 #[test]
-fn the_same_ports_again_are_another_stream_and_a_late_segment_is_none() {
+fn reused_ports_are_another_stream_and_a_late_segment_is_not() {
     let mut wire = Wire::new();
     wire.connect();
     wire.exchange(ANSWER);
     wire.close(true);
     wire.wait(5000);
-    // Another stream lets the first one go; then a segment of it comes late.
+    // Another stream releases the first one; then a late segment of the first arrives.
     let (late, port) = (wire.next, wire.port);
     wire.connect();
     wire.port = port;
@@ -276,7 +276,7 @@ fn the_same_ports_again_are_another_stream_and_a_late_segment_is_none() {
 }
 
 #[test]
-fn who_asks_is_told_by_what_is_said_where_the_handshake_is_missing() {
+fn without_a_handshake_the_payload_shows_which_side_is_the_client() {
     let mut wire = Wire::new();
     wire.port = 79;
     wire.next = [500, 900];
@@ -286,15 +286,15 @@ fn who_asks_is_told_by_what_is_said_where_the_handshake_is_missing() {
     assert_eq!((streams[0].client.port(), streams[0].requests, streams[0].from_begin), (79, 2, false));
 }
 
-/// A record of TLS of this kind with so many bytes.
+/// A TLS record of this kind with this many bytes.
 fn record(kind: u8, length: u8) -> Vec<u8> {
-    // A hello tells its kind in the first byte.
+    // The first byte of a handshake record is the kind of hello.
     let first = if kind == 22 { 1 } else { 0xee };
     [&[kind, 3, 3, 0, length, first][..], &vec![0xee; usize::from(length) - 1]].concat()
 }
 
 #[test]
-fn a_handshake_of_tls_is_set_up_and_its_alerts_are_no_requests() {
+fn a_tls_handshake_is_measured_and_alerts_are_not_requests() {
     let mut wire = Wire::new();
     for _ in 0..10 {
         wire.connect();
@@ -304,7 +304,7 @@ fn a_handshake_of_tls_is_set_up_and_its_alerts_are_no_requests() {
         wire.send(true, 0, &[record(23, 52), record(23, 120)].concat());
         wire.wait(20);
         wire.send(false, 0, &[record(23, 200), record(23, 220)].concat());
-        // In TLS 1.3 the end is told in what looks like data.
+        // In TLS 1.3 the closing alert looks like application data.
         wire.send(true, 0, &record(23, 19));
         wire.close(true);
     }
@@ -314,7 +314,7 @@ fn a_handshake_of_tls_is_set_up_and_its_alerts_are_no_requests() {
     assert_eq!(stream.close.map(|close| (close.by, close.moment)), Some((ConnectionEnd::Client, Moment::AfterAnswer)));
     let (facts, verdict) = (report.edges[0].facts(), keepalive(&report.edges[0].facts()));
     assert_eq!((verdict.kept, verdict.reasons), (Kept::Not, vec![Reason::ClientCloses]));
-    // Both handshakes are spared: 40 ms of 60.
+    // Both handshakes are saved: 40 ms of 60.
     assert_eq!(facts.setup_ms, Some(40.0));
     assert!(verdict.gain.is_some_and(|gain| (gain.factor - 3.0).abs() < 0.01));
 }

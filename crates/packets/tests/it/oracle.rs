@@ -25,7 +25,7 @@ fn analyse(file: &Path) -> (Vec<StreamSummary>, Report) {
     (streams, report)
 }
 
-/// Figures of one direction. docs/streams.md explains three deliberate differences: retransmitted and out-of-order segments are compared as a sum,
+/// Statistics of one direction. docs/streams.md explains three deliberate differences: retransmitted and out-of-order segments are compared as a sum,
 /// duplicate acknowledgements are not compared, and bytes in flight may be fewer if acknowledged bytes were sent again.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectionFigures {
@@ -53,7 +53,7 @@ fn tshark_figures(file: &Path) -> BTreeMap<(u64, String), DirectionFigures> {
     text.lines().skip(1).map(row).collect()
 }
 
-/// Each direction, and whether acknowledged bytes were sent again in it.
+/// Each direction, and whether acknowledged bytes were retransmitted in it.
 fn ours(streams: &[StreamSummary]) -> BTreeMap<(u64, String), (DirectionFigures, bool)> {
     let one = |direction: &Direction| {
         let figures = DirectionFigures {
@@ -76,7 +76,7 @@ fn ours(streams: &[StreamSummary]) -> BTreeMap<(u64, String), (DirectionFigures,
 }
 
 #[test]
-fn streams_have_the_figures_of_tshark() {
+fn streams_have_the_statistics_of_tshark() {
     let mut differences = Vec::new();
     let mut captures = 0;
     for entry in std::fs::read_dir(data()).expect("a directory") {
@@ -103,7 +103,7 @@ fn streams_have_the_figures_of_tshark() {
 }
 
 #[test]
-fn what_the_captures_were_made_to_show_is_seen() {
+fn each_capture_shows_its_intended_effects() {
     let of = |name: &str| analyse(&data().join(format!("{name}.pcap.gz")));
     let sum = |streams: &[StreamSummary], of: fn(&Direction) -> u64| -> u64 {
         streams.iter().map(|stream| of(&stream.client_sent) + of(&stream.server_sent)).sum()
