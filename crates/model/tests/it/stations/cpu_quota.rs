@@ -1,4 +1,4 @@
-//! Station `cpu-quota`: it fires where a cgroup's quota stops servers whose cores are idle and requests suffer from it, and nowhere else.
+//! Station `cpu-quota`: reported if a cgroup's quota throttles servers while their cores are idle and requests suffer, otherwise no finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -29,7 +29,7 @@ fn remedy(diagnosis: &Diagnosis) -> &Remedy {
     finding.remedies.iter().find(|remedy| remedy.id == "raise-cpu-quota").unwrap()
 }
 
-/// Directory, file, old and new value of each change.
+/// Directory, file, old value and new value of each change.
 fn changes(diagnosis: &Diagnosis) -> Vec<(&str, String, &str, &str)> {
     let of = |change: &'_ Change| match change {
         Change::Cgroup { file, .. } => file.clone(),
@@ -39,7 +39,7 @@ fn changes(diagnosis: &Diagnosis) -> Vec<(&str, String, &str, &str)> {
 }
 
 #[test]
-fn servers_that_are_stopped_while_their_core_is_idle_are_told_in_both_versions() {
+fn servers_throttled_while_their_core_is_idle_are_reported_in_both_cgroup_versions() {
     for (id, file, from, to) in
         [("v1:/php", "cpu.cfs_quota_us", "30000", "100000"), ("v2:/php", "cpu.max", "30000 100000", "100000 100000")]
     {
@@ -60,7 +60,7 @@ fn servers_that_are_stopped_while_their_core_is_idle_are_told_in_both_versions()
 #[test]
 fn a_full_pool_and_an_overflowing_queue_before_it_are_its_symptoms() {
     let mut obs = throttled("v1:/php");
-    // Without scheduler statistics stopped workers look as if they waited for something else.
+    // Without scheduler statistics, throttled workers seem to wait for something else.
     for pid in PHP {
         let process = obs.processes.get_mut(&pid).unwrap();
         let points = process.cpu.points().to_vec();
@@ -90,7 +90,7 @@ fn a_full_pool_and_an_overflowing_queue_before_it_are_its_symptoms() {
 }
 
 #[test]
-fn a_quota_that_is_large_enough_or_none_is_silent() {
+fn a_large_quota_or_no_quota_is_no_finding() {
     let mut obs = throttled("v1:/php");
     cgroup(&mut obs, "v1:/php", Did { limit: Some(1.5), used: 0.3, throttled: 0.0 });
     assert_eq!(quota(&silent(&obs)).state, StationState::Ok);
@@ -103,13 +103,13 @@ fn a_quota_that_is_large_enough_or_none_is_silent() {
 }
 
 #[test]
-fn a_quota_that_stops_now_and_then_or_at_the_beginning_is_silent() {
+fn a_quota_that_throttles_rarely_or_only_at_the_beginning_is_no_finding() {
     let mut obs = throttled("v1:/php");
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.3), used: 0.28, throttled: 0.2 });
     let diagnosis = silent(&obs);
     assert_eq!(quota(&diagnosis).state, StationState::Near);
     assert!(quota(&diagnosis).why.contains("not enough"), "{}", quota(&diagnosis).why);
-    // Before the load, when the server was started.
+    // Throttled before the load, while the server started.
     let series = obs.cgroups.values_mut().next().unwrap();
     let points = series.points().to_vec();
     *series = Default::default();
@@ -118,13 +118,13 @@ fn a_quota_that_stops_now_and_then_or_at_the_beginning_is_silent() {
         series.push(at, Reading::Ok(cpu));
     }
     silent(&obs);
-    // It is stopped often and uses little of its quota: a burst in each period that is over before anyone waits for it.
+    // It is throttled often and uses little of its quota: a burst in each period ends before anyone waits for it.
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.3), used: 0.1, throttled: 0.9 });
     silent(&obs);
 }
 
 #[test]
-fn a_busy_core_is_the_limit_whatever_the_quota() {
+fn a_busy_core_is_the_limit_with_any_quota() {
     let mut obs = throttled("v1:/php");
     cpu(&mut obs, 0.99);
     cgroup(&mut obs, "v1:/php", Did { limit: Some(1.0), used: 0.95, throttled: 0.9 });
@@ -136,7 +136,7 @@ fn a_busy_core_is_the_limit_whatever_the_quota() {
 }
 
 #[test]
-fn a_neighbour_in_the_cgroup_is_blamed_only_where_the_servers_wait_for_it() {
+fn a_neighbour_in_the_cgroup_is_blamed_only_if_the_servers_wait_for_it() {
     let mut obs = throttled("v2:/app");
     inside(&mut obs, "v2:/app", PHP, 0.01, 0.001);
     silent(&obs);
@@ -149,14 +149,14 @@ fn open_loop(obs: &mut Observation, rate_per_s: f64) {
 }
 
 #[test]
-fn an_open_loop_suffers_where_it_falls_short_or_is_late() {
+fn an_open_loop_suffers_if_it_falls_short_or_is_late() {
     let mut obs = throttled("v1:/php");
     open_loop(&mut obs, 250.0);
     silent(&obs);
     open_loop(&mut obs, 400.0);
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), [THROTTLED]);
-    // 0.3 cores gave 250 a second: 400 need 0.48, with room.
+    // 0.3 cores gave 250 requests per second. 400 need 0.48, plus headroom.
     assert_eq!(changes(&diagnosis)[0].3, "58000");
 
     open_loop(&mut obs, 250.0);
@@ -168,14 +168,14 @@ fn an_open_loop_suffers_where_it_falls_short_or_is_late() {
     obs.request.slo_p99_us = Some(50_000);
     let diagnosis = told(&obs);
     assert_eq!((causes(&diagnosis), &remedy(&diagnosis).signal), (vec![THROTTLED], &Signal::LatencyP99));
-    // Late by less than a stop takes, or all of it late: that is something else.
+    // Late by less than one throttled period, or every request late: the reason is something else.
     obs.load.as_mut().unwrap().latency_us.p99 = 55_000;
     obs.load.as_mut().unwrap().latency_us.p50 = 49_000;
     silent(&obs);
     obs.load.as_mut().unwrap().latency_us.p50 = 60_000;
     obs.load.as_mut().unwrap().latency_us.p99 = 160_000;
     silent(&obs);
-    // Late, but hardly ever stopped.
+    // Late, but hardly ever throttled.
     let load = obs.load.as_mut().unwrap();
     (load.latency_us.p50, load.latency_us.p99) = (9_000, 95_000);
     cgroup_from(&mut obs, "v1:/php", Did { limit: Some(0.3), used: 0.2, throttled: 0.1 }, 10);
@@ -183,7 +183,7 @@ fn an_open_loop_suffers_where_it_falls_short_or_is_late() {
 }
 
 #[test]
-fn a_quota_that_just_suffices_is_told_where_most_requests_wait_for_it() {
+fn a_quota_that_just_suffices_is_reported_if_most_requests_wait_for_it() {
     let mut obs = throttled("v1:/php");
     open_loop(&mut obs, 250.0);
     let load = obs.load.as_mut().unwrap();
@@ -196,7 +196,7 @@ fn a_quota_that_just_suffices_is_told_where_most_requests_wait_for_it() {
     assert_eq!((causes(&diagnosis), &remedy(&diagnosis).signal), (vec![THROTTLED], &Signal::LatencyP99));
     let proofs = &diagnosis.findings[0].evidence;
     assert!(proofs.iter().any(|proof| proof.text.contains("alone took 2 ms")), "{proofs:?}");
-    // Most pass at once, or wait for far less than a stop takes, or as long as alone.
+    // Most requests pass at once, or wait much less than a throttled period, or as long as alone.
     for (p50, p99) in [(3_000, 90_000), (20_000, 21_000)] {
         let load = obs.load.as_mut().unwrap();
         (load.latency_us.p50, load.latency_us.p99) = (p50, p99);
@@ -205,14 +205,14 @@ fn a_quota_that_just_suffices_is_told_where_most_requests_wait_for_it() {
     obs.unloaded.as_mut().unwrap().latency_us.p50 = 15_000;
     obs.load.as_mut().unwrap().latency_us.p99 = 90_000;
     silent(&obs);
-    // It is hardly ever stopped: they wait for something else.
+    // It is hardly ever throttled, so the requests wait for something else.
     obs.unloaded.as_mut().unwrap().latency_us.p50 = 2_000;
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.3), used: 0.28, throttled: 0.2 });
     silent(&obs);
 }
 
 #[test]
-fn watched_traffic_is_told_with_less_certainty_and_silence_with_none() {
+fn watched_traffic_gives_less_confidence_and_no_traffic_gives_none() {
     let mut obs = throttled("v1:/php");
     obs.load = None;
     obs.request.loaded = false;
@@ -227,7 +227,7 @@ fn watched_traffic_is_told_with_less_certainty_and_silence_with_none() {
 }
 
 #[test]
-fn the_tightest_of_nested_quotas_is_told_and_all_that_are_too_small_are_raised_from_outside() {
+fn the_tightest_of_nested_quotas_is_reported_and_all_small_ones_are_raised_from_the_outside() {
     let mut obs = throttled("v1:/pod/php");
     cgroup(&mut obs, "v1:/pod/php", Did { limit: Some(0.5), used: 0.3, throttled: 0.0 });
     cgroup(&mut obs, "v1:/pod", Did { limit: Some(0.35), used: 0.35, throttled: 0.9 });
@@ -236,7 +236,7 @@ fn the_tightest_of_nested_quotas_is_told_and_all_that_are_too_small_are_raised_f
     assert_eq!(causes(&diagnosis), [THROTTLED]);
     assert_eq!(diagnosis.findings[0].at.cgroup.as_deref(), Some("/sys/fs/cgroup/pod"));
     assert_eq!(diagnosis.path.iter().filter(|station| station.station == "cpu-quota").count(), 1);
-    // The inner one is stopped, and the one around it would be next: there a neighbour uses 0.2 cores.
+    // The inner one throttles, and the outer one would be next, because a neighbour uses 0.2 cores there.
     cgroup(&mut obs, "v1:/pod/php", Did { limit: Some(0.3), used: 0.3, throttled: 0.9 });
     cgroup(&mut obs, "v1:/pod", Did { limit: Some(0.6), used: 0.5, throttled: 0.1 });
     let diagnosis = told(&obs);
@@ -245,7 +245,7 @@ fn the_tightest_of_nested_quotas_is_told_and_all_that_are_too_small_are_raised_f
         changes(&diagnosis),
         [("/sys/fs/cgroup/pod", file(), "60000", "120000"), ("/sys/fs/cgroup/pod/php", file(), "30000", "100000")]
     );
-    // Both stop the servers in turns: raising one of them alone would change nothing.
+    // Both throttle the servers in turn. Raising only one of them would change nothing.
     cgroup(&mut obs, "v1:/pod", Did { limit: Some(0.3), used: 0.3, throttled: 1.0 });
     let diagnosis = told(&obs);
     assert_eq!(diagnosis.findings[0].at.cgroup.as_deref(), Some("/sys/fs/cgroup/pod"));
@@ -258,7 +258,7 @@ fn the_tightest_of_nested_quotas_is_told_and_all_that_are_too_small_are_raised_f
 }
 
 #[test]
-fn a_quota_that_cannot_be_written_is_told_with_whose_it_is() {
+fn a_quota_that_cannot_be_written_is_reported_with_its_owner() {
     let mut obs = throttled("v2:/system.slice/php8.2-fpm.service");
     let series = obs.cgroups.values_mut().next().unwrap();
     let points = series.points().to_vec();
@@ -275,7 +275,7 @@ fn a_quota_that_cannot_be_written_is_told_with_whose_it_is() {
 }
 
 #[test]
-fn servers_in_one_cgroup_are_told_together() {
+fn servers_in_one_cgroup_are_reported_together() {
     let mut obs = throttled("v2:/app");
     inside(&mut obs, "v2:/app", [42], 0.02, 0.2);
     let diagnosis = told(&obs);
@@ -283,7 +283,7 @@ fn servers_in_one_cgroup_are_told_together() {
 }
 
 #[test]
-fn what_was_not_read_is_not_taken_for_enough() {
+fn missing_readings_do_not_count_as_a_large_quota() {
     let mut obs = throttled("v1:/php");
     let series = obs.cgroups.values_mut().next().unwrap();
     let last = series.last().cloned().unwrap();
@@ -300,14 +300,14 @@ fn what_was_not_read_is_not_taken_for_enough() {
 }
 
 #[test]
-fn what_comes_after_a_quota_is_not_predicted_by_what_was_put_to_sleep() {
+fn the_next_limit_after_a_quota_is_not_predicted_from_throttled_threads() {
     let diagnosis = told(&throttled("v1:/php"));
     let Prediction::Refused { refused, .. } = &remedy(&diagnosis).prediction else { panic!("{:?}", remedy(&diagnosis).prediction) };
     assert!(refused.contains(THROTTLED) || refused.contains("cpu"), "{refused}");
 }
 
 #[test]
-fn a_quota_is_the_next_limit_of_a_pool_that_is_enlarged() {
+fn a_quota_is_the_next_limit_of_an_enlarged_pool() {
     let mut obs = pool(5, 5, 60);
     obs.load.as_mut().unwrap().threads[0].cpu_us = 100_000;
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.2), used: 0.05, throttled: 0.0 });
@@ -322,7 +322,7 @@ fn a_quota_is_the_next_limit_of_a_pool_that_is_enlarged() {
 }
 
 #[test]
-fn cores_that_a_neighbour_fills_while_the_servers_are_stopped_do_not_hide_it() {
+fn cores_filled_by_a_neighbour_while_the_servers_are_throttled_do_not_hide_the_quota() {
     let mut obs = throttled("v1:/php");
     cpu(&mut obs, 1.0);
     let diagnosis = told(&obs);
@@ -332,7 +332,7 @@ fn cores_that_a_neighbour_fills_while_the_servers_are_stopped_do_not_hide_it() {
     let (low, goodput) = (pool.ceiling_rps.unwrap().low, diagnosis.load.as_ref().unwrap().goodput_rps);
     assert!(low > 1.5 * goodput, "the wait for the quota is no part of a worker's service: {low} from {goodput}");
     assert!(matches!(remedy(&diagnosis).prediction, Prediction::Refused { .. }), "{:?}", remedy(&diagnosis).prediction);
-    // Beside a neighbour that takes its half anyway a larger quota gives nothing: the servers are stopped just before the period ends.
+    // If a neighbour takes its half anyway, a larger quota gains nothing: the servers are throttled just before the period ends.
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.5), used: 0.49, throttled: 0.9 });
     inside(&mut obs, "v1:/php", PHP, 0.08, 0.6);
     let series = obs.cgroups.values_mut().next().unwrap();
@@ -346,7 +346,7 @@ fn cores_that_a_neighbour_fills_while_the_servers_are_stopped_do_not_hide_it() {
 }
 
 #[test]
-fn one_thread_that_is_stopped_is_not_told_as_one_that_has_no_core() {
+fn a_throttled_thread_is_not_reported_as_a_thread_without_a_core() {
     let mut obs = throttled("v1:/php");
     for pid in PHP {
         let process = obs.processes.get_mut(&pid).unwrap();

@@ -1,5 +1,5 @@
-//! Station `ephemeral-ports`: exhaustion and the search in TIME_WAIT on the dialling side fire; the accepting side's TIME_WAIT and ample ranges
-//! leave it silent.
+//! Station `ephemeral-ports`: exhausted ports and the port search because of TIME_WAIT on the dialling side are reported. TIME_WAIT on the
+//! accepting side and large port ranges are no finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -25,7 +25,7 @@ fn dialled_waits(obs: &mut Observation, remote: &str, count: u64) {
 }
 
 #[test]
-fn ports_that_are_all_taken_with_errors_at_the_gateway_are_a_cause() {
+fn exhausted_ports_with_gateway_errors_are_a_cause() {
     let mut obs = edge(BACKEND, "20000\t20050", 50);
     gateway_errors(&mut obs, 60_000);
     let diagnosis = told(&obs);
@@ -34,7 +34,7 @@ fn ports_that_are_all_taken_with_errors_at_the_gateway_are_a_cause() {
     assert_eq!((key.as_str(), *netns, from.as_str(), to.as_str()), ("net.ipv4.ip_local_port_range", SERVER, "20000 20050", "10000 65535"));
 }
 
-/// The web server is an nginx, and its error log was read: it tells this.
+/// The web server is nginx, and its error log with these lines was read.
 fn log(obs: &mut Observation, kinds: &[(&str, u64)], skipped_bytes: u64) {
     let server = obs.servers.entry(42).or_default();
     server.config.push(0, Reading::Ok(ServerConfig::Nginx(NginxConfig::default())));
@@ -44,7 +44,7 @@ fn log(obs: &mut Observation, kinds: &[(&str, u64)], skipped_bytes: u64) {
 }
 
 #[test]
-fn errors_of_the_application_over_few_kept_connections_are_not_the_ports_fault() {
+fn application_errors_over_few_kept_connections_are_not_caused_by_ports() {
     let failing = |kinds: &[(&str, u64)], skipped_bytes: u64| {
         let mut obs = edge(BACKEND, "20000 20050", 50);
         let load = obs.load.as_mut().unwrap();
@@ -58,7 +58,7 @@ fn errors_of_the_application_over_few_kept_connections_are_not_the_ports_fault()
     assert_eq!(failing(&[], 1 << 20), 1, "a part of the log was not read");
 }
 
-/// What nginx logs where connect(2) gives EADDRNOTAVAIL.
+/// nginx's log line after connect(2) returned EADDRNOTAVAIL.
 fn no_address(remote: &str) -> String {
     format!(
         "2026/11/24 04:36:35 [crit] 42#42: *126 connect() to {remote} failed (99: Cannot assign requested address) while connecting to upstream"
@@ -66,7 +66,7 @@ fn no_address(remote: &str) -> String {
 }
 
 #[test]
-fn the_log_names_the_upstream_that_connections_reach_though_few_ports_are_seen_taken() {
+fn the_log_names_the_upstream_although_few_ports_are_seen_in_use() {
     let judged = |remote: &str, count: u64| {
         let mut obs = edge(BACKEND, "20000 20081", 10);
         gateway_errors(&mut obs, count);
@@ -78,7 +78,7 @@ fn the_log_names_the_upstream_that_connections_reach_though_few_ports_are_seen_t
     let named = format!("{BACKEND}:8080");
     assert_eq!(judged(&named, 5_000), (Verdict::Choked, "ephemeral-ports-exhausted".to_owned()));
     assert_eq!(judged(&named, 500).1, "", "few requests suffered");
-    // A name that stands for two addresses, of which this host has no way to one.
+    // A name with two addresses, one of which this host cannot reach.
     assert_eq!(judged("[::1]:8080", 5_000), (Verdict::Unknown, String::new()));
 }
 
@@ -91,7 +91,7 @@ fn reserved_ports_cannot_be_used() {
 }
 
 #[test]
-fn four_fifths_of_the_ports_are_near_and_no_cause() {
+fn four_fifths_of_the_ports_in_use_is_near_and_no_cause() {
     let diagnosis = told(&edge(BACKEND, "20000 20049", 41));
     assert_eq!(causes(&diagnosis), [""; 0]);
     let station = diagnosis.path.iter().find(|station| station.station == "ephemeral-ports").unwrap();
@@ -99,7 +99,7 @@ fn four_fifths_of_the_ports_are_near_and_no_cause() {
 }
 
 #[test]
-fn errors_of_the_gateway_with_ports_to_spare_are_not_the_ports_fault() {
+fn gateway_errors_with_free_ports_are_not_caused_by_ports() {
     let mut obs = edge(BACKEND, "10000 65535", 100);
     gateway_errors(&mut obs, 60_000);
     let diagnosis = told(&obs);
@@ -107,7 +107,7 @@ fn errors_of_the_gateway_with_ports_to_spare_are_not_the_ports_fault() {
 }
 
 #[test]
-fn time_wait_of_the_dialling_side_near_half_the_range_is_a_search() {
+fn time_wait_on_the_dialling_side_near_half_the_range_is_a_port_search() {
     for (reuse, timestamps) in [("0", "1"), ("2", "1"), ("1", "0")] {
         let mut obs = edge(BACKEND, "10000 65535", 20);
         dialled_waits(&mut obs, BACKEND, 27_700);
@@ -119,7 +119,7 @@ fn time_wait_of_the_dialling_side_near_half_the_range_is_a_search() {
 }
 
 #[test]
-fn no_search_where_ports_may_be_taken_over_or_cores_are_idle_or_waits_are_few() {
+fn no_port_search_with_port_reuse_or_idle_cores_or_little_time_wait() {
     let searching = |backend: &str, reuse: &str, count: u64, busy: f64| {
         let mut obs = edge(backend, "10000 65535", 20);
         dialled_waits(&mut obs, backend, count);
@@ -134,8 +134,8 @@ fn no_search_where_ports_may_be_taken_over_or_cores_are_idle_or_waits_are_few() 
 }
 
 #[test]
-fn pages_that_compute_beside_many_waits_are_no_search() {
-    // nginx in the kernel for this share of the core, the rest of which the pages take.
+fn pages_that_compute_beside_much_time_wait_are_no_port_search() {
+    // nginx runs in the kernel for this share of the core. The pages use the rest.
     for (system, expected) in [(0.02, vec![]), (0.6, vec!["time-wait-port-search"])] {
         let mut obs = edge(BACKEND, "10000 65535", 20);
         dialled_waits(&mut obs, BACKEND, 26_000);
@@ -149,7 +149,7 @@ fn pages_that_compute_beside_many_waits_are_no_search() {
     }
 }
 
-/// The dialling side's ports are in TIME_WAIT, its core is full, and so many of 400 samples of it were taken in the search.
+/// The dialling side's ports are in TIME_WAIT, its core is full, and this many of 400 samples of it fell into the port search.
 fn searched(samples: u64, waits: u64) -> Observation {
     let mut obs = edge(BACKEND, "10000 65535", 20);
     dialled_waits(&mut obs, BACKEND, waits);
@@ -161,40 +161,40 @@ fn searched(samples: u64, waits: u64) -> Observation {
 }
 
 #[test]
-fn a_profile_decides_whether_the_search_is_what_burns_the_cpu() {
+fn a_profile_shows_whether_the_port_search_uses_the_cpu() {
     let found = told(&searched(120, 27_700));
     assert_eq!(causes(&found), ["time-wait-port-search"]);
     let proof = found.findings[0].evidence.iter().find(|proof| proof.source == "profile").unwrap();
     assert!(proof.text.contains("30 %") && proof.text.contains("__inet_check_established"), "{proof:?}");
     assert_eq!(found.findings[0].confidence, Confidence::High);
-    // The kernel made the search too cheap to matter.
+    // In this kernel the search is too cheap to matter.
     assert_eq!(causes(&told(&searched(4, 27_700))), [""; 0]);
-    // Too close to tell: as without a profile.
+    // Too close to decide: judged as without a profile.
     let close = told(&searched(36, 27_700));
     assert_eq!((causes(&close), close.findings[0].confidence), (vec!["time-wait-port-search"], Confidence::Medium));
-    // Without names of the kernel's functions nobody knows: as without a profile.
+    // Without the names of kernel functions the profile decides nothing: judged as without a profile.
     let mut obs = searched(0, 27_700);
     let mut nameless = obs.profile.last().unwrap().clone();
     nameless.unnamed_kernel = 0.9;
     obs.profile.push(10_700_000, Reading::Ok(nameless));
     assert_eq!(causes(&told(&obs)), ["time-wait-port-search"]);
-    // It searches though few ports are in TIME_WAIT: whatever is in its way, the search is what burns the CPU, and nothing is said of a minute.
+    // The profile shows the search with few ports in TIME_WAIT. Whatever the reason, the search uses the CPU, and the text does not mention a minute.
     let few = told(&searched(120, 9_000));
     assert_eq!((causes(&few), few.findings[0].confidence), (vec!["time-wait-port-search"], Confidence::High));
     assert!(few.findings[0].explanation.contains("looks at port after port") && few.findings[0].explanation.contains("9,000"), "{few:?}");
-    // Too close to tell, and nothing else shows it.
+    // Too close to decide, and nothing else shows a search.
     assert_eq!(causes(&told(&searched(36, 9_000))), [""; 0]);
 }
 
 #[test]
-fn a_search_on_the_accepting_side_or_in_another_program_is_not_this_edges() {
+fn a_search_on_the_accepting_side_or_in_another_program_does_not_belong_to_this_edge() {
     let mut obs = searched(0, 27_700);
     profile(&mut obs, &[(50, 1, "port-search", &[], 120), (42, 1, "tcp-transmit", &[], 280)]);
     assert_eq!(causes(&told(&obs)), [""; 0]);
 }
 
 #[test]
-fn time_wait_of_the_accepting_side_is_harmless_however_many() {
+fn any_number_of_time_wait_on_the_accepting_side_is_harmless() {
     let mut obs = edge(BACKEND, "10000 65535", 20);
     cpu(&mut obs, 0.99);
     set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");

@@ -1,5 +1,5 @@
-//! The idle-close race: told where requests fail because the upstream closes kept connections under them, silent where connections end for another
-//! reason or nobody suffers.
+//! The idle-close race: reported if requests fail because the upstream closes kept connections under them. No finding if connections end
+//! for another reason or nobody suffers.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -16,17 +16,17 @@ const RACE: &str = "idle-close-race";
 const LINE: &str = "2026/11/20 07:17:47 [error] 12#12: *56 upstream prematurely closed connection while reading response header from upstream, \
                     client: 10.0.0.1, server: , request: \"POST / HTTP/1.1\", upstream: \"http://10.0.0.9:8080/\", host: \"10.0.0.2\"";
 
-/// What is told of an edge that keeps connections.
+/// The readings of an edge that keeps connections.
 struct Told {
     reuses: bool,
     failed: u64,
-    /// Kinds of the dialling side's error log, and how many lines of each.
+    /// Kinds of lines in the dialling side's error log, and their numbers.
     kinds: Vec<(&'static str, u64)>,
     upstream_kinds: Vec<(&'static str, u64)>,
     line: &'static str,
     resets: i64,
     more: Vec<(&'static str, i64)>,
-    /// When the upstream's process was read first and last, seconds.
+    /// Times of the first and the last reading of the upstream's process, seconds.
     lives: (u64, u64),
 }
 
@@ -90,7 +90,7 @@ impl Told {
 }
 
 #[test]
-fn requests_that_meet_a_closed_connection_name_the_edge() {
+fn requests_on_a_closed_connection_name_the_edge() {
     let diagnosis = told(&raced().observed());
     assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![RACE], Verdict::Choked));
     let finding = &diagnosis.findings[0];
@@ -102,9 +102,9 @@ fn requests_that_meet_a_closed_connection_name_the_edge() {
     assert!(finding.remedies[0].text.contains("10.0.0.9:8080"), "{}", finding.remedies[0].text);
     let reading = diagnosis.path.iter().find(|station| station.station == "upstream-connect").unwrap();
     assert_eq!((reading.state, reading.refused_per_s), (StationState::Refusing, Some(180.0)));
-    // The upstream was found only when connections to it were seen.
+    // The upstream was found only after connections to it were seen.
     assert_eq!(Told { lives: (2, 11), ..raced() }.causes(), [RACE]);
-    // A line that was cut before it names its upstream.
+    // A line that was cut before the name of its upstream.
     let cut = Told { line: &LINE[..150], ..raced() };
     assert_eq!(cut.causes(), [RACE]);
 }

@@ -1,5 +1,5 @@
-//! What holds answers back in a server's sockets: a send buffer or a delayed acknowledgement is a cause where it takes much of the requests' time,
-//! and silent where something else explains it or nobody waits for it.
+//! Answers held back in a server's sockets. A send buffer or a delayed acknowledgement is a cause if it takes much of the requests' time, and no
+//! finding if something else explains it or nobody waits for it.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -16,7 +16,7 @@ const FIRST_WINDOW: &str = "small-initial-window";
 const RECEIVER: &str = "receiver-limited";
 const CONNECTIONS: u64 = 20;
 
-/// An accepted connection of the server that is idle.
+/// An idle accepted connection of the server.
 fn idle(number: u64) -> TcpSample {
     TcpSample {
         local: (ip(SERVER_IP), 80),
@@ -42,7 +42,7 @@ fn idle(number: u64) -> TcpSample {
     }
 }
 
-/// One that has sent all that its buffer holds, nearly all of the time since the observation began.
+/// A connection that has filled its send buffer nearly all of the time since the observation began.
 fn full(number: u64, second: u64) -> TcpSample {
     let busy = second * 1_000_000;
     TcpSample {
@@ -55,12 +55,12 @@ fn full(number: u64, second: u64) -> TcpSample {
     }
 }
 
-/// One that holds the end of an answer back.
+/// A connection that holds back the end of an answer.
 fn stalled(number: u64, _: u64) -> TcpSample {
     TcpSample { send_queue: 300, unacked: 1, unsent: Some(200), rtt_us: 40_000, min_rtt_us: Some(90), ..idle(number) }
 }
 
-/// The healthy server with room on its cores, closed loop, with these connections in each second.
+/// The healthy server with idle time on its cores, in a closed loop, with these connections in each second.
 fn observed(sample: impl Fn(u64, u64) -> TcpSample) -> Observation {
     let mut obs = healthy();
     cpu(&mut obs, 0.2);
@@ -91,7 +91,7 @@ fn is_silent(obs: &Observation, why: &str) {
 }
 
 #[test]
-fn full_send_buffers_on_a_long_way_are_named_with_the_setting_that_lets_them_grow() {
+fn full_send_buffers_on_a_long_path_are_reported_with_the_setting_that_lets_them_grow() {
     let diagnosis = told(&observed(full));
     assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![BUFFER], Verdict::Choked));
     let finding = &diagnosis.findings[0];
@@ -107,7 +107,7 @@ fn full_send_buffers_on_a_long_way_are_named_with_the_setting_that_lets_them_gro
 }
 
 #[test]
-fn a_buffer_that_the_program_set_is_told_and_not_changed() {
+fn a_buffer_set_by_the_program_is_reported_and_not_changed() {
     let mut obs = observed(full);
     set_wmem(&mut obs, "4096\t16384\t4194304\n");
     let diagnosis = told(&obs);
@@ -117,7 +117,7 @@ fn a_buffer_that_the_program_set_is_told_and_not_changed() {
 }
 
 #[test]
-fn a_full_buffer_that_does_not_limit_is_no_cause() {
+fn a_full_buffer_that_is_not_the_limit_is_no_cause() {
     is_silent(&observed(|number, second| TcpSample { min_rtt_us: Some(80), rtt_us: 120, ..full(number, second) }), "the receiver is near");
     is_silent(&observed(|number, second| TcpSample { rtt_us: 90_000, ..full(number, second) }), "a queue on the way is full");
     let window = |number, second: u64| TcpSample {
@@ -138,12 +138,12 @@ fn a_full_buffer_that_does_not_limit_is_no_cause() {
     obs.load = None;
     is_silent(&obs, "nobody knows who waits");
     is_silent(&observed(|number, second| TcpSample { busy_us: None, sndbuf_limited_us: None, ..full(number, second) }), "an old kernel");
-    // What was before the window does not count.
+    // Time before the window does not count.
     is_silent(&observed(|number, _| full(number, 10)), "nothing grew while it was watched");
 }
 
 #[test]
-fn a_connection_seen_once_counts_with_all_its_life() {
+fn a_connection_seen_once_counts_with_its_whole_lifetime() {
     let new_each_time = |number, second: u64| TcpSample {
         cookie: 1000 * second + number,
         busy_us: Some(200_000),
@@ -154,7 +154,7 @@ fn a_connection_seen_once_counts_with_all_its_life() {
 }
 
 #[test]
-fn ends_of_answers_that_wait_for_an_acknowledgement_are_named() {
+fn ends_of_answers_that_wait_for_an_acknowledgement_are_reported() {
     let diagnosis = told(&observed(stalled));
     assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![STALL], Verdict::Choked));
     let finding = &diagnosis.findings[0];
@@ -164,7 +164,7 @@ fn ends_of_answers_that_wait_for_an_acknowledgement_are_named() {
 }
 
 #[test]
-fn what_only_looks_like_a_stall_is_none() {
+fn readings_similar_to_a_stall_are_no_stall() {
     let with = |change: fn(&mut TcpSample)| {
         observed(move |number, second| {
             let mut sample = stalled(number, second);
@@ -191,7 +191,7 @@ fn what_only_looks_like_a_stall_is_none() {
     is_silent(&obs, "no answer takes so long");
 }
 
-/// New connections of which each third has sent its first flight of one segment, and the others have gone on; 20 ms away.
+/// New connections, 20 ms away. A third of them has sent a first flight of one segment, and the others have sent more.
 fn young(number: u64, _: u64) -> TcpSample {
     let (cwnd, delivered) = [(1, 1), (4, 2), (16, 14)][number as usize % 3];
     TcpSample { send_queue: 9_000, unacked: 1, cwnd, delivered: Some(delivered), ..idle(number) }
@@ -206,7 +206,7 @@ fn new_connections(sample: impl Fn(u64, u64) -> TcpSample) -> Observation {
 }
 
 #[test]
-fn connections_that_begin_with_fewer_segments_than_usual_are_named_where_that_costs_round_trips() {
+fn a_first_flight_smaller_than_usual_is_reported_if_it_costs_round_trips() {
     let diagnosis = told(&new_connections(young));
     assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![FIRST_WINDOW], Verdict::Choked));
     let finding = &diagnosis.findings[0];
@@ -216,7 +216,7 @@ fn connections_that_begin_with_fewer_segments_than_usual_are_named_where_that_co
 }
 
 #[test]
-fn a_usual_first_window_and_one_that_costs_nothing_are_not_named() {
+fn a_usual_first_flight_and_one_without_cost_are_no_finding() {
     is_silent(
         &new_connections(|number, second| TcpSample { cwnd: young(number, second).cwnd + 9, ..young(number, second) }),
         "ten segments",
@@ -236,7 +236,7 @@ fn a_usual_first_window_and_one_that_costs_nothing_are_not_named() {
     is_silent(&obs, "the answer itself takes long");
 }
 
-/// One whose peer's window is full nearly all of the time.
+/// A connection whose peer's window is full nearly all of the time.
 fn unread(number: u64, second: u64) -> TcpSample {
     let busy = second * 1_000_000;
     let (window, buffer) = (Some(busy * 9 / 10), Some(busy / 100));
@@ -244,7 +244,7 @@ fn unread(number: u64, second: u64) -> TcpSample {
 }
 
 #[test]
-fn clients_that_take_no_more_are_blamed_and_not_the_server() {
+fn clients_that_do_not_read_are_blamed_and_not_the_server() {
     let diagnosis = told(&observed(unread));
     assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![RECEIVER], Verdict::ClientLimited));
     let finding = &diagnosis.findings[0];
@@ -261,7 +261,7 @@ fn clients_that_take_no_more_are_blamed_and_not_the_server() {
 }
 
 #[test]
-fn without_samples_nothing_is_said() {
+fn without_samples_there_is_no_statement() {
     let mut obs = observed(stalled);
     obs.netns.get_mut(&SERVER).unwrap().tcp_samples = Default::default();
     let diagnosis = told(&obs);

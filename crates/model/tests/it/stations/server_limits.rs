@@ -1,5 +1,5 @@
-//! Stations `worker-connections`, `file-descriptors` and `rate-limit`: each fires where its limit is used up and requests suffer from just that,
-//! and is silent before a small limit that is not reached, lines that are another traffic's, and failures that have another cause.
+//! Stations `worker-connections`, `file-descriptors` and `rate-limit`: reported if the limit is reached and requests suffer from exactly that.
+//! No finding for a small limit that is not reached, for log lines of other traffic, and for failures with another cause.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -38,7 +38,7 @@ fn changes(remedy: &Remedy) -> Vec<(ServerSetting, &str, &str)> {
 }
 
 #[test]
-fn refused_connections_in_the_log_and_closed_ones_at_the_client_are_a_cause() {
+fn refused_connections_in_the_log_and_closed_connections_at_the_client_are_a_cause() {
     let mut obs = nginx(64, 1_024, true, Vec::new());
     suffer(&mut obs, 4_000, &[(500, 1_000)]);
     logged(&mut obs, "worker_connections", 5_000, ALERT);
@@ -53,7 +53,7 @@ fn refused_connections_in_the_log_and_closed_ones_at_the_client_are_a_cause() {
 }
 
 #[test]
-fn a_generator_that_is_kept_busy_by_refusals_is_a_symptom_of_them() {
+fn a_load_generator_kept_busy_by_refusals_is_a_symptom_of_them() {
     let busy = |failed: u64, logged_lines: u64| {
         let mut obs = nginx(if logged_lines > 0 { 64 } else { 1 }, 1_024, true, Vec::new());
         suffer(&mut obs, failed, &[]);
@@ -70,15 +70,15 @@ fn a_generator_that_is_kept_busy_by_refusals_is_a_symptom_of_them() {
     assert_eq!((kept_busy.verdict, causes(&kept_busy)), (Verdict::Choked, vec![CONNECTIONS]));
     let symptom = kept_busy.findings.iter().find(|finding| finding.role == Role::Symptom).unwrap();
     assert_eq!((symptom.id.as_str(), symptom.symptom_of.as_slice()), ("load-generator-limited", [CONNECTIONS.to_owned()].as_slice()));
-    // Most are answered well: what the generator could not ask for hides what the server could do.
+    // Most requests succeed. Requests that the generator could not send hide the server's capacity.
     assert_eq!(told(&busy(requests / 4, requests)).verdict, Verdict::ClientLimited);
-    // Nobody on the server turned them away.
+    // No server refused them.
     let alone = told(&busy(requests * 3 / 4, 0));
     assert_eq!((alone.verdict, causes(&alone)), (Verdict::ClientLimited, vec!["load-generator-limited"]));
 }
 
 #[test]
-fn what_the_status_page_counts_as_not_handled_is_as_good_as_a_log() {
+fn connections_not_handled_on_the_status_page_are_as_good_as_a_log() {
     for (dropped, expected) in [(4_000, vec![CONNECTIONS]), (0, vec![])] {
         let mut obs = nginx(40, 1_024, true, Vec::new());
         suffer(&mut obs, 4_000, &[]);
@@ -112,7 +112,7 @@ fn a_worker_that_closes_connections_to_make_room_is_a_cause_with_and_without_a_l
 }
 
 #[test]
-fn the_limit_of_open_files_is_raised_with_the_connections_where_it_would_be_next() {
+fn the_open_files_limit_is_raised_too_if_it_would_be_next() {
     let mut obs = nginx(64, 128, true, Vec::new());
     obs.load.as_mut().unwrap().shape = Loop::Closed { connections: 1_000 };
     suffer(&mut obs, 4_000, &[]);
@@ -121,7 +121,7 @@ fn the_limit_of_open_files_is_raised_with_the_connections_where_it_would_be_next
     let found = changes(remedy(&diagnosis, CONNECTIONS));
     assert_eq!(found, [(ServerSetting::NginxWorkerConnections, "64", "4096"), (ServerSetting::NginxWorkerRlimitNofile, "unset", "8192")]);
     assert!(remedy(&diagnosis, CONNECTIONS).risk.contains("worker_rlimit_nofile"));
-    // A master that is not root may not raise it: no more connections than files.
+    // A master that is not root may not raise it, so there are no more connections than files.
     let master = obs.processes.get_mut(&42).unwrap();
     let mut identity = master.identity.last().cloned().unwrap();
     identity.uid = 33;
@@ -129,7 +129,7 @@ fn the_limit_of_open_files_is_raised_with_the_connections_where_it_would_be_next
     assert_eq!(told(&obs).findings[0].remedies.len(), 0, "64 connections are what 128 files have room for");
 }
 
-/// What the counters of the server's namespace did over the observation.
+/// Changes of the counters of the server's namespace over the observation.
 fn netstat(obs: &mut Observation, aborted: i64, opened: i64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     for (at, share) in [(0, 0), (11_000_000, 1)] {
@@ -139,7 +139,7 @@ fn netstat(obs: &mut Observation, aborted: i64, opened: i64) {
 }
 
 #[test]
-fn watched_connections_that_are_cut_off_with_a_request_in_them_are_harm() {
+fn watched_connections_aborted_with_a_request_are_harm() {
     for (sockets, aborted, expected) in [(58, 400, vec![CONNECTIONS]), (58, 20, vec![]), (40, 400, vec![])] {
         let mut obs = nginx(sockets, 1_024, false, Vec::new());
         passive(&mut obs);
@@ -152,7 +152,7 @@ fn watched_connections_that_are_cut_off_with_a_request_in_them_are_harm() {
 }
 
 #[test]
-fn one_look_at_a_full_worker_is_enough_where_many_are_cut_off() {
+fn one_sample_of_a_full_worker_suffices_if_many_connections_are_aborted() {
     for (aborted, expected) in [(1_500, vec![CONNECTIONS]), (400, vec![])] {
         let mut obs = nginx(58, 1_024, false, Vec::new());
         passive(&mut obs);
@@ -167,8 +167,8 @@ fn one_look_at_a_full_worker_is_enough_where_many_are_cut_off() {
 }
 
 #[test]
-fn a_worker_that_is_full_between_two_looks_at_its_sockets_is_seen_by_the_number_of_its_descriptors() {
-    // Beside its sockets it has six other files open.
+fn a_worker_that_is_full_between_two_samples_is_found_by_its_number_of_descriptors() {
+    // Besides its sockets it has six other files open.
     for (between, expected) in [(64, vec![CONNECTIONS]), (46, vec![])] {
         let mut obs = nginx(40, 1_024, false, Vec::new());
         passive(&mut obs);
@@ -186,7 +186,7 @@ fn a_worker_that_is_full_between_two_looks_at_its_sockets_is_seen_by_the_number_
 }
 
 #[test]
-fn a_process_at_its_limit_of_files_is_seen_by_their_number() {
+fn a_process_at_its_limit_of_files_is_found_by_their_number() {
     let mut obs = nginx(60, 80, false, Vec::new());
     for at in [3_000_000, 3_250_000, 3_500_000] {
         obs.processes.get_mut(&43).unwrap().fd_count.push(at, Reading::Ok(80));
@@ -197,7 +197,7 @@ fn a_process_at_its_limit_of_files_is_seen_by_their_number() {
 }
 
 #[test]
-fn a_small_limit_that_is_not_reached_or_does_no_harm_is_silent() {
+fn a_small_limit_that_is_not_reached_or_harmless_is_no_finding() {
     let quiet = |obs: &Observation, what: &str| assert_eq!(causes(&told(obs)), [""; 0], "{what}");
     let mut unreached = nginx(40, 1_024, false, Vec::new());
     quiet(&unreached, "not reached");
@@ -238,8 +238,8 @@ fn a_logged_errno_with_failures_is_a_cause_and_the_queue_before_it_a_symptom() {
 }
 
 #[test]
-fn clients_that_nobody_accepts_suffer_though_few_requests_fail() {
-    // Those who were accepted are answered quickly and go on, so that the others are few among all requests.
+fn clients_that_are_never_accepted_suffer_although_few_requests_fail() {
+    // Accepted clients are answered quickly and go on, so the other clients are few among all requests.
     for (waiting, expected) in [(0, vec![]), (1, vec![]), (15, vec![FILES])] {
         let mut obs = nginx(80, 80, true, Vec::new());
         stand(&mut obs, waiting, |_| 0);
@@ -252,7 +252,7 @@ fn clients_that_nobody_accepts_suffer_though_few_requests_fail() {
     assert_eq!(causes(&told(&elsewhere)), [""; 0], "they wait for something else than to be accepted");
 }
 
-/// So many wait in the accept queue all the time.
+/// This many connections wait in the accept queue all the time.
 fn stand(obs: &mut Observation, waiting: u32, drops: fn(u64) -> u64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -287,7 +287,7 @@ fn an_unknown_program_at_its_limit_is_a_cause_and_the_advice_is_not_applied() {
 }
 
 #[test]
-fn files_to_spare_or_lines_that_explain_nothing_are_silent() {
+fn free_descriptors_or_unrelated_log_lines_are_no_finding() {
     let is_silent = |obs: &Observation, what: &str| assert!(!causes(&told(obs)).contains(&FILES), "{what}");
     is_silent(&unknown(200), "files to spare");
     let mut used = healthy();
@@ -312,7 +312,7 @@ fn files_to_spare_or_lines_that_explain_nothing_are_silent() {
 
 const LIMITING: &str = "2026/11/20 07:17:47 [error] 43#43: *1 limiting requests, excess: 20.400 by zone \"one\", client: 10.0.0.1, server: , request: \"GET / HTTP/1.1\", host: \"x\"";
 
-/// The load got 200 answers a second and the rest refused with 429.
+/// The load got 200 answers per second, and the rest was refused with 429.
 fn refused(limit: NginxLimit) -> Observation {
     let mut obs = nginx(10, 1_024, false, vec![limit]);
     suffer(&mut obs, 0, &[(429, 7_980)]);
@@ -320,7 +320,7 @@ fn refused(limit: NginxLimit) -> Observation {
 }
 
 #[test]
-fn a_limit_that_refuses_is_a_cause_by_its_log_or_by_the_very_rate() {
+fn a_limit_that_refuses_is_a_cause_by_its_log_or_by_the_measured_rate() {
     for (applies, lines, confidence) in [
         (Some(true), 7_980, Confidence::High),
         (None, 7_980, Confidence::High),
@@ -344,27 +344,27 @@ fn a_limit_that_refuses_is_a_cause_by_its_log_or_by_the_very_rate() {
 }
 
 #[test]
-fn without_any_burst_what_a_turn_leaves_over_is_lost() {
+fn without_a_burst_the_remainder_of_an_interval_is_lost() {
     let got = |limit: NginxLimit, good: u64| {
         let mut obs = refused(limit);
         suffer(&mut obs, 0, &[(429, 10_000 - good)]);
         told(&obs)
     };
-    // A turn of 3.2 ms is one of 4 ms, and then an event loop has to come by: 200 to 250 a second.
+    // An interval of 3.2 ms becomes 4 ms, and then the event loop must run: 200 to 250 per second.
     for (rps, is_limited) in [(180, false), (205, true), (235, true), (250, true), (280, false), (314, false)] {
         let diagnosis = got(NginxLimit { rate_per_s: Some(314.0), ..rate(Some(true), 0, 0) }, rps * 10);
         assert_eq!(causes(&diagnosis).contains(&LIMITED), is_limited, "{rps}");
         let ceiling = station(&diagnosis, "rate-limit").ceiling_rps.unwrap();
         assert!((ceiling.low - 200.0).abs() < 0.1 && (ceiling.high - 250.0).abs() < 0.1, "{ceiling:?}");
     }
-    // However high the rate, one a millisecond passes.
+    // At any higher rate, one request per millisecond passes.
     let ceiling =
         station(&got(NginxLimit { rate_per_s: Some(5_000.0), ..rate(Some(true), 0, 0) }, 9_000), "rate-limit").ceiling_rps.unwrap();
     assert!((ceiling.high - 1_000.0).abs() < 0.1, "{ceiling:?}");
 }
 
 #[test]
-fn the_end_of_a_log_that_is_too_large_to_be_read_stands_for_all_of_it() {
+fn the_end_of_a_log_that_is_too_large_stands_for_all_of_it() {
     let told_of = |extent: LogExtent| {
         let mut obs = refused(rate(None, 20, 20));
         let log = ErrorLog { kinds: [("limiting requests one".to_owned(), 2_000)].into(), extent, ..ErrorLog::default() };
@@ -382,7 +382,7 @@ fn the_end_of_a_log_that_is_too_large_to_be_read_stands_for_all_of_it() {
 }
 
 #[test]
-fn a_limit_that_makes_requests_wait_is_a_cause_although_nothing_fails() {
+fn a_limit_that_delays_requests_is_a_cause_although_nothing_fails() {
     let waits = |limit: NginxLimit, good: u64, shape: Loop| {
         let mut obs = nginx(10, 1_024, false, vec![limit]);
         let load = obs.load.as_mut().unwrap();
@@ -403,7 +403,7 @@ fn a_limit_that_makes_requests_wait_is_a_cause_although_nothing_fails() {
 }
 
 #[test]
-fn a_limit_elsewhere_or_not_reached_or_another_cause_of_its_status_is_silent() {
+fn a_limit_that_is_elsewhere_or_not_reached_or_whose_status_has_another_cause_is_no_finding() {
     let is_silent = |obs: &Observation, what: &str| assert!(!causes(&told(obs)).contains(&LIMITED), "{what}");
     is_silent(&nginx(10, 1_024, false, vec![rate(Some(true), 20, 20)]), "not reached");
     let mut elsewhere = refused(rate(Some(false), 20, 20));
@@ -420,7 +420,7 @@ fn a_limit_elsewhere_or_not_reached_or_another_cause_of_its_status_is_silent() {
 }
 
 #[test]
-fn a_limit_of_connections_is_told_by_its_log_alone() {
+fn a_connection_limit_is_found_by_its_log_alone() {
     let limit = NginxLimit { kind: "limit_conn".into(), rate_per_s: None, connections: Some(5), ..rate(Some(true), 0, 0) };
     let mut obs = refused(limit);
     assert_eq!(causes(&told(&obs)), [""; 0]);
@@ -432,7 +432,7 @@ fn a_limit_of_connections_is_told_by_its_log_alone() {
 }
 
 #[test]
-fn watched_requests_that_nginx_holds_until_their_turn_are_a_cause() {
+fn watched_requests_that_nginx_delays_are_a_cause() {
     let waits = |lines: u64, request_us: u64, upstream_us: u64, limit: NginxLimit| {
         let mut obs = nginx(10, 1_024, true, vec![limit]);
         passive(&mut obs);
@@ -456,7 +456,7 @@ fn watched_requests_that_nginx_holds_until_their_turn_are_a_cause() {
 }
 
 #[test]
-fn watched_traffic_is_limited_where_its_share_is_known() {
+fn watched_traffic_is_limited_if_its_share_is_known() {
     let mut obs = refused(rate(Some(true), 20, 20));
     passive(&mut obs);
     logged(&mut obs, "limiting requests one", 500, LIMITING);

@@ -1,5 +1,5 @@
-//! Finding `setting-not-in-force`: the cause where what is written would be enough and is not in force; silent where it is in force, would not be
-//! enough, or nobody suffers.
+//! Finding `setting-not-in-force`: the cause if the configured value would suffice and is not active. No finding if it is active, would not
+//! suffice, or nobody suffers.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -15,7 +15,7 @@ use crate::stage::pool::{php_pool, process, tcp};
 use crate::stage::*;
 
 const ID: &str = "setting-not-in-force";
-/// When the stage's host was booted; its processes start a second or two later.
+/// Boot time of the stage's host. Its processes start a second or two later.
 const BOOT_S: i64 = 1_700_000_000;
 const NGINX: &str = "/etc/nginx/nginx.conf";
 const POOL: &str = "/etc/php/8.2/fpm/pool.d/www.conf";
@@ -25,8 +25,8 @@ fn booted(obs: &mut Observation) {
     obs.kernel.push(1, Reading::Ok(kernel));
 }
 
-/// nginx (master 41, worker 42) at this address with this `backlog=`, of which room for `limit` is in force and overflows under a thousand
-/// connections; its file was changed `edited_s` after the boot.
+/// nginx (master 41, worker 42) at this address with this `backlog=`. A backlog of `limit` is active and overflows under a thousand
+/// connections. Its file was changed `edited_s` after the boot.
 fn nginx(bound: &str, backlog: Option<u32>, somaxconn: u32, limit: u32, edited_s: i64) -> Observation {
     let mut obs = healthy();
     booted(&mut obs);
@@ -62,7 +62,7 @@ fn remedies(finding: &Finding) -> Vec<&str> {
 }
 
 #[test]
-fn a_kernel_bound_that_was_raised_after_listen_is_the_cause_and_nginx_listens_again_with_another_value() {
+fn somaxconn_raised_after_listen_is_the_cause_and_nginx_listens_again_with_another_value() {
     for (bound, backlog, to) in
         [("0.0.0.0", Some(4_096), "4097"), ("::", Some(4_096), "4097"), ("0.0.0.0", Some(i32::MAX as u32), "2147483646")]
     {
@@ -78,25 +78,25 @@ fn a_kernel_bound_that_was_raised_after_listen_is_the_cause_and_nginx_listens_ag
 }
 
 #[test]
-fn a_file_that_nginx_has_not_read_is_left_to_its_owner() {
+fn a_file_that_nginx_has_not_loaded_is_left_to_its_owner() {
     let diagnosis = told(&nginx("0.0.0.0", Some(4_096), 65_535, 511, 60));
     assert_eq!(causes(&diagnosis), [ID]);
     let cause = of(&diagnosis, ID);
     assert_eq!(remedies(cause), ["reload-configuration"]);
     assert!(cause.remedies[0].change.is_empty());
     assert!(cause.remedies[0].text.contains("nginx -t -c /etc/nginx/nginx.conf && kill -HUP 41"), "{}", cause.remedies[0].text);
-    // A worker that was started since has read it, whatever the others did.
+    // A worker that started since has loaded it, whatever the others did.
     let mut reloaded = nginx("0.0.0.0", Some(4_096), 65_535, 511, 60);
     process(&mut reloaded, 7_000, 41, "nginx", &[100]);
     assert_eq!(remedies(of(&told(&reloaded), ID)), ["listen-again"]);
-    // Without the time of the boot nothing tells when it was read.
+    // Without the boot time, the time of loading is unknown.
     let mut unread = nginx("0.0.0.0", Some(4_096), 65_535, 511, 60);
     unread.kernel = healthy().kernel;
     assert_eq!(remedies(of(&told(&unread), ID)), ["listen-again"]);
 }
 
 #[test]
-fn what_is_in_force_or_would_not_be_enough_or_is_not_known_is_a_queue_that_is_too_short() {
+fn a_setting_that_is_active_or_insufficient_or_unknown_leaves_the_short_queue_as_the_cause() {
     let mut elsewhere = nginx("0.0.0.0", Some(4_096), 65_535, 10, -100);
     elsewhere.servers.clear();
     let mut unread = nginx("0.0.0.0", Some(4_096), 65_535, 10, -100);
@@ -115,7 +115,7 @@ fn what_is_in_force_or_would_not_be_enough_or_is_not_known_is_a_queue_that_is_to
 }
 
 #[test]
-fn where_nobody_suffers_it_is_no_finding() {
+fn without_harm_there_is_no_finding() {
     let mut obs = nginx("0.0.0.0", Some(4_096), 65_535, 10, 60);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -129,7 +129,7 @@ fn where_nobody_suffers_it_is_no_finding() {
 }
 
 #[test]
-fn without_a_load_of_our_own_twice_the_room_is_asked_for() {
+fn without_a_generated_load_twice_the_present_backlog_must_suffice() {
     for (backlog, cause) in [(19, "accept-queue-full"), (20, ID)] {
         let mut obs = nginx("0.0.0.0", Some(backlog), 65_535, 10, -100);
         (obs.load, obs.request.loaded) = (None, false);
@@ -138,7 +138,7 @@ fn without_a_load_of_our_own_twice_the_room_is_asked_for() {
 }
 
 #[test]
-fn another_listener_of_the_same_server_stays_a_cause_of_its_own() {
+fn another_listener_of_the_same_server_is_a_separate_cause() {
     let mut obs = nginx("0.0.0.0", Some(4_096), 65_535, 10, -100);
     let other = ListenerAddress::Tcp(ip("0.0.0.0"), 81);
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -155,7 +155,7 @@ fn another_listener_of_the_same_server_stays_a_cause_of_its_own() {
     let Some(ServerConfig::Nginx(mut config)) = obs.servers[&41].config.last().cloned() else { panic!() };
     config.listens.push(NginxListen { address: other, backlog: Some(10), ..config.listens[0].clone() });
     obs.servers.get_mut(&41).unwrap().config.push(1, Reading::Ok(ServerConfig::Nginx(config)));
-    // It is on the path where somebody calls it there, too.
+    // It is on the path if a server calls it there too.
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let call = tcp(600, (ip(SERVER_IP), 40_000), (ip(SERVER_IP), 81));
     (1..=10_u64).for_each(|second| view.sockets.push(second * 1_000_000, Reading::Ok(vec![call.clone()])));
@@ -168,7 +168,7 @@ fn another_listener_of_the_same_server_stays_a_cause_of_its_own() {
     }
 }
 
-/// A full pool of five php-fpm workers whose file was changed `edited_s` after the boot and says this.
+/// A full pool of five php-fpm workers. Its file was changed `edited_s` after the boot and contains these values.
 fn pool(pm: &str, max_children: u32, edited_s: i64) -> Observation {
     let mut obs = php_pool(5, pm, max_children, false);
     booted(&mut obs);
@@ -183,7 +183,7 @@ fn change(obs: &mut Observation, change: impl Fn(&mut PhpFpmConfig)) {
 }
 
 #[test]
-fn a_pool_whose_file_was_not_read_is_the_cause_whichever_way_it_starts_its_workers() {
+fn a_pool_whose_file_was_not_loaded_is_the_cause_with_every_process_manager() {
     for pm in ["static", "dynamic", "ondemand"] {
         let diagnosis = told(&pool(pm, 40, 60));
         assert_eq!(causes(&diagnosis), [ID], "{pm}");
@@ -196,7 +196,7 @@ fn a_pool_whose_file_was_not_read_is_the_cause_whichever_way_it_starts_its_worke
 }
 
 #[test]
-fn a_pool_that_runs_as_it_is_written_or_would_not_be_helped_is_too_small() {
+fn a_pool_that_runs_as_configured_or_would_not_gain_is_too_small() {
     let mut respawned = pool("static", 40, 60);
     (51..56).for_each(|pid| process(&mut respawned, pid, 50, "php-fpm8.2", &[200, 949 + u64::from(pid)]));
     for pid in 51..56 {
@@ -217,7 +217,7 @@ fn a_pool_that_runs_as_it_is_written_or_would_not_be_helped_is_too_small() {
 }
 
 #[test]
-fn a_worker_that_was_replaced_since_does_not_hide_that_the_others_were_not() {
+fn one_replaced_worker_does_not_hide_that_the_others_were_not_replaced() {
     let mut obs = pool("static", 40, 60);
     let view = obs.processes.get_mut(&55).unwrap();
     let identity = view.identity.last().cloned().unwrap();
@@ -227,7 +227,7 @@ fn a_worker_that_was_replaced_since_does_not_hide_that_the_others_were_not() {
 }
 
 #[test]
-fn a_pool_that_is_not_full_is_silent_whatever_its_file_says() {
+fn a_pool_that_is_not_full_is_no_finding_whatever_its_file_contains() {
     let mut obs = pool("static", 40, 60);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -239,7 +239,7 @@ fn a_pool_that_is_not_full_is_silent_whatever_its_file_says() {
     assert_eq!(causes(&told(&obs)), [""; 0]);
 }
 
-/// The queue before php-fpm with room for ten, of which its file says `backlog`; its workers are free or all taken.
+/// php-fpm's accept queue with an active backlog of ten and `backlog` in its file. Its workers are free, or all are busy.
 fn php_queue(backlog: i64, free: bool) -> Observation {
     let mut obs = pool("static", 5, 60);
     change(&mut obs, |config| {
@@ -265,7 +265,7 @@ fn php_queue(backlog: i64, free: bool) -> Observation {
 }
 
 #[test]
-fn php_fpm_is_made_to_listen_again_in_place_whenever_its_file_was_edited() {
+fn php_fpm_listens_again_in_place_whenever_its_file_was_edited() {
     for (backlog, to) in [(1_024, "1025"), (-1, "4096")] {
         let diagnosis = told(&php_queue(backlog, true));
         assert_eq!(causes(&diagnosis), [ID], "{backlog}");
@@ -277,6 +277,6 @@ fn php_fpm_is_made_to_listen_again_in_place_whenever_its_file_was_edited() {
 }
 
 #[test]
-fn before_workers_that_are_all_taken_a_longer_queue_is_no_cause() {
+fn with_all_workers_busy_a_longer_queue_is_no_cause() {
     assert_eq!(causes(&told(&php_queue(1_024, false))), ["worker-pool-exhausted"]);
 }

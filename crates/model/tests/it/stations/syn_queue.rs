@@ -1,4 +1,4 @@
-//! Station `syn-queue`: a cause where dropped SYNs hurt, a symptom before an accept queue that overflows, silent with cookies on and otherwise.
+//! Station `syn-queue`: a cause if dropped SYNs do harm, a symptom if the accept queue overflows, and no finding with cookies or otherwise.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -26,7 +26,7 @@ fn settings(diagnosis: &Diagnosis) -> Vec<(&str, String, &str, &str)> {
 }
 
 #[test]
-fn a_full_queue_without_cookies_is_a_cause_whatever_bounds_it() {
+fn a_full_queue_without_cookies_is_a_cause_with_any_limit() {
     for (shown, limit) in [(FULL, 128.0), (FULL_BY_SYSCTL, 97.0), (Shown { address: "::", ..FULL }, 128.0)] {
         let diagnosis = hurt(&shown);
         assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["syn-queue-full"]), "limit {limit}");
@@ -38,7 +38,7 @@ fn a_full_queue_without_cookies_is_a_cause_whatever_bounds_it() {
 }
 
 #[test]
-fn handshakes_are_counted_in_samples_of_requests_where_all_sockets_were_too_expensive_to_read() {
+fn handshakes_are_counted_in_request_samples_if_reading_all_sockets_was_too_expensive() {
     for share in [1.0, 0.5] {
         let mut obs = healthy();
         show(&mut obs, &Shown { open: ((97.0 * share) as u16 + 1, 1), ..FULL_BY_SYSCTL });
@@ -64,7 +64,7 @@ fn handshakes_are_counted_in_samples_of_requests_where_all_sockets_were_too_expe
 }
 
 #[test]
-fn one_that_drops_was_full_between_two_looks_where_most_of_it_was_seen_taken() {
+fn a_queue_that_drops_was_full_between_two_samples_if_most_of_it_was_seen_in_use() {
     let seen = |open: u16| hurt(&Shown { open: (open, 1), ..FULL_BY_SYSCTL });
     let diagnosis = seen(60);
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["syn-queue-full"]), "60 of 97 handshakes");
@@ -73,7 +73,7 @@ fn one_that_drops_was_full_between_two_looks_where_most_of_it_was_seen_taken() {
 }
 
 #[test]
-fn cookies_come_first_and_the_sysctl_is_raised_only_where_it_is_the_bound() {
+fn cookies_come_first_and_the_sysctl_is_raised_only_if_it_is_the_limit() {
     let cookies = ("send-syn-cookies", "net.ipv4.tcp_syncookies".to_owned(), "0", "1");
     assert_eq!(settings(&hurt(&FULL)), std::slice::from_ref(&cookies));
     let backlog = ("raise-syn-backlog", "net.ipv4.tcp_max_syn_backlog".to_owned(), "128", "8192");
@@ -81,7 +81,7 @@ fn cookies_come_first_and_the_sysctl_is_raised_only_where_it_is_the_bound() {
 }
 
 #[test]
-fn cookies_that_are_sent_refuse_nobody() {
+fn with_cookies_nobody_is_refused() {
     let grown = Grown { full: 0, cookies: 30_000, drops: 0, overflows: 0 };
     for cookies in ["1", "2"] {
         let mut obs = healthy();
@@ -95,19 +95,19 @@ fn cookies_that_are_sent_refuse_nobody() {
 }
 
 #[test]
-fn drops_that_no_connect_suffered_from_are_told_and_no_cause() {
+fn drops_without_a_slow_connect_are_reported_and_no_cause() {
     let mut obs = healthy();
     show(&mut obs, &Shown { own: Some(3), grown: Grown { full: 3, drops: 3, ..Grown::default() }, ..FULL });
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Healthy, vec![]));
     assert_eq!(station(&diagnosis).state, StationState::Near);
-    // Slow answers are no sign of a lost SYN at the door.
+    // Slow answers are no sign of a lost SYN.
     obs.load.as_mut().unwrap().errors.response_timeout = 900;
     assert!(!causes(&told(&obs)).contains(&"syn-queue-full"));
 }
 
 #[test]
-fn a_short_queue_that_is_never_full_is_silent() {
+fn a_short_queue_that_is_never_full_is_no_finding() {
     let mut obs = healthy();
     show(&mut obs, &Shown { limit: 10, own: Some(0), open: (2, 1), grown: Grown::default(), ..FULL });
     let diagnosis = told(&obs);
@@ -115,7 +115,7 @@ fn a_short_queue_that_is_never_full_is_silent() {
 }
 
 #[test]
-fn before_an_accept_queue_that_overflows_it_is_a_symptom() {
+fn before_an_overflowing_accept_queue_it_is_a_symptom() {
     let shown = Shown {
         limit: 10,
         standing: 11,
@@ -136,9 +136,9 @@ fn before_an_accept_queue_that_overflows_it_is_a_symptom() {
 }
 
 #[test]
-fn an_accept_queue_that_overflows_in_bursts_is_not_taken_for_a_syn_queue() {
+fn an_accept_queue_that_overflows_in_bursts_is_not_reported_as_a_syn_queue() {
     let grown = Grown { full: 0, cookies: 0, drops: 3_000, overflows: 3_000 };
-    // Whether tcp_max_syn_backlog is the bound or not, and though it is a short one.
+    // Whether or not tcp_max_syn_backlog is the limit, and although the queue is short.
     for (sysctls, open) in [(("0", "128"), (5, 1)), (("0", "4096"), (5, 1)), (("1", "128"), (5, 1))] {
         let diagnosis = hurt(&Shown { limit: 511, sysctls, open, grown, ..FULL });
         assert_eq!(causes(&diagnosis), ["accept-queue-full"], "{sysctls:?}");
@@ -147,17 +147,17 @@ fn an_accept_queue_that_overflows_in_bursts_is_not_taken_for_a_syn_queue() {
 }
 
 #[test]
-fn drops_of_another_listener_are_not_this_ones() {
+fn drops_of_another_listener_do_not_count_for_this_one() {
     let diagnosis = hurt(&Shown { own: Some(0), open: (1, 1), ..FULL });
     assert_eq!(causes(&diagnosis), [""; 0]);
-    // Nor are overflows elsewhere taken for those of the listener whose SYN queue is full.
+    // Overflows elsewhere do not count for the listener whose SYN queue is full either.
     let grown = Grown { full: 3_000, cookies: 0, drops: 4_000, overflows: 1_000 };
     let diagnosis = hurt(&Shown { grown, ..FULL });
     assert_eq!((causes(&diagnosis), diagnosis.findings.len()), (vec!["syn-queue-full"], 1));
 }
 
 #[test]
-fn what_was_not_read_is_not_zero_and_makes_no_finding() {
+fn missing_readings_are_not_zero_and_give_no_finding() {
     let mut obs = healthy();
     show(&mut obs, &FULL);
     suffer(&mut obs);
@@ -167,7 +167,7 @@ fn what_was_not_read_is_not_zero_and_makes_no_finding() {
     let diagnosis = told(&obs);
     assert!(diagnosis.findings.iter().all(|finding| finding.id != "syn-queue-full"));
     assert_eq!((station(&diagnosis).state, station(&diagnosis).refused_per_s), (StationState::Unknown, None));
-    // Without the sockets the counters still tell: a listener's own drops that no accept queue overflowed with.
+    // Without the sockets, the counters still show it: drops of a listener without an overflow of an accept queue.
     let mut obs = healthy();
     show(&mut obs, &FULL);
     suffer(&mut obs);
@@ -178,7 +178,7 @@ fn what_was_not_read_is_not_zero_and_makes_no_finding() {
 }
 
 #[test]
-fn passive_fires_on_the_counters_with_medium_confidence() {
+fn watched_traffic_gives_medium_confidence_from_the_counters() {
     let mut obs = healthy();
     show(&mut obs, &FULL);
     obs.load = None;

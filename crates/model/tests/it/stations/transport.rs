@@ -1,4 +1,4 @@
-//! Packets that get lost: a cause where requests wait for them, silent where something else loses them, where they only seemed lost, and where
+//! Packet loss: a cause if requests wait for lost packets. No finding if something else loses them, if they only seemed lost, or if
 //! they hardly matter.
 //!
 //! Deterministic: observations made up by the tests.
@@ -12,7 +12,7 @@ use crate::stage::*;
 
 const LOSS: &str = "packet-loss";
 
-/// What the counters of both ends did in the window.
+/// Changes of both ends' counters in the window.
 #[derive(Clone)]
 struct Line {
     segments: i64,
@@ -24,7 +24,7 @@ struct Line {
     more: Vec<(&'static str, i64)>,
 }
 
-/// Of 20,000 requests 400 were lost on their way, and waited for a probe or a timeout.
+/// Of 20,000 requests, 400 were lost on the path and waited for a probe or a timeout.
 fn lossy() -> Line {
     Line { segments: 40_000, again: 420, syns: 10, twice: 10, timeouts: 50, probes: 380, more: Vec::new() }
 }
@@ -79,7 +79,7 @@ fn requests_that_wait_for_lost_packets_name_the_namespace_that_sent_them() {
 }
 
 #[test]
-fn an_open_loop_suffers_where_one_request_of_a_hundred_waits() {
+fn an_open_loop_suffers_if_one_request_in_a_hundred_waits() {
     let mut obs = lossy().observed();
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 2000.0, connections: 50 };
     assert_eq!(told_of(&obs), [LOSS]);
@@ -89,7 +89,7 @@ fn an_open_loop_suffers_where_one_request_of_a_hundred_waits() {
 }
 
 #[test]
-fn what_was_not_lost_or_did_no_harm_is_not_told() {
+fn packets_that_were_not_lost_or_did_no_harm_are_no_finding() {
     let silent = |line: Line, why: &str| assert_eq!(told_of(&line.observed()), [""; 0], "{why}");
     silent(Line { twice: 410, ..lossy() }, "the peer had all of it already: it was slow to say so");
     silent(Line { syns: 420, timeouts: 420, probes: 0, ..lossy() }, "only SYNs were sent again");
@@ -104,7 +104,7 @@ fn what_was_not_lost_or_did_no_harm_is_not_told() {
     let mut obs = lossy().observed();
     obs.load = None;
     assert_eq!(told_of(&obs), [""; 0], "nobody knows who suffers");
-    // A kernel that does not tell lost from sent twice.
+    // A kernel that does not distinguish lost packets from packets sent twice.
     let mut obs = lossy().observed();
     for id in [CLIENT, SERVER] {
         let view = obs.netns.get_mut(&id).unwrap();
@@ -118,7 +118,7 @@ fn what_was_not_lost_or_did_no_harm_is_not_told() {
 }
 
 #[test]
-fn what_this_host_loses_by_itself_is_no_loss_on_the_way() {
+fn drops_within_this_host_are_no_loss_on_the_path() {
     for counter in ["TcpExt.ListenDrops", "TcpExt.TCPBacklogDrop", "TcpExt.RcvPruned"] {
         let obs = Line { more: vec![(counter, 60)], ..lossy() }.observed();
         assert!(!told_of(&obs).contains(&LOSS.to_owned()), "{counter}");
@@ -154,14 +154,14 @@ fn shaped(share: f64) -> Observation {
 }
 
 #[test]
-fn a_full_shaper_drops_because_it_is_full_and_a_short_queue_is_named() {
+fn drops_of_a_full_shaper_are_explained_by_its_rate_and_a_short_queue_is_reported() {
     assert!(!told_of(&shaped(0.9)).contains(&LOSS.to_owned()));
     let diagnosis = told(&shaped(0.4));
     assert_eq!(causes(&diagnosis), [LOSS]);
     assert!(diagnosis.findings[0].evidence.iter().any(|proof| proof.source.contains("TCA_STATS2") && proof.value == Some(330.0)));
 }
 
-/// Answers of a megabyte, of which this many segments in 690,000 were lost, over a way that takes so long.
+/// Answers of a megabyte, with this many of 690,000 segments lost, over a path with this round-trip time.
 fn long_answers(lost: i64, trip_us: u64) -> Observation {
     let mut obs = Line { again: 3, twice: 0, syns: 0, timeouts: 0, probes: 3, ..lossy() }.observed();
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -169,7 +169,7 @@ fn long_answers(lost: i64, trip_us: u64) -> Observation {
     view.netstat = Default::default();
     for (at, counters) in points {
         let counters = counters.iter().map(|(name, value)| (name.to_owned(), *value));
-        // Of a name that comes twice the last counts.
+        // If a name occurs twice, the last one counts.
         let more = [("Tcp.OutSegs", 690_000), ("Tcp.RetransSegs", lost)].map(|(name, grown)| (name.to_owned(), 5 + grown));
         view.netstat.push(at, Reading::Ok(counters.chain(more.into_iter().filter(|_| at > 0)).collect()));
     }
@@ -182,7 +182,7 @@ fn long_answers(lost: i64, trip_us: u64) -> Observation {
 }
 
 #[test]
-fn long_answers_over_a_long_way_suffer_from_a_small_window() {
+fn long_answers_over_a_long_path_suffer_from_a_small_window() {
     let diagnosis = told(&long_answers(6_900, 2_000));
     assert_eq!(causes(&diagnosis), [LOSS]);
     assert_eq!((diagnosis.findings[0].confidence, diagnosis.findings[0].at.netns.as_deref()), (Confidence::Medium, Some("server")));

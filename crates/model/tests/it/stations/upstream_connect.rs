@@ -1,5 +1,5 @@
-//! A connection to the upstream for each request: told as something that could be faster where it costs, a cause where it holds the server
-//! back, and silent everywhere else.
+//! A connection to the upstream for each request: an improvement if it is expensive, a cause if it holds the server back, and no finding
+//! everywhere else.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -17,19 +17,19 @@ use crate::stage::*;
 
 const CHURN: &str = "upstream-connection-churn";
 
-/// nginx (42) in front of php-fpm (50 and its children) on one core that is busy; 100 us of CPU a request, most of it the kernel's.
+/// nginx (42) in front of php-fpm (50 and its children) on one busy core. A request takes 100 us of CPU, most of it in the kernel.
 struct Pair {
     address: ListenerAddress,
-    /// Where nginx passes to, when that is not the listener's own address.
+    /// The address that nginx passes to, if it is not the listener's own.
     pass: NginxPass,
     children: u32,
     nginx_workers: u32,
     version: Option<(u16, u16, u16)>,
-    /// Connections opened in ten seconds, of 100,000 requests.
+    /// Connections opened in ten seconds, for 100,000 requests.
     opened: Option<i64>,
-    /// CPU of each of the two tiers over the load: user and system ticks.
+    /// CPU time of each of the two tiers during the load: user and system ticks.
     ticks: (u64, u64),
-    /// True if connections between the two were seen.
+    /// Whether connections between the two were seen.
     is_seen: bool,
     busy: f64,
 }
@@ -143,7 +143,7 @@ fn improvements(diagnosis: &Diagnosis) -> Vec<&str> {
     diagnosis.improvements.iter().map(|finding| finding.id.as_str()).collect()
 }
 
-/// What stands in place of an improvement: a healthy server, limited by its cores, with nothing to be told.
+/// The result without an improvement: a healthy server, limited by its cores.
 fn silent(obs: &Observation, told_as: &str) {
     let diagnosis = told(obs);
     assert_eq!((improvements(&diagnosis), causes(&diagnosis)), (vec![], vec![]), "{told_as}");
@@ -159,7 +159,7 @@ fn values(diagnosis: &Diagnosis) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn cheap_pages_with_a_connection_each_could_be_faster_and_the_server_is_healthy_all_the_same() {
+fn cheap_pages_with_a_connection_each_get_an_improvement_and_the_server_is_healthy() {
     let diagnosis = told(&Pair::tcp().observed());
     assert_eq!((diagnosis.verdict, diagnosis.limited_by), (Verdict::Healthy, Some(LimitedBy::Cpu)));
     assert!(diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
@@ -178,7 +178,7 @@ fn cheap_pages_with_a_connection_each_could_be_faster_and_the_server_is_healthy_
     assert!(station.used.is_some_and(|used| (used - 10_000.0).abs() < 1.0), "{station:?}");
 }
 
-/// So many of 400 samples of the full core were taken while a connection was opened or closed, in nginx and in php-fpm.
+/// This many of 400 samples of the full core fell into opening or closing a connection, in nginx and in php-fpm.
 fn sampled(mut obs: Observation, nginx: u64, php_fpm: u64) -> Observation {
     let aspects: &[&str] = &["kernel-network", "connection"];
     let rest = 400 - nginx - php_fpm;
@@ -187,26 +187,26 @@ fn sampled(mut obs: Observation, nginx: u64, php_fpm: u64) -> Observation {
 }
 
 #[test]
-fn connections_that_a_profile_shows_to_take_much_of_the_cores_are_a_cause() {
+fn connections_that_use_much_of_the_cores_in_a_profile_are_a_cause() {
     let diagnosis = told(&sampled(Pair::tcp().observed(), 60, 40));
     assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Choked, None, vec![CHURN]));
     let found = &diagnosis.findings[0];
     assert!(found.explanation.contains("could be left out") && found.remedies.len() == 3, "{found:?}");
     assert!(found.evidence.iter().any(|proof| proof.text.contains("both ends together, by 400 samples")), "{found:?}");
     assert!(diagnosis.improvements.is_empty());
-    // Much of it by the middle of the interval and not by its lower end: told.
+    // Much of it at the middle of the interval and not at its lower end: an improvement.
     let unsure = told(&sampled(Pair::tcp().observed(), 0, 40));
     assert_eq!((unsure.verdict, improvements(&unsure)), (Verdict::Healthy, vec![CHURN]));
     // Little of it, whatever a connection costs elsewhere.
     silent(&sampled(Pair::tcp().observed(), 12, 8), "hardly any of the time");
-    // The clients' connections are not the edge's: nginx took as many as it opened.
+    // The clients' connections do not belong to the edge: nginx accepted as many as it opened.
     let mut obs = sampled(Pair::tcp().observed(), 60, 0);
     for (each, expected) in [(0, vec![CHURN]), (1, vec![])] {
         let load = obs.load.as_mut().unwrap();
         load.connections = 100 + each * load.requests;
         assert_eq!(causes(&told(&obs)), expected, "{each} by each request of a client");
     }
-    // All that was offered was answered: there is nothing to gain.
+    // Every offered request was answered, so there is nothing to gain.
     let mut obs = sampled(Pair::tcp().observed(), 60, 40);
     let load = obs.load.as_mut().unwrap();
     load.shape = Loop::Open { rate_per_s: load.goodput_rps(), connections: 100 };
@@ -215,7 +215,7 @@ fn connections_that_a_profile_shows_to_take_much_of_the_cores_are_a_cause() {
 }
 
 #[test]
-fn a_server_that_nobody_knows_is_judged_by_what_its_namespace_counts() {
+fn an_unknown_server_is_judged_by_the_counters_of_its_namespace() {
     let unknown = |opened: i64| {
         let mut obs = Pair { opened: Some(opened), ..Pair::tcp() }.observed();
         obs.servers.clear();
@@ -232,16 +232,16 @@ fn a_server_that_nobody_knows_is_judged_by_what_its_namespace_counts() {
 }
 
 #[test]
-fn kept_connections_stay_below_the_pool_over_all_workers_of_nginx() {
+fn kept_connections_of_all_nginx_workers_stay_below_the_pool() {
     for (children, nginx_workers, connections) in [(20, 1, 16), (20, 2, 8), (20, 16, 1), (2, 1, 1), (1_000, 8, 100)] {
         let diagnosis = told(&Pair { children, nginx_workers, ..Pair::tcp() }.observed());
         assert_eq!(values(&diagnosis)[0].2, format!("keepalive={connections} requests=5"), "{children} children, {nginx_workers} workers");
     }
-    // A pool that is small for what is worth keeping grows with it, up to four times.
+    // A pool too small for the connections worth keeping grows with them, up to four times.
     let small = told(&Pair { children: 5, nginx_workers: 2, ..Pair::tcp() }.observed());
     let changes: Vec<&str> = small.improvements[0].remedies[0].change.iter().map(|change| change.to()).collect();
     assert_eq!(changes, ["20", "keepalive=8 requests=5"]);
-    // Where nginx may not take its ports over, keeping connections would leave them in TIME_WAIT.
+    // If nginx may not reuse its ports, keeping connections would leave them in TIME_WAIT.
     let mut obs = Pair { children: 5, nginx_workers: 2, ..Pair::tcp() }.observed();
     for (value, keys) in [("0", 3), ("1", 2), ("2", 2)] {
         let reuse = obs.netns.get_mut(&SERVER).unwrap().sysctls.entry("net.ipv4.tcp_tw_reuse".into()).or_default();
@@ -271,7 +271,7 @@ fn unix_sockets_ipv6_and_upstreams_by_name() {
     let mut named = Pair::tcp();
     named.pass.upstream = Some("php".into());
     assert_eq!(values(&told(&named.observed()))[0].0, "php");
-    // "localhost" has two addresses and is one edge.
+    // "localhost" has two addresses and is one edge. has two addresses and is one edge.
     let mut localhost = Pair::tcp();
     localhost.pass.servers.push(ListenerAddress::Tcp(ip("::1"), 9000));
     let diagnosis = told(&localhost.observed());
@@ -279,7 +279,7 @@ fn unix_sockets_ipv6_and_upstreams_by_name() {
 }
 
 #[test]
-fn it_is_silent_where_a_connection_costs_little_or_is_kept_or_is_not_opened() {
+fn no_finding_if_a_connection_is_cheap_or_kept_or_not_opened() {
     silent(&Pair { ticks: (20_000, 300), ..Pair::tcp() }.observed(), "pages that cost much more");
     silent(&Pair { ticks: (900, 20), ..Pair::tcp() }.observed(), "hardly any of it is the kernel's work");
     silent(&Pair { opened: Some(20_000), ..Pair::tcp() }.observed(), "most requests open no connection");
@@ -303,7 +303,7 @@ fn it_is_silent_where_a_connection_costs_little_or_is_kept_or_is_not_opened() {
 }
 
 #[test]
-fn while_anything_is_a_cause_nothing_else_is_told() {
+fn with_any_cause_there_is_no_improvement() {
     let mut obs = Pair::tcp().observed();
     let full = table_full(200);
     let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -314,7 +314,7 @@ fn while_anything_is_a_cause_nothing_else_is_told() {
     assert_eq!((causes(&diagnosis), improvements(&diagnosis)), (vec!["conntrack-table-full"], vec![]));
 }
 
-/// An upstream on another host: of 100 requests under way, this many wait for their connection.
+/// An upstream on another host. Of 100 requests in progress, this many wait for their connection.
 fn far(connecting: usize, retried: i64, busy: f64) -> Observation {
     let remote = ListenerAddress::Tcp(ip("192.0.2.7"), 9000);
     let mut pair = Pair { busy, ..Pair::tcp() };
@@ -348,19 +348,19 @@ fn far(connecting: usize, retried: i64, busy: f64) -> Observation {
 }
 
 #[test]
-fn a_far_upstream_whose_connects_take_much_of_the_time_is_a_cause() {
-    // Of the 46, one is a lost SYN that waits for its second: ten in ten seconds.
+fn a_remote_upstream_whose_connects_take_much_of_the_time_is_a_cause() {
+    // Of the 46, one waits a second for a lost SYN: ten in ten seconds.
     let diagnosis = told(&far(46, 10, 0.2));
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec![CHURN]));
     let churn = &diagnosis.findings[0];
     assert_eq!(churn.at.edge.as_deref(), Some("nginx->192.0.2.7:9000"));
     assert!(churn.evidence.iter().any(|proof| proof.text.contains("45 %")), "{:?}", churn.evidence);
-    // How many connections a pool elsewhere can hold is not known here.
+    // The number of connections that a pool elsewhere can hold is unknown here.
     assert!(churn.remedies.len() == 1 && churn.remedies[0].change.is_empty(), "{:?}", churn.remedies);
 }
 
 #[test]
-fn connects_that_are_quick_or_lost_or_beside_busy_cores_are_no_cause() {
+fn fast_or_lost_connects_or_connects_beside_busy_cores_are_no_cause() {
     for (connecting, retried, busy, told_as) in [
         (8, 0, 0.2, "nearly all of the time goes to the answer"),
         (45, 40_000, 0.2, "SYNs are lost: it is not the distance"),

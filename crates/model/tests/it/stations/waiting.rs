@@ -1,4 +1,4 @@
-//! Station `waiting`: when requests that stand inside a program are the choke point, when that cannot be told, and when nothing is wrong.
+//! Station `waiting`: when requests waiting inside a program are the choke point, when that is unknown, and when nothing is wrong.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -12,14 +12,14 @@ use chokepoint_model::report::{Diagnosis, LimitedBy, Role, Verdict};
 use crate::stage::*;
 
 const STEP_US: u64 = 200_000;
-/// The inode of connections that clients made, and of those that the server made.
+/// The inodes of connections that clients opened, and of connections that the server opened.
 const ACCEPTED: u64 = 7;
 const MADE: u64 = 8;
 
-/// What the sockets of the server's namespace are in each sample, by its number.
+/// The sockets of the server's namespace in each sample, by its number.
 type Sockets<'a> = &'a dyn Fn(u64) -> Vec<RequestSocket>;
 
-/// A connection of a client with a request of this age, or on which nothing was asked since the last answer.
+/// A client's connection with a request of this age, or idle since the last answer.
 fn client(number: u16, age_ms: u64, is_asked: bool) -> RequestSocket {
     let times = RequestTimes {
         last_data_recv_ms: age_ms,
@@ -42,12 +42,12 @@ fn client(number: u16, age_ms: u64, is_asked: bool) -> RequestSocket {
     }
 }
 
-/// Clients whose requests came one after the other, so many milliseconds apart.
+/// Clients whose requests came one after another, this many milliseconds apart.
 fn evenly(count: u16, apart_ms: u64) -> Vec<RequestSocket> {
     (0..count).map(|n| client(n, 4 + u64::from(n) * apart_ms, true)).collect()
 }
 
-/// A number that shows no order (splitmix64).
+/// A number without a visible order (splitmix64).
 fn mixed(seed: u64) -> u64 {
     let mut all = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     all = (all ^ (all >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -60,7 +60,7 @@ fn at_random(count: u16, most_ms: u64) -> Vec<RequestSocket> {
     (0..count).map(|n| client(n, mixed(n.into()) % most_ms / 4 * 4 + 4, true)).collect()
 }
 
-/// The same connection so many requests of one segment later.
+/// The same connection after this many more requests of one segment.
 fn later(mut socket: RequestSocket, requests: u64) -> RequestSocket {
     let times = socket.times.as_mut().unwrap();
     let more = |count: &mut Option<u64>, each: u64| *count = count.map(|count| count + each * requests);
@@ -71,7 +71,7 @@ fn later(mut socket: RequestSocket, requests: u64) -> RequestSocket {
     socket
 }
 
-/// A connection that the server made to another host, with a request or without; so many segments came on it.
+/// A connection that the server opened to another host, with or without a request. This many segments arrived on it.
 fn made(number: u16, is_in_use: bool, came: u64) -> RequestSocket {
     let mut socket = client(number, 20, !is_in_use);
     socket.address = SocketAddress::Tcp { local: (ip(SERVER_IP), 40_000 + number), remote: (ip("10.0.0.9"), 5_432) };
@@ -84,7 +84,7 @@ fn made(number: u16, is_in_use: bool, came: u64) -> RequestSocket {
     socket
 }
 
-/// A stage with samples, its load as it is.
+/// A stage with samples and an unchanged load.
 fn sampled(mut obs: Observation, sockets: Sockets<'_>) -> Observation {
     cpu(&mut obs, 0.2);
     for number in 0..(WINDOW.1 - WINDOW.0) / STEP_US {
@@ -106,7 +106,7 @@ fn watched(sockets: Sockets<'_>) -> Diagnosis {
     told(&obs)
 }
 
-/// With a load of 100 connections of which each answer took a second, or this long alone.
+/// A load of 100 connections whose answers took a second each, or this long alone.
 fn loaded(alone_us: u64, sockets: Sockets<'_>) -> Diagnosis {
     let mut obs = sampled(healthy(), sockets);
     let load = obs.load.as_mut().unwrap();
@@ -129,7 +129,7 @@ fn is_choked(diagnosis: &Diagnosis) -> bool {
 }
 
 #[test]
-fn requests_that_pass_one_by_one_are_choked_and_those_that_wait_for_themselves_are_not_known() {
+fn requests_that_pass_one_by_one_are_choked_and_requests_that_wait_for_themselves_are_unknown() {
     let even = watched(&|_| evenly(100, 10));
     assert!(is_choked(&even), "{even:#?}");
     assert_eq!(even.findings[0].title, "100 of 100 requests wait inside nginx");
@@ -143,18 +143,18 @@ fn requests_that_pass_one_by_one_are_choked_and_those_that_wait_for_themselves_a
 }
 
 #[test]
-fn clients_that_ask_for_little_are_demand() {
+fn clients_with_few_requests_are_demand() {
     let demand = (Verdict::Healthy, Some(LimitedBy::Demand), Vec::new());
     let idle = |all: Vec<RequestSocket>| [all, (200..320).map(|n| client(n, 400, false)).collect()].concat();
     assert_eq!(verdict(&watched(&|_| idle(evenly(100, 10)))), demand, "most connections are idle");
     assert_eq!(verdict(&watched(&|_| evenly(1, 10))), demand, "one request waits for nobody");
-    // Twice the heads of sixteen coins: sixteen on average, and a variance of sixteen, as a Poisson process has.
+    // Twice the heads of sixteen coins: sixteen on average with a variance of sixteen, as in a Poisson process.
     let number = |n: u64| (0..16).filter(|throw| mixed(100 * n + throw).is_multiple_of(2)).count() as u16;
     assert_eq!(verdict(&watched(&|n| at_random(2 * number(n), 80))), demand, "they come and go by themselves");
 }
 
 #[test]
-fn clients_with_a_pace_of_their_own_are_not_known() {
+fn clients_with_their_own_pace_are_unknown() {
     let spare = |_| evenly(100, 10).into_iter().chain([client(150, 400, false)]).collect();
     assert_eq!(verdict(&watched(&spare)), (Verdict::Unknown, None, Vec::new()), "one connection is always free");
     let fresh = |mut socket: RequestSocket| {
@@ -167,7 +167,7 @@ fn clients_with_a_pace_of_their_own_are_not_known() {
 }
 
 #[test]
-fn connections_that_are_all_in_use_tell_the_limit() {
+fn connections_that_are_all_in_use_show_the_limit() {
     let with = |connections: u16, in_use: u16, grows: u64| {
         watched(&move |n| {
             let calls = (0..connections).map(|number| made(number, number < in_use, 100 + n * grows));
@@ -189,7 +189,7 @@ fn connections_that_are_all_in_use_tell_the_limit() {
 }
 
 #[test]
-fn with_load_the_time_of_one_alone_tells_whether_they_wait_for_each_other() {
+fn with_load_the_time_of_a_single_request_shows_whether_requests_wait_for_each_other() {
     let queue = loaded(40_000, &|_| at_random(100, 1_000));
     assert!(is_choked(&queue), "{queue:#?}");
     assert!(queue.findings[0].evidence.iter().any(|proof| proof.text.contains("40 ms alone") || proof.text.contains("took 40 ms")));
@@ -198,7 +198,7 @@ fn with_load_the_time_of_one_alone_tells_whether_they_wait_for_each_other() {
 }
 
 #[test]
-fn what_another_station_found_comes_first() {
+fn findings_of_other_stations_come_first() {
     let mut obs = sampled(healthy(), &|_| evenly(100, 10));
     cpu(&mut obs, 0.99);
     let diagnosis = told(&obs);
@@ -212,7 +212,7 @@ fn what_another_station_found_comes_first() {
 }
 
 #[test]
-fn connections_that_carry_several_requests_are_not_choked() {
+fn multiplexed_connections_are_not_choked() {
     let frames = |n: u64| {
         let asked = |mut socket: RequestSocket| {
             let times = socket.times.as_mut().unwrap();
@@ -226,7 +226,7 @@ fn connections_that_carry_several_requests_are_not_choked() {
     assert!(diagnosis.summary.contains("several requests at once"), "{}", diagnosis.summary);
 }
 
-/// A core that is full, beside samples of what stands at the server.
+/// A full core, with samples of the requests at the server.
 fn busy(sockets: Sockets<'_>) -> Diagnosis {
     let mut obs = sampled(healthy(), sockets);
     cpu(&mut obs, 0.99);
@@ -239,7 +239,7 @@ fn busy(sockets: Sockets<'_>) -> Diagnosis {
 }
 
 #[test]
-fn a_busy_core_does_not_explain_that_some_are_never_let_in() {
+fn a_busy_core_does_not_explain_clients_that_are_never_accepted() {
     let at_the_door = |number: u16| RequestSocket { inode: 0, receive_queue: 80, ..client(number, 3_000, true) };
     let answered = |n: u64| (0..4).map(move |number| later(client(number, 4, true), 1_000 * n));
     let starved = busy(&|n| answered(n).chain((10..46).map(at_the_door)).collect());
@@ -249,20 +249,20 @@ fn a_busy_core_does_not_explain_that_some_are_never_let_in() {
         "{}",
         starved.summary
     );
-    // All take their turn: each sample has others at the door.
+    // All are accepted in turn: each sample has other clients in the queue.
     let turns = busy(&|n| answered(n).chain((10..46).map(|number| at_the_door(number + 50 * n as u16))).collect());
     assert_eq!(verdict(&turns), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
-    // Nobody is answered twice: all wait as long, as a full core makes them.
+    // Nobody is answered twice: all wait equally long, as with a full core.
     let alike = busy(&|_| answered(0).chain((10..46).map(at_the_door)).collect());
     assert_eq!(verdict(&alike), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
-    // Connections that were opened ahead and ask for nothing.
+    // Connections that were opened ahead and have no request.
     let ahead = |number: u16| RequestSocket { receive_queue: 0, ..at_the_door(number) };
     let early = busy(&|n| answered(n).chain((10..46).map(ahead)).collect());
     assert_eq!(verdict(&early), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
 }
 
 #[test]
-fn without_samples_a_watched_server_is_not_called_healthy() {
+fn without_samples_a_watched_server_is_not_reported_healthy() {
     let mut obs = healthy();
     (obs.load, obs.request.loaded) = (None, false);
     for (at, opens) in [(0, 10), (11_000_000, 500)] {

@@ -1,4 +1,4 @@
-//! Station `worker-pool`: it fires where all workers wait and connections wait for them, and stays silent before pages that compute.
+//! Station `worker-pool`: reported if all workers wait and connections wait for them. No finding for pages that compute.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -11,7 +11,7 @@ use crate::stage::pool::{php_pool, pool};
 use crate::stage::*;
 
 #[test]
-fn a_pool_whose_workers_wait_is_a_cause_whatever_its_size() {
+fn a_pool_whose_workers_wait_is_a_cause_with_any_size() {
     for workers in [2, 5, 40] {
         let diagnosis = told(&pool(workers, workers, 60));
         assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["worker-pool-exhausted"]), "{workers} workers");
@@ -20,7 +20,7 @@ fn a_pool_whose_workers_wait_is_a_cause_whatever_its_size() {
 }
 
 #[test]
-fn a_pool_of_one_is_a_pool_where_its_configuration_says_so() {
+fn a_pool_of_one_is_a_pool_if_its_configuration_says_so() {
     let obs = php_pool(1, "static", 1, false);
     assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
     let mut computes = obs.clone();
@@ -32,7 +32,7 @@ fn a_pool_of_one_is_a_pool_where_its_configuration_says_so() {
 }
 
 #[test]
-fn a_queue_that_overflows_before_it_is_its_symptom() {
+fn an_overflowing_queue_before_it_is_its_symptom() {
     let mut obs = pool(5, 5, 511);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points: Vec<(u64, Vec<Listener>)> = view.listeners.points().to_vec();
@@ -53,7 +53,7 @@ fn a_queue_that_overflows_before_it_is_its_symptom() {
 }
 
 #[test]
-fn a_small_pool_before_a_page_that_computes_is_right() {
+fn a_small_pool_for_a_page_that_computes_is_right() {
     let mut obs = pool(5, 5, 60);
     cpu(&mut obs, 0.99);
     let diagnosis = told(&obs);
@@ -61,7 +61,7 @@ fn a_small_pool_before_a_page_that_computes_is_right() {
 }
 
 #[test]
-fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
+fn free_workers_or_workers_without_waiting_clients_are_no_finding() {
     for (busy, waiting) in [(5, 0), (3, 0), (3, 60)] {
         let diagnosis = told(&pool(5, busy, waiting));
         assert_eq!(causes(&diagnosis), [""; 0], "{busy} busy, {waiting} waiting");
@@ -74,7 +74,7 @@ fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
 }
 
 #[test]
-fn workers_of_which_none_is_free_are_too_few_for_one_client_more() {
+fn a_pool_without_a_free_worker_is_too_small_for_one_more_client() {
     // The fifth client waits in `looks` of ten samples.
     let waited = |looks: u64, busy: u32, workers: u32| {
         let mut obs = pool(workers, busy, 1);
@@ -104,7 +104,7 @@ fn more_connections_than_processes_are_an_event_loop() {
 }
 
 #[test]
-fn a_pool_that_still_grows_is_not_called_exhausted() {
+fn a_growing_pool_is_not_exhausted() {
     let started = |at| {
         let mut obs = pool(5, 5, 60);
         let late = obs.processes.get_mut(&55).unwrap();
@@ -119,7 +119,7 @@ fn a_pool_that_still_grows_is_not_called_exhausted() {
 }
 
 #[test]
-fn a_worker_whose_client_gave_up_is_still_taken() {
+fn a_worker_whose_client_gave_up_is_still_busy() {
     let mut obs = pool(5, 5, 60);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.sockets.points().to_vec();
@@ -148,7 +148,7 @@ fn used(obs: &mut Observation, ran: f64, delayed: f64) {
     }
 }
 
-/// All processes may run on so many cores, which are this busy.
+/// All processes may run on this many cores, and the cores are this busy.
 fn cores(obs: &mut Observation, count: u32, busy: f64) {
     obs.cpu = Default::default();
     for second in 0..=11_u64 {
@@ -164,7 +164,7 @@ fn cores(obs: &mut Observation, count: u32, busy: f64) {
 }
 
 #[test]
-fn cores_that_a_neighbour_keeps_busy_do_not_hide_workers_that_wait() {
+fn cores_kept_busy_by_a_neighbour_do_not_hide_waiting_workers() {
     let mut obs = pool(5, 5, 60);
     cpu(&mut obs, 1.0);
     ready(&mut obs, 0.1);
@@ -191,12 +191,12 @@ fn workers_that_wait_beside_a_web_server_that_fills_their_core_are_not_too_few()
     };
     let diagnosis = full(0);
     assert_eq!((diagnosis.limited_by, causes(&diagnosis)), (Some(LimitedBy::Cpu), vec![]));
-    // What the core is full of may be the answers that fail for want of workers.
+    // The core may be full of answers that fail for lack of workers.
     assert_eq!(causes(&full(2_000)), ["worker-pool-exhausted"]);
 }
 
 #[test]
-fn workers_that_compute_are_too_few_only_beside_idle_cores() {
+fn workers_that_compute_are_too_few_only_with_idle_cores() {
     let computing = |busy: f64, ran: f64, delayed: f64| {
         let mut obs = pool(5, 5, 60);
         cores(&mut obs, 8, busy);
@@ -210,7 +210,7 @@ fn workers_that_compute_are_too_few_only_beside_idle_cores() {
     assert_eq!(causes(&computing(0.6, 0.6, 0.38)), [""; 0], "idle cores that are kept from them");
 }
 
-/// One process of these threads, with so many connections in service and 60 waiting, whose threads ran for so much of the time in all.
+/// One process with this many threads, this many connections in service and 60 waiting. `ran`: the total share of time that the threads ran.
 fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Observation {
     let mut obs = pool(1, in_service, 60);
     cores(&mut obs, 8, busy);
@@ -227,7 +227,7 @@ fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Observation {
 }
 
 #[test]
-fn threads_that_are_all_taken_and_wait_are_too_few() {
+fn busy_threads_that_wait_are_too_few() {
     for (all, in_service) in [(6, 5), (1, 1), (200, 150)] {
         let diagnosis = told(&threads(all, in_service, 0.3, 0.2));
         assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"], "{in_service} of {all} threads");
@@ -244,14 +244,14 @@ fn threads_that_take_turns_or_fill_their_cores_are_no_finding() {
 }
 
 #[test]
-fn an_event_loop_that_stops_accepting_has_a_limit_of_its_own() {
+fn an_event_loop_that_stops_accepting_has_its_own_limit() {
     let mut obs = threads(4, 40, 0.3, 0.2);
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
     assert!(diagnosis.findings[0].title.ends_with("takes no more than 40 connections at a time"), "{}", diagnosis.findings[0].title);
     let remedy = &diagnosis.findings[0].remedies[0];
     assert!(remedy.change.is_empty() && remedy.text.contains("hold 100 connections at once instead of 40"), "{}", remedy.text);
-    // Not always as many; one that is busy itself; one that has nobody at its door; one that never ran.
+    // The number varies; the loop is busy itself; no client waits to be accepted; the loop never ran.
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.sockets.points().to_vec();
     view.sockets = Default::default();
@@ -268,7 +268,7 @@ fn an_event_loop_that_stops_accepting_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn clients_that_a_busy_event_loop_leaves_out_are_told() {
+fn clients_left_out_by_a_busy_event_loop_are_reported() {
     let full = |timeouts| {
         let mut obs = threads(1, 8, 0.99, 1.0);
         let load = obs.load.as_mut().unwrap();
@@ -285,7 +285,7 @@ fn clients_that_a_busy_event_loop_leaves_out_are_told() {
 }
 
 #[test]
-fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
+fn a_varying_number_of_busy_threads_is_no_finding() {
     let two_of_five_each = |seconds: u64| {
         let mut obs = threads(6, 5, 0.3, 0.2);
         let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -299,12 +299,12 @@ fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
         told(&obs)
     };
     assert_eq!(causes(&two_of_five_each(2)), [""; 0]);
-    // A sample between two connections.
+    // A sample taken between two connections.
     assert_eq!(causes(&two_of_five_each(7)), ["worker-pool-exhausted"]);
 }
 
 #[test]
-fn idle_cores_alone_are_not_sure() {
+fn idle_cores_alone_are_uncertain() {
     let sure = |stats: bool| {
         let mut obs = pool(5, 5, 60);
         for pid in 50..56 {

@@ -1,4 +1,4 @@
-//! Finding `workers-blocked-on-upstream`: the cause where a full pool waits for a server that has none of its own, silent or a symptom else.
+//! Finding `workers-blocked-on-upstream`: the cause if a full pool waits for a server without a cause of its own, else a symptom or no finding.
 //!
 //! Deterministic: observations made up by the tests.
 
@@ -15,7 +15,7 @@ fn roles(diagnosis: &Diagnosis) -> Vec<(&str, &str, Role)> {
 }
 
 #[test]
-fn a_server_away_from_this_host_is_the_cause_and_the_pool_its_symptom() {
+fn a_server_on_another_host_is_the_cause_and_the_pool_its_symptom() {
     for address in [AWAY, "2001:db8::7"] {
         let diagnosis = told(&towards(address));
         assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["workers-blocked-on-upstream"]));
@@ -27,7 +27,7 @@ fn a_server_away_from_this_host_is_the_cause_and_the_pool_its_symptom() {
 }
 
 #[test]
-fn connections_that_wait_at_its_door_make_it_sure() {
+fn connections_that_wait_to_be_accepted_there_make_it_certain() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 1, 2, 3);
     let diagnosis = told(&obs);
@@ -37,7 +37,7 @@ fn connections_that_wait_at_its_door_make_it_sure() {
 }
 
 #[test]
-fn a_unix_socket_is_a_server_too() {
+fn a_server_on_a_unix_socket_counts_too() {
     let path = "/run/mysqld/mysqld.sock";
     let mut obs = waiting("recvfrom", |n| vec![2_000 + n]);
     let end = |inode, path: Option<&str>, peer| Socket {
@@ -53,7 +53,7 @@ fn a_unix_socket_is_a_server_too() {
 }
 
 #[test]
-fn a_server_behind_whose_pool_is_full_is_the_cause() {
+fn a_server_behind_with_a_full_pool_is_the_cause() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 3, 2, 3);
     let diagnosis = told(&obs);
@@ -82,7 +82,7 @@ fn a_server_behind_that_computes_on_busy_cores_leaves_no_cause() {
 
 #[test]
 fn workers_that_wait_for_a_caller_without_a_core_leave_no_cause() {
-    // The web server runs on the one core, all of which is used, or it waits for something and others use the core; the workers wait for it, or for themselves.
+    // The web server uses its one core fully, or it waits and others use the core. The workers wait for the web server, or for themselves.
     for (nginx_ns, call, socket, expected) in [
         (950_000_000, "recvfrom", Some(1_000), vec![]),
         (950_000_000, "clock_nanosleep", None, vec!["worker-pool-exhausted"]),
@@ -93,7 +93,7 @@ fn workers_that_wait_for_a_caller_without_a_core_leave_no_cause() {
         cpu(&mut obs, 0.99);
         ran(&mut obs, 50..56, 10_000_000);
         ran(&mut obs, [42], nginx_ns);
-        // What the core is full of may be the requests that fail: that it is full says nothing by itself.
+        // The core may be full of failing requests, so a full core alone proves nothing.
         let load = obs.load.as_mut().unwrap();
         (load.requests, load.errors.reset) = (load.good + 2_000, 2_000);
         assert_eq!(causes(&told(&obs)), expected, "the web server runs {nginx_ns} ns a second, the workers are in {call}");
@@ -101,14 +101,14 @@ fn workers_that_wait_for_a_caller_without_a_core_leave_no_cause() {
 }
 
 #[test]
-fn a_server_behind_with_workers_to_spare_is_no_cause() {
+fn a_server_behind_with_free_workers_is_no_cause() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 21, 5, 0);
     assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
 }
 
 #[test]
-fn a_server_of_threads_that_wait_for_connections_has_room_unless_they_wait_for_each_other() {
+fn a_threaded_server_whose_threads_wait_for_connections_has_room_unless_they_wait_for_each_other() {
     for (looked, accepting, locked, waiting, expected) in [
         (12, 7, 0, 0, "worker-pool-exhausted"),
         (12, 7, 2, 0, "worker-pool-exhausted"),
@@ -129,8 +129,8 @@ fn a_server_of_threads_that_wait_for_connections_has_room_unless_they_wait_for_e
 }
 
 #[test]
-fn a_server_that_is_as_quick_as_for_one_request_alone_has_room_and_is_no_cause() {
-    // Five workers give 250 answers a second: each is held for 20 ms.
+fn a_server_as_fast_as_for_a_single_request_has_room_and_is_no_cause() {
+    // Five workers give 250 answers per second: each request takes 20 ms.
     for (alone_us, good, expected) in
         [(19_000, 5, "worker-pool-exhausted"), (10_000, 5, "workers-blocked-on-upstream"), (19_000, 4, "workers-blocked-on-upstream")]
     {
@@ -155,7 +155,7 @@ fn a_pool_that_calls_itself_waits_for_its_own_workers() {
 }
 
 #[test]
-fn workers_that_wait_for_anything_else_are_a_pool_that_is_too_small() {
+fn workers_that_wait_for_anything_else_are_too_few() {
     let sleeping = waiting("clock_nanosleep", |_| vec![]);
     let mut slow_clients = waiting("recvfrom", |n| vec![1_000 + n]);
     sockets(&mut slow_clients, |n| tcp(2_000 + n, (ip("10.0.0.2"), 30_000 + n as u16), (ip(AWAY), 5432)));
@@ -175,7 +175,7 @@ fn workers_that_wait_for_anything_else_are_a_pool_that_is_too_small() {
 }
 
 #[test]
-fn a_pool_that_is_not_full_is_silent_wherever_it_waits() {
+fn a_pool_that_is_not_full_is_no_finding_whatever_it_waits_for() {
     let mut obs = towards(AWAY);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
