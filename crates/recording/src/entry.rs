@@ -1,8 +1,8 @@
-//! One thing that one reader read, once.
+//! One reading by one reader.
 
 use serde::{Deserialize, Serialize};
 
-/// What a reading holds for.
+/// The scope of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -14,14 +14,14 @@ pub enum Scope {
     Process(u32),
 }
 
-/// What came of an attempt to read.
+/// The outcome of an attempt to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The bytes as they were read.
     Ok(Vec<u8>),
-    /// Not on this host or not for this user: why, and the privilege that would give it.
+    /// Not available on this host or to this user: the reason, and the privilege that would make it available.
     Absent(String, Option<String>),
-    /// An error: what it said, and the privilege that would mend it.
+    /// An error: its message, and the privilege that would avoid it.
     Failed(String, Option<String>),
 }
 
@@ -30,13 +30,13 @@ pub enum Outcome {
 pub struct Entry {
     /// Microseconds since the observation began.
     pub at_us: u64,
-    /// The source's name in the `SOURCES` table ("netstat", "listeners"), or one of the names that are no readers: "request",
+    /// The source's name in the `SOURCES` table ("netstat", "listeners"), or a name without a reader: "request",
     /// "unloaded", "warmth", "load", "window", "profile".
     pub source: String,
-    /// What it holds for.
+    /// The scope of the reading.
     pub scope: Scope,
-    /// A detail within the source where it reads several things: a sysctl's name, a file's path; else empty.
+    /// The item, if the source reads several: a sysctl's name or a file's path; else empty.
     pub item: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }

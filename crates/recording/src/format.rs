@@ -1,4 +1,4 @@
-//! The recording file: a version line in clear, then compressed frames with a checksum each, then a closing frame.
+//! The recording file: a version line in clear text, then compressed frames with a checksum each, then a closing frame.
 //!
 //! ```text
 //! chokepoint-recording 1\n             version line, in clear: file(1), head(1) and a person know what it is
@@ -6,8 +6,8 @@
 //!     length u32 | crc32 u32 | payload   both little-endian, both of the payload
 //! ```
 //!
-//! The first frame holds the [`Meta`], each that follows one entry, the last one the number of entries: a file that was cut off is told
-//! from a short one. Every released version replays for ever; [`read`] chooses the reader by the version line.
+//! The first frame holds the [`Meta`], each further one an entry, and the last one the number of entries: so a truncated file differs
+//! from a short one. Every released version stays readable; [`read`] chooses the reader by the version line.
 
 mod v1;
 
@@ -20,81 +20,81 @@ use crate::redact::Level;
 
 /// The version that [`write()`] writes.
 pub const VERSION: u32 = 1;
-/// The most that a recording may hold once decompressed, bytes: a bound against decompression bombs.
+/// Largest decompressed size of a recording, bytes: a limit against decompression bombs.
 pub const TOTAL_BYTES_MAX: u64 = 512 << 20;
-/// The most that one entry may hold, bytes.
+/// Largest entry, bytes.
 pub const ENTRY_BYTES_MAX: u64 = 64 << 20;
-/// The most entries that a recording may hold: bounds the memory that small entries cost beyond their bytes.
+/// Most entries of a recording. This limits the memory that small entries need besides their bytes.
 pub const ENTRY_COUNT_MAX: u64 = 4_000_000;
 
-/// What a recording may take in memory whatever its size, bytes: more than a usual one takes in all.
+/// Memory that every recording may take, bytes: more than a usual recording needs.
 pub const UNPACKED_BYTES_MIN: u64 = 32 << 20;
-/// How many times the bytes that were read of a file its entries may take in memory beyond [`UNPACKED_BYTES_MIN`]. Recordings of busy servers
-/// take 10 to 17 times their size; gzip packs what says nothing a thousand times.
+/// Memory that entries may take beyond [`UNPACKED_BYTES_MIN`], as a multiple of the bytes read from the file. Recordings of busy servers
+/// take 10 to 17 times their size. gzip compresses repetitive data a thousand times.
 pub const UNPACKED_RATIO_MAX: u64 = 32;
-/// What an entry takes in memory besides its bytes: the structure, its place in a list that grows, and the heap's own.
+/// Memory of an entry besides its bytes: the structure, its slot in a growing list, and the heap's overhead.
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
 
 const MAGIC: &[u8] = b"chokepoint-recording ";
 
-/// What a recording says about itself.
+/// The metadata of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     /// The version of the program that wrote it, "0.1.0".
     pub tool: String,
-    /// What was hidden before it was written.
+    /// The redaction applied before it was written.
     pub redaction: Level,
 }
 
-/// A recording as it was read.
+/// A recording that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    /// What it says about itself.
+    /// Its metadata.
     pub meta: Meta,
-    /// Its entries, in the order in which they were written.
+    /// Its entries, in the order of writing.
     pub entries: Vec<Entry>,
-    /// How many entries of the observation are not in the file because they were beyond a recording's bounds: normally 0.
+    /// Number of entries missing from the file because they exceeded a recording's limits: normally 0.
     pub left_out: u64,
 }
 
-/// Why bytes could not be read as a recording.
+/// Why bytes cannot be read as a recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The bytes do not begin as a recording does.
+    /// The bytes do not begin like a recording.
     #[error("this is not a chokepoint recording (it does not begin with \"chokepoint-recording\")")]
     NotARecording,
-    /// A newer program wrote it.
+    /// A newer version of the program wrote it.
     #[error("the recording has format version {found}, this program knows up to {known}: read it with a newer chokepoint")]
     VersionTooNew {
         /// Its version.
         found: u32,
-        /// The newest version that is known here.
+        /// The newest version that this program can read.
         known: u32,
     },
-    /// The file ends before the recording does.
+    /// The file is truncated.
     #[error(
         "the recording is cut off after {entries_read} whole entries: the disk was full, the copy was not finished, or the writer was killed"
     )]
     Cut {
-        /// Whole entries before the cut.
+        /// Complete entries before the end.
         entries_read: u64,
     },
-    /// Bytes were changed after they were written.
+    /// The bytes were changed after they were written.
     #[error("the recording is damaged at entry {at_entry} (counted from 0): copy it again from where it was made")]
     Corrupt {
-        /// The entry at which the damage shows; the number of entries where it shows behind them.
+        /// The entry at which the damage was found; the number of entries if it was found after them.
         at_entry: u64,
     },
-    /// It grows to more than what was read of it may stand for.
+    /// It decompresses to more than its size allows.
     #[error(
         "the recording unpacks to more than {} MiB and {UNPACKED_RATIO_MAX} times its size, as none does that chokepoint writes: it is damaged or made to fill the memory",
         UNPACKED_BYTES_MIN >> 20
     )]
     Inflated,
-    /// The file could not be read further.
+    /// The file could not be read any further.
     #[error("the recording cannot be read: {0}")]
     Unreadable(io::ErrorKind),
-    /// It holds more than a recording may.
+    /// It exceeds a limit of recordings.
     #[error("the recording holds more than a recording may ({limit})")]
     TooLarge {
         /// The limit in words: "512 MiB in all".
@@ -102,10 +102,10 @@ pub enum ReadError {
     },
 }
 
-/// Turns entries into a recording of the newest version. The same entries and meta give the same bytes.
+/// Encodes entries as a recording of the newest version. The same entries and meta give the same bytes.
 ///
-/// An entry larger than [`ENTRY_BYTES_MAX`] is written as a failed one that says so; entries beyond [`TOTAL_BYTES_MAX`] in all or
-/// [`ENTRY_COUNT_MAX`] are left out and counted in [`Recording::left_out`]: what was observed is never lost whole for being too much.
+/// An entry larger than [`ENTRY_BYTES_MAX`] is written as a failed entry with that reason. Entries beyond [`TOTAL_BYTES_MAX`] in total or
+/// [`ENTRY_COUNT_MAX`] are omitted and counted in [`Recording::left_out`], so a large observation is never lost as a whole.
 pub fn write(entries: &[Entry], meta: &Meta) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend_from_slice(MAGIC);
@@ -114,7 +114,7 @@ pub fn write(entries: &[Entry], meta: &Meta) -> Vec<u8> {
     out
 }
 
-/// Turns the bytes of a file into a recording.
+/// Decodes the bytes of a file as a recording.
 ///
 /// # Errors
 /// As [`read_from`].
@@ -122,11 +122,11 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     read_from(bytes)
 }
 
-/// Reads a recording piece by piece: of the file no more is held than its reader's buffer.
+/// Reads a recording piece by piece. It holds no more of the file than the reader's buffer.
 ///
 /// # Errors
-/// [`ReadError`], also for hostile bytes. Entries take at most [`UNPACKED_BYTES_MIN`] and [`UNPACKED_RATIO_MAX`] times what was read of the file, and all
-/// else less than 1 MiB.
+/// [`ReadError`], also for hostile bytes. Entries take at most [`UNPACKED_BYTES_MIN`] plus [`UNPACKED_RATIO_MAX`] times the bytes read, and everything
+/// else takes less than 1 MiB.
 pub fn read_from(mut file: impl BufRead) -> Result<Recording, ReadError> {
     let unreadable = |error: io::Error| ReadError::Unreadable(error.kind());
     let mut head = Vec::new();
@@ -146,10 +146,10 @@ pub fn read_from(mut file: impl BufRead) -> Result<Recording, ReadError> {
     }
 }
 
-/// Longest version line that is looked at, bytes: nine digits and what ends a line.
+/// Longest version line, bytes: nine digits and a line end.
 const VERSION_LINE_MAX: u64 = 11;
 
-/// Reads "1\n": the version and what follows it.
+/// Reads "1\n": the version and the rest.
 fn read_version(rest: &[u8]) -> Result<(u32, &[u8]), ReadError> {
     const DIGITS_MAX: usize = 9;
     let digits = rest.iter().take(DIGITS_MAX).take_while(|byte| byte.is_ascii_digit()).count();
@@ -157,7 +157,7 @@ fn read_version(rest: &[u8]) -> Result<(u32, &[u8]), ReadError> {
     match rest.get(digits) {
         Some(b'\n') if digits > 0 => Ok((version, &rest[digits + 1..])),
         None => Err(ReadError::Cut { entries_read: 0 }),
-        // A transfer in text mode changes line ends, in the compressed part too.
+        // A transfer in text mode changes line ends, also in the compressed part.
         Some(b'\r') if digits > 0 => Err(ReadError::Corrupt { at_entry: 0 }),
         Some(_) => Err(ReadError::NotARecording),
     }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_says_so() {
+    fn a_file_cut_at_any_byte_is_reported_as_truncated() {
         let bytes = write(&entries(), &meta());
         let mut most = 0;
         for end in 1..bytes.len() {
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_never_changes_what_is_read() {
+    fn a_changed_byte_never_changes_the_contents() {
         let bytes = write(&entries(), &meta());
         for at in 0..bytes.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
-                // A few bits (padding at the end of the compressed stream) carry nothing: then the recording is the same.
+                // A few bits (padding at the end of the compressed stream) carry no data. Then the recording is the same.
                 let same = read(&damaged).is_ok_and(|recording| recording.entries == entries() && recording.meta == meta());
                 assert!(same || read(&damaged).is_err(), "byte {at} ^ {flip:#x} changed what was read");
             }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_other_versions_are_told_apart() {
+    fn other_files_and_other_versions_give_different_errors() {
         for other in [&b"\x7fELF"[..], b"chokepoint-recording", b"chokepoint-recording x\n", b"chokepoint-recording 0\n", b"hello"] {
             let expected = if MAGIC.starts_with(other) { ReadError::Cut { entries_read: 0 } } else { ReadError::NotARecording };
             assert_eq!(read(other), Err(expected), "{}", String::from_utf8_lossy(other));
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(read(b"chokepoint-recording 99999999999999999999\n"), Err(ReadError::NotARecording));
     }
 
-    /// Version 1 as it was released. Never write this file anew: that it still reads is what the test is for.
+    /// Version 1 as released. Never regenerate this file: the test checks that it can still be read.
     #[test]
     fn version_1_reads_for_ever() {
         let recording = read(include_bytes!("../tests/data/v1.chokepoint")).unwrap();

@@ -1,6 +1,6 @@
-//! Recordings: the raw bytes that each reader read, time-stamped, in one file that replays on any machine.
+//! Recordings: the raw bytes of each reading, with timestamps, in one file that replays on any host.
 //!
-//! This crate is pure: it turns entries into bytes and bytes into entries; opening files is its callers' business.
+//! This crate is pure: it encodes entries as bytes and decodes bytes to entries. Its callers open files.
 #![forbid(unsafe_code)]
 
 mod entry;

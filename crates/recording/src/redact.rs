@@ -1,5 +1,5 @@
-//! Hiding what a recording must not carry away: addresses become pseudonyms, secrets become "[redacted]", and all else stays, so that the
-//! recording still replays.
+//! Removes private data from a recording: addresses become pseudonyms and secrets become "[redacted]". Everything else stays, so the
+//! recording can still be replayed.
 
 mod address;
 mod host;
@@ -17,17 +17,17 @@ use crate::entry::{Entry, Outcome};
 use address::Pseudonyms;
 use host::Hosts;
 
-/// What stands where a secret stood.
+/// Replaces a secret.
 const REDACTED: &[u8] = b"[redacted]";
 
-/// How much is hidden.
+/// How much is redacted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Public addresses, hardware addresses and secrets. Addresses that say nothing outside the site stay, and a replay judges as before.
+    /// Public addresses, hardware addresses and secrets. Addresses without a meaning outside the site stay, and a replay gives the same verdict.
     #[default]
     Public,
-    /// Private addresses and host names too.
+    /// Also private addresses and host names.
     All,
     /// Nothing.
     None,
@@ -50,7 +50,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// A name that is no redaction level.
+/// An unknown redaction level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no redaction level: public, all or none")]
 pub struct UnknownLevel(String);
@@ -66,40 +66,40 @@ impl FromStr for Level {
     }
 }
 
-/// How much was hidden, by kind.
+/// The amount redacted, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// Values of queries in URLs.
+    /// Values in the queries of URLs.
     pub queries: usize,
-    /// User information, values of headers and settings, passwords of commands.
+    /// User information, values of headers and settings, and passwords in commands.
     pub secrets: usize,
-    /// Different addresses that have a pseudonym.
+    /// Different addresses with a pseudonym.
     pub addresses: usize,
     /// Different host names.
     pub hosts: usize,
 }
 
-/// Rewrites the entries of one recording. One redactor for the whole recording: the same address gets the same pseudonym everywhere.
+/// Redacts the entries of one recording. Use one redactor for the whole recording: it gives an address the same pseudonym everywhere.
 ///
-/// Everything may first be shown to [`Redactor::survey`]; then no pseudonym equals an address that stays as it is, and at level All a host
-/// name is hidden also where it stands before the URL that tells that it is one.
+/// Optionally, show everything to [`Redactor::survey`] first. Then no pseudonym equals an address that stays, and at level All a host
+/// name is redacted also before the URL that shows that it is one.
 #[derive(Debug)]
 pub struct Redactor {
     level: Level,
     pseudonyms: Pseudonyms,
     hosts: Hosts,
     surveying: bool,
-    /// Without addresses and names, which are counted where they are kept.
+    /// Without addresses and names, which are counted where they are stored.
     hidden: Hidden,
 }
 
 impl Redactor {
-    /// A redactor that has seen nothing yet.
+    /// A redactor without known addresses or names.
     pub fn new(level: Level) -> Self {
         Self { level, pseudonyms: Pseudonyms::default(), hosts: Hosts::default(), surveying: false, hidden: Hidden::default() }
     }
 
-    /// What was hidden until now; what was only surveyed does not count.
+    /// The amount redacted so far. Surveyed text does not count.
     pub fn hidden(&self) -> Hidden {
         Hidden { addresses: self.pseudonyms.count(), hosts: self.hosts.count(), ..self.hidden }
     }
@@ -109,29 +109,29 @@ impl Redactor {
         self.level
     }
 
-    /// Looks at text without rewriting it (see the type's description).
+    /// Examines text without redacting it (see the documentation of the type).
     pub fn survey(&mut self, bytes: &[u8]) {
         self.surveying = true;
         self.text(bytes);
         self.surveying = false;
     }
 
-    /// Tells that this address occurs: the same as [`Redactor::survey`] for addresses out of binary entries.
+    /// Records that this address occurs. Like [`Redactor::survey`], for addresses from binary entries.
     pub fn survey_address(&mut self, address: IpAddr) {
         self.pseudonyms.take(address);
     }
 
-    /// Makes a host name known, so that it is hidden at level All. Addresses and "localhost" are not names.
+    /// Records a host name, so that it is redacted at level All. Addresses and "localhost" are not names.
     pub fn survey_host(&mut self, name: &str) {
         if self.level == Level::All {
             self.hosts.learn(name.as_bytes());
         }
     }
 
-    /// The address that stands for this one. IPv4 stays IPv4 (198.18.0.0/15 of RFC 2544, then 240.0.0.0/4), IPv6 stays IPv6
-    /// (2001:db8::/32 of RFC 3849), an IPv4-mapped or NAT64 address keeps its prefix; equal addresses stay equal. Level Public leaves
-    /// loopback, unspecified, link-local, private, multicast, documentation and reserved addresses as they are, level All the unspecified,
-    /// loopback, multicast and reserved ones and the pseudonyms themselves.
+    /// The pseudonym of this address. IPv4 stays IPv4 (198.18.0.0/15 of RFC 2544, then 240.0.0.0/4), IPv6 stays IPv6
+    /// (2001:db8::/32 of RFC 3849), and an IPv4-mapped or NAT64 address keeps its prefix. Equal addresses stay equal. Level Public does not change
+    /// loopback, unspecified, link-local, private, multicast, documentation and reserved addresses. Level All does not change unspecified,
+    /// loopback, multicast and reserved addresses and the pseudonyms themselves.
     pub fn address(&mut self, address: IpAddr) -> IpAddr {
         if self.level == Level::None {
             return address;
@@ -143,16 +143,16 @@ impl Redactor {
         self.pseudonyms.of(address, self.level == Level::All)
     }
 
-    /// Zeroes a hardware address in place; the broadcast address (all ones) stays.
+    /// Zeroes a hardware address in place. The broadcast address (all ones) stays.
     pub fn hardware(&self, address: &mut [u8]) {
         if self.level != Level::None && address.iter().any(|byte| *byte != 0xff) {
             address.fill(0);
         }
     }
 
-    /// Rewrites text: addresses as [`Redactor::address`] does, hardware addresses, and what is secret in URLs, headers, command lines and
-    /// settings; at level All host names. Bytes that are none of these stay as they are, be they UTF-8 or not, and JSON stays JSON.
-    /// Rewriting twice changes nothing more.
+    /// Redacts text: addresses as in [`Redactor::address`], hardware addresses, and secrets in URLs, headers, command lines and
+    /// settings; at level All also host names. Other bytes stay as they are, whether they are UTF-8 or not, and JSON stays JSON.
+    /// Redacting twice changes nothing more.
     pub fn text(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.level == Level::None {
             return bytes.to_vec();
@@ -163,7 +163,7 @@ impl Redactor {
         let mut out = Vec::with_capacity(bytes.len());
         let mut plain_from = 0;
         let mut at = 0;
-        // Logs hold lines of JSON among other lines; the others are rewritten in one piece, for a command may go on in the next line.
+        // Logs mix lines of JSON with other lines. The others are redacted in one piece, because a command may continue on the next line.
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if let Some(rewritten) = json::rewrite(line, self) {
                 out.extend_from_slice(&self.plain(&bytes[plain_from..at]));
@@ -176,7 +176,7 @@ impl Redactor {
         out
     }
 
-    /// Rewrites an entry whose bytes are text; of any entry, the words around the bytes.
+    /// Redacts an entry whose bytes are text. Of any other entry, redacts only the words around the bytes.
     pub fn entry(&mut self, entry: &Entry) -> Entry {
         let outcome = match &entry.outcome {
             Outcome::Ok(bytes) => Outcome::Ok(self.text(bytes)),
@@ -186,13 +186,13 @@ impl Redactor {
         Entry { at_us: entry.at_us, source: entry.source.clone(), scope: entry.scope, item: self.words(&entry.item), outcome }
     }
 
-    /// Rewrites words of UTF-8.
+    /// Redacts words of UTF-8.
     pub fn words(&mut self, text: &str) -> String {
         String::from_utf8_lossy(&self.text(text.as_bytes())).into_owned()
     }
 
-    /// Rewrites text that is not JSON. Addresses come first: what the later steps look at no longer changes its length. Names change theirs, so
-    /// that secrets are looked for before and behind them.
+    /// Redacts text that is not JSON. Addresses come first, so the later steps work on text whose addresses have their final length. Names change
+    /// the length, so secrets are searched before and after them.
     fn plain(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut counts = Hidden::default();
         let mut hidden = secret::rewrite(&scan::rewrite(bytes, self), &mut counts);

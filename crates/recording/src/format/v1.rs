@@ -1,4 +1,4 @@
-//! Version 1 of the recording file. Frozen: a change of layout is a new version beside this one.
+//! Version 1 of the recording file. Frozen: a changed layout becomes a new version in a new file.
 //!
 //! Payloads, integers little-endian, `str` = length u32 and UTF-8:
 //!
@@ -27,10 +27,10 @@ const KIND_ENTRY: u8 = 1;
 const KIND_END: u8 = 2;
 /// Length and checksum.
 const FRAME_HEAD_BYTES: u64 = 8;
-/// Kept free for the closing frame: head, kind and two numbers.
+/// Reserved for the closing frame: head, kind and two numbers.
 const END_FRAME_BYTES: u64 = FRAME_HEAD_BYTES + 17;
 
-/// The bounds, as a value so that tests reach them with little data.
+/// The limits as a value, so that tests can reach them with little data.
 pub(super) struct Limits {
     pub(super) total_bytes: u64,
     pub(super) entry_bytes: u64,
@@ -40,13 +40,13 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// What entries may take in memory once so much of the file was read.
+    /// Memory that entries may take after this many bytes of the file.
     fn unpacked(&self, read: u64) -> u64 {
         self.unpacked_bytes.saturating_add(read.saturating_mul(self.unpacked_ratio))
     }
 }
 
-/// The bounds of real recordings.
+/// The limits of real recordings.
 pub(super) const LIMITS: Limits = Limits {
     total_bytes: TOTAL_BYTES_MAX,
     entry_bytes: ENTRY_BYTES_MAX,
@@ -55,7 +55,7 @@ pub(super) const LIMITS: Limits = Limits {
     unpacked_ratio: UNPACKED_RATIO_MAX,
 };
 
-/// Appends the compressed frames to `out`. What would unpack to more than readers allow for its size is written without compression.
+/// Appends the compressed frames to `out`. Data that would exceed the readers' decompression ratio is written without compression.
 pub(super) fn write(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut Vec<u8>) {
     let begin = out.len();
     if !write_packed(entries, meta, limits, out, Compression::default()) {
@@ -68,17 +68,17 @@ pub(super) fn write(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut V
 /// The smallest entry takes 35 bytes with its frame.
 const _: () = assert!(35 * UNPACKED_RATIO_MAX > 35 + ENTRY_OVERHEAD_BYTES);
 
-/// What entries take in memory, by their number and bytes.
+/// Memory that entries take, from their number and bytes.
 fn unpacked(entries: u64, bytes: u64) -> u64 {
     bytes.saturating_add(entries.saturating_mul(ENTRY_OVERHEAD_BYTES))
 }
 
-/// Writes the frames; false, and half of them, where a reader would refuse them.
+/// Writes the frames. Returns false, after a part of them, if a reader would refuse them.
 fn write_packed(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut Vec<u8>, compression: Compression) -> bool {
     let begin = out.len();
     let mut gzip = GzBuilder::new().mtime(0).write(out, compression);
     let mut total = 0;
-    // A struct of a string and a unit enum always has a JSON form.
+    // A struct of a string and a unit enum can always be written as JSON.
     let mut payload = vec![KIND_META];
     payload.extend_from_slice(&serde_json::to_vec(meta).unwrap_or_default());
     write_frame(&payload, &mut gzip, &mut total);
@@ -92,7 +92,7 @@ fn write_packed(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut Vec<u
         }
         write_frame(&payload, &mut gzip, &mut total);
         written += 1;
-        // What the encoder still holds counts as not yet written, as it would for a reader that has come this far.
+        // Bytes that the encoder still holds count as not written, as they would for a reader at this point.
         if unpacked(written, total) > limits.unpacked((gzip.get_ref().len() - begin) as u64) {
             return false;
         }
@@ -124,7 +124,7 @@ fn put_entry(entry: &Entry, limits: &Limits, out: &mut Vec<u8>) {
         Outcome::Ok(bytes) => bytes.len(),
         Outcome::Absent(why, needs) | Outcome::Failed(why, needs) => why.len() + needs.as_ref().map_or(0, String::len),
     };
-    // 64 bytes are more than all the fixed fields together.
+    // 64 bytes are more than all fixed fields together.
     let bytes = (strings + entry.source.len() + entry.item.len()) as u64 + 64;
     if bytes > limits.entry_bytes {
         let why = format!("left out of the recording: its {bytes} bytes are more than one entry may hold ({})", limits.entry_bytes);
@@ -165,7 +165,7 @@ fn put_fields(entry: &Entry, out: &mut Vec<u8>) {
 }
 
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    // put_entry bounds the text far below 4 GiB.
+    // put_entry limits the text far below 4 GiB.
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
@@ -205,17 +205,17 @@ pub(super) fn read(body: impl BufRead, limits: &Limits) -> Result<Recording, Rea
     Ok(Recording { meta, entries, left_out })
 }
 
-/// Takes frame after frame out of the compressed stream, within the bounds.
+/// Reads frame after frame from the compressed stream, within the limits.
 struct Frames<'a, R> {
     gzip: GzDecoder<Counted<R>>,
     limits: &'a Limits,
     total: u64,
     entries_read: u64,
-    /// The payload of the newest frame.
+    /// The payload of the current frame.
     payload: Vec<u8>,
 }
 
-/// The file, with a count of what was taken of it.
+/// The file, with a count of the bytes read from it.
 struct Counted<R> {
     inner: R,
     read: u64,
@@ -240,9 +240,9 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// The most that the meta frame may hold, bytes; it has a hundred.
+/// Largest meta frame, bytes. A usual one has a hundred.
 const META_BYTES_MAX: u64 = 64 << 10;
-/// Bytes that are unpacked between two looks at the bounds.
+/// Bytes decompressed between two checks of the limits.
 const PIECE_BYTES: u64 = 64 << 10;
 
 impl<R: BufRead> Frames<'_, R> {
@@ -259,7 +259,7 @@ impl<R: BufRead> Frames<'_, R> {
         if self.total > self.limits.total_bytes {
             return Err(ReadError::TooLarge { limit: "512 MiB in all" });
         }
-        // `take` grows the buffer with what is really there: a length that lies reserves nothing.
+        // `take` grows the buffer with the data that exists: a false length reserves nothing.
         self.payload.clear();
         let before = self.total - length;
         while (self.payload.len() as u64) < length {
@@ -286,7 +286,7 @@ impl<R: BufRead> Frames<'_, R> {
         self.gzip.read_exact(buffer).map_err(|error| self.error(error.kind()))
     }
 
-    /// After the closing frame the stream must end, whole and with its own checksum right, and so must the file.
+    /// After the closing frame, the stream must end with a correct checksum of its own, and the file must end too.
     fn finish(mut self) -> Result<(), ReadError> {
         let mut more = [0; 1];
         match self.gzip.read(&mut more) {
@@ -304,7 +304,7 @@ impl<R: BufRead> Frames<'_, R> {
     }
 }
 
-/// The entry of a payload, whose bytes are not copied for it.
+/// The entry of a payload. Its bytes are not copied.
 fn take_entry(mut payload: Vec<u8>) -> Option<Entry> {
     let mut fields = Fields(payload.get(1..)?);
     let at_us = fields.u64()?;
@@ -340,7 +340,7 @@ fn take_entry(mut payload: Vec<u8>) -> Option<Entry> {
     Some(Entry { at_us, source, scope, item, outcome })
 }
 
-/// What is left of a payload.
+/// The rest of a payload.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_bounds_is_said_and_the_rest_survives() {
+    fn data_beyond_the_limits_is_reported_and_the_rest_is_kept() {
         let limits = Limits { total_bytes: 10_000, entry_bytes: 2_000, entry_count: 8, ..LIMITS };
         let big = round(&[entry(10), entry(5_000), entry(20)], &limits).unwrap();
         assert_eq!((big.entries.len(), big.left_out), (3, 0));
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_with_smaller_bounds_refuses() {
+    fn a_reader_with_smaller_limits_refuses() {
         let wide = Limits { total_bytes: 1 << 20, entry_bytes: 1 << 16, entry_count: 100, ..LIMITS };
         let mut out = Vec::new();
         write(&vec![entry(3_000); 10], &meta(), &wide, &mut out);
@@ -412,7 +412,7 @@ mod tests {
         assert!(read(&*out, &wide).is_ok());
     }
 
-    /// Frames whose checksums are right and whose contents are not.
+    /// Frames with correct checksums and wrong contents.
     #[test]
     fn wrong_frames_with_right_checksums_are_refused() {
         let frames = |payloads: &[&[u8]]| {
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(read(&*out, &LIMITS), Err(ReadError::TooLarge { limit: "64 MiB an entry" }));
     }
 
-    /// A stream of so many tiny entries, or of one large entry, that unpacks to far more than it is.
+    /// A stream of this many tiny entries, or of one large entry, that decompresses to far more than its size.
     fn bomb(entries: usize, bytes: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut gzip = GzBuilder::new().write(&mut out, Compression::best());
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_beyond_what_was_read_is_refused() {
+    fn data_that_grows_beyond_its_size_is_refused() {
         let limits = Limits { unpacked_bytes: 100_000, unpacked_ratio: 4, ..LIMITS };
         assert_eq!(read(&*bomb(20_000, 0), &limits), Err(ReadError::Inflated));
         assert_eq!(read(&*bomb(1, 2_000_000), &limits), Err(ReadError::Inflated));
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_however_well_it_packs() {
+    fn every_written_recording_can_be_read_however_well_it_compresses() {
         let limits = Limits { unpacked_bytes: 1_000_000, unpacked_ratio: 32, ..LIMITS };
         for entries in [vec![entry(0); 20_000], vec![entry(2_000_000)], vec![entry(1)]] {
             assert_eq!(round(&entries, &limits).unwrap().entries, entries);

@@ -1,42 +1,42 @@
-//! Which addresses tell something outside the site, and the pseudonyms that stand for them.
+//! Which addresses identify something outside the site, and their pseudonyms.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// First address of 198.18.0.0/15 (RFC 2544): 131,070 pseudonyms without the first and the last.
+/// First address of 198.18.0.0/15 (RFC 2544): 131,070 pseudonyms, without the first and the last address.
 const BENCHMARK_FIRST: u32 = 0xC612_0000;
 const BENCHMARK_COUNT: u32 = 1 << 17;
-/// First address of 240.0.0.0/4 (RFC 1112, reserved): the pseudonyms after those.
+/// First address of 240.0.0.0/4 (RFC 1112, reserved): the next pseudonyms.
 const RESERVED_FIRST: u32 = 0xF000_0000;
 /// First address of 2001:db8::/32 (RFC 3849).
 const DOCUMENTATION_FIRST: u128 = 0x2001_0db8 << 96;
-/// 64:ff9b::/96 (RFC 6052): an IPv4 address is in the last 32 bits.
+/// 64:ff9b::/96 (RFC 6052): the last 32 bits are an IPv4 address.
 const NAT64_FIRST: u128 = 0x0064_ff9b << 96;
 
-/// How far an address can be told.
+/// Where an address has a meaning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// It means something everywhere.
+    /// It has a meaning everywhere.
     Public,
-    /// It means something within the site or on the link.
+    /// It has a meaning within the site or on the link.
     Site,
-    /// It means the same everywhere or nothing at all.
+    /// It means the same everywhere, or nothing at all.
     Fixed,
 }
 
-/// The pseudonyms of one recording. Memory grows with the number of different addresses in what is rewritten.
+/// The pseudonyms of one recording. Memory grows with the number of different addresses.
 #[derive(Debug, Default)]
 pub(super) struct Pseudonyms {
     names_v4: HashMap<u32, u32>,
     names_v6: HashMap<u128, u128>,
-    /// Addresses in the pseudonyms' ranges that occur as themselves.
+    /// Addresses in the pseudonyms' ranges that occur in the recording.
     taken: HashSet<IpAddr>,
     issued_v4: u32,
     issued_v6: u64,
 }
 
 impl Pseudonyms {
-    /// Keeps an address out of the pseudonyms where it is in their ranges.
+    /// Excludes an address from the pseudonyms if it is in their ranges.
     pub(super) fn take(&mut self, address: IpAddr) {
         let pseudonym_like = match address {
             IpAddr::V4(v4) => is_benchmark(v4.to_bits()) || v4.to_bits() >= RESERVED_FIRST,
@@ -50,12 +50,12 @@ impl Pseudonyms {
         }
     }
 
-    /// How many addresses have a pseudonym.
+    /// The number of addresses with a pseudonym.
     pub(super) fn count(&self) -> usize {
         self.names_v4.len() + self.names_v6.len()
     }
 
-    /// The address that stands for this one.
+    /// The pseudonym of this address.
     pub(super) fn of(&mut self, address: IpAddr, site_too: bool) -> IpAddr {
         match address {
             IpAddr::V4(v4) => self.of_v4(v4, site_too).into(),
@@ -105,7 +105,7 @@ impl Pseudonyms {
     }
 }
 
-/// The n-th IPv4 pseudonym. After 268 million the last one is shared: no recording within its bounds holds as many.
+/// The n-th IPv4 pseudonym. After 268 million, the last one is shared. No recording within its limits has that many.
 fn nth_v4(n: u32) -> u32 {
     const FIRST_COUNT: u32 = BENCHMARK_COUNT - 2;
     if n < FIRST_COUNT { BENCHMARK_FIRST + 1 + n } else { RESERVED_FIRST.saturating_add(n - FIRST_COUNT).min(u32::MAX - 1) }
@@ -119,20 +119,20 @@ fn is_documentation_v6(bits: u128) -> bool {
     bits >> 96 == DOCUMENTATION_FIRST >> 96
 }
 
-/// The prefix of an address that carries an IPv4 address in its last 32 bits (IPv4-mapped, NAT64), and that address.
+/// The prefix of an address whose last 32 bits are an IPv4 address (IPv4-mapped, NAT64), and that address.
 fn embedded_v4(address: Ipv6Addr) -> Option<(u128, Ipv4Addr)> {
     let bits = address.to_bits();
     let prefix = bits >> 32 << 32;
     (prefix == 0xffff << 32 || prefix == NAT64_FIRST).then(|| (prefix, Ipv4Addr::from_bits(bits as u32)))
 }
 
-/// By the IANA IPv4 Special-Purpose Address Registry (RFC 6890).
+/// Follows the IANA IPv4 Special-Purpose Address Registry (RFC 6890).
 fn reach_v4(address: Ipv4Addr) -> Reach {
     let [a, b, c, _] = address.octets();
     match (a, b, c) {
-        // This network, loopback, multicast and all that is above it: 240.0.0.0/4, netmasks, broadcast.
+        // This network, loopback, multicast, and everything above: 240.0.0.0/4, netmasks, broadcast.
         (0 | 127 | 224.., _, _) => Reach::Fixed,
-        // Benchmarks (RFC 2544): the pseudonyms.
+        // Benchmarking (RFC 2544): the pseudonyms.
         (198, 18 | 19, _) => Reach::Fixed,
         // Private (RFC 1918), shared (RFC 6598), link-local (RFC 3927), IETF protocols (RFC 6890).
         (10, _, _) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) | (169, 254, _) | (192, 0, 0) => Reach::Site,
@@ -142,7 +142,7 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
     }
 }
 
-/// By the IANA IPv6 Special-Purpose Address Registry.
+/// Follows the IANA IPv6 Special-Purpose Address Registry.
 fn reach_v6(address: Ipv6Addr) -> Reach {
     let head = address.segments()[0];
     if address.is_unspecified() || address.is_loopback() || head >= 0xff00 || is_documentation_v6(address.to_bits()) {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_named_and_the_rest_stays() {
+    fn public_addresses_get_pseudonyms_and_others_stay() {
         let mut names = Pseudonyms::default();
         for (from, to) in [
             ("8.8.8.8", "198.18.0.1"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn level_all_names_the_site_too() {
+    fn level_all_also_replaces_addresses_of_the_site() {
         let mut names = Pseudonyms::default();
         for (from, to) in [
             ("10.0.0.1", "198.18.0.1"),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pseudonym_is_not_an_address_that_occurs() {
+    fn a_pseudonym_never_equals_an_address_that_occurs() {
         let mut names = Pseudonyms::default();
         for taken in ["198.18.0.1", "::ffff:198.18.0.2", "2001:db8::1", "10.0.0.1"] {
             names.take(taken.parse().unwrap());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn pseudonyms_go_on_in_the_reserved_range() {
+    fn pseudonyms_continue_in_the_reserved_range() {
         assert_eq!(Ipv4Addr::from_bits(nth_v4(0)).to_string(), "198.18.0.1");
         assert_eq!(Ipv4Addr::from_bits(nth_v4(131_069)).to_string(), "198.19.255.254");
         assert_eq!(Ipv4Addr::from_bits(nth_v4(131_070)).to_string(), "240.0.0.0");

@@ -6,14 +6,14 @@ use std::ops::Range;
 /// Longest host name (RFC 1035, section 2.3.4).
 const NAME_MAX: usize = 253;
 
-/// The host names of one recording, lower case, and what stands for each.
+/// The host names of one recording in lower case, and their pseudonyms.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     names: HashMap<Vec<u8>, String>,
 }
 
 impl Hosts {
-    /// What stands for this name, made where it is new; `None` if it is no name that could tell something.
+    /// The pseudonym of this name, created for a new name; `None` if it identifies no host.
     pub(super) fn learn(&mut self, name: &[u8]) -> Option<&str> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(b".").unwrap_or(&name);
@@ -32,13 +32,13 @@ impl Hosts {
         Some(self.names.entry(name.to_vec()).or_insert_with(|| format!("host-{next}.invalid")))
     }
 
-    /// How many names are known.
+    /// The number of known names.
     pub(super) fn count(&self) -> usize {
         self.names.len()
     }
 
-    /// Rewrites the names that stand where a host stands (a URL, a Host header), and known names of more than one label wherever they stand:
-    /// a name of one label ("web") is also the name of processes and files.
+    /// Redacts names in host positions (a URL, a Host header), and known names of more than one label anywhere.
+    /// A name of one label ("web") may also be the name of a process or a file.
     pub(super) fn rewrite(&mut self, text: &[u8]) -> Vec<u8> {
         let places = places(text);
         for place in &places {
@@ -63,7 +63,7 @@ impl Hosts {
                 at += 1;
                 continue;
             }
-            // A word that runs into a place ends where the place begins.
+            // A word that overlaps a host position ends where the position begins.
             let end = places.peek().map_or(at + length, |place| place.start.min(at + length));
             self.rewrite_word(&text[at..end], &mut out);
             at = end;
@@ -71,7 +71,7 @@ impl Hosts {
         out
     }
 
-    /// Rewrites the longest known name at the end of a word, if it begins at a label: "api.example.com" where "example.com" is known.
+    /// Redacts the longest known name at the end of a word, if it begins at a label: "api.example.com" if "example.com" is known.
     fn rewrite_word(&self, word: &[u8], out: &mut Vec<u8>) {
         let dots = word.iter().rev().take_while(|byte| **byte == b'.').count();
         let (word, tail) = word.split_at(word.len() - dots);
@@ -100,7 +100,7 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
 }
 
-/// Where hosts stand: behind "://" and user information, and behind "Host:" or `host: "`. In order, not overlapping.
+/// Host positions: after "://" and user information, and after "Host:" or `host: "`. In order, not overlapping.
 fn places(text: &[u8]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut at = 0;
@@ -118,7 +118,7 @@ fn places(text: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// True if the word before is a part of an IPv6 or hardware address: it goes on with a colon, digits, a colon and more of these.
+/// True if the preceding word is part of an IPv6 or hardware address: a colon, digits, a colon and more of these follow.
 fn in_address(rest: &[u8]) -> bool {
     let Some(rest) = rest.strip_prefix(b":") else { return false };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_hidden_where_hosts_stand_and_where_they_recur() {
+    fn names_are_redacted_in_host_positions_and_where_they_recur() {
         for (from, to) in [
             ("GET http://www.Example.com:8080/a", "GET http://host-1.invalid:8080/a"),
             ("http://u:p@web/ web http://web", "http://u:p@host-1.invalid/ web http://host-1.invalid"),

@@ -1,10 +1,10 @@
-//! Rewrites the strings of a JSON document in place: whatever is between them stays byte for byte, and the document stays JSON.
+//! Redacts the strings of a JSON document in place. All bytes between them stay, and the document stays valid JSON.
 
 use serde::de::IgnoredAny;
 
 use super::{Level, REDACTED, Redactor, secret};
 
-/// Rewrites a document whose top is an object or an array; `None` if the bytes are no such document.
+/// Redacts a document that is an object or an array; `None` for other bytes.
 pub(super) fn rewrite(bytes: &[u8], redactor: &mut Redactor) -> Option<Vec<u8>> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
     if !matches!(first, b'{' | b'[') || serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
@@ -25,14 +25,14 @@ pub(super) fn rewrite(bytes: &[u8], redactor: &mut Redactor) -> Option<Vec<u8>> 
     Some(walk.out)
 }
 
-/// An object or array that is open. serde_json bounds their depth to 128.
+/// An open object or array. serde_json limits their depth to 128.
 #[derive(Default)]
 struct Open {
-    /// Its name says that all in it is secret.
+    /// Its name marks everything in it as secret.
     secret: bool,
-    /// The value that comes next is secret: its key says so, or the string before it named a header (`["Authorization", "..."]`).
+    /// The next value is secret: its key says so, or the string before it named a header (`["Authorization", "..."]`).
     next_secret: bool,
-    /// The value that comes next is a host name.
+    /// The next value is a host name.
     next_host: bool,
 }
 
@@ -62,7 +62,7 @@ impl Walk<'_> {
 
     fn string(&mut self, quoted: &[u8], key: bool) {
         let Ok(text) = serde_json::from_slice::<String>(quoted) else {
-            // A lone surrogate is valid to skip and not to decode: the raw text is rewritten instead.
+            // A lone surrogate can be skipped but not decoded. The raw text is redacted instead.
             let plain = self.redactor.plain(&quoted[1..quoted.len() - 1]);
             self.out.push(b'"');
             self.out.extend_from_slice(&plain);
@@ -73,7 +73,7 @@ impl Walk<'_> {
         let rewritten = if key {
             // {"name": "Authorization", "value": "..."}: the name is the value before this key.
             let name = self.redactor.words(&text);
-            // What servers said where they failed is quoted there, and nothing judges by it.
+            // This quotes the messages of failed servers, and no judgement depends on it.
             let is_quoted = text == "error_samples";
             open.next_secret = is_quoted || secret::is_secret_name(name.as_bytes()) || (open.next_secret && text == "value");
             open.next_host = text == "host";
@@ -87,14 +87,14 @@ impl Walk<'_> {
         } else {
             let host = std::mem::take(&mut open.next_host);
             let rewritten = host_name(&text, host, self.redactor).unwrap_or_else(|| self.redactor.words(&text));
-            // Judged by what is written, so that it is judged alike when it is read again.
+            // Decided by the written text, so that a second pass decides the same.
             open.next_secret = secret::is_secret_name(rewritten.as_bytes());
             rewritten
         };
         if rewritten == text {
             self.out.extend_from_slice(quoted);
         } else {
-            // A string always has a JSON form.
+            // A string can always be written as JSON.
             self.out.extend_from_slice(&serde_json::to_vec(&rewritten).unwrap_or_default());
         }
     }
@@ -107,7 +107,7 @@ fn host_name(text: &str, host: bool, redactor: &mut Redactor) -> Option<String> 
     redactor.hosts.learn(text.as_bytes()).map(str::to_owned)
 }
 
-/// Where the string that begins here ends, its quote included.
+/// The end of the string that begins here, including its quote.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() && bytes[at] != b'"' {

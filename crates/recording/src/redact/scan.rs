@@ -1,24 +1,24 @@
-//! Finds IP and hardware addresses in text of any kind and rewrites them; version numbers, times and counters are none.
+//! Finds IP and hardware addresses in any text and redacts them. Version numbers, times and counters are not addresses.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Redactor;
 
-/// Groups of an IPv6 address as text, the empty ones of a "::" included.
+/// Groups of an IPv6 address as text, including the empty ones of a "::".
 const GROUPS_MAX: usize = 9;
 /// Longest IPv6 address as text: "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".
 const IPV6_TEXT_MAX: usize = 45;
-/// Groups of two hexadecimal digits from which on they are a hardware address (EUI-48).
+/// Least number of groups of two hexadecimal digits that form a hardware address (EUI-48).
 const HARDWARE_GROUPS_MIN: usize = 6;
-/// Groups in the `MAC=` field of a netfilter log line: destination, source and the protocol's number, which stays.
+/// Groups in the `MAC=` field of a netfilter log line: destination, source and the protocol's number. The number stays.
 const NETFILTER_GROUPS: usize = 14;
 
-/// Rewrites every address in the text.
+/// Redacts every address in the text.
 pub(super) fn rewrite(text: &[u8], redactor: &mut Redactor) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut at = 0;
-    // Where the last escape sequence ended: its last letter does not belong to the word that follows.
+    // The end of the last escape sequence: its last letter does not belong to the word that follows.
     let mut fresh = 0;
     while at < text.len() {
         if let Some(length) = escape_length(&text[at..]) {
@@ -40,7 +40,7 @@ pub(super) fn rewrite(text: &[u8], redactor: &mut Redactor) -> Vec<u8> {
     out
 }
 
-/// What an address may consist of.
+/// Characters of an address.
 fn is_run(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || byte == b':' || byte == b'.'
 }
@@ -49,8 +49,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The length of the escape sequence at the beginning, as JSON, C, the kernel log or a URL writes them; several backslashes where text
-/// was escaped several times.
+/// The length of the escape sequence at the start, in the notation of JSON, C, the kernel log or a URL. Text escaped several times
+/// has several backslashes.
 fn escape_length(text: &[u8]) -> Option<usize> {
     const BACKSLASHES_MAX: usize = 8;
     if text[0] == b'%' {
@@ -61,12 +61,12 @@ fn escape_length(text: &[u8]) -> Option<usize> {
     match text.get(slashes)? {
         _ if slashes == 0 => None,
         b'n' | b't' | b'r' | b'b' | b'f' | b'v' => Some(slashes + 1),
-        // A pseudonym behind "\x" must read as the address that it is when it is read again.
+        // A pseudonym after "\x" must read as the same address in a second pass.
         _ if begins_pseudonym(&text[slashes..]) => None,
         b'x' | b'u' | b'0' | b'1' if begins_pseudonym(&text[slashes + 1..]) => Some(slashes + 1),
         b'x' if digits(2, u8::is_ascii_hexdigit) => Some(slashes + 3),
         b'u' if digits(4, u8::is_ascii_hexdigit) => Some(slashes + 5),
-        // Octal from 000 to 177: "\040203.0.113.9" is an address behind a blank, "\203.0.113.9" and "\100.64.0.1" are behind a backslash.
+        // Octal from 000 to 177: "\040203.0.113.9" is an address after a blank, "\203.0.113.9" and "\100.64.0.1" follow a backslash.
         b'0' | b'1' if digits(2, |byte| (b'0'..=b'7').contains(byte)) && text.get(slashes + 3) != Some(&b'.') => Some(slashes + 3),
         _ => None,
     }
@@ -76,7 +76,7 @@ fn begins_pseudonym(text: &[u8]) -> bool {
     [&b"198.18."[..], b"198.19.", b"240.", b"2001:db8:"].iter().any(|head| text.starts_with(head))
 }
 
-/// The length of a percent-encoded separator (RFC 3986) at the beginning. Other octets are no end of a word, and "%2001:db8::1" is no blank.
+/// The length of a percent-encoded separator (RFC 3986) at the start. Other octets do not end a word, and "%2001:db8::1" is not a blank.
 fn percent_length(text: &[u8]) -> Option<usize> {
     const SEPARATORS: &[&[u8]] = &[
         b"09", b"0a", b"0d", b"20", b"22", b"26", b"27", b"28", b"29", b"2c", b"2f", b"3a", b"3b", b"3c", b"3d", b"3e", b"3f", b"40",
@@ -87,14 +87,14 @@ fn percent_length(text: &[u8]) -> Option<usize> {
     (SEPARATORS.contains(&&octet[..]) && !address).then_some(3)
 }
 
-/// A stretch of hexadecimal digits, colons and dots, and where in it addresses may lie.
+/// A run of hexadecimal digits, colons and dots, and the range in it where addresses may lie.
 struct Run<'a> {
     bytes: &'a [u8],
     /// Groups that begin before this belong to a word that began before the run ("SRC:" of "SRC:2a00::1" ends in a hexadecimal digit).
     from: usize,
-    /// Groups that end behind this belong to a word that goes on behind the run.
+    /// Groups that end after this belong to a word that continues after the run.
     to: usize,
-    /// It stands behind the "v" of a version ("v1.2.3.4").
+    /// The run follows the "v" of a version ("v1.2.3.4").
     version: bool,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
         Self::between(bytes, before.last().is_some_and(|byte| is_word(*byte)), after.is_some_and(is_word), version)
     }
 
-    /// A run by whether the bytes before and behind it are of a word.
+    /// A run, given whether the bytes before and after it belong to a word.
     fn between(bytes: &'a [u8], word_before: bool, word_after: bool, version: bool) -> Self {
         let first = bytes.iter().position(|byte| *byte == b':');
         let last = bytes.iter().rposition(|byte| *byte == b':');
@@ -124,8 +124,8 @@ impl<'a> Run<'a> {
         if colons < 2 || out[start..] == *self.bytes {
             return;
         }
-        // Groups beside a shorter pseudonym may read as a new address with it. Such a run is no text that anyone meant: one pseudonym
-        // stands for all of it.
+        // Groups next to a shorter pseudonym could form a new address with it. Nobody writes such a run on purpose: one pseudonym
+        // replaces all of it.
         let mut again = Vec::new();
         let (word_before, word_after) = (self.from > 0, self.to < self.bytes.len());
         Run::between(&out[start..], word_before, word_after, self.version).rewrite_groups(redactor, &mut again);
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes from group to group and rewrites the longest address that begins at each.
+    /// Goes from group to group and redacts the longest address that begins at each.
     fn rewrite_groups(&self, redactor: &mut Redactor, out: &mut Vec<u8>) {
         let colons = self.bytes.iter().filter(|byte| **byte == b':').count();
         let mut at = 0;
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         (groups >= HARDWARE_GROUPS_MIN).then_some(end)
     }
 
-    /// The longest IPv6 address that begins in the group here: its start, its end and itself.
+    /// The longest IPv6 address that begins in this group: its start, its end and its value.
     fn ipv6(&self, at: usize) -> Option<(usize, usize, Ipv6Addr)> {
         let start = at + self.bytes[at..].iter().take_while(|byte| **byte == b'.').count();
         let mut ends = [0; GROUPS_MAX];
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Rewrites the IPv4 addresses within one group.
+    /// Redacts the IPv4 addresses within one group.
     fn rewrite_ipv4(&self, from: usize, to: usize, redactor: &mut Redactor, out: &mut Vec<u8>) {
         let is_digit_or_dot = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
         let mut at = from;
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
                 out.extend_from_slice(&self.bytes[at..at + length]);
                 at += length;
             } else {
-                // Leading zeros only where no IPv6 address could end in what they become: rewriting must not make new addresses.
+                // Leading zeros are allowed only if no IPv6 address could end in the result: redaction must not create new addresses.
                 rewrite_dotted(&self.bytes[at..at + length], from == 0, redactor, out);
                 at += length;
             }
@@ -228,7 +228,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Rewrites digits and dots: parts between ".." are looked at each for itself, a part of four numbers is an address, one of more is not.
+/// Redacts digits and dots. Each part between ".." is separate: a part of four numbers is an address, a part of more is not.
 fn rewrite_dotted(text: &[u8], zeros: bool, redactor: &mut Redactor, out: &mut Vec<u8>) {
     let mut at = 0;
     while at < text.len() {
@@ -246,7 +246,7 @@ fn rewrite_dotted(text: &[u8], zeros: bool, redactor: &mut Redactor, out: &mut V
     }
 }
 
-/// Four decimal numbers up to 255, of up to three digits.
+/// Four decimal numbers up to 255, with up to three digits each.
 fn ipv4(text: &[u8], zeros: bool) -> Option<Ipv4Addr> {
     const TEXT_MAX: usize = 15;
     if text.len() > TEXT_MAX {
@@ -265,7 +265,7 @@ fn ipv4(text: &[u8], zeros: bool) -> Option<Ipv4Addr> {
     numbers.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
-/// Writes the pseudonym, or the text as it stood where the address stays.
+/// Writes the pseudonym, or the original text if the address stays.
 fn put_address(text: &[u8], address: IpAddr, redactor: &mut Redactor, out: &mut Vec<u8>) {
     let name = redactor.address(address);
     if name == address {
@@ -296,7 +296,7 @@ fn dashed_hardware_length(text: &[u8], before: &[u8]) -> Option<usize> {
     (ended && groups >= HARDWARE_GROUPS_MIN && text[at - 1] != b'-').then_some(at)
 }
 
-/// Writes a hardware address of any length with its digits zeroed. Broadcast stays, and so does the protocol behind two addresses.
+/// Writes a hardware address of any length with its digits zeroed. Broadcast stays, and so does the protocol after two addresses.
 fn put_hardware(text: &[u8], redactor: &Redactor, out: &mut Vec<u8>) {
     let groups: Vec<&[u8]> = text.split(|byte| *byte == b':' || *byte == b'-').collect();
     let separator = text[2];
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_found_wherever_they_stand() {
+    fn addresses_are_found_anywhere() {
         for (from, to) in [
             ("8.8.8.8", "198.18.0.1"),
             ("from 8.8.8.8:53 to 8.8.4.4.", "from 198.18.0.1:53 to 198.18.0.2."),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_stays() {
+    fn text_without_addresses_stays() {
         for same in [
             "nginx/1.22.1",
             "07:17:47",

@@ -1,13 +1,13 @@
-//! Finds secrets in text of any kind: user information and query values in URLs, header values, settings whose name tells that they are
+//! Finds secrets in any text: user information and query values in URLs, header values, settings whose name marks them as
 //! secret, and passwords in command lines.
 
 mod command;
 
 use super::{Hidden, REDACTED};
 
-/// A part of a query without "=" that is as long as this is taken for a secret: no name is.
+/// A part of a query without "=" of at least this length counts as a secret: no name is that long.
 const BARE_SECRET_MIN: usize = 20;
-/// The longest name that is looked at.
+/// Longest name that is examined.
 const NAME_MAX: usize = 128;
 
 /// Headers whose whole value is secret, lower case with dashes (RFC 9110, RFC 6265, and what the large clouds and proxies use).
@@ -28,7 +28,7 @@ const HEADERS: &[&str] = &[
     "authentication",
 ];
 
-/// Parts of a name that make its value secret, lower case with "_" for "-".
+/// Parts of a name that make its value secret, in lower case with "_" for "-".
 const SECRET_WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -45,13 +45,13 @@ const SECRET_WORDS: &[&str] = &[
     "masterauth",
 ];
 
-/// Ends of a name that tell that its value is where the secret lies, or how it is treated, and not the secret.
+/// Ends of a name whose value is not the secret, but its location or its treatment.
 const NOT_SECRET_ENDS: &[&str] = &["file", "path", "dir", "tokens", "_length", "_bits"];
 
-/// First words of a header's value: what follows them belongs to the value.
+/// First words of a header's value. What follows them belongs to the value.
 const SCHEMES: &[&str] = &["basic", "bearer", "digest", "negotiate", "token", "ntlm"];
 
-/// Rewrites every secret in the text, and counts those that were not rewritten before.
+/// Redacts every secret in the text, and counts those that were not redacted before.
 pub(super) fn rewrite(text: &[u8], hidden: &mut Hidden) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut command = command::Command::default();
@@ -74,12 +74,12 @@ pub(super) fn rewrite(text: &[u8], hidden: &mut Hidden) -> Vec<u8> {
     out
 }
 
-/// True for the name of something whose value is secret: a header, a setting, an option.
+/// True for a name whose value is secret: of a header, a setting or an option.
 pub(super) fn is_secret_name(name: &[u8]) -> bool {
     name.iter().all(|byte| is_name(*byte)) && (is_header(name) || is_secret_setting(name))
 }
 
-/// Where a secret lies: behind the place that was looked at.
+/// The range of a secret after the examined position.
 struct Value {
     start: usize,
     end: usize,
@@ -103,7 +103,7 @@ fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// What ends an argument or a line whatever stands in it.
+/// Ends an argument or a line, whatever it contains.
 fn is_end(byte: u8) -> bool {
     matches!(byte, 0 | b'\n' | b'\r')
 }
@@ -116,14 +116,14 @@ fn name_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_name(**byte)).count()
 }
 
-/// Lower case, with dashes, without the "HTTP_" of an environment variable.
+/// Lower case with dashes, without the "HTTP_" of an environment variable.
 fn is_header(name: &[u8]) -> bool {
     let name: Vec<u8> = name.iter().map(|byte| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }).collect();
     let name = name.strip_prefix(b"http-").unwrap_or(&name);
     HEADERS.iter().any(|header| header.as_bytes() == name)
 }
 
-/// Headers whose values hold blanks: as variables too ("HTTP_COOKIE=a=b; c=d") they reach to the argument's end.
+/// Headers whose values contain blanks. As variables too ("HTTP_COOKIE=a=b; c=d") they extend to the argument's end.
 fn is_line_header(name: &[u8]) -> bool {
     let lower = name.to_ascii_lowercase();
     lower.ends_with(b"cookie") || lower.ends_with(b"authorization")
@@ -169,7 +169,7 @@ fn named(text: &[u8], at: usize) -> Option<Value> {
     }
 }
 
-/// How many backslashes stand before what follows: quotes that were escaped, once or several times.
+/// The number of backslashes before what follows: quotes that were escaped once or several times.
 fn backslashes(text: &[u8], at: usize) -> usize {
     text[at..].iter().take(8).take_while(|byte| **byte == b'\\').count()
 }
@@ -178,7 +178,7 @@ fn blanks(text: &[u8], at: usize) -> usize {
     text[at..].iter().take(64).take_while(|byte| is_blank(**byte)).count()
 }
 
-/// The length of "Bearer " and its like, the blank included.
+/// The length of "Bearer " or a similar word, including the blank.
 fn scheme_length(text: &[u8]) -> usize {
     let matching = |scheme: &&&str| {
         text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme.as_bytes()))
@@ -187,8 +187,8 @@ fn scheme_length(text: &[u8]) -> usize {
     SCHEMES.iter().find(matching).map_or(0, |scheme| scheme.len() + 1)
 }
 
-/// The value that begins at `at`, blanks and an opening quote left out: up to its own quote where it has one; else, where it is a whole
-/// line's or an argument's, up to the quote in which its name stands or any quote, or the line's end; else up to a blank or separator.
+/// The value that begins at `at`, without blanks and an opening quote. With its own quote it extends to the closing one. If it fills a line
+/// or an argument, it extends to the quote around its name or any quote, or to the line's end. Otherwise it ends at a blank or separator.
 fn value(text: &[u8], at: usize, outer: Option<u8>, whole: bool) -> Option<Value> {
     let start = at + blanks(text, at);
     let slashes = backslashes(text, start);
@@ -206,14 +206,14 @@ fn value(text: &[u8], at: usize, outer: Option<u8>, whole: bool) -> Option<Value
     };
     let length = scheme + text[start + scheme..].iter().take_while(|byte| !stop(**byte)).count();
     let mut end = start + length;
-    // A backslash before the quote belongs to the quote; blanks at a line's end to the line.
+    // A backslash before the quote belongs to the quote. Blanks at a line's end belong to the line.
     while end > start && (is_blank(text[end - 1]) || (text[end - 1] == b'\\' && text.get(end).is_some_and(|byte| is_quote(*byte)))) {
         end -= 1;
     }
     Value::new(start, end)
 }
 
-/// The length up to the closing quote, or to the argument's end where it is missing.
+/// The length up to the closing quote, or to the argument's end if there is none.
 fn quoted_length(text: &[u8], quote: u8, escaped: bool) -> usize {
     let mut at = 0;
     while at < text.len() {
@@ -240,7 +240,7 @@ fn user_information(text: &[u8], at: usize) -> Option<Value> {
     Value::new(at + 3, at + 3 + user)
 }
 
-/// Rewrites the query that begins with the "?" here; gives where it ends.
+/// Redacts the query that begins with this "?". Returns its end.
 fn query(text: &[u8], at: usize, out: &mut Vec<u8>, hidden: &mut Hidden) -> usize {
     let is_stop = |byte: u8| byte <= b' ' || byte == 0x7f || b"\"'<>`|".contains(&byte);
     let length = text[at + 1..].iter().take_while(|byte| !is_stop(**byte)).count();
@@ -249,7 +249,7 @@ fn query(text: &[u8], at: usize, out: &mut Vec<u8>, hidden: &mut Hidden) -> usiz
         end -= text[at + 1..end].iter().rev().take_while(|byte| **byte == b'\\').count();
     }
     let query = &text[at + 1..end];
-    // What ends a sentence or a list around the URL is no part of it.
+    // Punctuation after a URL in a sentence or a list does not belong to it.
     let tail = query.iter().rev().take_while(|byte| b",.)]};:".contains(byte)).count();
     let tail = if query[..query.len() - tail].ends_with(b"[redacted") { tail.saturating_sub(1) } else { tail };
     let (query, tail) = query.split_at(query.len() - tail);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_hidden() {
+    fn secrets_are_redacted() {
         for (from, to) in [
             ("http://u:p@host/", "http://[redacted]@host/"),
             ("redis://:pw@h:6379,amqp://a@h", "redis://[redacted]@h:6379,amqp://[redacted]@h"),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn text_without_secrets_stays() {
         for same in [
             "server_tokens off;",
             "--password --verbose",

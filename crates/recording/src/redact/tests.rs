@@ -1,4 +1,4 @@
-//! Redaction as a whole: what the parts promise together.
+//! Redaction as a whole: properties of its parts together.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +24,7 @@ fn json_stays_json_and_keeps_its_layout() {
 }
 
 #[test]
-fn level_all_hides_names_and_private_addresses() {
+fn level_all_redacts_names_and_private_addresses() {
     let from = r#"{"url":"http://shop.example:81/","host":"shop.example","addresses":["10.0.0.1","127.0.0.1"]}"#;
     let to = r#"{"url":"http://host-1.invalid:81/","host":"host-1.invalid","addresses":["198.18.0.1","127.0.0.1"]}"#;
     assert_eq!(text(Level::All, from), to);
@@ -45,7 +45,7 @@ fn level_none_changes_nothing() {
 }
 
 #[test]
-fn an_entry_is_rewritten_whole_and_keeps_its_place() {
+fn an_entry_is_redacted_as_a_whole_and_keeps_its_place() {
     let entry = |item: &str, outcome| Entry { at_us: 3, source: "cmdline".into(), scope: Scope::Process(7), item: item.into(), outcome };
     let mut redactor = Redactor::new(Level::Public);
     let rewritten = redactor.entry(&entry("8.8.8.8", Outcome::Failed("connect to 8.8.8.8: refused".into(), Some("CAP_NET_ADMIN".into()))));
@@ -57,7 +57,7 @@ fn an_entry_is_rewritten_whole_and_keeps_its_place() {
     );
 }
 
-/// What this machine's kernel prints holds no address and no secret in these files: not a byte may change.
+/// These kernel files contain no address and no secret, so not a byte may change.
 #[test]
 fn counters_of_the_kernel_stay_byte_for_byte() {
     let netstat = "TcpExt: SyncookiesSent SyncookiesRecv TCPFastOpenCookieReqd TCPChallengeACK\nTcpExt: 0 12 0 4294967295\n";
@@ -72,7 +72,7 @@ fn counters_of_the_kernel_stay_byte_for_byte() {
     }
 }
 
-/// Pieces out of which awkward text is made.
+/// Pieces of awkward text.
 fn piece() -> impl Strategy<Value = String> {
     let fixed: &[&str] = &[
         "password",

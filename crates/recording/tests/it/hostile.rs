@@ -1,4 +1,4 @@
-//! Recordings that nobody meant: damaged files, and damaged contents in whole files, within the bounds of `docs/fuzzing.md`.
+//! Hostile recordings: damaged files, and damaged contents in intact files, within the limits of `docs/fuzzing.md`.
 //!
 //! Deterministic: recorded bytes.
 
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use chokepoint_hostile::{Chance, Corpus, run, run_made};
 use chokepoint_recording::{Entry, Level, Meta, Outcome, Redactor, Scope, read, write};
 
-/// Text as sources read it, with what must be hidden.
+/// Text as sources read it, with private data.
 const TEXTS: &[&str] = &[
     "tcp 6 431999 ESTABLISHED src=10.1.0.1 dst=10.1.0.2 sport=40000 dport=80 [ASSURED] mark=0\n",
     "server_name shop.example.com; proxy_set_header Authorization \"Bearer x\"; listen [2001:db8::1]:443 ssl;\n",
@@ -34,7 +34,7 @@ fn file() -> Vec<u8> {
     write(&entries(), &Meta { tool: "0.1.0".into(), redaction: Level::None })
 }
 
-/// The frames of a recording, unpacked, and what stands before them.
+/// The decompressed frames of a recording, and the bytes before them.
 fn unpacked(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let end = file.iter().position(|byte| *byte == b'\n').expect("a head") + 1;
     let mut frames = Vec::new();
@@ -42,7 +42,7 @@ fn unpacked(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (file[..end].to_vec(), frames)
 }
 
-/// Packs frames. The checksum of every whole frame is corrected first.
+/// Compresses frames, and first corrects the checksum of every complete frame.
 fn packed(head: &[u8], frames: &[u8]) -> Vec<u8> {
     let mut mended = frames.to_vec();
     let mut at = 0;
@@ -63,7 +63,7 @@ fn damaged_files() {
     let (head, frames) = unpacked(&file());
     assert!(read(&packed(&head, &frames)).is_ok_and(|recording| recording.entries == entries()), "packing loses nothing");
     run("recording", &Corpus::bytes(vec![file(), packed(&head, &frames)]), |input| drop(read(input)));
-    // Damage within the packed part, whose checksums fit: what is read by its meaning.
+    // Damage within the compressed part, with correct checksums: the reader interprets the contents.
     let corpus = Corpus::bytes(vec![frames]);
     run_made(
         "recording, repacked",
@@ -88,7 +88,7 @@ fn redaction_of_any_bytes() {
                 let outcome = Outcome::Ok(bytes.to_vec());
                 redactor.entry(&Entry { at_us: 0, source: source.into(), scope: Scope::Host, item: item.to_owned(), outcome });
             };
-            // One way a case: each is bounded by itself.
+            // One way per case, because the limits apply to each alone.
             match input.len() / 3 % 6 {
                 0 => redactor.survey(input),
                 1 => drop(redactor.text(input)),

@@ -1,19 +1,19 @@
-//! Passwords in command lines whose options do not say that they are passwords: `mysql -pSECRET`, `curl -u user:SECRET`.
+//! Passwords in command lines whose options are not named as passwords: `mysql -pSECRET`, `curl -u user:SECRET`.
 
 use super::{Value, is_blank, is_end, is_quote};
 
-/// How an option holds its secret.
+/// The position of an option's secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// In the same word: `-pSECRET`.
     Attached,
     /// In the next word: `-a SECRET`.
     Next,
-    /// Behind the user's name in the same or the next word: `-u user:SECRET`.
+    /// After the user's name in the same or the next word: `-u user:SECRET`.
     User(u8),
 }
 
-/// Programs (by the beginning of their name), their options, and where the secret is.
+/// Programs (by the beginning of their name), their options, and the position of the secret.
 const OPTIONS: &[(&str, &str, Form)] = &[
     ("mysql", "-p", Form::Attached),
     ("mariadb", "-p", Form::Attached),
@@ -39,13 +39,13 @@ const OPTIONS: &[(&str, &str, Form)] = &[
     ("sqlcmd", "-P", Form::Next),
 ];
 
-/// Programs whose whole name must match: others begin alike.
+/// Programs whose whole name must match, because other names begin alike.
 const WHOLE_NAMES: &[&str] = &["ab", "hey", "oha", "curl"];
 
-/// Longest name of a program that is looked at, bytes.
+/// Longest program name that is examined, bytes.
 const PROGRAM_MAX: usize = 64;
 
-/// Which programs' options are being read: those named since the last line or shell separator.
+/// The programs whose options are being read: those named since the last line or shell separator.
 #[derive(Default)]
 pub(super) struct Command {
     /// One bit for each row of `OPTIONS`.
@@ -55,7 +55,7 @@ pub(super) struct Command {
 const _: () = assert!(OPTIONS.len() <= 32);
 
 impl Command {
-    /// Looks at the byte here: a program's name, or the end of a command. A backslash at a line's end carries the command on.
+    /// Examines this byte: a program's name, or the end of a command. A backslash at a line's end continues the command.
     pub(super) fn step(&mut self, text: &[u8], at: usize) {
         match text[at] {
             b'\n' if at > 0 && text[at - 1] == b'\\' => {}
@@ -105,7 +105,7 @@ fn word(text: &[u8]) -> &[u8] {
     &text[..length]
 }
 
-/// The word behind the blanks or the argument's end here; not another option.
+/// The word after the blanks or the argument's end here, if it is not another option.
 fn next_word(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let gap = text[at..].iter().take(64).take_while(|byte| is_blank(**byte) || **byte == 0 || is_quote(**byte)).count();
     let start = at + gap;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_of_known_programs_are_hidden() {
+    fn passwords_of_known_programs_are_redacted() {
         for (from, to) in [
             ("mysql -uroot -ps3cret db", "mysql -uroot -p[redacted] db"),
             ("/usr/bin/mysqldump\0-ps3cret\0db", "/usr/bin/mysqldump\0-p[redacted]\0db"),
