@@ -1,11 +1,11 @@
-//! Chance that is the same each time.
+//! Reproducible random numbers.
 
-/// A sequence of numbers by chance (SplitMix64, Steele, Lea, Flood 2014).
+/// A sequence of pseudo-random numbers (SplitMix64, Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// The sequence of one case of a kind.
+    /// The sequence of one case of a kind of input.
     pub fn new(seed: u64, kind: &str, case: u64) -> Self {
         let named = kind.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut chance = Self(named ^ case.wrapping_mul(0xa076_1d64_78bd_642f));
@@ -22,22 +22,22 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.number() >> 1).unwrap_or(0).checked_rem(bound).unwrap_or(0)
     }
 
-    /// True once in so many times.
+    /// True once in this many times on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of several; nothing of none.
+    /// One of several; `None` if there are none.
     pub fn of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
     }
 
-    /// A byte.
+    /// A random byte.
     pub fn byte(&mut self) -> u8 {
         self.number().to_le_bytes()[7]
     }

@@ -1,17 +1,17 @@
-//! Damage: valid input cut, flipped, repeated, spliced and filled with what a reader does not expect.
+//! Damages valid input: cuts, flips, repeats, splices, and fills it with unexpected values.
 
 use crate::chance::Chance;
 
-/// The longest input, bytes. One in a few thousand is that long; most are short, so that many can be tried.
+/// Longest input, bytes. One in a few thousand is this long. Most are short, so that many can be tried.
 pub const LENGTH_MAX: usize = 1 << 20;
-/// The longest of the others.
+/// Longest of the other inputs, bytes.
 const USUAL_MAX: usize = 4 << 10;
-/// One input in so many may be long.
+/// One in this many inputs may be long.
 const LONG_ONE_IN: usize = 2_000;
-/// Steps of damage at most.
+/// Most steps of damage.
 const STEPS_MAX: usize = 8;
 
-/// Numbers as text at which readers overflow.
+/// Numbers as text that overflow readers.
 const NUMBERS: &[&[u8]] = &[
     b"0",
     b"-1",
@@ -40,7 +40,7 @@ const NUMBERS: &[&[u8]] = &[
     b"0.00000000000000000000001",
     b"99999999999999999.999999999999999999",
 ];
-/// Numbers as bytes, of which 1, 2, 4 or 8 are written.
+/// Numbers as bytes. 1, 2, 4 or 8 of them are written.
 const WORDS: &[u64] = &[
     0,
     1,
@@ -59,7 +59,7 @@ const WORDS: &[u64] = &[
     u64::MAX,
     u64::MAX - 7,
 ];
-/// Bytes that mean something in most formats, and sequences that are no UTF-8 or odd in it.
+/// Bytes with a meaning in most formats, and sequences that are invalid or unusual UTF-8.
 const PIECES: &[&[u8]] = &[
     b"\0",
     b"\n",
@@ -103,19 +103,19 @@ const PIECES: &[&[u8]] = &[
     b"\x1b[31m",
 ];
 
-/// Valid inputs, and the words of their language.
+/// Valid inputs, and the words of their format.
 #[derive(Debug, Clone)]
 pub struct Corpus {
-    /// Valid inputs; at least one.
+    /// Valid inputs, at least one.
     pub inputs: Vec<Vec<u8>>,
     /// Words that readers know.
     pub words: Vec<Vec<u8>>,
-    /// Whether a part out of the middle of an input is worth reading: of lines of text, but not of a file that begins with a header.
+    /// Whether a part from the middle of an input can be parsed. True for lines of text, false for a file that begins with a header.
     pub parts: bool,
 }
 
 impl Corpus {
-    /// Text, whose words are found by themselves.
+    /// Text. Its words are found automatically.
     pub fn text(inputs: &[&str]) -> Self {
         let is_word = |letter: char| letter.is_alphanumeric() || "_.-".contains(letter);
         let mut words: Vec<Vec<u8>> = inputs
@@ -129,7 +129,7 @@ impl Corpus {
         Self { inputs: inputs.iter().map(|text| text.as_bytes().to_vec()).collect(), words, parts: true }
     }
 
-    /// Bytes that are read from their start on.
+    /// Binary data that is read from its start.
     pub fn bytes(inputs: Vec<Vec<u8>>) -> Self {
         Self { inputs, words: Vec::new(), parts: false }
     }
@@ -145,13 +145,13 @@ impl Corpus {
         self.damage_within(input, chance, bound)
     }
 
-    /// One input, damaged.
+    /// One input with damage.
     pub fn damage(&self, input: Vec<u8>, chance: &mut Chance) -> Vec<u8> {
         self.damage_within(input, chance, USUAL_MAX)
     }
 
     fn damage_within(&self, mut input: Vec<u8>, chance: &mut Chance, bound: usize) -> Vec<u8> {
-        // Often few: what is hardly damaged is read the furthest.
+        // Often few steps: readers get furthest into input with little damage.
         let steps_max = chance.below(STEPS_MAX);
         for _ in 0..chance.below(steps_max + 1) {
             self.step(&mut input, chance, bound);
@@ -163,21 +163,21 @@ impl Corpus {
         input
     }
 
-    /// A valid input, or where it is long a part of it.
+    /// A valid input, or a part of a long one.
     fn part(&self, chance: &mut Chance, bound: usize) -> Vec<u8> {
         let whole = chance.of(&self.inputs).cloned().unwrap_or_default();
         if !self.parts || whole.len() <= bound && !chance.once_in(4) {
             return whole;
         }
         let start = chance.below(whole.len());
-        // Most parts begin where a line does.
+        // Most parts begin at the start of a line.
         let line = whole[..start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let start = if chance.once_in(8) { start } else { line };
         let length = 1 + chance.below(bound / 2);
         whole[start..whole.len().min(start + length)].to_vec()
     }
 
-    /// Words and pieces in no order.
+    /// Words and pieces in random order.
     fn soup(&self, chance: &mut Chance) -> Vec<u8> {
         let mut input = Vec::new();
         for _ in 0..chance.below(60) {
@@ -233,7 +233,7 @@ impl Corpus {
         }
     }
 
-    /// Puts a line of another input where a line begins.
+    /// Inserts a line of another input at the start of a line.
     fn line(&self, input: &mut Vec<u8>, chance: &mut Chance) {
         let other = self.part(chance, USUAL_MAX);
         let lines: Vec<&[u8]> = other.split_inclusive(|byte| *byte == b'\n').collect();
@@ -244,7 +244,7 @@ impl Corpus {
         }
     }
 
-    /// Puts another word, or a number, in the place of one.
+    /// Replaces a word with another word or a number.
     fn word(&self, input: &mut Vec<u8>, chance: &mut Chance) {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-/:$".contains(byte);
         let from = chance.below(input.len() + 1);
@@ -258,7 +258,7 @@ impl Corpus {
         input.splice(start..end, new);
     }
 
-    /// Writes a number or a piece over what is there.
+    /// Overwrites bytes with a number or a piece.
     fn overwrite(&self, input: &mut [u8], chance: &mut Chance) {
         let word = chance.of(WORDS).copied().unwrap_or_default();
         let word = if chance.once_in(2) { word.to_le_bytes() } else { word.rotate_left(32).to_be_bytes() };
@@ -268,7 +268,7 @@ impl Corpus {
         input.iter_mut().skip(at).zip(new).for_each(|(old, new)| *old = new);
     }
 
-    /// Puts one piece in many times: deep within one another, or a long row.
+    /// Inserts one piece many times: deeply nested, or in a long row.
     fn repeat(&self, input: &mut Vec<u8>, chance: &mut Chance, bound: usize) {
         let part = range(input, chance);
         let part = part.start..part.end.min(part.start + 200);
@@ -280,7 +280,7 @@ impl Corpus {
     }
 }
 
-/// A part of an input, most of them short.
+/// A part of an input. Most parts are short.
 fn range(input: &[u8], chance: &mut Chance) -> std::ops::Range<usize> {
     let start = chance.below(input.len() + 1);
     let most = if chance.once_in(4) { input.len() - start } else { (input.len() - start).min(64) };
@@ -291,7 +291,7 @@ fn insert(input: &mut Vec<u8>, at: usize, piece: &[u8]) {
     input.splice(at..at, piece.iter().copied());
 }
 
-/// Puts another number in the place of one that is written in digits.
+/// Replaces a number written in digits with another one.
 fn number(input: &mut Vec<u8>, chance: &mut Chance) {
     let from = chance.below(input.len() + 1);
     let Some(start) = input[from..].iter().position(u8::is_ascii_digit).map(|into| from + into) else { return };

@@ -1,7 +1,7 @@
-//! For tests of readers: damaged input without end, made from valid input, and bounds of time and memory for each case. `docs/fuzzing.md` says how it
-//! is run.
+//! Tests readers with endless damaged input, made from valid input, within limits of time and memory for each case. `docs/fuzzing.md` describes how to
+//! run it.
 //!
-//! A test program declares the [`Allocator`] as its global one and calls [`run`] for each kind of input.
+//! A test program declares the [`Allocator`] as its global allocator and calls [`run`] for each kind of input.
 
 mod allocator;
 mod bounds;
@@ -14,20 +14,20 @@ pub use bounds::{MEMORY_MAX, TIME_MAX};
 pub use chance::Chance;
 pub use damage::{Corpus, LENGTH_MAX};
 
-/// Cases of each kind where the environment asks for no other number by `CASES`.
+/// Default number of cases of each kind; the environment variable `CASES` overrides it.
 const CASES: u64 = 300;
 
-/// Runs `read` with every valid input and then with damaged ones: `CASES` of them, the same each time unless `SEED` says otherwise.
+/// Runs `read` with every valid input and then with `CASES` damaged ones. They are the same each time unless `SEED` is set.
 ///
 /// # Panics
-/// Where `read` panics, takes longer than [`TIME_MAX`] or more than [`MEMORY_MAX`]: with the smallest such input that was found, which is kept in a file
-/// below the directory for temporary files. Where it does not end, the process is ended in the same way.
+/// If `read` panics, takes longer than [`TIME_MAX`] or more memory than [`MEMORY_MAX`]. The panic shows the smallest such input found, and a file in the
+/// directory for temporary files keeps it. If `read` does not end, the process ends in the same way.
 pub fn run(kind: &str, corpus: &Corpus, read: impl Fn(&[u8])) {
     run_each(kind, &corpus.inputs, &read);
     run_made(kind, |chance| corpus.damaged(chance), read);
 }
 
-/// Runs `read` with these inputs and no others, within the same bounds: what once went beyond them.
+/// Runs `read` with only these inputs, within the same limits. For inputs that once exceeded them.
 ///
 /// # Panics
 /// As [`run`].
@@ -39,7 +39,7 @@ pub fn run_each(kind: &str, inputs: &[Vec<u8>], read: impl Fn(&[u8])) {
     }
 }
 
-/// Bytes that this thread held at most while it did something, beyond those that it held before; 0 where the [`Allocator`] is not the global one.
+/// Peak bytes that this thread held while `work` ran, beyond those held before; 0 if the [`Allocator`] is not the global one.
 pub fn peak(work: impl FnOnce()) -> u64 {
     let held = allocator::held();
     allocator::begin();
@@ -47,7 +47,7 @@ pub fn peak(work: impl FnOnce()) -> u64 {
     allocator::peak(held)
 }
 
-/// As [`run`], with inputs that `make` draws.
+/// As [`run`], with inputs that `make` generates.
 ///
 /// # Panics
 /// As [`run`].
@@ -65,7 +65,7 @@ pub fn run_made(kind: &str, make: impl Fn(&mut Chance) -> Vec<u8>, read: impl Fn
     println!("{kind}: {cases} cases in {} s, at most {worst}", begin.elapsed().as_secs());
 }
 
-/// Panics, with a smaller input that shows the same.
+/// Panics with a smaller input that shows the same defect.
 fn refuse(kind: &str, which: &str, input: Vec<u8>, why: String, read: impl Fn(&[u8])) {
     let (input, why) = smaller::smallest(kind, input, why, read);
     let file = bounds::keep(kind, &input);
@@ -76,7 +76,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The start of an input, readable.
+/// The start of an input in readable form.
 fn shown(input: &[u8]) -> String {
     String::from_utf8_lossy(&input[..input.len().min(400)]).into_owned()
 }

@@ -1,12 +1,12 @@
-//! Makes an input that shows a defect smaller, so that a person can read it.
+//! Reduces an input that shows a defect, so that a person can read it.
 
 use crate::bounds;
 
-/// Tries at most: a defect of time takes a second each.
+/// Most attempts: for a defect of time, each takes a second.
 const TRIES_MAX: usize = 400;
 const SLOW_TRIES_MAX: usize = 4;
 
-/// The smallest part of an input that was found to show a defect too, and the reason.
+/// The smallest part found that also shows a defect, and the reason.
 pub(crate) fn smallest(kind: &str, input: Vec<u8>, why: String, read: impl Fn(&[u8])) -> (Vec<u8>, String) {
     let (mut input, mut why) = (input, why);
     let panics = why.starts_with("it panics");

@@ -1,4 +1,4 @@
-//! What the bounds notice, and what damage is made.
+//! What the limits detect, and which damage is made.
 
 use std::panic::catch_unwind;
 
@@ -11,27 +11,27 @@ fn corpus() -> Corpus {
     Corpus::text(&["server { listen 80; }\n", "worker_processes 4;\n"])
 }
 
-/// The words of the panic with which a reader is refused.
+/// The message of the panic that rejects a reader.
 fn refused(read: impl Fn(&[u8]) + std::panic::RefUnwindSafe + std::panic::UnwindSafe) -> String {
     let panic = catch_unwind(|| run("made up", &corpus(), read)).expect_err("it is refused");
-    // The input that was kept for whoever has to look at it: here it was wanted.
+    // The test wanted this failure, so it removes the input that was kept for analysis.
     let _ = std::fs::remove_file(std::env::temp_dir().join(format!("hostile-made-up-{}.bin", std::process::id())));
     panic.downcast_ref::<String>().expect("in words").clone()
 }
 
 #[test]
-fn a_reader_without_fault_passes() {
+fn a_correct_reader_passes() {
     run("made up", &corpus(), |input| assert!(input.len() <= LENGTH_MAX));
 }
 
 #[test]
-fn a_panic_is_told_with_a_small_input() {
+fn a_panic_is_reported_with_a_small_input() {
     let why = refused(|input| assert!(!input.contains(&b'{'), "a brace"));
     assert!(why.contains("it panics: a brace; 1 bytes") && why.contains("\"{\""), "{why}");
 }
 
 #[test]
-fn memory_is_counted_also_where_it_is_given_back_at_once() {
+fn memory_is_counted_even_if_it_is_freed_at_once() {
     let why = refused(|input| {
         let take = if input.len() > 20 { 300 << 20 } else { 1 << 20 };
         std::hint::black_box(Vec::<u8>::with_capacity(take));
@@ -40,7 +40,7 @@ fn memory_is_counted_also_where_it_is_given_back_at_once() {
 }
 
 #[test]
-fn time_on_the_processor_is_counted() {
+fn cpu_time_is_counted() {
     let now = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let why = refused(|input| {
         let (begin, mut sum) = (now(), input.len());
@@ -52,7 +52,7 @@ fn time_on_the_processor_is_counted() {
 }
 
 #[test]
-fn damage_is_the_same_each_time_and_of_every_kind() {
+fn damage_is_reproducible_and_of_every_kind() {
     let all: Vec<Vec<u8>> = (0..10_000).map(|case| corpus().damaged(&mut Chance::new(1, "made up", case))).collect();
     let again: Vec<Vec<u8>> = (0..10_000).map(|case| corpus().damaged(&mut Chance::new(1, "made up", case))).collect();
     assert!(all == again);
@@ -63,5 +63,5 @@ fn damage_is_the_same_each_time_and_of_every_kind() {
     assert!(all.iter().filter(|input| input.starts_with(b"server { listen")).count() > 100, "much is as it was");
 }
 
-/// Longer than most.
+/// Longer than most inputs.
 const USUAL: usize = 100_000;
