@@ -88,7 +88,7 @@ impl<'t> Words<'t> {
         is
     }
 
-    /// "and" and "and" and "or" have equal precedence, from left to right (pcap-filter(7)). bind alike, from left to right (pcap-filter(7)).
+    /// "and" and "or" have equal precedence, from left to right (pcap-filter(7)).
     fn expression(&mut self) -> Result<Expression, FilterError> {
         let mut left = self.factor()?;
         loop {
