@@ -1,4 +1,4 @@
-//! The configuration in force: every context of a tree with its values and where each comes from.
+//! The effective configuration: every context of a tree with its values and the origin of each.
 
 pub(crate) mod directives;
 pub(crate) mod limits;
@@ -28,13 +28,13 @@ use version::Version;
 use super::tree::Tree;
 use crate::{Node, Setting, SourceLine};
 
-/// The port of an upstream's server that names none.
+/// The default port of an upstream's server.
 const UPSTREAM_PORT: u16 = 80;
 
-/// How many workers there are.
+/// The number of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerProcesses {
-    /// As many as cores are online; a CPU quota of a cgroup is not looked at.
+    /// As many as online cores. A cgroup's CPU quota is ignored.
     Auto,
     /// This many.
     Count(u64),
@@ -64,7 +64,7 @@ impl Main {
         self.events.number("worker_connections")
     }
 
-    /// `worker_rlimit_nofile`; `None` if it is not set: then the workers inherit the limit of the process that started nginx.
+    /// `worker_rlimit_nofile`; `None` if it is not set. Then the workers inherit the limit of the process that started nginx.
     pub fn worker_rlimit_nofile(&self) -> Option<Setting<u64>> {
         self.settings.number("worker_rlimit_nofile")
     }
@@ -73,41 +73,41 @@ impl Main {
 /// The `http` block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// What is in force in it, outside of its servers.
+    /// The settings in it, outside its servers.
     pub settings: Settings,
-    /// Its servers, in the order of the configuration.
+    /// Its servers, in configuration order.
     pub servers: Vec<Server>,
     /// Its upstreams.
     pub upstreams: Vec<Upstream>,
     /// Its log formats, the built-in `combined` first.
     pub log_formats: Vec<LogFormat>,
-    /// Its zones for `limit_req` and `limit_conn`.
+    /// Its zones of `limit_req` and `limit_conn`.
     pub zones: Vec<LimitZone>,
-    /// What it listens on.
+    /// The addresses that it listens on.
     pub sockets: Vec<ListenSocket>,
 }
 
 /// A `server` of the stream context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamServer {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// What it listens on.
+    /// The addresses that it listens on.
     pub listens: Vec<Listen>,
-    /// What is in force in it.
+    /// The settings in it.
     pub settings: Settings,
-    /// Where it sends connections.
+    /// The target of its connections.
     pub pass: Option<Pass>,
 }
 
 /// The `stream` block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// What is in force in it, outside of its servers.
+    /// The settings in it, outside its servers.
     pub settings: Settings,
     /// Its servers.
     pub servers: Vec<StreamServer>,
@@ -115,27 +115,27 @@ pub struct Stream {
     pub upstreams: Vec<Upstream>,
     /// Its log formats.
     pub log_formats: Vec<LogFormat>,
-    /// What it listens on.
+    /// The addresses that it listens on.
     pub sockets: Vec<ListenSocket>,
 }
 
-/// A whole configuration in force.
+/// A whole effective configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nginx {
-    /// The version whose defaults it follows.
+    /// The version whose defaults apply.
     pub version: Version,
-    /// Main context and `events`.
+    /// The main context and `events`.
     pub main: Main,
     /// The `http` block.
     pub http: Option<Http>,
     /// The `stream` block.
     pub stream: Option<Stream>,
-    /// What nginx would refuse or this reader left out.
+    /// Parts that nginx would refuse or this reader omitted.
     pub problems: Vec<Problem>,
 }
 
 impl Nginx {
-    /// The configuration in force with the defaults of a version.
+    /// The effective configuration with the defaults of a version.
     pub fn of(tree: &Tree, version: Version) -> Self {
         let mut problems: Vec<Problem> = Vec::new();
         let top = collect(tree, &tree.top(), &mut problems);
@@ -170,17 +170,17 @@ impl Http {
         }
     }
 
-    /// The upstream of that name.
+    /// The upstream with that name.
     pub fn upstream(&self, name: &str) -> Option<&Upstream> {
         self.upstreams.iter().find(|upstream| upstream.name.eq_ignore_ascii_case(name))
     }
 
-    /// The log format of that name; the last one where nginx would refuse a second.
+    /// The log format with that name. nginx would refuse a second one; here the last one counts.
     pub fn log_format(&self, name: &str) -> Option<&LogFormat> {
         self.log_formats.iter().rev().find(|format| format.name == name)
     }
 
-    /// The socket that nginx opened for an address, as the kernel shows it.
+    /// The socket that nginx opened for an address, as the kernel lists it.
     pub fn socket(&self, address: &Address) -> Option<&ListenSocket> {
         self.sockets.iter().find(|socket| socket.bound && !socket.udp && socket.address == *address)
     }
@@ -218,7 +218,7 @@ fn upstreams(scope: &mut Scope<'_>, blocks: &[Node], default_port: Option<u16>, 
     own.map(|&node| Upstream::read(scope, node, default_port, version)).collect()
 }
 
-/// Variable and value of every line of every `map`.
+/// Variable and value of every line in every `map`.
 fn map_values(tree: &Tree, blocks: &[Node]) -> Vec<(String, String)> {
     let mut values = Vec::new();
     for &node in blocks.iter().filter(|node| tree.directive(**node).name() == "map") {

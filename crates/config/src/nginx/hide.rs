@@ -1,4 +1,4 @@
-//! Hides every value of a configuration but those that [`recorded`] lists. Comments and code go; lines keep their numbers.
+//! Hides every value of a configuration except those listed in [`recorded`]. Comments and code are removed; lines keep their numbers.
 
 mod recorded;
 
@@ -14,7 +14,7 @@ use crate::hidden::{HIDDEN, Hidden, is_name};
 use crate::{Node, dump};
 use recorded::{BLOCKS, Keep, keep};
 
-/// Hides what is not read in the files of a dump ([`dump::add`]). A configuration that does not parse gives the error that its reader gives.
+/// Hides the values that are not read in the files of a dump ([`dump::add`]). A configuration that cannot be parsed gives the reader's error.
 pub fn hide(text: &str) -> Result<Hidden, LoadError> {
     let tree = Tree::from_dump(text)?;
     let mut hider = Hider { tree: &tree, followed: followed(&tree), out: Hidden::default() };
@@ -27,18 +27,18 @@ pub fn hide(text: &str) -> Result<Hidden, LoadError> {
     Ok(hider.out)
 }
 
-/// What a block's names are.
+/// The meaning of the names in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Context {
     /// Directives.
     Directives,
-    /// Keys or values, of which none is kept.
+    /// Keys or values. None is kept.
     Values,
-    /// The keys of a `map` whose values decide to which server requests go.
+    /// The keys of a `map` whose values determine the target of requests.
     Servers,
 }
 
-/// What the names in a block of this directive are.
+/// The meaning of the names in a block of this directive.
 fn inner(directive: &Directive, outer: Context, followed: &BTreeSet<String>) -> Context {
     let is_followed = |name: &str| name.strip_prefix('$').is_some_and(|name| followed.contains(name));
     match directive.name() {
@@ -48,7 +48,7 @@ fn inner(directive: &Directive, outer: Context, followed: &BTreeSet<String>) -> 
     }
 }
 
-/// What the names at the top of each file are: what they are around the `include` that brings it in; where several do and differ, values.
+/// The meaning of the names at the top of each file: as around the `include` of the file. If several includes differ, values.
 fn contexts(tree: &Tree) -> Vec<Context> {
     let followed = followed(tree);
     let mut found: Vec<Option<Context>> = vec![None; tree.files().len()];
@@ -71,7 +71,7 @@ fn contexts(tree: &Tree) -> Vec<Context> {
     found.into_iter().map(|context| context.unwrap_or(Context::Values)).collect()
 }
 
-/// What the names around a directive of this file are.
+/// The meaning of the names around a directive of this file.
 fn around(file: &File, directive: &Directive, top: Context, followed: &BTreeSet<String>) -> Context {
     let mut blocks = Vec::new();
     let mut next = directive.parent;
@@ -82,7 +82,7 @@ fn around(file: &File, directive: &Directive, top: Context, followed: &BTreeSet<
     blocks.into_iter().rev().fold(top, |outer, block| inner(block, outer, followed))
 }
 
-/// The variables that decide to which server requests go or which file answers, with those that their values name.
+/// The variables that determine the target of requests or the file that answers, and the variables in their values.
 fn followed(tree: &Tree) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for directive in tree.files().iter().flat_map(|file| &file.directives) {
@@ -96,7 +96,7 @@ fn followed(tree: &Tree) -> BTreeSet<String> {
         }
     }
     let given = given(tree);
-    // Values name further variables, each round one level deeper.
+    // Values contain further variables. Each round goes one level deeper.
     for _ in 0..VARIABLE_DEPTH_MAX {
         let more: Vec<&str> = given.iter().filter(|(name, _)| names.contains(*name)).map(|(_, value)| authority(value).1).collect();
         more.into_iter().for_each(|value| variables(value, &mut names));
@@ -104,7 +104,7 @@ fn followed(tree: &Tree) -> BTreeSet<String> {
     names
 }
 
-/// The variables that `set` and `map` give values to, with each value; a map's entries may stand in a file that it includes.
+/// The variables set by `set` and `map`, with each value. A map's entries may be in an included file.
 fn given(tree: &Tree) -> Vec<(&str, &str)> {
     let mut given = Vec::new();
     let mut maps: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); tree.files().len()];
@@ -126,7 +126,7 @@ fn given(tree: &Tree) -> Vec<(&str, &str)> {
     given
 }
 
-/// The variable that a `map` block gives values to.
+/// The variable set by a `map` block.
 fn map_of(block: &Directive) -> Option<&str> {
     block.args().get(1).filter(|_| block.name() == "map")?.value.strip_prefix('$')
 }
@@ -139,10 +139,10 @@ fn variables(text: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Scheme with "://", what stands up to the path or the query, and the rest.
+/// Scheme with "://", the text up to the path or the query, and the rest.
 fn authority(text: &str) -> (&str, &str, &str) {
     let (scheme, rest) = text.find("://").map_or(("", text), |at| text.split_at(at + "://".len()));
-    // The path of a unix socket holds slashes.
+    // The path of a unix socket contains slashes.
     let end = match rest.strip_prefix("unix:") {
         Some(path) => path.find([':', '?']).map(|at| at + "unix:".len()),
         None => rest.find(['/', '?']),
@@ -167,7 +167,7 @@ impl Hider<'_> {
             let followed = !self.tree.included(Node { file: index, entry }).is_empty();
             for (word, kept) in directive.words().iter().zip(self.words(directive, context, followed)) {
                 let gap = &file.text[at..word.span.start];
-                // Behind a quote a bracket begins a word of its own.
+                // After a quote, a bracket begins a separate word.
                 text.push_str(if gap.is_empty() && at > 0 { " " } else { "" });
                 self.between(gap, &mut text);
                 let written = &file.text[word.span.clone()];
@@ -193,7 +193,7 @@ impl Hider<'_> {
         text
     }
 
-    /// Blanks and terminators between words; comments are left out.
+    /// Blanks and terminators between words, without comments.
     fn between(&mut self, gap: &str, out: &mut String) {
         let mut comment = false;
         for character in gap.chars() {
@@ -211,7 +211,7 @@ impl Hider<'_> {
         }
     }
 
-    /// What is kept of each word of a directive, its name first; `None` if all of it is hidden.
+    /// The kept part of each word of a directive, its name first; `None` if everything is hidden.
     fn words(&mut self, directive: &Directive, context: Context, is_include: bool) -> Vec<Option<String>> {
         let args = directive.values();
         let name = directive.name();
@@ -297,7 +297,7 @@ impl Hider<'_> {
         format!("{scheme}{host}{}", without_values(rest))
     }
 
-    /// As [`Hider::pass`], and without the path, which decides nothing in a variable's value.
+    /// As [`Hider::pass`], without the path, which has no effect in a variable's value.
     fn server(&self, text: &str) -> String {
         let (_, _, rest) = authority(text);
         let whole = self.pass(&text[..text.len() - rest.len()]);
@@ -305,7 +305,7 @@ impl Hider<'_> {
     }
 }
 
-/// True for what a number with its unit looks like.
+/// True for text that looks like a number with a unit.
 fn is_short_word(arg: &str) -> bool {
     arg.len() <= 20 && arg.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -314,7 +314,7 @@ fn is_status(arg: &str) -> bool {
     arg.len() == 3 && arg.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A path with its query, of which only what variables fill in is kept.
+/// A path with its query. Only the variables in the query are kept.
 fn without_values(text: &str) -> String {
     let Some((path, query)) = text.split_once('?') else { return text.to_owned() };
     let parts = query.split('&').map(|part| match part.split_once('=') {
@@ -325,7 +325,7 @@ fn without_values(text: &str) -> String {
     format!("{path}?{}", parts.collect::<Vec<_>>().join("&"))
 }
 
-/// True for text that only variables make.
+/// True for text that consists of variables only.
 fn is_variables(text: &str) -> bool {
     let mut rest = text;
     while let Some(("", _, after)) = first_variable(rest) {
@@ -334,7 +334,7 @@ fn is_variables(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// A word with as many line feeds as the one in whose place it stands.
+/// A word with as many line feeds as the word that it replaces.
 fn placeholder(kept: Option<String>, written: &str) -> String {
     let lines = written.matches('\n').count();
     match kept.map(|value| quoted(&value)) {

@@ -1,9 +1,9 @@
-//! What is known of nginx's own directives: their defaults by version, and their shape, so that a forgotten `;` or `{` is named.
+//! Properties of nginx's own directives: defaults by version, and shape, so that an error names a missing `;` or `{`.
 
 use super::version::Version;
 
-/// Defaults as nginx.org documents them for Linux on a 64-bit machine: name, the version that brought this default, arguments. The last line of a
-/// name that is not newer than the version in question holds.
+/// Defaults as documented on nginx.org for 64-bit Linux: name, the version that introduced the default, arguments. For a name, the last line
+/// that is not newer than the given version applies.
 const DEFAULTS: &[(&str, Version, &str)] = &[
     ("accept_mutex", Version(0, 0, 0), "on"),
     ("accept_mutex", Version(1, 11, 3), "off"),
@@ -108,7 +108,7 @@ pub(crate) fn default_of(name: &str, version: Version) -> Option<&'static str> {
     DEFAULTS.iter().rev().find(|(known, since, _)| *known == name && *since <= version).map(|(.., value)| *value)
 }
 
-/// Directives that have a block, always.
+/// Directives that always have a block.
 const BLOCKS: &[&str] = &[
     "charset_map",
     "events",
@@ -125,7 +125,7 @@ const BLOCKS: &[&str] = &[
     "types",
     "upstream",
 ];
-/// Directives that have no block: name, fewest and most arguments.
+/// Directives without a block: name, least and most arguments.
 const SIMPLE: &[(&str, usize, usize)] = &[
     ("access_log", 1, usize::MAX),
     ("client_max_body_size", 1, 1),
@@ -173,7 +173,7 @@ const SIMPLE: &[(&str, usize, usize)] = &[
     ("worker_rlimit_nofile", 1, 1),
 ];
 
-/// What nginx would refuse a directive for by its shape alone; `None` for one that is not known here.
+/// The reason why nginx would refuse a directive for its shape alone; `None` for an unknown directive.
 pub(crate) fn shape_problem(name: &str, args: usize, has_block: bool) -> Option<String> {
     if !has_block && BLOCKS.contains(&name) {
         return Some(format!("directive \"{name}\" has no opening \"{{\""));
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_follow_the_version() {
+    fn defaults_depend_on_the_version() {
         assert_eq!(default_of("keepalive_requests", Version(1, 18, 0)), Some("100"));
         assert_eq!(default_of("keepalive_requests", Version(1, 22, 1)), Some("1000"));
         assert_eq!(default_of("proxy_http_version", Version(1, 29, 6)), Some("1.0"));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_one_default_stand_in_order() {
+    fn versions_of_one_default_are_in_order() {
         for pair in DEFAULTS.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
             assert!(pair[0].1 < pair[1].1, "{}", pair[0].0);
         }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_terminator_is_named() {
+    fn a_missing_terminator_is_reported() {
         assert!(shape_problem("worker_connections", 3, false).is_some());
         assert!(shape_problem("sendfile", 1, true).is_some());
         assert!(shape_problem("location", 1, false).is_some());

@@ -1,4 +1,4 @@
-//! Limits that the configuration itself sets: `limit_req` and `limit_conn` with their zones.
+//! Limits set by the configuration: `limit_req` and `limit_conn` with their zones.
 
 use super::settings::{Occurrence, Settings};
 use crate::{SourceLine, quantity};
@@ -6,11 +6,11 @@ use crate::{SourceLine, quantity};
 /// A shared memory zone of `limit_req_zone` or `limit_conn_zone`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitZone {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Its name.
     pub name: String,
-    /// What is counted: "$binary_remote_addr".
+    /// The key that is counted: "$binary_remote_addr".
     pub key: String,
     /// Its size in bytes.
     pub size_bytes: Option<u64>,
@@ -18,48 +18,48 @@ pub struct LimitZone {
     pub rate_per_minute: Option<u64>,
 }
 
-/// What happens to requests above the rate.
+/// The treatment of requests above the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delay {
-    /// All within the burst wait.
+    /// All requests within the burst wait.
     All,
     /// None wait.
     None,
-    /// Those beyond this many wait.
+    /// Requests beyond this number wait.
     Beyond(u64),
 }
 
-/// One `limit_req` in force.
+/// One effective `limit_req`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Name of its zone.
     pub zone: String,
-    /// Requests that may be above the rate before they are refused.
+    /// Requests that may exceed the rate before further ones are refused.
     pub burst: u64,
-    /// Which of them wait.
+    /// Which of these requests wait.
     pub delay: Delay,
 }
 
-/// One `limit_conn` in force.
+/// One effective `limit_conn`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnLimit {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Name of its zone.
     pub zone: String,
-    /// Connections per key; requests at one time with HTTP/2.
+    /// Connections per key; with HTTP/2, concurrent requests.
     pub connections: u64,
 }
 
 impl Settings {
-    /// The request rate limits in force.
+    /// The effective request rate limits.
     pub fn rate_limits(&self) -> Vec<RateLimit> {
         self.all("limit_req").iter().filter_map(rate_limit).collect()
     }
 
-    /// The connection limits in force.
+    /// The effective connection limits.
     pub fn conn_limits(&self) -> Vec<ConnLimit> {
         let limit = |directive: &Occurrence| {
             let connections = quantity::number(directive.arg(1))?;

@@ -1,4 +1,4 @@
-//! `listen`: its address in every form, its socket options, and the sockets that nginx makes of all of them together.
+//! `listen`: its address in every form, its socket options, and the sockets that nginx makes of all `listen` directives together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,19 +7,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::settings::Occurrence;
 use crate::{Node, Origin, Setting, SourceLine, quantity};
 
-/// nginx's listen() backlog on Linux if none is set (NGX_LISTEN_BACKLOG); the kernel cuts it to net.core.somaxconn.
+/// nginx's default listen() backlog on Linux (NGX_LISTEN_BACKLOG). The kernel limits it to net.core.somaxconn.
 const BACKLOG_DEFAULT: i64 = 511;
-/// Addresses that all `listen` directives together may name; port ranges are the only way to have this many.
+/// Most addresses of all `listen` directives together. Only port ranges can have this many.
 const SOCKET_COUNT_MAX: usize = 65_536;
 
-/// Where something listens, or what is connected to.
+/// An address to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// An address and port; unspecified for every address.
+    /// An address and port. The unspecified address means every address.
     Ip(IpAddr, u16),
-    /// A unix socket's path; one in the abstract namespace begins with `@` in kernel tables and cannot be configured.
+    /// A unix socket's path. In kernel tables an abstract one begins with `@`; it cannot be configured.
     Unix(String),
-    /// A name to be looked up, and a port.
+    /// A name to resolve, and a port.
     Name(String, u16),
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Reads `1.2.3.4:80`, `[::1]:80`, `name:80`, `*:80`, `80`, `unix:/path`, with or without a port. A bare number is a port only in `listen`.
+    /// Parses `1.2.3.4:80`, `[::1]:80`, `name:80`, `*:80`, `80`, `unix:/path`, with or without a port. A bare number is a port only in `listen`.
     pub(crate) fn parse(text: &str, default_port: Option<u16>, is_listen: bool) -> Option<Self> {
         if let Some(path) = text.strip_prefix("unix:") {
             return (!path.is_empty()).then(|| Self::Unix(path.to_owned()));
@@ -68,12 +68,12 @@ impl Address {
         }
     }
 
-    /// True for an address that stands for every address of its family.
+    /// True if it means every address of its family.
     pub fn is_wildcard(&self) -> bool {
         matches!(self, Self::Ip(address, _) if address.is_unspecified())
     }
 
-    /// The port, where it has one.
+    /// The port, if it has one.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Ip(_, port) | Self::Name(_, port) => Some(*port),
@@ -91,17 +91,17 @@ fn parse_port(text: &str) -> Option<u16> {
     u16::try_from(quantity::number(text)?).ok().filter(|port| *port > 0)
 }
 
-/// The address part of one `listen`.
+/// The address of one `listen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenAddress {
-    /// The address; with the first port of a range.
+    /// The address, with the first port of a range.
     pub address: Address,
-    /// The last port, where a range of ports is given (nginx 1.15.10).
+    /// The last port of a range (nginx 1.15.10).
     pub last_port: Option<u16>,
 }
 
 impl ListenAddress {
-    /// The address with each port in turn.
+    /// The address with each port of the range.
     pub fn each(&self) -> impl Iterator<Item = Address> + '_ {
         let last = self.last_port.or(self.address.port());
         let ports = self.address.port().zip(last).map(|(first, last)| first..=last);
@@ -118,7 +118,7 @@ fn with_port(address: &Address, port: u16) -> Address {
     }
 }
 
-/// A backlog as given to listen(2); the queue's limit is the smaller of it and net.core.somaxconn, and somaxconn where it is negative.
+/// A backlog as passed to listen(2). The limit of the queue is the smaller of it and net.core.somaxconn; a negative one means somaxconn.
 pub type Backlog = i64;
 
 /// `so_keepalive=`.
@@ -126,18 +126,18 @@ pub type Backlog = i64;
 pub enum SoKeepalive {
     /// The kernel's settings.
     On,
-    /// Off, although the kernel's default is on.
+    /// Off, even if the kernel's default is on.
     Off,
-    /// TCP_KEEPIDLE and TCP_KEEPINTVL in seconds, TCP_KEEPCNT; the kernel's where absent.
+    /// TCP_KEEPIDLE and TCP_KEEPINTVL in seconds, and TCP_KEEPCNT. The kernel's values apply where absent.
     Tuned(Option<u64>, Option<u64>, Option<u64>),
 }
 
 /// One `listen` directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// Where it stands.
+    /// Its position.
     pub place: Option<SourceLine>,
-    /// What it listens on.
+    /// The address that it listens on.
     pub address: ListenAddress,
     /// `default_server` or `default`.
     pub default_server: bool,
@@ -157,18 +157,18 @@ pub struct Listen {
     pub rcvbuf: Option<u64>,
     /// `sndbuf=` in bytes.
     pub sndbuf: Option<u64>,
-    /// `fastopen=`, the queue's length.
+    /// `fastopen=`, the length of the queue.
     pub fastopen: Option<u64>,
     /// `deferred`: TCP_DEFER_ACCEPT.
     pub deferred: bool,
-    /// `reuseport`: one socket, and so one accept queue, for each worker.
+    /// `reuseport`: one socket, and so one accept queue, per worker.
     pub reuseport: bool,
     /// `ipv6only=`; on by default.
     pub ipv6only: Option<bool>,
     /// `so_keepalive=`.
     pub so_keepalive: Option<SoKeepalive>,
-    /// True if it has an option of the socket (`backlog=`, `reuseport`, `bind`, ...): such options may be given for one address only once, and
-    /// they give that address a socket of its own.
+    /// True if it has a socket option (`backlog=`, `reuseport`, `bind`, ...). Such options may be given only once for an address, and
+    /// they give the address its own socket.
     pub has_socket_options: bool,
 }
 
@@ -195,12 +195,12 @@ impl Listen {
         }
     }
 
-    /// What a server without a `listen` listens on, as root.
+    /// The address of a server without a `listen`, if nginx runs as root.
     pub(crate) fn implicit() -> Self {
         Self::on(ListenAddress { address: Address::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 80), last_port: None })
     }
 
-    /// Reads the directive (`ngx_http_core_listen`, `ngx_stream_core_listen`). The error is the sentence for the user.
+    /// Parses the directive (`ngx_http_core_listen`, `ngx_stream_core_listen`). The error is the sentence for the user.
     pub(crate) fn parse(directive: &Occurrence, default_port: Option<u16>) -> Result<Self, String> {
         let invalid = |text: &str| format!("invalid address \"{text}\" in \"listen\"");
         let address = parse_address(directive.arg(0), default_port).ok_or_else(|| invalid(directive.arg(0)))?;
@@ -211,7 +211,7 @@ impl Listen {
         Ok(listen)
     }
 
-    /// One option; `None` if it is not known or its value is not understood.
+    /// Parses one option; `None` if it is unknown or its value is invalid.
     fn take(&mut self, option: &str) -> Option<()> {
         match option {
             "default_server" | "default" => self.default_server = true,
@@ -252,7 +252,7 @@ impl Listen {
 }
 
 fn parse_address(text: &str, default_port: Option<u16>) -> Option<ListenAddress> {
-    // A range is two numbers where a port stands: `8000-8010`, `*:8000-8010`. Names may have hyphens and digits too.
+    // A range is two numbers in the place of a port: `8000-8010`, `*:8000-8010`. Names may contain hyphens and digits too.
     let ports = text.rsplit(':').next().unwrap_or(text);
     let is_range =
         !text.starts_with("unix:") && ports.split_once('-').is_some_and(|(a, b)| quantity::number(a).and(quantity::number(b)).is_some());
@@ -284,43 +284,43 @@ fn parse_so_keepalive(value: &str) -> Option<SoKeepalive> {
     Some(SoKeepalive::Tuned(tuned.0, tuned.1, tuned.2))
 }
 
-/// One address that nginx answers on, made of every `listen` that names it.
+/// One address that nginx answers on, merged from every `listen` for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenSocket {
     /// The address.
     pub address: Address,
-    /// False for an address that has no socket of its own, because a wildcard socket of the same port takes its connections.
+    /// False for an address without its own socket, because a wildcard socket with the same port accepts its connections.
     pub bound: bool,
-    /// The backlog of its listen().
+    /// The backlog passed to listen().
     pub backlog: Setting<Backlog>,
-    /// One socket for each worker.
+    /// One socket per worker.
     pub reuseport: bool,
     /// TCP_DEFER_ACCEPT.
     pub deferred: bool,
     /// TLS on this address.
     pub ssl: bool,
-    /// `ipv6only=off` was given for an IPv6 wildcard: it takes IPv4 connections too.
+    /// `ipv6only=off` was given for an IPv6 wildcard, so it accepts IPv4 connections too.
     pub takes_ipv4: bool,
-    /// UDP (stream, QUIC): there is no accept queue.
+    /// UDP (stream, QUIC), which has no accept queue.
     pub udp: bool,
     /// Index of the server that answers if no name matches.
     pub default_server: usize,
-    /// Indexes of the servers on it, in the order of the configuration.
+    /// Indexes of its servers, in configuration order.
     pub servers: Vec<usize>,
-    /// The `listen` directives that name it, in that order.
+    /// Its `listen` directives, in the same order.
     pub listens: Vec<SourceLine>,
-    /// The directive that has the socket's options already; nginx refuses options of one address in two directives.
+    /// The directive that has the socket's options. nginx refuses options for one address in two directives.
     pub options_at: Option<SourceLine>,
 }
 
 impl ListenSocket {
-    /// The directive to which a socket option (`backlog=`) is to be added; `None` for a server without any `listen`.
+    /// The directive to which a socket option (`backlog=`) can be added; `None` for a server without a `listen`.
     pub fn option_node(&self) -> Option<Node> {
         self.options_at.as_ref().or(self.listens.first()).map(|place| place.node)
     }
 }
 
-/// The sockets of all `listen` directives of servers, in the order of their first use.
+/// The sockets of all `listen` directives of servers, in order of first use.
 pub(crate) fn sockets<'a>(servers: impl Iterator<Item = &'a [Listen]>) -> Vec<ListenSocket> {
     let mut sockets: Vec<ListenSocket> = Vec::new();
     let mut by_address: BTreeMap<(Address, bool), usize> = BTreeMap::new();
@@ -341,7 +341,7 @@ pub(crate) fn sockets<'a>(servers: impl Iterator<Item = &'a [Listen]>) -> Vec<Li
             }
         }
     }
-    // An address without options of its own is served by the wildcard of its family and port (ngx_http_init_listening).
+    // The wildcard of its family and port serves an address without its own options (ngx_http_init_listening).
     let wildcards: BTreeSet<(bool, u16, bool)> =
         sockets.iter().filter(|socket| socket.address.is_wildcard()).filter_map(family_and_port).collect();
     for socket in sockets.iter_mut().filter(|socket| !socket.address.is_wildcard() && socket.options_at.is_none()) {

@@ -1,4 +1,4 @@
-//! `location` blocks with what is in force in them, and the conditional blocks inside.
+//! `location` blocks with their effective settings, and the conditional blocks inside.
 
 use super::pass::{Names, Pass};
 use super::pattern::Pattern;
@@ -6,10 +6,10 @@ use super::scope::{Problem, Scope};
 use super::settings::Settings;
 use crate::{Node, SourceLine};
 
-/// Locations within locations that are followed; nginx itself allows few.
+/// Most levels of nested locations that are followed. nginx itself allows few.
 const LOCATION_DEPTH_MAX: usize = 32;
 
-/// Which requests a location is for.
+/// The requests that match a location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
     /// `= /path`.
@@ -18,12 +18,12 @@ pub enum Matcher {
     Prefix {
         /// The path.
         path: String,
-        /// `^~`: if this is the longest prefix, regular expressions are not tried.
+        /// `^~`: if this is the longest matching prefix, regular expressions are not tried.
         no_regex: bool,
     },
     /// `~ pattern` or `~* pattern`.
     Regex(Pattern),
-    /// `@name`: for internal redirects only.
+    /// `@name`: only for internal redirects.
     Named(String),
 }
 
@@ -52,45 +52,45 @@ impl Matcher {
 /// An `if` or `limit_except` block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Its words as written: "if ($request_method = POST )".
     pub text: String,
-    /// What is in force in it.
+    /// The settings in it.
     pub settings: Settings,
-    /// Where it sends requests, if it has a pass of its own.
+    /// The target of its requests, if it has its own pass.
     pub pass: Option<Pass>,
 }
 
 /// One `location`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// Which requests it is for.
+    /// The requests that match it.
     pub matcher: Matcher,
-    /// What is in force in it.
+    /// The settings in it.
     pub settings: Settings,
-    /// Where it sends requests.
+    /// The target of its requests.
     pub pass: Option<Pass>,
     /// Its conditional blocks.
     pub conditions: Vec<Condition>,
-    /// Locations inside it.
+    /// The locations inside it.
     pub locations: Vec<Location>,
 }
 
 impl Location {
-    /// The `stub_status` of this location, if it has one.
+    /// The `stub_status` of this location, if any.
     pub fn stub_status(&self) -> Option<&SourceLine> {
         self.settings.own("stub_status").first().map(|directive| &directive.place)
     }
 
-    /// Whether clients cannot reach it directly.
+    /// True if clients cannot reach it directly.
     pub fn is_internal(&self) -> bool {
         matches!(self.matcher, Matcher::Named(_)) || !self.settings.own("internal").is_empty()
     }
 
-    /// The path for a request that this location surely answers: its own for an exact or prefix match.
+    /// A path that certainly matches this location: its own, for an exact or prefix match.
     pub fn path(&self) -> Option<&str> {
         match &self.matcher {
             Matcher::Exact(path) | Matcher::Prefix { path, .. } => Some(path),
@@ -99,7 +99,7 @@ impl Location {
     }
 }
 
-/// The locations and conditional blocks among a block's own.
+/// The locations and conditional blocks directly in a block.
 pub(crate) struct Inner {
     pub(crate) locations: Vec<Location>,
     pub(crate) conditions: Vec<Condition>,

@@ -4,12 +4,12 @@ use super::settings::{Occurrence, Settings};
 use crate::log_format::{COMBINED, Escape};
 use crate::{Origin, SourceLine, quantity};
 
-/// Where a log goes.
+/// The destination of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// A file, as written: relative to nginx's prefix if it does not begin with a slash.
+    /// A file as written: relative to nginx's prefix unless it begins with a slash.
     File(String),
-    /// A file whose name holds variables, opened anew for every line.
+    /// A file whose name contains variables. nginx opens it for every line.
     Variable(String),
     /// `syslog:server=...`, as written.
     Syslog(String),
@@ -46,43 +46,43 @@ impl Destination {
 /// One access log in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// Where it goes.
+    /// Its destination.
     pub destination: Destination,
-    /// Name of its format; "combined" if none is given.
+    /// Name of its format, "combined" by default.
     pub format: String,
-    /// `buffer=` in bytes: lines come late, in lumps of this size.
+    /// `buffer=` in bytes: lines arrive late, in blocks of this size.
     pub buffer_bytes: Option<u64>,
-    /// `flush=`: the longest that a line waits in the buffer.
+    /// `flush=`: the longest time that a line waits in the buffer.
     pub flush_ms: Option<u64>,
-    /// `gzip`: the file is compressed and cannot be read while it is written.
+    /// `gzip`: the file is compressed and cannot be read while nginx writes it.
     pub gzip: bool,
-    /// `if=`: only requests for which this is neither empty nor 0 are logged.
+    /// `if=`: a request is logged only if this is neither empty nor 0.
     pub condition: Option<String>,
 }
 
 /// The access logs of one location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessLogs {
-    /// The logs. Empty with a set origin: logging is off. Empty by default: the file that nginx was built with (`nginx -V`, --http-log-path), in
+    /// The logs. Empty with a set origin: logging is off. Empty by default: nginx's compiled-in file (`nginx -V`, --http-log-path) in
     /// the format `combined`.
     pub logs: Vec<AccessLog>,
-    /// Who said so.
+    /// The origin of the setting.
     pub origin: Origin,
 }
 
-/// One error log in force.
+/// One effective error log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorLog {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// Where it goes.
+    /// Its destination.
     pub destination: Destination,
-    /// The same as written.
+    /// The destination as written.
     pub to: String,
-    /// What is logged, as written: the least level ("debug", "info", "notice", "warn", "error", which is the default, "crit", "alert", "emerg"), or kinds of
-    /// steps ("debug_http", "debug_event").
+    /// What is logged, as written: the lowest level ("debug", "info", "notice", "warn", "error", which is the default, "crit", "alert", "emerg"), or kinds of
+    /// debug messages ("debug_http", "debug_event").
     pub levels: Vec<String>,
 }
 
@@ -91,16 +91,16 @@ pub struct ErrorLog {
 pub struct LogFormat {
     /// Its name.
     pub name: String,
-    /// The whole text, the directive's arguments joined as nginx joins them.
+    /// The whole text: the directive's arguments, joined as nginx joins them.
     pub format: String,
     /// How values are escaped.
     pub escape: Escape,
-    /// Where it stands; the built-in one stands nowhere.
+    /// Its position; the built-in format has none.
     pub origin: Origin,
 }
 
 impl Settings {
-    /// The access logs in force (`access_log` of this block, else of the nearest outer one that has any).
+    /// The effective access logs (`access_log` of this block, else of the nearest outer block that has any).
     pub fn access_logs(&self) -> AccessLogs {
         let all = self.all("access_log");
         let origin = all.first().map_or(Origin::Default, |first| Origin::Set(first.place.clone()));
@@ -109,12 +109,12 @@ impl Settings {
         AccessLogs { logs, origin }
     }
 
-    /// The error logs in force; empty if none is set, which means the one that nginx was built with (`nginx -V`, --error-log-path).
+    /// The effective error logs. Empty if none is set: then nginx uses its compiled-in one (`nginx -V`, --error-log-path).
     pub fn error_logs(&self) -> Vec<ErrorLog> {
         self.all("error_log").iter().map(error_log).collect()
     }
 
-    /// The error logs that this very block sets.
+    /// The error logs set in this block itself.
     pub(crate) fn own_error_logs(&self) -> impl Iterator<Item = ErrorLog> {
         self.own("error_log").iter().map(error_log)
     }

@@ -1,4 +1,4 @@
-//! Where a location sends its requests: `proxy_pass`, `fastcgi_pass` and their like, and whether the connections to it are reused.
+//! The targets of a location's requests: `proxy_pass`, `fastcgi_pass` and similar directives, and whether their connections are reused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use super::listen::Address;
 use super::settings::{Occurrence, Settings};
 use crate::SourceLine;
 
-/// Possible targets of one pass through variables that are kept.
+/// Most targets stored for a pass with variables.
 const POSSIBLE_MAX: usize = 32;
-/// Variables within variables that are followed.
+/// Most levels of variables in variables that are followed.
 pub(crate) const VARIABLE_DEPTH_MAX: usize = 4;
-/// Longest text that variables make of a pass, bytes; a host's name has at most 255.
+/// Longest text of a pass after substitution, bytes. A host name has at most 255.
 const VARIABLE_BYTES_MAX: usize = 320;
-/// Values that are put in for the variables of one pass.
+/// Most values substituted for the variables of one pass.
 const VARIABLE_TRIES_MAX: usize = 1_000;
 
 /// The protocol spoken to the upstream.
@@ -34,7 +34,7 @@ pub enum PassKind {
 }
 
 impl PassKind {
-    /// Directive and kind of every way to pass a request on.
+    /// Directive and kind of every pass.
     pub(crate) const ALL: &'static [(&'static str, Self)] = &[
         ("proxy_pass", Self::Proxy),
         ("fastcgi_pass", Self::Fastcgi),
@@ -45,42 +45,42 @@ impl PassKind {
     ];
 }
 
-/// What is connected to.
+/// The target of the connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An upstream block, by name.
     Upstream(String),
-    /// An address given literally; a name in it is looked up once, at start.
+    /// A literal address. nginx resolves a name in it once, at start.
     Address(Address),
-    /// Variables decide for each request. What `set` and `map` of the same configuration can make of them is listed; it may not be all.
+    /// Variables decide for each request. This lists the values possible through `set` and `map` of the same configuration; others may exist.
     Variable(Vec<Target>),
 }
 
 /// One pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Its protocol.
     pub kind: PassKind,
     /// Its argument as written.
     pub text: String,
-    /// TLS to the upstream.
+    /// Whether it uses TLS to the upstream.
     pub tls: bool,
-    /// What is connected to.
+    /// The target of the connections.
     pub target: Target,
-    /// The URI that replaces the location's part of the request's, where `proxy_pass` has one.
+    /// The URI that replaces the location's part of the request's URI, if `proxy_pass` has one.
     pub uri: Option<String>,
 }
 
-/// Names that a pass is resolved against: upstream blocks, and the values that `set` and `map` give to variables.
+/// Names for resolving a pass: upstream blocks, and the values of variables from `set` and `map`.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
-    /// By name in lower case, as written.
+    /// The name as written, by its lower case.
     upstreams: Arc<BTreeMap<String, String>>,
-    /// Variable without its dollar, and one value, of every `map`.
+    /// A variable without its dollar sign, and one value, of every `map`.
     maps: Arc<Vec<(String, String)>>,
-    /// The same of every `set` of the server.
+    /// The same for every `set` of the server.
     sets: Vec<(String, String)>,
 }
 
@@ -90,7 +90,7 @@ impl Names {
         Self { upstreams: Arc::new(upstreams), maps: Arc::new(maps), sets: Vec::new() }
     }
 
-    /// The same with the variables of one server.
+    /// The same names with the variables of one server.
     pub(crate) fn with_sets(&self, sets: Vec<(String, String)>) -> Self {
         Self { sets, ..self.clone() }
     }
@@ -101,7 +101,7 @@ impl Names {
 }
 
 impl Pass {
-    /// The pass among a block's own directives; `None` if there is none. The error is for an argument that nginx would refuse.
+    /// The pass directly in a block; `None` if there is none. The error is for an argument that nginx would refuse.
     pub(crate) fn read(settings: &Settings, names: &Names) -> Option<Result<Self, (Occurrence, &'static str)>> {
         let (directive, name, kind) = PassKind::ALL.iter().find_map(|(name, kind)| Some((settings.own(name).last()?, *name, *kind)))?;
         Some(Self::parse(directive, kind, names).ok_or_else(|| (directive.clone(), name)))
@@ -140,7 +140,7 @@ fn target(text: &str, kind: PassKind, names: &Names) -> Option<(bool, Target, Op
     plain_target(text, kind, names)
 }
 
-/// The same of an argument without variables.
+/// The same for an argument without variables.
 fn plain_target(text: &str, kind: PassKind, names: &Names) -> Option<(bool, Target, Option<String>)> {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
@@ -158,14 +158,14 @@ fn plain_target(text: &str, kind: PassKind, names: &Names) -> Option<(bool, Targ
         _ => return None,
     };
     let (authority, uri) = split_uri(rest, kind == PassKind::Proxy && scheme.is_some());
-    // An upstream's name comes first; with a port, it is that upstream only if it is called so.
+    // An upstream's name has priority. With a port, it is the upstream only if the upstream's name includes the port.
     if let Some(name) = names.upstreams.get(&authority.to_ascii_lowercase()) {
         return Some((tls, Target::Upstream(name.clone()), uri));
     }
     Address::parse(authority, port, false).map(|address| (tls, Target::Address(address), uri))
 }
 
-/// Host part and URI; `unix:/path:/uri` has its URI behind a second colon.
+/// Host part and URI. In `unix:/path:/uri` the URI follows a second colon.
 fn split_uri(rest: &str, has_uri: bool) -> (&str, Option<String>) {
     if !has_uri {
         return (rest, None);
@@ -182,13 +182,13 @@ fn split_uri(rest: &str, has_uri: bool) -> (&str, Option<String>) {
     }
 }
 
-/// What an argument becomes with the values that are known of its first variable.
+/// The results of replacing an argument's first variable with its known values.
 fn expanded(text: &str, names: &Names, depth: usize, tries: &mut usize) -> Vec<String> {
     let Some((before, name, after)) = first_variable(text) else { return vec![text.to_owned()] };
     if depth >= VARIABLE_DEPTH_MAX {
         return Vec::new();
     }
-    // The URI's variables do not decide where to connect.
+    // Variables of the URI do not affect the target.
     if before.split_once("://").is_some_and(|(_, rest)| rest.contains('/')) {
         return vec![before.to_owned()];
     }
@@ -204,7 +204,7 @@ fn expanded(text: &str, names: &Names, depth: usize, tries: &mut usize) -> Vec<S
     results
 }
 
-/// The text before, name of, and text behind the first `$name` or `${name}`.
+/// The text before, the name in, and the text after the first `$name` or `${name}`.
 pub(crate) fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
     let at = text.find('$')?;
     let (before, rest) = (&text[..at], &text[at + 1..]);

@@ -1,12 +1,12 @@
-//! Regular expressions of locations and server names, answered in linear time: yes, no, or unknown where only PCRE can tell.
+//! Matches regular expressions of locations and server names in linear time: yes, no, or unknown if only PCRE can decide.
 
 use std::fmt;
 
 use regex_lite::{Regex, RegexBuilder};
 
-/// Memory that one compiled expression may take, bytes; counted repetitions multiply.
+/// Memory limit of one compiled expression, bytes. Counted repetitions multiply its size.
 const PROGRAM_BYTES_MAX: usize = 256 << 10;
-/// Groups within groups.
+/// Most levels of nested groups.
 const GROUP_DEPTH_MAX: u32 = 32;
 
 /// Whether a text matches.
@@ -16,7 +16,7 @@ pub enum Match {
     Yes,
     /// It does not match.
     No,
-    /// The expression uses what only PCRE has: look-around, back-references, possessive repetitions, Unicode and POSIX classes, inline options.
+    /// The expression uses features of PCRE only: look-around, back-references, possessive repetitions, Unicode and POSIX classes, inline options.
     Unknown,
 }
 
@@ -25,9 +25,9 @@ pub enum Match {
 pub struct Pattern {
     /// As written.
     pub text: String,
-    /// Whether case is ignored (`~*`).
+    /// Whether it ignores case (`~*`).
     pub caseless: bool,
-    /// None if the pattern cannot be evaluated here.
+    /// `None` if the pattern cannot be evaluated here.
     regex: Option<Regex>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern. One that cannot be evaluated matches [`Match::Unknown`].
+    /// Parses a pattern. A pattern that cannot be evaluated gives [`Match::Unknown`].
     pub fn new(text: &str, caseless: bool) -> Self {
         let body = text.strip_prefix("(?i)");
         let caseless = caseless || body.is_some();
@@ -66,7 +66,7 @@ impl Pattern {
     }
 }
 
-/// The pattern in the syntax of `regex_lite`; `None` if PCRE means something that it cannot express, or means by the same text something else.
+/// The pattern in the syntax of `regex_lite`; `None` if that cannot express it, or if the same text has another meaning in PCRE.
 fn translated(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
@@ -93,7 +93,7 @@ fn translated(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-/// Copies an escape; `rest` begins after its backslash. `anchors` are the letters that stand for a place in the text.
+/// Copies an escape. `rest` begins after its backslash. `anchors` are the letters that match a position in the text.
 fn escape<'p>(rest: &'p str, anchors: &str, out: &mut String) -> Option<&'p str> {
     let character = rest.chars().next()?;
     match character {
@@ -105,7 +105,7 @@ fn escape<'p>(rest: &'p str, anchors: &str, out: &mut String) -> Option<&'p str>
     Some(&rest[character.len_utf8()..])
 }
 
-/// Copies a class; `rest` begins after its `[`.
+/// Copies a class. `rest` begins after its `[`.
 fn class<'p>(mut rest: &'p str, out: &mut String) -> Option<&'p str> {
     out.push('[');
     for sign in ['^', ']'] {
@@ -129,7 +129,7 @@ fn class<'p>(mut rest: &'p str, out: &mut String) -> Option<&'p str> {
             }
             '\\' => {
                 let after = escape(behind, "", out)?;
-                // Behind a class, PCRE takes a hyphen for itself.
+                // After a class, PCRE takes a hyphen literally.
                 match after.strip_prefix('-').filter(|_| behind.starts_with(['d', 'D', 'w', 'W', 's', 'S'])) {
                     Some(after) => {
                         out.push_str("\\-");
@@ -138,7 +138,7 @@ fn class<'p>(mut rest: &'p str, out: &mut String) -> Option<&'p str> {
                     None => after,
                 }
             }
-            // `regex` reserves some of these for operations on sets.
+            // `regex` reserves some of these for set operations.
             '[' | '&' | '~' => {
                 out.extend(['\\', character]);
                 behind
@@ -151,7 +151,7 @@ fn class<'p>(mut rest: &'p str, out: &mut String) -> Option<&'p str> {
     }
 }
 
-/// Copies the beginning of a group; `rest` begins after its `(`. Only plain, unnamed and named groups are the same in both.
+/// Copies the beginning of a group. `rest` begins after its `(`. Only plain, unnamed and named groups are the same in both.
 fn group<'p>(rest: &'p str, out: &mut String) -> Option<&'p str> {
     out.push('(');
     let Some(kind) = rest.strip_prefix('?') else { return Some(rest) };
@@ -165,7 +165,7 @@ fn group<'p>(rest: &'p str, out: &mut String) -> Option<&'p str> {
     Some(behind)
 }
 
-/// Copies a repetition of so many bytes, lazy or not. Possessive repetitions never give back what they took, so they can miss a match.
+/// Copies a repetition of this many bytes, lazy or not. Possessive repetitions never backtrack, so they can miss a match.
 fn repetition<'p>(bytes: usize, rest: &'p str, out: &mut String) -> Option<&'p str> {
     let bytes = bytes + usize::from(rest[bytes..].starts_with('?'));
     let (repetition, behind) = rest.split_at(bytes);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn pcre_and_the_library_agree_where_their_syntax_differs() {
+    fn pcre_and_the_library_agree_although_their_syntax_differs() {
         for (pattern, text, expected) in [
             (r"\.php$", "/index.php\n", Match::Yes),
             (r"\.php$", "/index.php\nx", Match::No),

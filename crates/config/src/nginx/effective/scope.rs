@@ -1,4 +1,4 @@
-//! What the readers of the blocks share: the directives of one block, and the problems found on the way.
+//! Shared by the readers of blocks: the directives of one block, and the problems found.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::{Node, SourceLine};
 /// Something that nginx would refuse, or that this reader ignores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// Its position.
     pub place: SourceLine,
-    /// What.
+    /// Its description.
     pub text: String,
 }
 
@@ -24,14 +24,14 @@ impl Problem {
     }
 }
 
-/// The tree that is read, and the problems found so far.
+/// The tree being read, and the problems found so far.
 pub(crate) struct Scope<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
 impl Scope<'_> {
-    /// The directives of a block, and what nginx would refuse about their shape as problems.
+    /// The directives of a block. Reports shapes that nginx would refuse as problems.
     pub(crate) fn block(&mut self, node: Node) -> Block {
         collect(self.tree, &self.tree.children(node), self.problems)
     }
@@ -53,7 +53,7 @@ pub(crate) struct Block {
     pub(crate) blocks: Vec<Node>,
 }
 
-/// Sorts the directives of one block, and reports those whose shape nginx would refuse.
+/// Sorts the directives of one block, and reports directives whose shape nginx would refuse.
 pub(crate) fn collect(tree: &Tree, nodes: &[Node], problems: &mut Vec<Problem>) -> Block {
     let mut block = Block { simple: BTreeMap::new(), blocks: Vec::new() };
     for &node in nodes {

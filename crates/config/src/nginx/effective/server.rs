@@ -8,21 +8,21 @@ use super::server_name::ServerName;
 use super::settings::Settings;
 use crate::{Node, SourceLine};
 
-/// The port of a `listen` that names none.
+/// The default port of a `listen`.
 const DEFAULT_PORT: u16 = 80;
 
 /// One `server`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
-    /// What it listens on; one without a place if it has no `listen`.
+    /// The addresses that it listens on; without a position if it has no `listen`.
     pub listens: Vec<Listen>,
-    /// Its names; the empty name if none is given.
+    /// Its names; the empty name by default.
     pub names: Vec<ServerName>,
-    /// What is in force in it, outside of its locations.
+    /// The settings in it, outside its locations.
     pub settings: Settings,
-    /// Its locations, in the order of the configuration.
+    /// Its locations, in configuration order.
     pub locations: Vec<Location>,
     /// Its `if` blocks.
     pub conditions: Vec<Condition>,
@@ -45,7 +45,7 @@ impl Server {
     }
 }
 
-/// What a server listens on.
+/// The addresses that a server listens on.
 pub(crate) fn listens(settings: &Settings, default_port: Option<u16>, problems: &mut Vec<Problem>) -> Vec<Listen> {
     let mut listens = Vec::new();
     for directive in settings.own("listen") {
@@ -66,7 +66,7 @@ fn server_names(settings: &Settings) -> Vec<ServerName> {
     if names.is_empty() { vec![ServerName::Exact(String::new())] } else { names }
 }
 
-/// Variable and value of every `set` in a server, wherever it stands in it.
+/// Variable and value of every `set` in a server, at any level.
 fn all_sets(scope: &Scope<'_>, blocks: &[Node], settings: &Settings) -> Vec<(String, String)> {
     let pair = |name: &str, value: &str| Some((name.strip_prefix('$')?.to_owned(), value.to_owned()));
     let mut sets: Vec<(String, String)> = settings.own("set").iter().filter_map(|set| pair(set.arg(0), set.arg(1))).collect();

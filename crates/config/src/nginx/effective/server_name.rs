@@ -1,4 +1,4 @@
-//! `server_name`: which server answers for a host, by nginx's order of exact name, longest leading wildcard, longest trailing wildcard, regular expression.
+//! `server_name`: selects the server for a host in nginx's order: exact name, longest leading wildcard, longest trailing wildcard, regular expression.
 
 use super::pattern::{Match, Pattern};
 
@@ -7,25 +7,25 @@ use super::pattern::{Match, Pattern};
 pub enum ServerName {
     /// A whole name, in lower case; empty for requests without a Host.
     Exact(String),
-    /// `*.example.com`: the part behind the star, ".example.com".
+    /// `*.example.com`: the part after the star, ".example.com".
     Leading {
         /// With its dot.
         suffix: String,
-        /// Written `.example.com`, which takes the bare domain too.
+        /// Written as `.example.com`, which matches the bare domain too.
         bare_too: bool,
     },
     /// `www.example.*`: the part before the star, "www.example.".
     Trailing(String),
     /// `~^www\d+\.`.
     Regex(Pattern),
-    /// `$hostname`: the machine's name, which a configuration does not hold.
+    /// `$hostname`: the host's own name, which the configuration does not contain.
     Hostname,
 }
 
-/// How well a name fits a host; the greater the better, and regular expressions are tried in their order.
+/// How well a name matches a host. A greater value is better, and regular expressions are tried in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
-    /// It may: a regular expression that this crate cannot evaluate, or the machine's own name.
+    /// It may match: a regular expression that cannot be evaluated here, or the host's own name.
     Perhaps,
     Regex,
     /// By length.
@@ -35,7 +35,7 @@ pub(crate) enum Fit {
 }
 
 impl ServerName {
-    /// Reads one argument of `server_name`.
+    /// Parses one argument of `server_name`.
     pub(crate) fn parse(text: &str) -> Self {
         let lower = text.to_ascii_lowercase();
         if let Some(pattern) = text.strip_prefix('~') {
@@ -53,7 +53,7 @@ impl ServerName {
         }
     }
 
-    /// How this name fits a host in lower case, without port and trailing dot.
+    /// How this name matches a host in lower case, without port and trailing dot.
     pub(crate) fn fit(&self, host: &str) -> Option<Fit> {
         match self {
             Self::Exact(name) => (name == host).then_some(Fit::Exact),
@@ -76,7 +76,7 @@ impl ServerName {
     }
 }
 
-/// The host of a `Host` header or URL as nginx compares it: no port, no trailing dot, lower case.
+/// The host of a `Host` header or URL, normalised as in nginx: no port, no trailing dot, lower case.
 pub(crate) fn normalized(host: &str) -> String {
     let bare =
         if host.starts_with('[') { host.find(']').map_or(host, |end| &host[..=end]) } else { host.split(':').next().unwrap_or_default() };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_as_nginx_documents_it() {
+    fn names_match_as_nginx_documents() {
         assert_eq!(fit("example.com", "example.com"), Some(Fit::Exact));
         assert_eq!(fit("Example.COM", "example.com"), Some(Fit::Exact));
         assert_eq!(fit("*.example.com", "a.b.example.com"), Some(Fit::Leading(12)));

@@ -1,4 +1,4 @@
-//! Directives in force at one level with nginx's rule of inheritance: a level that sets a directive replaces all of it, one that does not inherits it.
+//! Effective directives of one level by nginx's rule of inheritance: a level that sets a directive replaces it completely, other levels inherit it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::{Setting, SourceLine, quantity};
 pub struct Occurrence {
     /// Its arguments.
     pub args: Vec<String>,
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
 }
 
 impl Occurrence {
-    /// The argument at `index`, "" if there is none.
+    /// The argument at `index`, or "" if there is none.
     pub fn arg(&self, index: usize) -> &str {
         self.args.get(index).map_or("", String::as_str)
     }
@@ -27,16 +27,16 @@ impl Occurrence {
         self.args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Whether an argument is this word.
+    /// Whether an argument equals this word.
     pub fn has(&self, word: &str) -> bool {
         self.args.iter().any(|arg| arg == word)
     }
 }
 
-/// The simple directives in force in one block: its own, and those that it inherits.
+/// The effective simple directives of one block: its own, and the inherited ones.
 ///
 /// The rule holds for single values (`keepalive_timeout`) and for lists (`access_log`, `proxy_set_header`, `limit_req`) alike. It does not hold for
-/// directives that belong to one block only; for those ask [`Settings::own`].
+/// directives that belong to one block only. For those use [`Settings::own`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     level: Arc<Level>,
@@ -55,7 +55,7 @@ impl Settings {
         Self { level: Arc::new(Level { own, outer }), version }
     }
 
-    /// The version whose defaults these settings follow.
+    /// The version whose defaults apply.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -72,13 +72,13 @@ impl Settings {
         &[]
     }
 
-    /// The uses of a directive in this very block.
+    /// The uses of a directive in this block itself.
     pub fn own(&self, name: &str) -> &[Occurrence] {
         self.level.own.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The first use of any of these directives in the innermost block that uses one: its name, the use, and whether that is this very block.
-    /// For directives that stand in for each other (`root`, `alias`).
+    /// The first use of any of these directives in the innermost block that uses one: its name, the use, and whether it is in this block itself.
+    /// For alternative directives (`root`, `alias`).
     pub(crate) fn nearest(&self, names: &[&'static str]) -> Option<(&'static str, &Occurrence, bool)> {
         let mut level = Some(&self.level);
         while let Some(current) = level {
@@ -91,12 +91,12 @@ impl Settings {
         None
     }
 
-    /// The first use in force; nginx refuses a second one where the directive has a single value.
+    /// The first effective use. nginx refuses a second one of a directive with a single value.
     pub fn one(&self, name: &str) -> Option<&Occurrence> {
         self.all(name).first()
     }
 
-    /// The first argument in force, else nginx's default; `None` if there is neither.
+    /// The first effective argument, else nginx's default; `None` without either.
     pub fn word(&self, name: &str) -> Option<Setting<String>> {
         match self.one(name) {
             Some(found) => Some(Setting::set(found.arg(0).to_owned(), found.place.clone())),
@@ -104,7 +104,7 @@ impl Settings {
         }
     }
 
-    /// All arguments in force, else nginx's default; `None` if there is neither.
+    /// All effective arguments, else nginx's default; `None` without either.
     pub fn words(&self, name: &str) -> Option<Setting<Vec<String>>> {
         match self.one(name) {
             Some(found) => Some(Setting::set(found.args.clone(), found.place.clone())),

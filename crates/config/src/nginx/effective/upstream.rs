@@ -1,4 +1,4 @@
-//! `upstream` blocks: servers with their options, the way of balancing, and the connections kept to them.
+//! `upstream` blocks: servers with their options, the balancing method, and the idle connections kept.
 
 use super::listen::Address;
 use super::scope::{Problem, Scope};
@@ -6,10 +6,10 @@ use super::settings::{Occurrence, Settings};
 use super::version::Version;
 use crate::{Node, Setting, SourceLine, quantity};
 
-/// How requests are spread.
+/// The balancing method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Balance {
-    /// By weight, in turn.
+    /// Weighted round-robin.
     RoundRobin,
     /// `least_conn`.
     LeastConn,
@@ -19,52 +19,52 @@ pub enum Balance {
     Hash(String),
     /// `random [two [METHOD]]`.
     Random,
-    /// A method of a module or of the commercial version, by its directive.
+    /// A method of a module or of the commercial version, named by its directive.
     Other(String),
 }
 
 /// One `server` of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamServer {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Its address.
     pub address: Address,
     /// `weight=`, 1 by default.
     pub weight: u64,
-    /// `max_conns=` for each worker unless the upstream has a zone; 0 (the default) means none.
+    /// `max_conns=`, per worker unless the upstream has a zone; 0 (the default) means no limit.
     pub max_conns: u64,
-    /// `max_fails=` within `fail_timeout` that take the server out; 1 by default, 0 for never.
+    /// `max_fails=`: failures within `fail_timeout` that take the server out of use; 1 by default, 0 for never.
     pub max_fails: u64,
-    /// `fail_timeout=`: how long failures count, and how long the server stays out; 10 s by default.
+    /// `fail_timeout=`: how long failures count, and how long the server is out of use; 10 s by default.
     pub fail_timeout_ms: u64,
     /// `backup`.
     pub backup: bool,
     /// `down`.
     pub down: bool,
-    /// `resolve`: the name is looked up again as its record expires.
+    /// `resolve`: the name is resolved again when its record expires.
     pub resolve: bool,
 }
 
 /// `keepalive`: idle connections that each worker keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Idle connections for each worker; 0 for none. No bound on the connections in use.
+    /// Idle connections per worker; 0 for none. This does not limit the connections in use.
     pub connections: u64,
-    /// Kept apart for each location (nginx 1.29.7).
+    /// Separate for each location (nginx 1.29.7).
     pub local: bool,
 }
 
 /// One `upstream`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
-    /// Where it stands.
+    /// Its position.
     pub place: SourceLine,
     /// Its name.
     pub name: String,
     /// Its servers.
     pub servers: Vec<UpstreamServer>,
-    /// How requests are spread.
+    /// The balancing method.
     pub balance: Balance,
     /// Idle connections kept.
     pub keepalive: Setting<Keepalive>,
@@ -115,7 +115,7 @@ fn keepalive(settings: &Settings, problems: &mut Vec<Problem>) -> Setting<Keepal
             None => problems.push(Problem::invalid(directive, "keepalive")),
         }
     }
-    // "keepalive 32 local" is the default since 1.29.7; before, nothing is kept.
+    // "keepalive 32 local" is the default since 1.29.7. Earlier versions keep nothing by default. is the default since 1.29.7; before, nothing is kept.
     let on = settings.version() >= Version(1, 29, 7);
     Setting::default_of(Keepalive { connections: if on { 32 } else { 0 }, local: on })
 }

@@ -9,20 +9,20 @@ use crate::Setting;
 /// Whether connections to the upstream are kept for the next request, and which lines are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reuse {
-    /// Idle connections that each worker keeps; `None` if the target is no upstream block, which keeps none.
+    /// Idle connections that each worker keeps; `None` if the target is not an upstream block, because then none are kept.
     pub keepalive: Option<Setting<u64>>,
-    /// `proxy_http_version` in force.
+    /// The effective `proxy_http_version`.
     pub http_version: Option<Setting<String>>,
     /// The `Connection` header sent to the upstream; "close" by default before nginx 1.29.7.
     pub connection_header: Option<Setting<String>>,
-    /// `fastcgi_keep_conn` in force.
+    /// The effective `fastcgi_keep_conn`.
     pub fastcgi_keep_conn: Option<Setting<bool>>,
     /// True if connections are reused, false if not, `None` if a variable decides.
     pub in_force: Option<bool>,
 }
 
 impl Pass {
-    /// What decides about reuse, for this pass under the settings of its location.
+    /// The settings that decide about reuse, for this pass and the settings of its location.
     pub fn reuse(&self, http: &Http, settings: &Settings) -> Reuse {
         let keepalive = match &self.target {
             Target::Upstream(name) => http.upstream(name).map(|upstream| upstream.keepalive.clone().map(|keepalive| keepalive.connections)),
@@ -37,7 +37,7 @@ impl Pass {
             PassKind::Proxy => {
                 let version = settings.word("proxy_http_version");
                 let header = connection_header(settings);
-                // "upgrade" is sent for WebSockets; with plain requests the upstream decides, and mostly closes.
+                // "upgrade" is sent for WebSockets. With plain requests the upstream decides, and usually closes.
                 let open = match header.value.to_ascii_lowercase().as_str() {
                     "" | "keep-alive" => Some(true),
                     value if value.contains('$') => None,
@@ -52,7 +52,7 @@ impl Pass {
                 reuse.in_force = all_of([kept, Some(keep.as_ref().is_some_and(|keep| keep.value))]);
                 reuse.fastcgi_keep_conn = keep;
             }
-            // These protocols end with the connection.
+            // In these protocols, a request ends with the connection.
             PassKind::Uwsgi | PassKind::Scgi => reuse.in_force = Some(false),
             PassKind::Grpc | PassKind::Memcached => {}
         }
@@ -68,7 +68,7 @@ fn connection_header(settings: &Settings) -> Setting<String> {
     }
 }
 
-/// False if one is false, else `None` if one is not known.
+/// False if one is false, else `None` if one is unknown.
 fn all_of<const N: usize>(parts: [Option<bool>; N]) -> Option<bool> {
     if parts.contains(&Some(false)) { Some(false) } else { parts.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true) }
 }

@@ -1,14 +1,14 @@
-//! nginx's version, which decides some defaults.
+//! nginx's version, which determines some defaults.
 
 /// A version like 1.22.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u16, pub u16, pub u16);
 
 impl Version {
-    /// The version that defaults follow if none is known: Debian 12's.
+    /// The version assumed if none is known: Debian 12's.
     pub const FALLBACK: Self = Self(1, 22, 1);
 
-    /// Reads "nginx version: nginx/1.22.1 (Ubuntu)", "openresty/1.21.4.1" or "1.22.1"; `None` if no such number stands in it.
+    /// Parses "nginx version: nginx/1.22.1 (Ubuntu)", "openresty/1.21.4.1" or "1.22.1"; `None` without such a number.
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = text.rsplit_once('/').map_or(text, |(_, numbers)| numbers).trim();
         let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(numbers.len());
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_in_every_form() {
+    fn versions_are_parsed_in_every_form() {
         assert_eq!(Version::parse("nginx version: nginx/1.22.1"), Some(Version(1, 22, 1)));
         assert_eq!(Version::parse("nginx/1.18.0 (Ubuntu)"), Some(Version(1, 18, 0)));
         assert_eq!(Version::parse("openresty/1.21.4.1"), Some(Version(1, 21, 4)));

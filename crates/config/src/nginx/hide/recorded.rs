@@ -1,4 +1,4 @@
-//! The arguments that a recording keeps of each nginx directive: those that the model reads. Of other directives it keeps only the name.
+//! The arguments that a recording keeps of each nginx directive: those that the model reads. For other directives it keeps only the name.
 
 /// Which arguments of a directive are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,11 +7,11 @@ pub(crate) enum Keep {
     Name,
     /// All of them.
     All,
-    /// All; of a query after `?` only parts that are variables.
+    /// All of them, but of a query after `?` only the parts that are variables.
     Targets,
-    /// The first one, and of the others these words and these `name=value`.
+    /// The first one, and of the others these words and these `name=value` arguments.
     Options(&'static [&'static str]),
-    /// The first one if it is a number with a unit, or `auto`; and of the others these words.
+    /// The first one if it is a number with a unit or `auto`, and of the others these words.
     Quantity(&'static [&'static str]),
     /// The first one if it is one of these words.
     Word(&'static [&'static str]),
@@ -19,7 +19,7 @@ pub(crate) enum Keep {
     Status,
     /// The last one if it is a path or a named location.
     Redirect,
-    /// Destination of an error log (of a syslog server only that it is one) and its levels.
+    /// The destination of an error log and its levels. A syslog server's address is not kept.
     Log,
     /// Pattern, replacement and flag.
     Rewrite,
@@ -27,12 +27,12 @@ pub(crate) enum Keep {
     Pair(&'static [&'static str]),
     /// The upstream: a URL without user information and without the values of its query.
     Pass,
-    /// A variable and its value, if the value decides which upstream or which file answers.
+    /// A variable and its value, if the value determines which upstream or which file answers.
     Variable,
 }
 
-/// What is kept, by directive. Of a directive that is not listed, only the name is kept. The readers in this crate (`Nginx::of` and what it
-/// returns) and in crate `sources` ask for no other values of a recording; a test compares them with this list.
+/// The kept arguments by directive. Of a directive that is not listed, only the name is kept. The readers in this crate (`Nginx::of` and its
+/// results) and in crate `sources` use no other values of a recording. A test compares them with this list.
 pub(crate) const KEPT: &[(&str, Keep)] = &[
     ("alias", Keep::Options(&[])),
     ("auth_basic", Keep::Word(&["off"])),
@@ -108,7 +108,7 @@ const LISTEN: &[&str] = &[
     "udp",
 ];
 
-/// Which arguments of the directive are kept.
+/// The kept arguments of the directive.
 pub(crate) fn keep(name: &str) -> Keep {
     KEPT.iter().find(|(known, _)| *known == name).map_or(Keep::Name, |(_, keep)| *keep)
 }
@@ -120,7 +120,7 @@ pub(crate) const BLOCKS: &[&str] = &["events", "http", "if", "limit_except", "lo
 mod tests {
     use super::*;
 
-    /// Directives that readers ask for and of which a recording keeps only the name: only their presence counts, or they are read only on the
+    /// Directives that readers use and of which a recording keeps only the name: only their presence counts, or they are read only on the
     /// host, for logs and status pages.
     const NAME_IS_ENOUGH: &[&str] = &[
         "access_log",
@@ -135,7 +135,7 @@ mod tests {
         "ssl_conf_command",
         "stub_status",
     ];
-    /// The source texts of the readers.
+    /// The source code of the readers.
     const READERS: &[&str] = &[
         include_str!("../request/upstream_request.rs"),
         include_str!("../edit/debug_log.rs"),
@@ -161,11 +161,11 @@ mod tests {
         include_str!("../../../../sources/src/servers/pages.rs"),
         include_str!("../../../../sources/src/servers/nginx/selected.rs"),
     ];
-    /// How readers ask for a directive.
+    /// How readers look up a directive.
     const ASKING: &[&str] = &["own(", "all(", "one(", "word(", "words(", "flag(", "number(", "bytes(", "time_ms(", "buffers("];
 
     #[test]
-    fn readers_ask_only_for_values_that_are_kept() {
+    fn readers_use_only_values_that_are_kept() {
         let mut asked = 0;
         for text in READERS {
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
