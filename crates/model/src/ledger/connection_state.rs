@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_longer_ago_than_the_way_takes_has_arrived() {
+    fn data_sent_longer_ago_than_a_round_trip_has_arrived() {
         let known = RequestTimes { unsent: Some(0), lost: Some(0), ..times(60, 20, 5, 5) };
         let told = |times, way_us| must_have_arrived(&socket(Some(times)), way_us, 4);
         assert!(told(known, Some(15_000)));

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_wait_for_themselves_are_not() {
+    fn requests_that_wait_for_themselves_are_not_even() {
         let mut state = 7;
         let mut passed = 0;
         for _ in 0..1_000 {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn few_tell_nothing() {
+    fn few_ages_prove_nothing() {
         assert!(!are_even(&[], 4) && !are_even(&[vec![0, 10, 20, 30]], 4) && !are_even(&[vec![8; 50]], 4));
     }
 }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_connection_that_is_older_than_every_request_is_kept() {
+    fn a_unix_connection_older_than_every_request_is_kept() {
         let app = |id| tier(id, HERE, ListenerAddress::Unix("/run/app".to_owned()), Vec::new());
         let web = |netns| tier(0, netns, ListenerAddress::Tcp("0.0.0.0".parse().unwrap(), 80), vec![1]);
         let path = Path { tiers: vec![web(HERE), app(1)], ..Path::default() };

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_three_segments_tell_a_request_that_came_in_the_same_tick() {
+    fn answers_of_three_segments_show_a_request_in_the_same_tick() {
         let all: Vec<RequestSocket> = (1..6).map(|n| socket(8, 8, 10 * n, 30 * n - 3)).collect();
         let found = rhythm(&all).unwrap();
         let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), false);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn over_tls_the_sockets_whose_times_tell_teach_the_others() {
+    fn over_tls_sockets_with_clear_times_calibrate_the_others() {
         let all: Vec<RequestSocket> = (1..6).map(|n| socket(8, 40, 10 * n + 2, 10 * n + 3)).collect();
         let found = rhythm(&all).unwrap();
         let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), true);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tick_is_what_all_times_are_multiples_of() {
+    fn the_tick_is_the_common_divisor_of_all_times() {
         let of = |all: &[u64]| {
             tick_ms(all.iter().map(|ms| RequestTimes { last_data_recv_ms: *ms, last_data_sent_ms: 0, ..RequestTimes::default() }))
         };

@@ -1,4 +1,4 @@
-//! The account over whole observations of two tiers, "web" that calls "app": each place with what fills it, and with the trap that looks like it.
+//! The account of whole observations of two tiers, "web" calling "app": what fills each place, and a similar situation that must not.
 
 mod balance;
 
@@ -19,11 +19,11 @@ const CLIENT: NetnsId = NetnsId(1);
 const SERVER: NetnsId = NetnsId(2);
 const WEB: u16 = 80;
 const APP: u16 = 9000;
-/// Microseconds of the window, and from one sample to the next.
+/// Length of the window, and interval between samples, microseconds.
 const WINDOW_US: u64 = 10_000_000;
 const STEP_US: u64 = 200_000;
 
-/// A socket with this port of its own, in service for 100 ms.
+/// A socket with its own port that has been in service for 100 ms.
 fn served(port: u16, number: u16) -> RequestSocket {
     let end = |port| ("10.0.0.1".parse().unwrap(), port);
     let times = RequestTimes {
@@ -57,7 +57,7 @@ fn idle(port: u16, number: u16) -> RequestSocket {
     socket
 }
 
-/// One that calls: the ports the other way round.
+/// The calling end: the ports exchanged.
 fn calling(port: u16, number: u16) -> RequestSocket {
     let mut socket = served(port, number);
     let SocketAddress::Tcp { local, remote } = socket.address else { unreachable!("made above") };
@@ -70,7 +70,7 @@ fn syn_sent(port: u16, number: u16) -> RequestSocket {
     RequestSocket { state: TcpState::SynSent, times: None, inode: 0, ..calling(port, number) }
 }
 
-/// A client's connection on which the peer acknowledged so many bytes, and that sent more.
+/// A client's connection on which the peer acknowledged this many bytes. The client sent more.
 fn unheard(port: u16, number: u16, bytes_acked: u64) -> RequestSocket {
     let mut socket = calling(port, number);
     socket.times =
@@ -78,22 +78,22 @@ fn unheard(port: u16, number: u16, bytes_acked: u64) -> RequestSocket {
     RequestSocket { send_queue: 80, ..socket }
 }
 
-/// What is observed: sockets of both namespaces, the accept queues, the threads of each tier, and the requests under way.
+/// An observation: sockets of both namespaces, the accept queues, the threads of each tier, and the requests in progress.
 #[derive(Default)]
 struct Stage {
     client: Vec<RequestSocket>,
     server: Vec<RequestSocket>,
     queues: (u32, u32),
-    /// Share of the time that the thread of a tier ran.
+    /// Share of time that the thread of a tier ran.
     runs: (f64, f64),
     in_flight: Option<u32>,
-    /// Those at the moments of the samples of the client's namespace, and of the server's.
+    /// Requests in progress at the samples of the client's namespace and of the server's.
     at_samples: [Option<f64>; 2],
-    /// Those of whose answer the load generator has a part.
+    /// Requests for which the load generator has part of the answer.
     begun: Option<f64>,
-    /// The load opens a connection for each request.
+    /// Whether the load opens a connection for each request.
     asks_once: bool,
-    /// The first tier listens on a unix socket.
+    /// Whether the first tier listens on a unix socket.
     is_unix: bool,
     share: Option<f64>,
     scheme: &'static str,
@@ -170,7 +170,7 @@ impl Stage {
         of(&Context::new(&obs, &path, &words)).expect("there are samples").0
     }
 
-    /// Mean number at a place of a tier; zero where it is not told.
+    /// Mean number at a place of a tier; zero if it is not reported.
     fn mean(&self, tier: &str, place: Place) -> f64 {
         let ledger = self.ledger();
         ledger.places.iter().find(|one| one.tier == tier && one.place == place).map_or(0.0, |one| one.mean)
@@ -210,7 +210,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
 }
 
 #[test]
-fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
+fn clients_are_listed_by_address_the_busiest_first_without_idle_ones() {
     let from = |last: u8, mut socket: RequestSocket| {
         let SocketAddress::Tcp { local, remote } = socket.address else { unreachable!("made above") };
         socket.address = SocketAddress::Tcp { local, remote: (std::net::IpAddr::from([10, 0, 1, last]), remote.1) };
@@ -219,9 +219,9 @@ fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
     let mut server = many(3, |number| from(1, served(WEB, number)));
     server.extend(many(5, |number| from(2, served(WEB, 100 + number))));
     server.push(from(3, idle(WEB, 200)));
-    // What the first tier calls is no client's.
+    // Calls of the first tier belong to no client.
     server.extend(many(2, |number| from(4, served(APP, number))));
-    // Two that were not let in call from an address of their own.
+    // Two that were not accepted call from an address of their own.
     let client = vec![syn_sent(WEB, 300), unheard(WEB, 301, 1)];
     let stage = Stage { client, server, share: Some(0.5), ..Stage::default() };
     let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
@@ -237,7 +237,7 @@ fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
 }
 
 #[test]
-fn without_a_listener_or_a_sample_it_says_so() {
+fn without_a_listener_or_a_sample_the_report_says_so() {
     let (stage, words) = (Stage::default(), Catalogue::english());
     let mut obs = stage.observe();
     let told = crate::output::whereabouts::whereabouts(&obs, &Path::default(), 0.0, &words);
@@ -256,7 +256,7 @@ fn without_samples_there_is_no_account() {
 }
 
 #[test]
-fn each_place_is_filled_by_its_sockets_alone() {
+fn only_its_own_sockets_fill_a_place() {
     let with = |change: fn(RequestSocket) -> RequestSocket, port| many(6, move |n| change(served(port, n)));
     let unread = |socket| RequestSocket { receive_queue: 9, ..socket };
     let sending = |socket| RequestSocket { send_queue: 9, ..socket };
@@ -308,19 +308,19 @@ fn each_place_is_filled_by_its_sockets_alone() {
 }
 
 #[test]
-fn what_stands_on_an_edge_is_not_held_by_the_one_that_calls() {
+fn requests_on_an_edge_are_not_held_by_the_caller() {
     let both = |web, app| [many(web, |n| served(WEB, n)), many(app, |n| served(APP, n))].concat();
     let stage = Stage { server: both(20, 5), queues: (0, 12), ..Stage::default() };
     let of = |tier: &str, place| stage.mean(tier, place);
     assert_eq!((of("web", Place::Waiting), of("app", Place::Waiting), of("app", Place::AcceptQueue)), (3.0, 5.0, 12.0));
     assert_eq!(stage.ledger().under_way, 20.0);
-    // A fan-out: more behind than in front.
+    // A fan-out: more requests behind than in front.
     let fan = Stage { server: both(2, 9), ..Stage::default() };
     assert_eq!((fan.mean("web", Place::Waiting), fan.mean("app", Place::Waiting)), (0.0, 9.0));
 }
 
 #[test]
-fn with_load_what_does_not_balance_is_unaccounted() {
+fn with_load_a_difference_is_unaccounted() {
     let of = |in_flight| Stage { server: many(20, |n| served(WEB, n)), in_flight: Some(in_flight), ..Stage::default() }.ledger();
     let (whole, part) = (of(20), of(25));
     assert_eq!((whole.unaccounted.mean, part.unaccounted.mean, part.unaccounted.share), (0.0, 5.0, 0.2));
@@ -329,7 +329,7 @@ fn with_load_what_does_not_balance_is_unaccounted() {
 }
 
 #[test]
-fn of_a_share_all_are_reckoned_and_the_interval_holds_the_mean() {
+fn a_share_of_the_sockets_is_scaled_up_and_the_interval_contains_the_mean() {
     let stage = Stage { server: many(20, |n| served(WEB, n)), share: Some(0.25), ..Stage::default() };
     let ledger = stage.ledger();
     let place = &ledger.places[0];
@@ -339,7 +339,7 @@ fn of_a_share_all_are_reckoned_and_the_interval_holds_the_mean() {
 }
 
 #[test]
-fn watched_alone_counters_tell_what_was_dropped_by_whom() {
+fn for_watched_traffic_counters_show_what_was_dropped_and_where() {
     let words = Catalogue::english();
     let stage = Stage::default();
     let told = |obs: &Observation| -> Vec<(LedgerLossKind, String, String, f64)> {
@@ -364,7 +364,7 @@ fn watched_alone_counters_tell_what_was_dropped_by_whom() {
 }
 
 #[test]
-fn losses_are_told_by_kind_and_by_place_where_one_is_known() {
+fn losses_are_listed_by_kind_and_by_place_if_it_is_known() {
     let errors = Errors { connect_refused: 50, response_timeout: 20, local_ports: 10, ..Errors::default() };
     let stage = Stage { server: many(2, |n| served(WEB, n)), in_flight: Some(2), errors, ..Stage::default() };
     let told: Vec<(LedgerLossKind, Option<String>, f64)> =
@@ -381,7 +381,7 @@ fn losses_are_told_by_kind_and_by_place_where_one_is_known() {
 }
 
 #[test]
-fn a_recording_of_streams_says_so() {
+fn a_recording_of_streams_is_reported_as_such() {
     let mut stage = Stage { server: many(9, |n| served(WEB, n)), ..Stage::default() };
     let warn = |stage: &Stage, obs: &Observation| {
         let (path, words) = (stage.path(), Catalogue::english());
@@ -406,7 +406,7 @@ fn a_recording_of_streams_says_so() {
 }
 
 #[test]
-fn where_each_connection_has_one_request_they_come_as_connections_are_accepted() {
+fn with_one_request_per_connection_the_rate_is_that_of_accepted_connections() {
     let fresh = |port, number| {
         let mut socket = served(port, number);
         socket.times = socket.times.map(|times| RequestTimes { data_segs_in: Some(1), ..times });
@@ -437,7 +437,7 @@ fn where_each_connection_has_one_request_they_come_as_connections_are_accepted()
 }
 
 #[test]
-fn what_is_lifted_leaves_the_time_that_requests_spend_elsewhere() {
+fn removing_a_place_leaves_the_time_that_requests_spend_elsewhere() {
     let server = [many(20, |number| served(WEB, number)), many(5, |number| served(APP, number))].concat();
     let stage = Stage { server, queues: (0, 12), runs: (0.5, 1.0), ..Stage::default() };
     let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
@@ -446,14 +446,14 @@ fn what_is_lifted_leaves_the_time_that_requests_spend_elsewhere() {
     let left = |tier| account.remaining_without(&ctx, tier).value;
     let at = |tier: &str| stage.mean(tier, Place::Cpu);
     assert!(at("web") > 0.0 && at("app") > 0.0);
-    // Behind the web server the queue may shorten, and so may the wait for a core.
+    // Behind the web server the queue may shorten, and the wait for a core too.
     assert!((left(0) - at("web") - at("app") - stage.mean("app", Place::Waiting)).abs() < 1e-3, "{}", left(0));
-    // Who calls the application waits for it.
+    // Callers of the application wait for it.
     assert!((left(1) - at("web") - at("app")).abs() < 1e-3, "{}", left(1));
 }
 
 #[test]
-fn of_handshakes_those_count_that_somebody_completes() {
+fn only_handshakes_that_somebody_completes_count() {
     let shaking = |number| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..served(WEB, 1_000 + number) };
     let far = |number| {
         let mut socket = served(WEB, number);
@@ -500,7 +500,7 @@ fn a_client_that_has_read_the_answer_need_not_read_its_end() {
 }
 
 #[test]
-fn a_handshake_that_both_ends_tell_of_counts_once() {
+fn a_handshake_seen_at_both_ends_counts_once() {
     let shaking = |number| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..served(APP, number) };
     let both = [many(6, shaking), many(6, |number| unheard(APP, number, 1))].concat();
     assert_eq!(Stage { server: both, ..Stage::default() }.mean("app", Place::Handshake), 6.0);

@@ -81,7 +81,7 @@ fn of_process(first: &CpuUse, last: &CpuUse, elapsed_ns: f64) -> Vec<(f64, f64)>
         };
         return last.thread_times.iter().map(of).collect();
     }
-    // ThreadShares that cannot be told apart count as equal.
+    // Thread shares that cannot be told apart count as equal.
     let threads = f64::from(last.threads.max(1));
     let sum = |of: fn(&CpuUse) -> Option<u64>| of(last).zip(of(first)).map(|(to, from)| to.saturating_sub(from) as f64 / elapsed_ns);
     let Some(run) = sum(|cpu| cpu.run_ns) else { return Vec::new() };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_of_one_request_each_spend_their_time_as_their_clocks_say() {
+    fn workers_with_one_request_each_spend_their_time_as_their_cpu_clocks_show() {
         let split = threads(&[(0.5, 0.25); 4], 0.0).split(4.0);
         assert!(near(split.cpu, 2.0) && near(split.ready, 1.0) && near(split.waiting, 1.0), "{split:?}");
         let split = threads(&[(0.01, 0.0); 8], 0.0).split(8.0);
@@ -167,20 +167,20 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_is_half_idle_has_about_one() {
+    fn a_loop_that_is_half_idle_has_about_one_at_its_thread() {
         let split = threads(&[(0.5, 0.0)], 0.0).split(100.0);
         let stands = split.cpu + split.ready;
         assert!((0.9..1.05).contains(&stands) && split.waiting > 98.0, "an open queue would have 1: {split:?}");
     }
 
     #[test]
-    fn a_quota_that_stops_holds_what_stands_at_the_thread() {
+    fn a_quota_that_throttles_holds_the_requests_at_the_thread() {
         let split = threads(&[(0.2, 0.0)], 0.8).split(20.0);
         assert!(split.throttled > 10.0 && split.waiting < 1.0, "{split:?}");
     }
 
     #[test]
-    fn nothing_is_lost_or_made_up() {
+    fn no_request_is_lost_or_invented() {
         for held in [0.0, 0.3, 1.0, 1.7, 12.4, 300.0] {
             for shares in [&[][..], &[(0.0, 0.0)], &[(0.3, 0.1), (0.9, 0.1)], &[(1.0, 0.0)]] {
                 let split = threads(shares, 0.1).split(held);

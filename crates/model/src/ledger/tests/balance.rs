@@ -1,12 +1,12 @@
-//! The account balances: what is known better than the samples, and what both ends of a connection tell, counts once.
+//! The account balances: more certain numbers correct the samples, and a request seen at both ends of a connection counts once.
 
 use super::*;
 
 #[test]
-fn who_does_not_wait_at_the_first_queue_is_elsewhere() {
+fn requests_that_do_not_wait_in_the_first_queue_are_elsewhere() {
     let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
     let server = [many(40, |number| served(WEB, number)), many(20, waiting)].concat();
-    // The queue held 5 on average, and 20 when the sockets were sampled.
+    // The queue held 5 on average, and 20 at the samples of the sockets.
     let stage = |in_flight| Stage { server: server.clone(), queues: (5, 0), in_flight, ..Stage::default() };
     let told = |in_flight| {
         let ledger = stage(in_flight).ledger();
@@ -18,7 +18,7 @@ fn who_does_not_wait_at_the_first_queue_is_elsewhere() {
     assert_eq!(told(None), (5.0, 40.0, 0.0), "nothing tells how many there are");
 }
 
-/// An open loop, 20 requests of which were under way on average: what was told of it.
+/// The report for an open loop with 20 requests in progress on average.
 fn open(stage: &Stage) -> LedgerReport {
     let mut obs = stage.observe();
     let load = obs.load.as_mut().unwrap();
@@ -31,7 +31,7 @@ fn at(ledger: &LedgerReport, place: Place) -> f64 {
     ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum()
 }
 
-/// A connection whose server sent last as it was asked: in service or answered, which nothing on the socket decides.
+/// A connection whose server sent its last data when the request came: in service or answered, and the socket does not show which.
 fn undecided(number: u16) -> RequestSocket {
     let socket = served(WEB, number);
     let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
@@ -39,7 +39,7 @@ fn undecided(number: u16) -> RequestSocket {
 }
 
 #[test]
-fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_moments() {
+fn in_an_open_loop_samples_are_compared_with_the_requests_in_progress_at_their_moments() {
     let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
     let server = [many(30, |number| served(WEB, number)), many(10, waiting)].concat();
     let told = |at_samples| {
@@ -48,7 +48,7 @@ fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_mome
         let ledger = open(&stage);
         (at(&ledger, Place::AcceptQueue), at(&ledger, Place::Waiting), ledger.unaccounted.mean)
     };
-    // 20 were under way on average and 40 at the samples, of which 10 were in the queue.
+    // 20 were in progress on average and 40 at the samples, 10 of them in the queue.
     assert_eq!(told(Some(40.0)), (5.0, 15.0, 0.0));
     assert_eq!(told(Some(50.0)), (4.0, 12.0, 4.0), "a fifth of them had no place");
     assert_eq!(told(Some(32.0)), (7.0, 21.0, -8.0), "eight more than there were stay as many");
@@ -56,23 +56,23 @@ fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_mome
 }
 
 #[test]
-fn each_namespace_is_held_against_its_own_moments() {
+fn each_namespace_is_compared_with_its_own_moments() {
     let client = [many(5, |number| syn_sent(WEB, 100 + number)), many(10, |number| calling(WEB, number))].concat();
     let server = many(40, |number| served(WEB, number));
     let stage = Stage { client, server, in_flight: Some(50), at_samples: [Some(10.0), Some(80.0)], ..Stage::default() };
     let ledger = open(&stage);
-    // Half of those under way were not answered yet where the client was sampled, and half were in service where the server was.
+    // At the client's samples half of the requests in progress were unanswered. At the server's samples half were in service.
     assert_eq!((at(&ledger, Place::Connecting), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (10.0, 10.0, 0.0));
 }
 
 #[test]
-fn where_the_samples_met_no_request_chance_may_be_why() {
+fn samples_without_a_request_may_be_chance() {
     let ledger = open(&Stage { in_flight: Some(50), at_samples: [Some(0.0); 2], ..Stage::default() });
     assert_eq!((ledger.unaccounted.mean, ledger.unaccounted.low, ledger.unaccounted.high), (20.0, None, None));
 }
 
 #[test]
-fn of_connections_that_may_be_idle_no_more_have_a_request_than_are_under_way() {
+fn no_more_possibly_idle_connections_have_a_request_than_are_in_progress() {
     let server = [many(12, |number| served(WEB, number)), many(30, |number| undecided(100 + number))].concat();
     let ledger = open(&Stage { server, in_flight: Some(50), at_samples: [Some(20.0); 2], ..Stage::default() });
     assert_eq!((at(&ledger, Place::Undecided), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (8.0, 12.0, 0.0));
@@ -80,7 +80,7 @@ fn of_connections_that_may_be_idle_no_more_have_a_request_than_are_under_way() {
 
 #[test]
 fn a_server_that_pauses_in_its_answer_holds_the_rest() {
-    // Eight have a request; twelve look idle, having sent an answer or a part of one.
+    // Eight have a request. Twelve look idle and have sent an answer or a part of one.
     let server = [many(8, |number| served(WEB, number)), many(12, |number| idle(WEB, 100 + number))].concat();
     let told = |in_flight, begun| {
         let at_samples = [Some(f64::from(in_flight)); 2];
@@ -96,7 +96,7 @@ fn a_server_that_pauses_in_its_answer_holds_the_rest() {
 }
 
 #[test]
-fn a_request_that_was_lost_on_its_way_is_not_the_clients() {
+fn a_request_lost_on_the_path_is_not_at_the_client() {
     let lost = |number| {
         let socket = RequestSocket { send_queue: 90, ..calling(WEB, number) };
         RequestSocket { times: socket.times.map(|times| RequestTimes { lost: Some(1), ..times }), ..socket }
@@ -119,7 +119,7 @@ fn a_request_that_was_lost_on_its_way_is_not_the_clients() {
 }
 
 #[test]
-fn of_a_load_that_asks_once_who_has_not_closed_has_the_answer() {
+fn with_one_request_per_connection_a_client_that_has_not_closed_has_the_answer() {
     let closing = |number| RequestSocket { state: TcpState::FinWait1, send_queue: 1, inode: 0, ..idle(WEB, number) };
     let server = [many(3, |number| served(WEB, number)), many(9, |number| closing(100 + number))].concat();
     let told = |at_samples, asks_once| {
@@ -134,7 +134,7 @@ fn of_a_load_that_asks_once_who_has_not_closed_has_the_answer() {
 }
 
 #[test]
-fn an_awaited_sample_stands_for_the_time_in_which_a_request_was_under_way() {
+fn an_awaited_sample_stands_for_the_time_in_which_a_request_was_in_progress() {
     use super::super::sample_weights::busy_shares;
     let sample = |looks, under_way| {
         let sample = RequestSample { looks, under_way: Some(under_way), ..RequestSample::default() };
@@ -142,30 +142,30 @@ fn an_awaited_sample_stands_for_the_time_in_which_a_request_was_under_way() {
     };
     let all = [sample(0, 0.0), sample(8, 1.0), sample(0, 2.0), sample(0, 0.0)];
     let shares = busy_shares(&all.iter().collect::<Vec<_>>()).unwrap();
-    // Two of eleven looks met a request.
+    // Two of eleven polls met a request.
     assert_eq!(shares, [0.0, 2.0 / 11.0, 2.0 / 11.0, 0.0]);
     let at_any_time = [sample(0, 0.0), sample(0, 2.0)];
     assert_eq!(busy_shares(&at_any_time.iter().collect::<Vec<_>>()), None);
 }
 
 #[test]
-fn an_answer_that_is_passed_on_as_it_comes_is_one() {
+fn an_answer_that_is_streamed_through_counts_once() {
     let leaving = |address, number| RequestSocket { send_queue: 30_000, ..idle(address, number) };
     let server =
         [many(6, |number| leaving(WEB, number)), many(4, |number| leaving(APP, 100 + number)), many(2, |number| served(WEB, 200 + number))]
             .concat();
     let ledger = Stage { server, in_flight: Some(8), ..Stage::default() }.ledger();
-    // Of the four behind two are for those whose answer has not begun in front.
+    // Of the four behind, two belong to requests whose answer has not begun in front.
     assert_eq!(ledger.unaccounted.mean, 0.0);
     assert_eq!(at(&ledger, Place::Sending), 8.0);
-    // What a unix socket does not tell from a request in service.
+    // A unix socket does not distinguish this from a request in service.
     let server = [many(6, |number| leaving(WEB, number)), many(4, |number| served(APP, 100 + number))].concat();
     let ledger = Stage { server, in_flight: Some(6), ..Stage::default() }.ledger();
     assert_eq!((at(&ledger, Place::Sending), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (6.0, 0.0, 0.0));
 }
 
 #[test]
-fn an_answer_seen_at_both_ends_takes_no_room_of_others() {
+fn an_answer_seen_at_both_ends_leaves_room_for_others() {
     let leaving = |number| RequestSocket { send_queue: 300, ..idle(WEB, number) };
     let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
     let server = [many(6, leaving), many(4, |number| undecided(6 + number))].concat();
@@ -174,14 +174,14 @@ fn an_answer_seen_at_both_ends_takes_no_room_of_others() {
 }
 
 #[test]
-fn the_queue_of_a_unix_socket_is_not_in_the_samples() {
+fn the_samples_do_not_include_the_queue_of_a_unix_socket() {
     let stage = Stage { queues: (20, 0), in_flight: Some(20), at_samples: [Some(20.0); 2], is_unix: true, ..Stage::default() };
     assert_eq!(at(&open(&stage), Place::AcceptQueue), 20.0);
     assert_eq!(stage.mean("web", Place::AcceptQueue), 20.0);
 }
 
 #[test]
-fn an_answer_that_has_arrived_is_the_clients() {
+fn an_answer_that_has_arrived_is_at_the_client() {
     let last_segment = |number| {
         let socket = RequestSocket { send_queue: 300, ..idle(WEB, number) };
         RequestSocket { times: socket.times.map(|times| RequestTimes { unacked: Some(1), unsent: Some(0), ..times }), ..socket }
@@ -195,13 +195,13 @@ fn an_answer_that_has_arrived_is_the_clients() {
 }
 
 #[test]
-fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
+fn no_more_answers_are_in_transit_than_the_client_waits_for() {
     let leaving = |number, unacked| {
         let socket = RequestSocket { send_queue: 300, ..idle(WEB, number) };
         let times = socket.times.map(|times| RequestTimes { unacked: Some(unacked), unsent: Some(0), ..times });
         RequestSocket { times, ..socket }
     };
-    // Its request left 100 ms ago and the answer before came 140 ms ago; and the other way round.
+    // Its request left 100 ms ago, and the previous answer came 140 ms ago; then the other way round.
     let waiting = |number| {
         let socket = calling(WEB, number);
         let times = socket.times.map(|times| RequestTimes { last_data_recv_ms: 140, last_data_sent_ms: 100, ..times });
@@ -218,8 +218,8 @@ fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
 }
 
 #[test]
-fn what_the_client_has_an_answer_of_has_no_request_at_the_server() {
-    // Request and answer within one tick, and nothing tells which was first.
+fn an_answer_partly_at_the_client_leaves_no_request_at_the_server() {
+    // Request and answer within one tick, and their order is unknown.
     let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
     let stage = |client| Stage { client, server: many(6, undecided), ..Stage::default() };
     let told =
