@@ -1,9 +1,9 @@
 #!/bin/sh
-# How much of the clients' time is unaccounted for under load: stacks drawn at random, each loaded and diagnosed once. Nothing is proven of their faults and no verdict is graded
-# (`scoreboard run` does that): so a draw takes some seconds.
+# Measures how much of the clients' time is unaccounted for under load, in randomly drawn stacks that are loaded and diagnosed once each. It does not prove
+# their faults or grade verdicts (`scoreboard run` does that), so a draw takes only some seconds.
 # Usage: scripts/balance-draws.sh DIRECTORY SEED [COUNT [FIRST]]
-#   (as root; needs nginx, php-fpm, jq; a release build in target/release, or CHOKEPOINT=...; LOAD=4 is for how many seconds each is loaded)
-# DIRECTORY gets the scenarios, the recordings and a line of JSON for each draw in draws.jsonl; at the end it prints how many had less than 5 % unaccounted.
+#   (as root; needs nginx, php-fpm, jq; a release build in target/release, or CHOKEPOINT=...; LOAD=4 is the duration of each load in seconds)
+# DIRECTORY gets the scenarios, the recordings, and a line of JSON for each draw in draws.jsonl. At the end it prints how many had less than 5 % unaccounted.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ binary=${CHOKEPOINT:-${CARGO_TARGET_DIR:-target}/release/chokepoint}
 [ $# -ge 2 ] || { echo "usage: scripts/balance-draws.sh DIRECTORY SEED [COUNT [FIRST]]" >&2; exit 2; }
 directory=$1 seed=$2 count=${3:-100} first=${4:-0}
 mkdir -p "$directory"
-# What an earlier run left would be counted again.
+# Results of an earlier run would be counted again.
 rm -f "$directory"/draw-*.toml "$directory/draws.jsonl"
 scripts/cargo.sh run --quiet --release --package chokepoint-scoreboard -- write --random "$count" --seed "$seed" --index "$first" "$directory"
 

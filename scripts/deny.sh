@@ -13,7 +13,7 @@ else
     deny=target/tools/bin/cargo-deny
     if [ ! -x "$deny" ]; then
         echo "installing cargo-deny below target/tools (a minute or two, once)" >&2
-        # It runs for a second: optimising it takes longer than it ever runs.
+        # It runs for a second, and optimising it would take longer than that.
         "$cargo" install cargo-deny --locked --quiet --debug --config profile.dev.debug=false --root target/tools
     fi
 fi

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Runs every built-in scenario N times (0: not) with load and without a fix, PASSIVE times only watched, FIXED times with `--fix` where it expects one, and DRAWS
-# stacks drawn at random; writes what they say together to docs/scoreboard.md and docs/scoreboard.json.
-# Usage: [SECONDS_PER_RUN=5] [RECORDINGS=DIR] [PASSIVE=N] [FIXED=N] [DRAWS=100] [SEED=1] scripts/scoreboard.sh [N [SCENARIO...]]; as root, on a machine that does
-# nothing else. With scenarios named, only those are run and nothing is drawn. The single runs stay in target/scoreboard.jsonl, and in RECORDINGS
-# what was seen in each, which a later version can judge again (`chokepoint diagnose --replay`).
+# Runs every built-in scenario N times (0: never) with load and without a fix, PASSIVE times only watched, and FIXED times with `--fix` if it expects one. Runs
+# DRAWS randomly drawn stacks. Writes the combined results to docs/scoreboard.md and docs/scoreboard.json.
+# Usage: [SECONDS_PER_RUN=5] [RECORDINGS=DIR] [PASSIVE=N] [FIXED=N] [DRAWS=100] [SEED=1] scripts/scoreboard.sh [N [SCENARIO...]]; as root, on an otherwise
+# idle host. If scenarios are named, only those are run and nothing is drawn. target/scoreboard.jsonl keeps the single runs, and RECORDINGS keeps
+# their recordings, which a later version can judge again (`chokepoint diagnose --replay`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 count=${1:-10}
@@ -17,18 +17,18 @@ program=$target/release/chokepoint
 scoreboard=$target/release/scoreboard
 runs=$target/scoreboard.jsonl
 command -v jq >/dev/null || { echo "jq(1) is needed" >&2; exit 1; }
-# The reference is a part of another scenario.
+# The reference belongs to another scenario.
 all=$("$program" lab list --json | jq -r '.scenarios[] | select(.name != "throughput-by-hand") | "\(.name) \(.fix)"')
 if [ $# -gt 0 ]; then
     draws=0
     all=$(for name in "$@"; do grep "^$name " <<<"$all"; done)
 fi
-# A run that is not as expected, or could not be made, is a row of the table (or a line here) and not the end of it.
+# An unexpected or failed run becomes a row of the table (or a line here). It does not stop the script.
 run() {
     echo "$(date +%T) $*" >&2
     "$@" --duration "$seconds" --json >>"$runs" 2>"$target/scoreboard.err" || tail -n 3 "$target/scoreboard.err" >&2
 }
-# A scenario, in a directory of its own for each way to run it.
+# Runs a scenario, with a separate directory for each way to run it.
 scenario() {
     local kind=$1 name=$2 keep=()
     shift
