@@ -8,6 +8,7 @@ mod bounds;
 mod chance;
 mod damage;
 mod smaller;
+mod speed;
 
 pub use allocator::Allocator;
 pub use bounds::{MEMORY_MAX, TIME_MAX};

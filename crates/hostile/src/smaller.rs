@@ -2,7 +2,7 @@
 
 use crate::bounds;
 
-/// Most attempts: for a defect of time, each takes a second.
+/// Most attempts: for a defect of time, each takes some seconds.
 const TRIES_MAX: usize = 400;
 const SLOW_TRIES_MAX: usize = 4;
 

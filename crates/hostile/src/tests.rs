@@ -39,16 +39,39 @@ fn memory_is_counted_even_if_it_is_freed_at_once() {
     assert!(why.contains("314.6 MB"), "{why}");
 }
 
+/// Work for each pair of bytes.
+fn quadratic(input: &[u8]) {
+    let pairs = input.len() * input.len();
+    let sum = (0..pairs).fold(0_usize, |sum, pair| std::hint::black_box(sum.wrapping_mul(3) ^ pair));
+    std::hint::black_box(sum);
+}
+
 #[test]
-fn cpu_time_is_counted() {
-    let now = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let why = refused(|input| {
-        let (begin, mut sum) = (now(), input.len());
-        while !input.is_empty() && (now().tv_sec - begin.tv_sec) * 10 + (now().tv_nsec - begin.tv_nsec) / 100_000_000 <= 10 {
-            sum = std::hint::black_box(sum.wrapping_mul(3));
-        }
-    });
-    assert!(why.contains("it takes "), "{why}");
+fn a_quadratic_reader_is_refused() {
+    let mut long = vec![b'a'; 64_000];
+    let took = |input: &[u8]| {
+        let begin = speed::processor_time();
+        quadratic(input);
+        speed::processor_time().saturating_sub(begin)
+    };
+    // A faster machine needs a longer input.
+    while took(&long) < 2 * TIME_MAX {
+        long.extend_from_within(..long.len() / 2);
+    }
+    // A tenth of that length takes a hundredth of the time.
+    assert!(bounds::within("made up", &long[..long.len() / 10], quadratic).is_ok());
+    let why = bounds::within("made up", &long, quadratic).expect_err("it takes long");
+    assert!(why.starts_with("it takes ") && why.contains("at nominal speed"), "{why}");
+}
+
+/// A machine that is slower for a while is not the reader's fault, and a faster one no excuse.
+#[test]
+fn time_is_judged_at_nominal_speed() {
+    use std::time::Duration;
+    let usual = speed::nominal(Duration::from_secs(1), Duration::from_millis(28));
+    assert_eq!(usual, Duration::from_secs(1));
+    assert_eq!(speed::nominal(Duration::from_secs(1), Duration::from_millis(56)), usual / 2);
+    assert_eq!(speed::nominal(Duration::from_secs(1), Duration::from_millis(14)), usual * 2);
 }
 
 #[test]
