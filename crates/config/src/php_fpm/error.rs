@@ -2,6 +2,9 @@
 
 use thiserror::Error;
 
+/// The deepest nesting of files, including the main one, that php-fpm reads (fpm_conf_load_ini_file).
+pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
+
 /// A file that php-fpm refuses to parse.
 pub type SyntaxError = crate::syntax::SyntaxError<Syntax>;
 
@@ -49,7 +52,7 @@ pub enum LoadError {
         why: String,
     },
     /// More than five files include each other, the limit of php-fpm; a loop also ends here.
-    #[error("more than {} files include each other: {chain}", super::tree::INCLUDE_DEPTH_MAX)]
+    #[error("more than {} files include each other: {chain}", INCLUDE_DEPTH_MAX)]
     IncludeDepth {
         /// "a.conf:3 -> b.conf:1 -> a.conf".
         chain: String,

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::error::LoadError;
+use super::error::{INCLUDE_DEPTH_MAX, LoadError};
 use super::file::{self, Entry, File, Kind};
 use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute};
 use crate::{Node, SourceLine, dump};
 
-/// The deepest nesting of files, including the main one, that php-fpm reads (fpm_conf_load_ini_file).
-pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
 /// Memory of an include besides its characters.
 const INCLUDE_BYTES: usize = 256;
 /// The prefix of Debian's build. Relative paths are resolved against it (`php-fpm -p` changes it).
