@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::rights::Rights;
+use crate::status::{Status, unreadable};
 
 /// The identity of a file: the device of its file system and its inode (inode(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,48 +107,12 @@ impl Identity {
     }
 }
 
-struct Status {
-    uids: [u32; 4],
-    gids: [u32; 4],
-    groups: Vec<u32>,
-    capabilities: u64,
-}
-
-/// The rights with which a process opens files.
-pub(crate) fn rights(proc: &Path, pid: u32) -> io::Result<Rights> {
-    let status = Status::of(proc, pid)?;
-    Ok(Rights::new(status.uids[3], status.gids[3], status.groups))
-}
-
-impl Status {
-    fn of(proc: &Path, pid: u32) -> io::Result<Self> {
-        let status = fs::read(proc.join(pid.to_string()).join("status"))?;
-        Self::parse(&String::from_utf8_lossy(&status)).ok_or_else(unreadable)
-    }
-
-    /// Parses proc_pid_status(5). The name may contain anything except a newline, which the kernel writes as "\n".
-    fn parse(text: &str) -> Option<Self> {
-        let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
-        let numbers = |name: &str| line(name)?.split_ascii_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>();
-        Some(Self {
-            uids: numbers("Uid:")?.try_into().ok()?,
-            gids: numbers("Gid:")?.try_into().ok()?,
-            groups: numbers("Groups:")?,
-            capabilities: u64::from_str_radix(line("CapEff:")?.trim(), 16).ok()?,
-        })
-    }
-}
-
 /// The start time (proc_pid_stat(5), field 22). It follows the name, which may contain anything.
 fn start(stat: &Path) -> io::Result<u64> {
     let text = fs::read(stat)?;
     let text = String::from_utf8_lossy(&text);
     let behind_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     behind_name.split_ascii_whitespace().nth(22 - 3).and_then(|field| field.parse().ok()).ok_or_else(unreadable)
-}
-
-fn unreadable() -> io::Error {
-    io::Error::from(io::ErrorKind::InvalidData)
 }
 
 #[cfg(test)]
@@ -165,17 +130,5 @@ mod tests {
         assert_eq!(Identity::of(proc, std::process::id()).unwrap(), own);
         assert!(!Identity { start_ticks: own.start_ticks + 1, ..own }.is_running(proc));
         assert!(Identity::of(proc, u32::MAX).is_err());
-    }
-
-    #[test]
-    fn an_incomplete_status_is_refused() {
-        let text = "Name:\tUid: 0 0 0 0\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nCapEff:\t00000000a80425fb\n";
-        let status = Status::parse(text).unwrap();
-        assert_eq!((status.uids, status.gids, status.groups), ([1, 2, 3, 4], [5, 6, 7, 8], vec![9, 10]));
-        assert_eq!(status.capabilities, 0xa804_25fb);
-        for at in 0..text.find("CapEff").unwrap() {
-            assert!(Status::parse(&text[..at]).is_none());
-        }
-        assert!(Status::parse(&text.replace("1\t2\t3\t4", "1\t2\t3")).is_none());
     }
 }

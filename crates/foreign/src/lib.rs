@@ -11,6 +11,7 @@
 mod files;
 mod identity;
 mod rights;
+mod status;
 mod text;
 mod trust;
 mod within;

@@ -9,7 +9,7 @@ use std::thread;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use serde::{Deserialize, Serialize};
 
-use crate::identity;
+use crate::status::Status;
 
 /// Most groups of a process (NGROUPS_MAX, getgroups(2)).
 const GROUPS_MAX: usize = 65_536;
@@ -33,7 +33,8 @@ impl Rights {
     /// # Errors
     /// It has ended, or its status is malformed.
     pub fn of_process(proc: &Path, pid: u32) -> io::Result<Self> {
-        identity::rights(proc, pid)
+        let status = Status::of(proc, pid)?;
+        Ok(Self::new(status.uids[3], status.gids[3], status.groups))
     }
 
     /// The rights of a file's owner: the file's user and group, and no other group.
