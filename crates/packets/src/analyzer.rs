@@ -6,9 +6,10 @@ use std::collections::BinaryHeap;
 use serde::Serialize;
 
 use crate::capture::Packet;
+use crate::decode::decode;
 use crate::decode::fragment::Fragments;
+use crate::decode::packet::Decoded;
 use crate::decode::tcp::{ACK, SYN, Segment};
-use crate::decode::{Decoded, decode};
 use crate::edge::Edge;
 use crate::edges::Edges;
 use crate::flows::Flows;

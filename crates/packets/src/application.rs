@@ -9,16 +9,7 @@ mod tls;
 pub(crate) use exchanges::{Exchanges, Sample, Spoken};
 
 use crate::summary::Protocol;
-use order::Order;
-
-/// A piece of one direction, in order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Piece<'a> {
-    /// Bytes.
-    Bytes(&'a [u8]),
-    /// A number of bytes that the capture lacks.
-    Hole(u64),
-}
+use order::{Order, Piece};
 
 /// The protocol state of one direction.
 #[derive(Debug, Default)]
@@ -102,7 +93,7 @@ impl Rest<'_> {
         let protocol = match (*self.protocol, piece) {
             (Some(protocol), _) => protocol,
             (None, Piece::Hole(_)) => return,
-            (None, Piece::Bytes(bytes)) => *self.protocol.insert(told(bytes)),
+            (None, Piece::Bytes(bytes)) => *self.protocol.insert(protocol_of(bytes)),
         };
         match protocol {
             Protocol::Http => self.http.piece(piece, self.from_client, self.exchanges, at_ns),
@@ -119,7 +110,7 @@ impl Rest<'_> {
     }
 }
 
-fn told(bytes: &[u8]) -> Protocol {
+fn protocol_of(bytes: &[u8]) -> Protocol {
     if http::is_request(bytes) || http::is_answer(bytes) {
         Protocol::Http
     } else if tls::is_record(bytes) {

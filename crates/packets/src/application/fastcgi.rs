@@ -1,6 +1,7 @@
 //! FastCGI records (FastCGI Specification 1.0, 3.3). A request begins with BEGIN_REQUEST, ends with an empty STDIN, and is answered up to END_REQUEST.
 
-use super::{Exchanges, Piece};
+use super::exchanges::Exchanges;
+use super::order::Piece;
 
 const HEADER_BYTES: usize = 8;
 const BEGIN_REQUEST: u8 = 1;

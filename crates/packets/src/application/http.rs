@@ -1,6 +1,7 @@
 //! HTTP/1.0 and HTTP/1.1 (RFC 9112): the boundaries of messages, and what they say about the connection.
 
-use super::{Exchanges, Piece};
+use super::exchanges::Exchanges;
+use super::order::Piece;
 
 /// Longest head that is parsed, bytes. Servers refuse longer heads (nginx takes at most 32 KiB by default).
 const HEAD_BYTES_MAX: usize = 32 << 10;

@@ -1,11 +1,18 @@
 //! Puts the payload of one direction in order. Early pieces wait, within a limit; bytes that never come are passed on as a hole.
 
-use super::Piece;
-
 /// Bytes of one direction that may wait for earlier ones. Above this, the missing bytes count as a hole.
 const WAITING_BYTES_MAX: usize = 32 << 10;
 /// Pieces that may wait.
 const WAITING_MAX: usize = 32;
+
+/// A piece of one direction, in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Piece<'a> {
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A number of bytes that the capture lacks.
+    Hole(u64),
+}
 
 /// A piece that came too early.
 #[derive(Debug)]

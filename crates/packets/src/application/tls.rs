@@ -1,6 +1,6 @@
 //! Records of TLS (RFC 8446, 5.1). Only their headers are read. Records of application data make the turns.
 
-use super::Piece;
+use super::order::Piece;
 
 const HEADER_BYTES: usize = 5;
 const HANDSHAKE: u8 = 22;

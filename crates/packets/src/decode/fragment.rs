@@ -1,6 +1,6 @@
 //! Reassembles IP fragments (RFC 791, RFC 8200 4.5) within a limit. A fragmented TCP segment counts when its last piece comes.
 
-use super::ip::Addresses;
+use super::packet::Addresses;
 
 /// Datagrams in progress at once. The oldest is dropped to make room.
 const DATAGRAMS_MAX: usize = 64;

@@ -1,8 +1,9 @@
 //! IPv4 (RFC 791) and IPv6 with its extension headers (RFC 8200).
 
+use super::big_endian::{be16, be32};
 use super::fragment::{Fragment, Fragments};
+use super::packet::{Addresses, Decoded, Network};
 use super::tcp::{self, Ends};
-use super::{Decoded, Network, be16, be32};
 
 const TCP: u8 = 6;
 /// IPv6 extension headers that are skipped: hop-by-hop, routing, destination options, mobility, HIP, Shim6.
@@ -11,13 +12,6 @@ const AUTHENTICATION: u8 = 51;
 const FRAGMENT: u8 = 44;
 /// Most extension headers that are followed.
 const EXTENSIONS_MAX: usize = 16;
-
-/// The addresses of a packet, with IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Addresses {
-    pub(super) from: u128,
-    pub(super) to: u128,
-}
 
 pub(super) fn segment<'a>(network: Network<'a>, at_ns: i64, fragments: &'a mut Fragments) -> Decoded<'a> {
     match network.bytes.first().map(|byte| byte >> 4) {

@@ -1,6 +1,7 @@
 //! Link layers: Ethernet with any number of VLAN tags, Linux "cooked" captures, loopback, raw IP (<https://www.tcpdump.org/linktypes.html>).
 
-use super::{Network, be16};
+use super::big_endian::be16;
+use super::packet::Network;
 use crate::capture::Packet;
 
 const NULL: u16 = 0;

@@ -1,6 +1,6 @@
 //! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
 
-use super::{be16, be32};
+use super::big_endian::{be16, be32};
 
 pub(crate) const FIN: u8 = 1;
 pub(crate) const SYN: u8 = 2;
