@@ -8,6 +8,7 @@ mod churn;
 mod debug_log;
 mod from_profile;
 mod handshakes;
+mod hot;
 mod polling;
 
 use crate::facts::Context;

@@ -1,6 +1,6 @@
 //! A log that records each step of each request. It is waste, unless somebody wants it written under load.
 
-use super::from_profile::{Hot, Judged, Sight};
+use super::hot::{Hot, Judged, Sight};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::profile::ProfileShare;

@@ -1,5 +1,6 @@
 //! Improvements that a profile shows: one kind of work that takes much of the limiting CPU time, or CPU time that is badly spread.
 
+use super::hot::{Hot, Judged, Sight, TLS};
 use super::{debug_log, handshakes};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
@@ -9,7 +10,6 @@ use crate::facts::profile::{self, ProfileShare, Profiled, is_of};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
-use crate::observation::ProfilePart;
 use crate::observation::load::GeneratorThread;
 use crate::output::message::Message;
 use crate::output::profile::limit_name;
@@ -21,22 +21,6 @@ const IDLE_MIN: f64 = 0.5;
 const ROOM_MAX: f64 = 0.7;
 /// Share of a full core from which received packets are what fills it.
 const SOFTIRQ_SHARE_MIN: f64 = 0.5;
-
-/// A kind of work that could be reduced.
-pub(super) struct Hot {
-    /// The finding.
-    id: FindingId,
-    /// The layer, or an aspect across layers.
-    what: &'static str,
-    /// The layer of the function that is named as evidence, if it tells more than the above.
-    layer: Option<&'static str>,
-    /// The largest share of it that could be saved.
-    avoidable: f64,
-    /// Judges whose doing it is, by its share of the limiting time; `None` if it is not the kind of work that the finding is about.
-    judge: fn(&Sight<'_, '_>, &Hot, ProfileShare) -> Option<Judged>,
-    title: &'static str,
-    explanation: &'static str,
-}
 
 /// An allocator can be replaced, a handshake resumed, a script kept compiled, a log not written, a lock split: at best all of the work goes away. Compressed
 /// content is seldom sent uncompressed instead, and a low level of zlib takes about half of what the usual level does (zlib Manual, deflateInit).
@@ -56,56 +40,6 @@ const HOT: &[Hot] = &[
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
-/// What a kind of work is judged by.
-pub(super) struct Sight<'s, 'a> {
-    pub(super) ctx: &'s Context<'a>,
-    pub(super) profiled: &'s Profiled<'a>,
-    pub(super) limiting: &'s Limiting<'s, 'a>,
-    pub(super) tier: &'s Tier,
-}
-
-impl Sight<'_, '_> {
-    /// The share of the limiting time that this tier spends on the wanted parts.
-    pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
-        self.profiled.share(self.limiting, |part| self.tier.pids.contains(&part.pid) && wanted(part))
-    }
-
-    /// The time that the limiting cores or threads had in this many seconds, seconds.
-    pub(super) fn limit_s(&self, seconds: f64) -> f64 {
-        self.limiting.threads.unwrap_or(self.limiting.group.cores.len()).max(1) as f64 * seconds
-    }
-}
-
-/// The cost of a kind of work, and whose doing it is.
-pub(super) struct Judged {
-    /// Its share of the time that limits.
-    pub(super) share: ProfileShare,
-    /// The part of it that could go away.
-    pub(super) could_go: ProfileShare,
-    /// True if a known remedy removes it and costs nobody anything: not if it is a trade-off, a matter of the program, or the clients' doing.
-    pub(super) is_wasted: bool,
-    /// The highest confidence that this allows.
-    pub(super) confidence: Confidence,
-    pub(super) title: &'static str,
-    pub(super) explanation: &'static str,
-    /// The evidence besides the share.
-    pub(super) proofs: Vec<Evidence>,
-}
-
-impl Judged {
-    /// A trade-off.
-    pub(super) fn of(hot: &Hot, share: ProfileShare) -> Self {
-        let could_go = share.times(hot.avoidable);
-        let confidence = Confidence::High;
-        Self { share, could_go, is_wasted: false, confidence, title: hot.title, explanation: hot.explanation, proofs: Vec::new() }
-    }
-
-    /// True if even the smallest part that could go away would give more than noise.
-    pub(super) fn is_sure(&self) -> bool {
-        gain_of(self.could_go.low) >= NOISE_SHARE
-    }
-}
-
 fn trade(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     Some(Judged::of(hot, share))
 }
@@ -113,9 +47,6 @@ fn trade(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
 fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
     Some(Judged { is_wasted: true, ..Judged::of(hot, share) })
 }
-
-/// The layer of all TLS work.
-pub(super) const TLS: &str = "tls";
 
 /// The findings of a profile, each with true if it is waste; empty if no profile was taken.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {

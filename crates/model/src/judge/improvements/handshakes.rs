@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::from_profile::{Hot, Judged, Sight, TLS};
+use super::hot::{Hot, Judged, Sight, TLS};
 use crate::facts::path::Tier;
 use crate::facts::profile::{ProfileShare, TLS_HANDSHAKE, TLS_SIGNATURE, is_of};
 use crate::facts::{Context, GOOD_MIN};
