@@ -15,9 +15,11 @@ mod judge;
 mod leave_out;
 mod made;
 mod noise;
+mod phase;
 pub mod remedies;
 pub mod remedy;
 mod rounds;
+mod service;
 
 use std::collections::VecDeque;
 
@@ -26,22 +28,15 @@ use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, Remedy, Round};
 
 pub use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
-use chain::{Attempt, Trial};
-pub use judge::Objective;
-use leave_out::LeaveOut;
 use made::Made;
+use phase::{Attempt, LeaveOut, Trial};
+pub use service::Objective;
 
 /// Changes that are applied at the most, the alternatives of one group counted singly.
 pub const ROUNDS_MAX: u32 = 8;
 /// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped and measured twice then, and what stays
 /// twice, once more after each time that changes were put back.
 pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (ROUNDS_MAX + 1);
-/// Times that p99 may grow without a gain in goodput where no objective says what it may be. Two runs alike differ by less: the tail of a
-/// short load is noisier than its goodput.
-const LATENCY_TIMES_MAX: f64 = 3.0;
-/// Share of its former refusals that a station may still show for the remedy to count as having worked.
-const REFUSALS_LEFT_MAX: f64 = 0.01;
-
 /// What the driver is to do next. It answers [`Action::Measure`] with [`Session::measured`], and the others with [`Session::acted`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {

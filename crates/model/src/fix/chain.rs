@@ -2,43 +2,17 @@
 
 use std::collections::VecDeque;
 
-use super::judge::{FindingIdentity, Judgement, Seen, Worse, figures, is_gain, judge, judge_improvement, meets, reaching, worse};
+use super::judge::{FindingIdentity, Seen, Worse, figures, is_gain, judge, judge_improvement, worse};
 use super::noise::Gain;
+use super::phase::{Attempt, Trial, Tried};
 use super::rounds::entry;
+use super::service::{meets, reaching};
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
-use crate::fix::change::Change;
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind};
 
 /// How often a remedy is tried. The second attempt follows if the first did nothing and other changes were kept since, which may have hidden its effect.
 const ATTEMPTS_MAX: u32 = 2;
-
-/// An attempt at one remedy, with its exact changes.
-pub(super) struct Attempt {
-    finding: String,
-    remedy: String,
-    change: Vec<Change>,
-    times: u32,
-    /// The changes that stood when it was last rejected; `None` if it was never rejected.
-    rejected_beside: Option<Vec<u32>>,
-}
-
-/// The trial of one remedy, or of several alternatives in turn.
-pub(super) struct Trial {
-    place: FindingIdentity,
-    /// True if it is about an improvement and not a cause.
-    improves: bool,
-    queue: VecDeque<Remedy>,
-    results: Vec<Tried>,
-    in_force: Option<u32>,
-}
-
-/// A remedy of a trial, with its result.
-struct Tried {
-    number: u32,
-    after: Diagnosis,
-    judged: Judgement,
-}
 
 impl Session<'_> {
     /// The next trial, or the judgement of the whole if no trial is left.

@@ -1,22 +1,19 @@
 //! Compares two measurements: whether the second is better or worse than the first beyond noise, and in what.
 //!
-//! Goodput as far as it reaches ([`LoadReport::reaching_rps`]) counts first, then failures, then p99. Every step of the loop uses this one order.
+//! Goodput as far as it reaches ([`LoadReport::reaching_rps`](crate::output::report::LoadReport::reaching_rps)) counts first, then failures, then p99. Every step of the loop uses this one order.
 
 use super::noise::{self, Figures, Gain, Metric, is_more_often};
-use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
+use super::service::{Objective, failed_share, fails_less, faster, fell, goodput, lost_share, meets, p99, reaching, rose, slower};
+use crate::facts::harm::FAILED_SHARE_NOISE;
 use crate::facts::spread::Range;
 use crate::output::message::Message;
-use crate::output::report::{At, Diagnosis, Finding, LoadReport, Remedy, Role, Signal, StationState, Verdict};
+use crate::output::report::{At, Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
 
-/// What counts besides goodput.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Objective {
-    /// The p99 of response time that must be kept (`--slo`), microseconds; `None` if none was given.
-    pub latency_us_p99: Option<u64>,
-    /// The time after which a client gives a request up, microseconds, if there is one. If no objective was given, the p99 of an improvement is compared with
-    /// it.
-    pub timeout_us: Option<u64>,
-}
+/// Times that p99 may grow without a gain in goodput where no objective says what it may be. Two runs alike differ by less: the tail of a
+/// short load is noisier than its goodput.
+const LATENCY_TIMES_MAX: f64 = 3.0;
+/// Share of its former refusals that a station may still show for the remedy to count as having worked.
+const REFUSALS_LEFT_MAX: f64 = 0.01;
 
 /// In what a measurement is worse than another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,53 +89,6 @@ impl FindingIdentity {
     }
 }
 
-/// Expected answers per second.
-pub(super) fn goodput(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.load.as_ref().map_or(0.0, |load| load.goodput_rps)
-}
-
-/// Expected answers per second as far as they reach. Two measurements are compared by this figure.
-pub(super) fn reaching(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.load.as_ref().map_or(0.0, LoadReport::reaching_rps)
-}
-
-/// Share of the clients' time that was lost; zero if the load does not say.
-fn lost_share(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.load.as_ref().and_then(|load| load.lost_share).unwrap_or(0.0)
-}
-
-/// Share of the requests that ended without an expected answer; 1 if none ended.
-pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.load.as_ref().and_then(|load| load.failed_share()).unwrap_or(1.0)
-}
-
-pub(super) fn p99(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64)
-}
-
-/// True if hardly a request failed and p99 meets the objective. A p99 among failures says nothing, because failures may be quick.
-pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
-    let within = objective.latency_us_p99.is_none_or(|most| p99(diagnosis) <= most as f64);
-    diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && within
-}
-
-pub(super) fn rose(before: f64, after: f64) -> bool {
-    after > before * (1.0 + NOISE_SHARE)
-}
-
-fn fell(before: f64, after: f64) -> bool {
-    after < before * (1.0 - NOISE_SHARE)
-}
-
-/// True if p99 rose beyond noise. p99 is noisier than goodput.
-fn slower(before: &Diagnosis, after: &Diagnosis) -> bool {
-    p99(after) > p99(before) * (1.0 + LATENCY_NOISE_SHARE)
-}
-
-pub(super) fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
-    p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
-}
-
 /// Names a fall of goodput as far as it reaches: by goodput or by reach, whichever fell more.
 fn less(before: &Diagnosis, after: &Diagnosis) -> Worse {
     let reached = |diagnosis| 1.0 - lost_share(diagnosis);
@@ -174,12 +124,6 @@ pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective)
 /// True if `after` is better than `before` beyond noise.
 pub(super) fn is_gain(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> bool {
     worse(before, after, objective).is_none() && worse(after, before, objective).is_some()
-}
-
-/// True if at most half as many requests failed, and the difference is beyond noise.
-pub(super) fn fails_less(before: &Diagnosis, after: &Diagnosis) -> bool {
-    let (was, is) = (failed_share(before), failed_share(after));
-    is + FAILED_SHARE_NOISE < was && 2.0 * is <= was
 }
 
 /// True if the signal that the remedy named improved. Refusals that were not there before cannot fall.

@@ -4,34 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::judge::{Missed, figures, is_gain, missed};
+use super::phase::LeaveOut;
 use super::{Action, Session, Step};
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, RoundKind};
-
-/// The state of the phase.
-pub(super) struct LeaveOut {
-    /// The measurement with all changes. Every measurement without one is compared with it. It does not follow dropped changes, or many small losses would
-    /// add up. It rises if a change was found to do harm.
-    pub(super) with: Diagnosis,
-    /// Changes that were left out since the last drop and are needed.
-    seen: BTreeSet<u32>,
-    /// The measurement without the change that is out now, if it is to be repeated, and its round.
-    again: Option<(Diagnosis, Option<usize>)>,
-    /// Changes that were dropped and did not come back, in the order of dropping.
-    pub(super) dropped: Vec<u32>,
-    /// True if a change was dropped because the server does better without it. This rests on one measurement, and the change stays out whatever later ones
-    /// show.
-    pub(super) has_better: bool,
-    /// Changes that a later one replaced and that did not come back.
-    pub(super) folded: Vec<u32>,
-    /// The last confirmation, if it fell short and is to be repeated.
-    pub(super) short: Option<Diagnosis>,
-    /// True if the last measurement shows the host as it is now.
-    pub(super) is_measured: bool,
-    /// Improvements that are needed and stay out until the others are judged. An improvement may hide, during a measurement, what a fix is needed for.
-    pub(super) held: Vec<u32>,
-    pub(super) whole: Option<Diagnosis>,
-}
 
 impl Session<'_> {
     /// Begins the phase. A single change that did what it promised skips it: it was already measured without and with it.

@@ -1,7 +1,7 @@
 //! Decides whether one measurement is worse than another beyond chance: by goodput, failures and p99, each with its interval. There is no threshold here. The
 //! intervals come from the loads themselves (`crate::facts::spread`) and from repeated measurements of the same state.
 
-use super::judge::{Objective, failed_share, fails_less, faster, p99, reaching, rose};
+use super::service::{Objective, failed_share, fails_less, faster, p99, reaching, rose};
 use crate::facts::spread::Range;
 use crate::output::report::Diagnosis;
 
