@@ -15,6 +15,7 @@ mod request;
 mod request_sample;
 pub mod series;
 mod server;
+mod socket;
 mod tcp_sample;
 mod warmth;
 mod wire;
@@ -23,10 +24,7 @@ pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
 pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
-pub use netns::{
-    Address, ConntrackCpu, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState, TimeWaitAccepted,
-    TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
-};
+pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadCalls, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
@@ -34,6 +32,9 @@ pub use request_sample::{RequestSample, RequestSocket, RequestTimes};
 pub use server::{
     AccessLog, ErrorLog, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus,
     NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
+};
+pub use socket::{
+    Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
 };
 pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};
