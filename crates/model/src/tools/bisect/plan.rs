@@ -1,6 +1,6 @@
 //! Which tiers can be loaded by themselves, and how, according to the web server's configuration.
 
-use super::Part;
+use super::part::Part;
 use crate::facts::Context;
 use crate::facts::path::{Tier, names_listener};
 use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};

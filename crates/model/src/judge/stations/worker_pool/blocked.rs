@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Pool, STATION};
 use crate::facts::path::{Tier, answers};
-use crate::facts::pool::computes;
 use crate::facts::pool::looks::{self, Peer};
+use crate::facts::pool::{Pool, computes};
 use crate::facts::sum::mean;
 use crate::facts::{Context, TierId};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::Standing;
 use crate::judge::id::FindingId;
 use crate::judge::location::{EdgeId, Location};
-use crate::judge::station::StationReading;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{ListenerAddress, NetnsId, ThreadCalls};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
@@ -89,7 +88,7 @@ impl Blocked {
         reached
     }
 
-    pub(super) fn finding(&self, ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Finding {
+    pub(super) fn finding(&self, station: &StationDef, ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Finding {
         let upstream = self.first(ctx);
         let args = |id: &'static str| {
             let message = Message::new(id).with("tier", tier.name.as_str()).with("upstream", upstream.as_str());
@@ -107,7 +106,7 @@ impl Blocked {
             title: args("finding-workers-blocked-on-upstream-title"),
             evidence: self.looked(ctx, pool).into_iter().chain(door).collect(),
             explanation: vec![args("finding-workers-blocked-on-upstream-explanation")],
-            ..STATION.finding(FindingId::POOL_BLOCKED, tier, at)
+            ..station.finding(FindingId::POOL_BLOCKED, tier, at)
         }
     }
 

@@ -112,7 +112,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
         let full = finding(ctx, tier, &pool, &idle);
         // If workers wait for another server, the configured number of workers would wait too.
         let cause = match Blocked::of(ctx, tier) {
-            Some(blocked) => Some(blocked.finding(ctx, tier, &pool)),
+            Some(blocked) => Some(blocked.finding(&STATION, ctx, tier, &pool)),
             None => unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full),
         };
         Some(std::iter::once(full).chain(cause))
