@@ -23,7 +23,7 @@ use crate::engine::control::lock;
 use crate::engine::pause::Pauses;
 use crate::engine::schedule::Schedule;
 use crate::engine::shared::Shared;
-use crate::engine::slot::{Phase, Slot, Turn, slot_of};
+use crate::engine::slot::{Phase, Slot, SlotProgress, slot_of};
 use crate::engine::wheel::Wheel;
 use crate::host::{self, OwnTime};
 use crate::protocol::reply::{Reply, ThreadScratch};
@@ -349,7 +349,7 @@ impl<'a> Engine<'a> {
             return ended;
         }
         match self.read(index) {
-            Turn::Ended(Ended { end: RequestEnd::Status(status), detail, .. }) => {
+            SlotProgress::Ended(Ended { end: RequestEnd::Status(status), detail, .. }) => {
                 Ended { end: RequestEnd::Status(status), reusable: false, detail }
             }
             _ => ended,
@@ -404,11 +404,11 @@ impl<'a> Engine<'a> {
             self.note_connected(index);
         }
         match turn {
-            Turn::Ended(ended) => Some(ended),
-            Turn::Waiting | Turn::Again if self.slots[index as usize].is_stuck() && !was_connecting => {
+            SlotProgress::Ended(ended) => Some(ended),
+            SlotProgress::Waiting | SlotProgress::Again if self.slots[index as usize].is_stuck() && !was_connecting => {
                 self.slots[index as usize].watch_writes(self.poll.registry(), index).err()
             }
-            Turn::Waiting | Turn::Again => None,
+            SlotProgress::Waiting | SlotProgress::Again => None,
         }
     }
 
@@ -439,7 +439,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    fn read(&mut self, index: u32) -> Turn {
+    fn read(&mut self, index: u32) -> SlotProgress {
         self.slots[index as usize].receive(&mut self.buffer, &mut self.scratch, &mut self.tally.received_bytes)
     }
 
@@ -449,12 +449,12 @@ impl<'a> Engine<'a> {
             return;
         }
         match self.read(index) {
-            Turn::Waiting => self.note_first_byte(index),
-            Turn::Again => {
+            SlotProgress::Waiting => self.note_first_byte(index),
+            SlotProgress::Again => {
                 self.note_first_byte(index);
                 self.again.push(index);
             }
-            Turn::Ended(ended) => self.conclude(index, &ended),
+            SlotProgress::Ended(ended) => self.conclude(index, &ended),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the verbs `streams` and `tcp` report alike of an edge: the verdict about keepalive, and distributions of times.
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::edge::{Keepalive, Kept};
+use chokepoint_model::edge::{ConnectionReuse, Keepalive};
 use chokepoint_model::message::Message;
 use chokepoint_packets::Histogram;
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use crate::report::view::{Ink, Phrases, span};
 pub(crate) fn write_keepalive(page: &mut TextPage<'_>, verdict: &Keepalive) {
     let phrases = page.phrases();
     let ink = match verdict.kept {
-        Kept::InForce => Ink::GoodStrong,
-        Kept::Partly | Kept::Unknown => Ink::WarnStrong,
-        Kept::Not => Ink::BadStrong,
+        ConnectionReuse::InForce => Ink::GoodStrong,
+        ConnectionReuse::Partly | ConnectionReuse::Unknown => Ink::WarnStrong,
+        ConnectionReuse::Not => Ink::BadStrong,
     };
     let indent = [span(Ink::Plain, "  ")];
     page.flow(&indent, &indent, &[span(ink, phrases.say(&verdict.summary))]);

@@ -285,7 +285,7 @@ pub(crate) fn awkward() -> Diagnosis {
     sample.findings.push(finding("ephemeral-ports-exhausted", "ephemeral-ports", ports, Role::Cause));
     sample.findings.push(finding("accept-queue-full", "accept-queue", at, Role::Symptom));
     let why = "Before ephemeral-ports-exhausted (nginx): \u{1b}[2J<b>it starves</b> | the others.".to_owned();
-    sample.order = vec![Turn { finding: 0, why }, Turn { finding: 1, why: "Last.".into() }];
+    sample.order = vec![CausePosition { finding: 0, why }, CausePosition { finding: 1, why: "Last.".into() }];
     sample.couplings = vec![Coupling { cause: Cause::Finding(0), symptom: 2, why: "It is told apart by its use.".into() }];
     let remedy = &mut sample.findings[0].remedies[0];
     remedy.runtime.push("printf 'one very long command that must not be broken whatever the width of the page is\\n' > /dev/null".into());
@@ -338,7 +338,7 @@ pub(crate) fn coupled() -> Diagnosis {
     let nearer = "Before accept-queue-full (nginx): it lies nearer to the answer. Were the other one lifted first, more requests would get here \
                   than pass, to fail or to wait.";
     let last = "Last: lifted before workers-blocked-on-upstream (php-fpm), it would only send more requests there than pass.";
-    sample.order = vec![Turn { finding: 0, why: nearer.into() }, Turn { finding: 1, why: last.into() }];
+    sample.order = vec![CausePosition { finding: 0, why: nearer.into() }, CausePosition { finding: 1, why: last.into() }];
     sample
 }
 

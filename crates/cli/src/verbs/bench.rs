@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use chokepoint_load::{Judged, Options, Order, Plan, Stages, Targets, Threshold, Tls, Trust};
+use chokepoint_load::{Options, Order, Plan, Stages, Targets, Threshold, ThresholdResult, Tls, Trust};
 use chokepoint_model::bench::{self, Asked, BenchOutcome, Ramp, RampStage, TargetList, TcpConnection, ThresholdFailed};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
         }
         false => measure::offer(&plan, "loading", interrupt)?,
     };
-    let judged: Vec<Judged> = threshold.iter().flat_map(|threshold| threshold.judge(&measured.result)).collect();
+    let judged: Vec<ThresholdResult> = threshold.iter().flat_map(|threshold| threshold.judge(&measured.result)).collect();
     let failed = judged.iter().filter(|judged| judged.failed);
     let failed = failed.map(|judged| ThresholdFailed { condition: judged.condition.clone(), measured: judged.measured }).collect();
     let tcp = measured.detail.tcp_info.iter().map(|bytes| connection(bytes)).collect();

@@ -36,7 +36,7 @@ pub(crate) enum Phase {
 
 /// The result of a turn.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum SlotProgress {
     /// The kernel will report an event.
     Waiting,
     /// There may be more to read, without a further event.
@@ -192,8 +192,8 @@ impl Slot {
     /// Writes the rest of the request. While connecting, a successful write proves that the connection is established, and a failed one returns the error of
     /// connect() (tcp(7), SO_ERROR) without another system call.
     #[inline(always)]
-    pub(crate) fn send(&mut self, request: &[u8], sent_bytes: &mut u64) -> Turn {
-        let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
+    pub(crate) fn send(&mut self, request: &[u8], sent_bytes: &mut u64) -> SlotProgress {
+        let Some(stream) = self.stream.as_mut() else { return SlotProgress::Waiting };
         while self.written < request.len() {
             match stream.write(&request[self.written..]) {
                 Ok(bytes) => {
@@ -201,54 +201,54 @@ impl Slot {
                     *sent_bytes += bytes as u64;
                     self.phase = Phase::Sending;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waiting,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return SlotProgress::Waiting,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if self.phase == Phase::Connecting => {
                     // An error without a number from the kernel is one of the handshake.
                     let is_tls = error.raw_os_error().is_none() && stream.tls().is_some();
                     let failure = if is_tls { Failure::TlsFailed } else { Failure::of_connect(&error) };
-                    return Turn::Ended(Ended::failed(failure, Detail::Io(error)));
+                    return SlotProgress::Ended(Ended::failed(failure, Detail::Io(error)));
                 }
-                Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
+                Err(error) => return SlotProgress::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
             }
         }
         match stream.flush() {
             Ok(()) => self.phase = Phase::Awaiting,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
+            Err(error) => return SlotProgress::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
         }
-        Turn::Waiting
+        SlotProgress::Waiting
     }
 
     /// Reads the available part of the answer.
     #[inline(always)]
-    pub(crate) fn receive(&mut self, buffer: &mut [u8], scratch: &mut ThreadScratch, received_bytes: &mut u64) -> Turn {
-        let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
+    pub(crate) fn receive(&mut self, buffer: &mut [u8], scratch: &mut ThreadScratch, received_bytes: &mut u64) -> SlotProgress {
+        let Some(stream) = self.stream.as_mut() else { return SlotProgress::Waiting };
         for _ in 0..READS_MAX {
             let bytes = match stream.read(buffer) {
-                Ok(0) => return Turn::Ended(self.closed_by_peer()),
+                Ok(0) => return SlotProgress::Ended(self.closed_by_peer()),
                 Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waiting,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return SlotProgress::Waiting,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    return Turn::Ended(Ended::failed(Failure::BadResponse, Detail::Io(error)));
+                    return SlotProgress::Ended(Ended::failed(Failure::BadResponse, Detail::Io(error)));
                 }
-                Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
+                Err(error) => return SlotProgress::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
             };
             *received_bytes += bytes as u64;
             match self.reply.feed(&buffer[..bytes], scratch) {
-                Ok(Completion::Complete(used)) => return Turn::Ended(self.answered(used < bytes)),
+                Ok(Completion::Complete(used)) => return SlotProgress::Ended(self.answered(used < bytes)),
                 // A short read emptied the socket (epoll(7)). The kernel will report later data, and the close unless it did already.
                 Ok(Completion::More) => {
                     self.begun = true;
                     if bytes < buffer.len() && !self.peer_closed && !stream.has_ended() {
-                        return Turn::Waiting;
+                        return SlotProgress::Waiting;
                     }
                 }
-                Err(BadAnswer(text)) => return Turn::Ended(Ended::failed(Failure::BadResponse, Detail::Text(text))),
+                Err(BadAnswer(text)) => return SlotProgress::Ended(Ended::failed(Failure::BadResponse, Detail::Text(text))),
             }
         }
-        Turn::Again
+        SlotProgress::Again
     }
 
     /// An idle connection became readable: true if the peer sent bytes that were not requested, false if it closed.

@@ -24,7 +24,7 @@ pub struct ThresholdError {
 
 /// A condition and what was measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct ThresholdResult {
     /// The condition as written.
     pub condition: String,
     /// Whether the load met the condition and so failed.
@@ -78,7 +78,7 @@ impl Threshold {
     }
 
     /// Judges each condition. A load without ended requests meets every latency condition, since nothing shows that a latency held.
-    pub fn judge(&self, load: &LoadResult) -> Vec<Judged> {
+    pub fn judge(&self, load: &LoadResult) -> Vec<ThresholdResult> {
         let judged = |condition: &Condition| {
             let (measured, unit) = condition.metric.of(load);
             let met = match condition.comparison {
@@ -88,7 +88,7 @@ impl Threshold {
                 Comparison::UnderOrAt => measured <= condition.limit,
             };
             let nothing = unit == Unit::Us && load.requests == 0;
-            Judged { condition: condition.text.clone(), failed: met || nothing, measured, unit }
+            ThresholdResult { condition: condition.text.clone(), failed: met || nothing, measured, unit }
         };
         self.conditions.iter().map(judged).collect()
     }
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    fn met(judged: &[Judged]) -> Vec<Judged> {
+    fn met(judged: &[ThresholdResult]) -> Vec<ThresholdResult> {
         judged.iter().filter(|judged| judged.failed).cloned().collect()
     }
 

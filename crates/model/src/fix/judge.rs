@@ -155,54 +155,54 @@ pub(super) fn judge(
     objective: Objective,
     seen: Seen,
 ) -> Judgement {
-    let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
-    let explained = |id: &'static str| Judgement { explained: true, ..told(true, id) };
+    let judgement = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
+    let explained = |id: &'static str| Judgement { explained: true, ..judgement(true, id) };
     let loss = worse(before, after, objective);
     if after.verdict == Verdict::ClientLimited && matches!(loss, Some(Worse::Goodput | Worse::Reach)) {
-        return told(false, "kept-no-client");
+        return judgement(false, "kept-no-client");
     }
     // If nothing counts what the station refuses, the signal is that the finding is gone.
     let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
     let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
     match (is_improved, loss) {
-        (true, None) if is_paid_for(before, after) => told(true, "kept-yes-reach"),
-        (true, None) if is_uncounted => told(true, "kept-yes-finding"),
-        (true, None) => told(true, "kept-yes"),
+        (true, None) if is_paid_for(before, after) => judgement(true, "kept-yes-reach"),
+        (true, None) if is_uncounted => judgement(true, "kept-yes-finding"),
+        (true, None) => judgement(true, "kept-yes"),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
-        (true, Some(Worse::Goodput)) => told(false, "kept-no-fell"),
-        (true, Some(Worse::Reach)) => told(false, "kept-no-reach"),
-        (true, Some(Worse::Failed)) => told(false, "kept-no-failed"),
-        (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
+        (true, Some(Worse::Goodput)) => judgement(false, "kept-no-fell"),
+        (true, Some(Worse::Reach)) => judgement(false, "kept-no-reach"),
+        (true, Some(Worse::Failed)) => judgement(false, "kept-no-failed"),
+        (true, Some(Worse::Latency)) => judgement(false, "kept-no-latency"),
         // The objective is goodput. A change that raises it is not thrown away because some refusals remain.
         (false, None) if rose(reaching(before), reaching(after)) => {
-            told(true, if rose(goodput(before), goodput(after)) { "kept-yes-goodput" } else { "kept-yes-reach-alone" })
+            judgement(true, if rose(goodput(before), goodput(after)) { "kept-yes-goodput" } else { "kept-yes-reach-alone" })
         }
-        (false, None) if fails_less(before, after) => told(true, "kept-yes-gain"),
+        (false, None) if fails_less(before, after) => judgement(true, "kept-yes-gain"),
         // If goodput is the signal, the next cause can hide the gain completely. Then the only evidence left is that the finding is gone.
         (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
-        (_, Some(Worse::Objective)) => told(false, "kept-no-objective"),
-        (false, _) => told(false, "kept-no-signal"),
+        (_, Some(Worse::Objective)) => judgement(false, "kept-no-objective"),
+        (false, _) => judgement(false, "kept-no-signal"),
     }
 }
 
 /// Judges whether an improvement is one: more goodput, no more failures, and a tail within which no client gives up.
 pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Judgement {
-    let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
+    let judgement = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
     let is_over = |most: Option<u64>| most.is_some_and(|most| p99(after) > most as f64);
     if !rose(reaching(before), reaching(after)) {
         let is_fall = after.verdict == Verdict::ClientLimited && fell(reaching(before), reaching(after));
-        return told(false, if is_fall { "kept-no-client" } else { "kept-no-signal" });
+        return judgement(false, if is_fall { "kept-no-client" } else { "kept-no-signal" });
     }
     if failed_share(after) > failed_share(before) + FAILED_SHARE_NOISE {
-        return told(false, "kept-no-failed");
+        return judgement(false, "kept-no-failed");
     }
     if is_over(objective.latency_us_p99) {
-        return told(false, "kept-no-objective");
+        return judgement(false, "kept-no-objective");
     }
     if objective.latency_us_p99.is_none() && is_over(objective.timeout_us.map(|timeout| timeout / 2)) {
-        return told(false, "kept-no-tail");
+        return judgement(false, "kept-no-tail");
     }
-    told(true, "kept-yes")
+    judgement(true, "kept-yes")
 }
 
 /// Why a change is needed whatever the figures are: in `without`, but not in all of `with`, its station refuses again or its finding is a cause again.
@@ -243,8 +243,8 @@ pub(super) fn missed(
     if last.load.is_none() {
         return Missed::Yes(Need::Finding);
     }
-    let told = without.iter().map(|one| Figures::of(one)).reduce(|all, one| Some(all?.joined(one?))).flatten();
-    let both = Figures::of(with).zip(told);
+    let without_figures = without.iter().map(|one| Figures::of(one)).reduce(|all, one| Some(all?.joined(one?))).flatten();
+    let both = Figures::of(with).zip(without_figures);
     let loss = both.as_ref().and_then(|(with, without)| noise::worse(with, without, objective)).map(|metric| match metric {
         Metric::Goodput => less(with, last),
         Metric::Failed => Worse::Failed,
@@ -264,7 +264,7 @@ pub(super) fn missed(
 
 impl Need {
     /// The sentence for it.
-    pub(super) fn told(&self, with: &Diagnosis, without: &Diagnosis) -> Message {
+    pub(super) fn message(&self, with: &Diagnosis, without: &Diagnosis) -> Message {
         match self {
             Need::Worse(Worse::Goodput) => figures("round-needed-goodput", with, without),
             Need::Worse(Worse::Reach) => figures("round-needed-reach", with, without),

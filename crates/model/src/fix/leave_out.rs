@@ -77,7 +77,7 @@ impl Session<'_> {
             _ => Kept::Final,
         };
         let why = match &judged {
-            Missed::Yes(need) => need.told(&with, &without),
+            Missed::Yes(need) => need.message(&with, &without),
             Missed::Perhaps(_) => figures("round-again", &with, &without),
             Missed::Unsure => figures("round-unsure", &with, &without),
             Missed::Unknown => figures("round-unknown", &with, &without),

@@ -24,7 +24,7 @@ use crate::predict::Scene;
 const GENERATOR_WAITED_MAX: f64 = 0.1;
 
 /// Everything judged about one observation.
-pub(crate) struct Judged {
+pub(crate) struct JudgedObservation {
     /// The readings of all stations, in the order of the path.
     pub(crate) stations: Vec<StationReading>,
     /// Causes first, in the order in which to fix them.
@@ -40,7 +40,7 @@ pub(crate) struct Judged {
 }
 
 /// Judges the readings of a table's stations.
-pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static StationDef>) -> Judged {
+pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static StationDef>) -> JudgedObservation {
     let mut stations: Vec<StationReading> = Vec::new();
     let mut findings: Vec<Finding> = Vec::new();
     for def in table {
@@ -57,7 +57,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     prescribe(ctx, &stations, &mut findings);
     prescribe(ctx, &stations, &mut other);
     let judgement = judgement(ctx, &stations, (&findings, &couplings));
-    Judged { stations, findings, couplings, order, improvements: other, judgement }
+    JudgedObservation { stations, findings, couplings, order, improvements: other, judgement }
 }
 
 /// Attaches remedies to each finding, each with its predicted gain given all the others.

@@ -10,7 +10,7 @@ use crate::judge::finding::{Coupling, Evidence, Finding, OrderReason};
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::STATIONS;
-use crate::judge::verdict::{Judged, judge};
+use crate::judge::verdict::{JudgedObservation, judge};
 use crate::judge::warnings::warnings;
 use crate::ledger;
 use crate::observation::Observation;
@@ -36,7 +36,7 @@ pub fn diagnose_without(station: &str, obs: &Observation, words: &Catalogue) -> 
 fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words: &Catalogue) -> Diagnosis {
     let path = path::discover(obs);
     let ctx = Context::new(obs, &path, words);
-    let Judged { stations, findings, couplings, order, improvements, judgement } = judge(&ctx, table);
+    let JudgedObservation { stations, findings, couplings, order, improvements, judgement } = judge(&ctx, table);
     let (ledger, ledger_warnings) = ledger::of(&ctx).unzip();
     let readings = readings(obs, &path);
     let unread = readings.iter().filter(|reading| reading.status == SourceStatus::Failed).count();
@@ -52,7 +52,7 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         path: stations.into_iter().map(|reading| ctx.station(reading)).collect(),
         findings: findings.into_iter().map(|finding| ctx.finding(finding)).collect(),
         couplings: couplings.into_iter().map(|link| ctx.coupling(link)).collect(),
-        order: order.into_iter().map(|OrderReason { finding, why }| report::Turn { finding, why: ctx.text(why) }).collect(),
+        order: order.into_iter().map(|OrderReason { finding, why }| report::CausePosition { finding, why: ctx.text(why) }).collect(),
         harm: Some(harm_rule(words)),
         improvements: improvements.into_iter().map(|finding| ctx.finding(finding)).collect(),
         warnings: warnings.chain(ledger_warnings.unwrap_or_default()).collect(),

@@ -41,12 +41,12 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     for (pid, view) in &obs.servers {
         add(format!("server_config (pid {pid})"), fate(&view.config));
         for (path, log) in &view.access_logs {
-            let fate = told(fate(log), log.last().map(|log| log.extent));
+            let fate = with_gap(fate(log), log.last().map(|log| log.extent));
             let blind = log.last().is_some_and(|log| !log.has_status);
             add(format!("server_log {path} (pid {pid})"), if blind { without_status(fate) } else { fate });
         }
         for (path, log) in &view.error_logs {
-            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| log.extent)));
+            add(format!("server_log {path} (pid {pid})"), with_gap(fate(log), log.last().map(|log| log.extent)));
         }
         for (item, status) in &view.status {
             add(format!("server_status {item} (pid {pid})"), fate(status));
@@ -90,7 +90,7 @@ fn fate<T>(series: &Series<T>) -> Option<Fate> {
 }
 
 /// The result of a log, with what is missing from it.
-fn told(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
+fn with_gap(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
     let (status, why, needs) = fate?;
     let gap = match extent.map(|extent| (extent.rotated, extent.skipped_bytes)) {
         Some((true, 0)) => Some("it was replaced or cut meanwhile: lines may be missing".to_owned()),

@@ -49,7 +49,7 @@ pub struct Diagnosis {
     pub couplings: Vec<Coupling>,
     /// Why the causes are in this order, which is the order in which to fix them; empty unless there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub order: Vec<Turn>,
+    pub order: Vec<CausePosition>,
     /// From what cost on a place counts as harm; `None` in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harm: Option<HarmRule>,
@@ -373,7 +373,7 @@ pub struct Coupling {
 
 /// Why a cause is fixed before or after the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct CausePosition {
     /// The cause, by its index in [`Diagnosis::findings`].
     pub finding: usize,
     /// Why it has this position; one or two sentences.

@@ -4,7 +4,7 @@ use crate::facts::Context;
 use crate::observation::{WireCount, WireEdge, WireSign};
 use crate::output::message::Message;
 use crate::output::report::{WireEdgeReport, WireEvidence, WireReport};
-use crate::tools::edge::{Kept, keepalive};
+use crate::tools::edge::{ConnectionReuse, keepalive};
 
 /// Largest number of edges reported.
 const EDGES_MAX: usize = 8;
@@ -14,7 +14,7 @@ const SETUP_SHARE_MIN: f64 = 0.05;
 /// The report; `None` if no packets were captured.
 pub(crate) fn report(ctx: &Context<'_>) -> Option<WireReport> {
     let view = ctx.obs.wire.last()?;
-    let told = |edge: &&WireEdge| edge.facts.requests > 0 || !edge.signs.is_empty();
+    let is_shown = |edge: &&WireEdge| edge.facts.requests > 0 || !edge.signs.is_empty();
     let quality = Message::new("wire-quality")
         .with("from", view.from.as_str())
         .with("packets", view.packets)
@@ -26,7 +26,7 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<WireReport> {
         dropped: view.dropped,
         streams: view.streams,
         quality: ctx.text(quality),
-        edges: view.edges.iter().filter(told).take(EDGES_MAX).map(|told| edge(ctx, told)).collect(),
+        edges: view.edges.iter().filter(is_shown).take(EDGES_MAX).map(|seen| edge(ctx, seen)).collect(),
     })
 }
 
@@ -43,17 +43,19 @@ fn edge(ctx: &Context<'_>, edge: &WireEdge) -> WireEdgeReport {
     let mut signs: Vec<(&WireSign, &WireCount)> = edge.signs.iter().filter(|(_, count)| count.count > 0).collect();
     signs.sort_by_key(|(sign, count)| (std::cmp::Reverse(count.time_ns), **sign));
     evidence.extend(
-        signs.into_iter().map(|(sign, count)| WireEvidence { text: ctx.text(told(*sign, count, edge)), streams: count.examples.clone() }),
+        signs
+            .into_iter()
+            .map(|(sign, count)| WireEvidence { text: ctx.text(sign_message(*sign, count, edge)), streams: count.examples.clone() }),
     );
     let mut summary = if edge.facts.requests > 0 { ctx.text(verdict.summary) } else { ctx.text(Message::new("wire-no-requests")) };
     for why in verdict.why {
         summary = format!("{summary} {}", ctx.text(why));
     }
-    let kept = if edge.facts.requests > 0 { verdict.kept } else { Kept::Unknown };
+    let kept = if edge.facts.requests > 0 { verdict.kept } else { ConnectionReuse::Unknown };
     WireEdgeReport { client: edge.client, server: edge.server, kept, summary, evidence }
 }
 
-fn told(sign: WireSign, count: &WireCount, edge: &WireEdge) -> Message {
+fn sign_message(sign: WireSign, count: &WireCount, edge: &WireEdge) -> Message {
     let message = Message::new(match sign {
         WireSign::Retransmission => "wire-retransmission",
         WireSign::Timeout => "wire-timeout",
@@ -120,7 +122,7 @@ mod tests {
         let signs = BTreeMap::from([(WireSign::Retransmission, count(0)), (WireSign::DelayedAck, count(9))]);
         let report = reported(signs, facts(), Some(0.5)).unwrap();
         let edge = &report.edges[0];
-        assert_eq!((edge.kept, edge.evidence.len()), (Kept::Not, 3));
+        assert_eq!((edge.kept, edge.evidence.len()), (ConnectionReuse::Not, 3));
         assert!(edge.evidence[0].text.contains("50") && edge.evidence[1].text.contains("delayed"), "{:?}", edge.evidence);
         assert!(report.quality.contains("lo") && edge.summary.contains("not in force"), "{report:?}");
     }
@@ -131,6 +133,6 @@ mod tests {
         // A clean edge is reported by its verdict alone.
         let kept = EdgeFacts { connections: 1, client_after_answer: Closes::default(), ..facts() };
         let report = reported(BTreeMap::new(), kept, Some(0.01)).unwrap();
-        assert_eq!((report.edges[0].kept, report.edges[0].evidence.len()), (Kept::InForce, 0));
+        assert_eq!((report.edges[0].kept, report.edges[0].evidence.len()), (ConnectionReuse::InForce, 0));
     }
 }

@@ -8,4 +8,4 @@ mod verdict;
 
 pub use packets::keepalive;
 pub use sockets::{ClientKeeps, ServerKeeps, SocketFacts, keepalive_of_sockets};
-pub use verdict::{Gain, Keepalive, Kept, Reason};
+pub use verdict::{ConnectionReuse, Gain, Keepalive, Reason};

@@ -1,6 +1,6 @@
 //! The report of `bench` in GitHub-flavoured Markdown, for a pull request. This module draws and never judges.
 
-use chokepoint_load::Judged;
+use chokepoint_load::ThresholdResult;
 use chokepoint_model::bench::Bench;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
@@ -11,7 +11,7 @@ use crate::report::view::Phrases;
 use crate::report::view::bench::{condition, facts, times, times_heading};
 
 /// The report, ending in a newline. `judged`: the conditions of `--fail-if`.
-pub(crate) fn render(bench: &Bench, judged: &[Judged], words: &Catalogue) -> String {
+pub(crate) fn render(bench: &Bench, judged: &[ThresholdResult], words: &Catalogue) -> String {
     let phrases = Phrases(words);
     let mut page = MarkdownPage { phrases, out: String::new() };
     page.block(&format!("**{}**", prose(&bench.summary)));

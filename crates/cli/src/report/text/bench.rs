@@ -1,6 +1,6 @@
 //! The report of `bench` as text.
 
-use chokepoint_load::Judged;
+use chokepoint_load::ThresholdResult;
 use chokepoint_model::bench::Bench;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Bucket;
@@ -19,7 +19,7 @@ const MARGIN: &str = "  ";
 const BAR_COLUMNS: usize = 40;
 
 /// The report as text, ending in a newline. `judged`: the conditions of `--fail-if`.
-pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words: &Catalogue) -> Painted {
+pub(crate) fn bench_text(bench: &Bench, judged: &[ThresholdResult], style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
     let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();
     page.flow(&[], &[], &[span(if is_good { Ink::GoodStrong } else { Ink::WarnStrong }, &bench.summary)]);
@@ -36,7 +36,7 @@ pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words:
 }
 
 /// Writes why the load ended early, and which conditions failed.
-fn write_ends(page: &mut TextPage<'_>, bench: &Bench, judged: &[Judged]) {
+fn write_ends(page: &mut TextPage<'_>, bench: &Bench, judged: &[ThresholdResult]) {
     let phrases = page.phrases();
     if let Some(guard) = &bench.stopped_by {
         page.flow(&[], &[], &[span(Ink::BadStrong, phrases.say(&Message::new("bench-stopped").with("guard", guard.as_str())))]);

@@ -1,6 +1,6 @@
 //! The result of `bench` in words and figures. The text and the Markdown report share it.
 
-use chokepoint_load::{Judged, Unit};
+use chokepoint_load::{ThresholdResult, Unit};
 use chokepoint_model::bench::{Bench, RampStage, TcpSample};
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::message::Message;
@@ -20,7 +20,7 @@ pub(crate) const LABELS: [&str; 7] = [
 ];
 
 /// A condition of `--fail-if` and the measured value, in its unit.
-pub(crate) fn condition(phrases: Phrases<'_>, judged: &Judged) -> String {
+pub(crate) fn condition(phrases: Phrases<'_>, judged: &ThresholdResult) -> String {
     let message = |id| Message::new(id).with("condition", judged.condition.as_str());
     phrases.say(&match judged.unit {
         Unit::Us => message("bench-failed-us").with("measured", phrases.duration_us(judged.measured)),

@@ -7,7 +7,7 @@ mod junit;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use chokepoint_load::Judged;
+use chokepoint_load::ThresholdResult;
 use chokepoint_model::bench::Bench as Report;
 use chokepoint_model::catalogue::Catalogue;
 
@@ -53,7 +53,7 @@ fn is_stdout(file: Option<&Path>) -> bool {
 }
 
 /// Writes every file, and prints the report or the format that replaces it. A failed file does not prevent the other outputs; the first error is returned.
-pub(super) fn write(args: &Bench, files: Files, report: &Report, judged: &[Judged], words: &Catalogue) -> Result<()> {
+pub(super) fn write(args: &Bench, files: Files, report: &Report, judged: &[ThresholdResult], words: &Catalogue) -> Result<()> {
     let forms: [(Option<&Path>, &dyn Fn() -> String); 4] = [
         (args.csv.as_deref(), &|| csv::render(report)),
         (args.hgrm.as_deref(), &|| hgrm::render(report)),

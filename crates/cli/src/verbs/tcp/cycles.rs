@@ -384,7 +384,7 @@ mod tests {
         }
         gathering.look = Look::Last;
         let edge = edges(&gathering, 5.0, 1, &configured(false)).remove(0);
-        assert_eq!((edge.facts.opened, edge.verdict.kept), (100, chokepoint_model::edge::Kept::Not));
+        assert_eq!((edge.facts.opened, edge.verdict.kept), (100, chokepoint_model::edge::ConnectionReuse::Not));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A log that records each step of each request. It is waste, unless somebody wants it written under load.
 
-use super::hot::{Hot, Judged, Sight};
+use super::hot::{Hot, Sight, WorkJudgement};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::profile::ProfileShare;
@@ -12,10 +12,10 @@ use crate::output::message::Message;
 const MIB: f64 = (1 << 20) as f64;
 
 /// Whose doing it is; `None` if no log in force records each step, because what is written then is errors.
-pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
+pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {
     let ctx = sight.ctx;
     let nginx = ctx.nginx_of(sight.tier).filter(|nginx| !nginx.debug_logs.is_empty() || nginx.rewrite_log.is_some())?;
-    let mut judged = Judged { is_wasted: true, ..Judged::of(hot, share) };
+    let mut judged = WorkJudgement { is_wasted: true, ..WorkJudgement::of(hot, share) };
     for log in &nginx.debug_logs {
         let text = Message::new("evidence-debug-log").with("to", log.to.as_str()).with("levels", log.levels.as_str());
         judged.proofs.push(proof(text, &log.origin));

@@ -1,6 +1,6 @@
 //! Improvements that a profile shows: one kind of work that takes much of the limiting CPU time, or CPU time that is badly spread.
 
-use super::hot::{Hot, Judged, Sight, TLS};
+use super::hot::{Hot, Sight, TLS, WorkJudgement};
 use super::{debug_log, handshakes};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
@@ -40,12 +40,12 @@ const HOT: &[Hot] = &[
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
-fn trade(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
-    Some(Judged::of(hot, share))
+fn trade(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {
+    Some(WorkJudgement::of(hot, share))
 }
 
-fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
-    Some(Judged { is_wasted: true, ..Judged::of(hot, share) })
+fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {
+    Some(WorkJudgement { is_wasted: true, ..WorkJudgement::of(hot, share) })
 }
 
 /// The findings of a profile, each with true if it is waste; empty if no profile was taken.

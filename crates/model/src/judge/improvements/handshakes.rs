@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::hot::{Hot, Judged, Sight, TLS};
+use super::hot::{Hot, Sight, TLS, WorkJudgement};
 use crate::facts::path::Tier;
 use crate::facts::profile::{ProfileShare, TLS_HANDSHAKE, TLS_SIGNATURE, is_of};
 use crate::facts::{Context, GOOD_MIN};
@@ -26,11 +26,11 @@ const EXCHANGE_CPU_S: f64 = 300e-6;
 const CONNECTIONS_SHARE_MIN: f64 = 0.2;
 
 /// Judges whose doing the handshakes are.
-pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<Judged> {
+pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {
     let ctx = sight.ctx;
     // Signatures are the innermost functions of stacks that often cannot be unwound to their handshake.
     let unsent = not_for_bytes(sight, |_| true).filter(|unsent| unsent.value > share.value);
-    let mut judged = Judged::of(hot, unsent.unwrap_or(share));
+    let mut judged = WorkJudgement::of(hot, unsent.unwrap_or(share));
     if unsent.is_some() {
         judged.proofs.push(proof(Message::new("evidence-handshakes-unsent"), "load generator"));
     }
@@ -55,7 +55,7 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Op
 }
 
 /// For a server that refuses resumption although nobody asked it to: waste, as far as its clients would resume.
-fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load: Option<TlsLoad>, told: Judged) -> Judged {
+fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load: Option<TlsLoad>, told: WorkJudgement) -> WorkJudgement {
     let ctx = sight.ctx;
     let mut proofs = Vec::new();
     let (again, confidence) = match (&ctx.obs.load, load) {
@@ -69,7 +69,7 @@ fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load:
         }
     };
     let Some(spared) = spared(sight, sessions, &mut proofs) else { return told };
-    let wasted = Judged {
+    let wasted = WorkJudgement {
         could_go: spared.times(again),
         is_wasted: true,
         confidence,
@@ -81,7 +81,7 @@ fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load:
     if !wasted.is_sure() {
         return told;
     }
-    Judged { proofs: told.proofs.into_iter().chain(proofs).collect(), ..wasted }
+    WorkJudgement { proofs: told.proofs.into_iter().chain(proofs).collect(), ..wasted }
 }
 
 /// What resumed sessions would certainly save: signatures, seen by their functions, and from broken stacks the part that neither bytes nor key exchanges

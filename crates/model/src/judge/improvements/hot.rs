@@ -24,7 +24,7 @@ pub(super) struct Hot {
     /// The largest share of it that could be saved.
     pub(super) avoidable: f64,
     /// Judges whose doing it is, by its share of the limiting time; `None` if it is not the kind of work that the finding is about.
-    pub(super) judge: fn(&Sight<'_, '_>, &Hot, ProfileShare) -> Option<Judged>,
+    pub(super) judge: fn(&Sight<'_, '_>, &Hot, ProfileShare) -> Option<WorkJudgement>,
     pub(super) title: &'static str,
     pub(super) explanation: &'static str,
 }
@@ -50,7 +50,7 @@ impl Sight<'_, '_> {
 }
 
 /// The cost of a kind of work, and whose doing it is.
-pub(super) struct Judged {
+pub(super) struct WorkJudgement {
     /// Its share of the time that limits.
     pub(super) share: ProfileShare,
     /// The part of it that could go away.
@@ -65,7 +65,7 @@ pub(super) struct Judged {
     pub(super) proofs: Vec<Evidence>,
 }
 
-impl Judged {
+impl WorkJudgement {
     /// A trade-off.
     pub(super) fn of(hot: &Hot, share: ProfileShare) -> Self {
         let could_go = share.times(hot.avoidable);

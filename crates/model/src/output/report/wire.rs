@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tools::edge::Kept;
+use crate::tools::edge::ConnectionReuse;
 
 /// A capture of the run, or an earlier one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct WireEdgeReport {
     /// The side that answers.
     pub server: Option<SocketAddr>,
     /// Whether connections are kept.
-    pub kept: Kept,
+    pub kept: ConnectionReuse,
     /// The same in one sentence, with the gain of keeping them if that is known.
     pub summary: String,
     /// What was seen, the costliest first.

@@ -1,6 +1,6 @@
 //! The keepalive verdict on one edge from its captured packets.
 
-use super::verdict::{GAIN_MIN, Gain, KEPT_SHARE, Keepalive, Kept, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
+use super::verdict::{ConnectionReuse, GAIN_MIN, Gain, KEPT_SHARE, Keepalive, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
 use crate::observation::{EdgeFacts, EdgeProtocol};
 use crate::output::message::Message;
 
@@ -14,15 +14,15 @@ pub fn keepalive(facts: &EdgeFacts) -> Keepalive {
     let reasons = reasons(facts, share);
     let closed_singles = facts.connections.saturating_sub(facts.single_open);
     let kept = if facts.answers < ANSWERS_MIN || again == 0 && closed_singles == 0 {
-        Kept::Unknown
+        ConnectionReuse::Unknown
     } else if again == 0 || share < 0.01 {
-        Kept::Not
+        ConnectionReuse::Not
     } else if share < SHARE_MIN || share < KEPT_SHARE && !reasons.is_empty() || facts.races > 0 || reasons.contains(&Reason::RequestLimit) {
-        Kept::Partly
+        ConnectionReuse::Partly
     } else {
-        Kept::InForce
+        ConnectionReuse::InForce
     };
-    let reasons = if matches!(kept, Kept::Not | Kept::Partly) { reasons } else { Vec::new() };
+    let reasons = if matches!(kept, ConnectionReuse::Not | ConnectionReuse::Partly) { reasons } else { Vec::new() };
     let mut lines: Vec<Message> = Vec::new();
     for reason in &reasons {
         let line = Message::new(reason.ids().1);
@@ -32,10 +32,10 @@ pub fn keepalive(facts: &EdgeFacts) -> Keepalive {
     }
     let why = reasons.iter().map(|reason| sentence(*reason, facts)).collect();
     let summary = Message::new(match kept {
-        Kept::InForce => "keepalive-in-force",
-        Kept::Partly => "keepalive-partly",
-        Kept::Not => "keepalive-not",
-        Kept::Unknown => "keepalive-unknown",
+        ConnectionReuse::InForce => "keepalive-in-force",
+        ConnectionReuse::Partly => "keepalive-partly",
+        ConnectionReuse::Not => "keepalive-not",
+        ConnectionReuse::Unknown => "keepalive-unknown",
     })
     .with("requests", facts.requests as f64)
     .with("connections", facts.connections as f64)
@@ -102,9 +102,9 @@ fn sentence(reason: Reason, facts: &EdgeFacts) -> Message {
 }
 
 /// From mean times: how many more requests the same clients could send without connection set-up.
-fn gain(facts: &EdgeFacts, share: f64, kept: Kept) -> Option<Gain> {
+fn gain(facts: &EdgeFacts, share: f64, kept: ConnectionReuse) -> Option<Gain> {
     let (setup_ms, request_ms) = (facts.setup_ms?, facts.request_ms?);
-    if !matches!(kept, Kept::Not | Kept::Partly) || request_ms <= 0.0 {
+    if !matches!(kept, ConnectionReuse::Not | ConnectionReuse::Partly) || request_ms <= 0.0 {
         return None;
     }
     let spared_ms = setup_ms * (1.0 - share);

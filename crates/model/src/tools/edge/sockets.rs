@@ -1,6 +1,6 @@
 //! The keepalive verdict on one edge from the life cycles of its sockets, with reasons as far as these and the servers' configuration show them.
 
-use super::verdict::{GAIN_MIN, Gain, KEPT_SHARE, Keepalive, Kept, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
+use super::verdict::{ConnectionReuse, GAIN_MIN, Gain, KEPT_SHARE, Keepalive, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
 use crate::observation::Origin;
 use crate::output::message::Message;
 
@@ -104,20 +104,20 @@ pub fn keepalive_of_sockets(facts: &SocketFacts, client: Option<&ClientKeeps>, s
     let sums = Sums::of(facts, client.is_some_and(|client| client.tls));
     let few = |limit: Option<(u64, u64)>| limit.is_some_and(|(turns, _)| (2..=TURNS_OPEN_MAX).contains(&turns));
     let kept = if sums.requests < REQUESTS_MIN || client.is_none() && few(sums.limit) && sums.share < KEPT_SHARE {
-        Kept::Unknown
+        ConnectionReuse::Unknown
     } else if sums.share < 0.01 {
-        if sums.ended == 0 { Kept::Unknown } else { Kept::Not }
+        if sums.ended == 0 { ConnectionReuse::Unknown } else { ConnectionReuse::Not }
     } else {
-        Kept::InForce
+        ConnectionReuse::InForce
     };
     let (mut why, mut reasons, mut open) = (Vec::new(), Vec::new(), false);
     match kept {
-        Kept::Not => (reasons, open) = each_answer(facts, &sums, client, server, &mut why),
-        Kept::InForce => reasons = now_and_then(facts, &sums, server, &mut why),
-        Kept::Partly | Kept::Unknown => {}
+        ConnectionReuse::Not => (reasons, open) = each_answer(facts, &sums, client, server, &mut why),
+        ConnectionReuse::InForce => reasons = now_and_then(facts, &sums, server, &mut why),
+        ConnectionReuse::Partly | ConnectionReuse::Unknown => {}
     }
-    let partly = kept == Kept::InForce && (sums.share < SHARE_MIN || !reasons.is_empty());
-    let kept = if partly { Kept::Partly } else { kept };
+    let partly = kept == ConnectionReuse::InForce && (sums.share < SHARE_MIN || !reasons.is_empty());
+    let kept = if partly { ConnectionReuse::Partly } else { kept };
     let mut lines: Vec<Message> = Vec::new();
     for reason in &reasons {
         let line = Message::new(reason.ids().1);
@@ -126,17 +126,17 @@ pub fn keepalive_of_sockets(facts: &SocketFacts, client: Option<&ClientKeeps>, s
         }
     }
     let summary = Message::new(match kept {
-        Kept::InForce => "keepalive-sockets-in-force",
-        Kept::Partly => "keepalive-sockets-partly",
-        Kept::Not => "keepalive-sockets-not",
-        Kept::Unknown => "keepalive-sockets-unknown",
+        ConnectionReuse::InForce => "keepalive-sockets-in-force",
+        ConnectionReuse::Partly => "keepalive-sockets-partly",
+        ConnectionReuse::Not => "keepalive-sockets-not",
+        ConnectionReuse::Unknown => "keepalive-sockets-unknown",
     })
     .with("requests", sums.requests)
     .with("opened", facts.opened)
     .with("ended", sums.ended)
     .with("seconds", facts.seconds)
     .with("share", sums.share * 100.0);
-    let gain = matches!(kept, Kept::Not | Kept::Partly).then(|| gain(facts, &sums)).flatten();
+    let gain = matches!(kept, ConnectionReuse::Not | ConnectionReuse::Partly).then(|| gain(facts, &sums)).flatten();
     Keepalive { kept, reasons, open, summary, why, lines, gain }
 }
 
@@ -312,18 +312,18 @@ mod tests {
         ];
         for (facts, client, server, reasons) in cases {
             let verdict = keepalive_of_sockets(&facts, Some(client), Some(&server));
-            assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (Kept::Not, &reasons, false));
+            assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (ConnectionReuse::Not, &reasons, false));
             assert!(!verdict.lines.is_empty(), "{}", said(&verdict));
         }
         let verdict = keepalive_of_sockets(&kept(), Some(&pool()), Some(&STAYS));
-        assert_eq!((verdict.kept, verdict.reasons.len(), verdict.gain), (Kept::InForce, 0, None));
+        assert_eq!((verdict.kept, verdict.reasons.len(), verdict.gain), (ConnectionReuse::InForce, 0, None));
     }
 
     #[test]
     fn without_files_what_looks_alike_stays_open() {
         let verdict = keepalive_of_sockets(&churning(), None, None);
         let open = vec![Reason::CloseRequested, Reason::Http10, Reason::ServerCloses];
-        assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (Kept::Not, &open, true));
+        assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (ConnectionReuse::Not, &open, true));
         assert!(said(&verdict).contains("20"), "{}", said(&verdict));
         // The server would close, but the client may have asked for it as well.
         assert!(keepalive_of_sockets(&churning(), None, Some(&closes())).open);
@@ -339,31 +339,31 @@ mod tests {
         let server = ServerKeeps { requests: 300, ..STAYS };
         for server in [Some(&server), None] {
             let verdict = keepalive_of_sockets(&limited, Some(&pool()), server);
-            assert_eq!((verdict.kept, &verdict.reasons), (Kept::Partly, &vec![Reason::RequestLimit]));
+            assert_eq!((verdict.kept, &verdict.reasons), (ConnectionReuse::Partly, &vec![Reason::RequestLimit]));
             assert!(said(&verdict).contains("300"), "{}", said(&verdict));
         }
         let idle = SocketFacts { idle_ms: Some(2000.0), ..limited.clone() };
         assert_eq!(keepalive_of_sockets(&idle, None, None).reasons, [Reason::ServerIdle]);
         // The client closes connections that it does not need, after any number of requests.
         let by_client = SocketFacts { client_first: 10, server_first: Some(0), ..limited };
-        assert_eq!(keepalive_of_sockets(&by_client, Some(&pool()), None).kept, Kept::InForce);
+        assert_eq!(keepalive_of_sockets(&by_client, Some(&pool()), None).kept, ConnectionReuse::InForce);
     }
 
     #[test]
     fn a_handshake_of_tls_is_no_request() {
         let facts = SocketFacts { ended: vec![(3, 1000)], ..churning() };
         let tls = ClientKeeps { tls: true, asks_to_close: true, ..ClientKeeps::default() };
-        assert_eq!(keepalive_of_sockets(&facts, Some(&tls), None).kept, Kept::Not);
-        assert_eq!(keepalive_of_sockets(&facts, None, None).kept, Kept::Unknown, "three requests, or one and a handshake");
+        assert_eq!(keepalive_of_sockets(&facts, Some(&tls), None).kept, ConnectionReuse::Not);
+        assert_eq!(keepalive_of_sockets(&facts, None, None).kept, ConnectionReuse::Unknown, "three requests, or one and a handshake");
         let many = SocketFacts { ended: vec![(50, 20)], opened: 20, ..churning() };
-        assert_ne!(keepalive_of_sockets(&many, Some(&tls), None).kept, Kept::Not);
+        assert_ne!(keepalive_of_sockets(&many, Some(&tls), None).kept, ConnectionReuse::Not);
     }
 
     #[test]
     fn too_little_allows_no_verdict() {
-        assert_eq!(keepalive_of_sockets(&SocketFacts::default(), None, None).kept, Kept::Unknown);
+        assert_eq!(keepalive_of_sockets(&SocketFacts::default(), None, None).kept, ConnectionReuse::Unknown);
         let open = SocketFacts { ended: Vec::new(), open: vec![(1, 1000)], ..churning() };
-        assert_eq!(keepalive_of_sockets(&open, None, None).kept, Kept::Unknown, "none of them has ended");
+        assert_eq!(keepalive_of_sockets(&open, None, None).kept, ConnectionReuse::Unknown, "none of them has ended");
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn each_reason_is_told_by_its_evidence() {
     let words = Catalogue::english();
     for (reason, facts) in cases {
         let verdict = keepalive(&facts);
-        assert_eq!((verdict.kept, &verdict.reasons[..]), (Kept::Not, &[reason][..]));
+        assert_eq!((verdict.kept, &verdict.reasons[..]), (ConnectionReuse::Not, &[reason][..]));
         let text = words.text(&verdict.why[0]) + &words.text(&verdict.lines[0]) + &words.text(&verdict.summary);
         assert!(!text.contains('['), "{text}");
     }
@@ -56,27 +56,27 @@ fn each_reason_is_told_by_its_evidence() {
 #[test]
 fn kept_connections_are_in_force_and_need_nothing() {
     let verdict = keepalive(&kept());
-    assert_eq!((verdict.kept, verdict.reasons.len(), verdict.lines.len()), (Kept::InForce, 0, 0));
+    assert_eq!((verdict.kept, verdict.reasons.len(), verdict.lines.len()), (ConnectionReuse::InForce, 0, 0));
     assert!(verdict.gain.is_none());
     // The client closes connections that it does not need, which is fine; so is a high limit.
     let idle = EdgeFacts { client_idle: Closes { fin: 4, rst: 0 }, request_limit: Some((1000, 1)), ..kept() };
-    assert_eq!(keepalive(&idle).kept, Kept::InForce);
+    assert_eq!(keepalive(&idle).kept, ConnectionReuse::InForce);
 }
 
 #[test]
 fn a_low_limit_of_requests_and_a_race_make_it_partly() {
     let limited = EdgeFacts { request_limit: Some((300, 3)), answers_close: 3, server_after_answer: Closes { fin: 3, rst: 0 }, ..kept() };
-    assert_eq!((keepalive(&limited).kept, keepalive(&limited).reasons), (Kept::Partly, vec![Reason::RequestLimit]));
+    assert_eq!((keepalive(&limited).kept, keepalive(&limited).reasons), (ConnectionReuse::Partly, vec![Reason::RequestLimit]));
     let raced = EdgeFacts { races: 2, server_idle: Closes { fin: 3, rst: 0 }, server_idle_s: Some(5.0), ..kept() };
-    assert_eq!((keepalive(&raced).kept, keepalive(&raced).reasons), (Kept::Partly, vec![Reason::ServerIdle]));
+    assert_eq!((keepalive(&raced).kept, keepalive(&raced).reasons), (ConnectionReuse::Partly, vec![Reason::ServerIdle]));
 }
 
 #[test]
 fn too_little_allows_no_verdict() {
     let open = EdgeFacts { single_open: 100, client_after_answer: Closes::default(), ..churning() };
-    assert_eq!(keepalive(&open).kept, Kept::Unknown);
+    assert_eq!(keepalive(&open).kept, ConnectionReuse::Unknown);
     let none = EdgeFacts { connections: 0, requests: 0, answers: 0, client_after_answer: Closes::default(), ..churning() };
-    assert_eq!(keepalive(&none).kept, Kept::Unknown);
+    assert_eq!(keepalive(&none).kept, ConnectionReuse::Unknown);
 }
 
 #[test]

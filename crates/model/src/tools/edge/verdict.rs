@@ -16,7 +16,7 @@ pub(super) const GAIN_MIN: f64 = 1.01;
 /// Whether connections are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kept {
+pub enum ConnectionReuse {
     /// For all requests.
     InForce,
     /// For some requests, or with costly ends.
@@ -69,7 +69,7 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keepalive {
     /// Whether connections are kept.
-    pub kept: Kept,
+    pub kept: ConnectionReuse,
     /// Reasons why not, the most important first.
     pub reasons: Vec<Reason>,
     /// True if only one of the reasons applies and it is unknown which.

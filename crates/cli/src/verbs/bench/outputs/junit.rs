@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use chokepoint_load::Judged;
+use chokepoint_load::ThresholdResult;
 use chokepoint_model::bench::{Bench, BenchOutcome};
 use chokepoint_model::catalogue::Catalogue;
 
@@ -15,13 +15,13 @@ struct Case {
 }
 
 /// The report as XML 1.0.
-pub(super) fn render(bench: &Bench, judged: &[Judged], words: &Catalogue) -> String {
+pub(super) fn render(bench: &Bench, judged: &[ThresholdResult], words: &Catalogue) -> String {
     let phrases = Phrases(words);
     let answered = Case {
         name: phrases.word("bench-junit-answered"),
         failure: (bench.outcome != BenchOutcome::Answered).then(|| bench.summary.clone()),
     };
-    let case = |judged: &Judged| Case {
+    let case = |judged: &ThresholdResult| Case {
         name: phrases.say(&chokepoint_model::message::Message::new("bench-junit-not").with("condition", judged.condition.as_str())),
         failure: judged.failed.then(|| condition(phrases, judged)),
     };
