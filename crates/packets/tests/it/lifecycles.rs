@@ -2,7 +2,7 @@
 //!
 //! Deterministic: captures in, facts out.
 
-use chokepoint_model::edge::{Kept, Reason, keepalive};
+use chokepoint_model::edge::{ConnectionReuse, Reason, keepalive};
 use chokepoint_packets::summary::{ConnectionEnd, FirstFlight, Manner, Moment, StreamSummary};
 use chokepoint_packets::{Analyzer, Limits, Packet, Report};
 
@@ -175,7 +175,7 @@ fn a_request_limit_is_recognised_with_its_number() {
     let (_, report) = wire.finish();
     let facts = report.edges[0].facts();
     assert_eq!(facts.request_limit, Some((30, 3)));
-    assert_eq!((keepalive(&facts).kept, keepalive(&facts).reasons), (Kept::Partly, vec![Reason::RequestLimit]));
+    assert_eq!((keepalive(&facts).kept, keepalive(&facts).reasons), (ConnectionReuse::Partly, vec![Reason::RequestLimit]));
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_tls_handshake_is_measured_and_alerts_are_not_requests() {
     assert_eq!((stream.requests, stream.answers, stream.tls_setup_ns), (1, 1, Some(20_000_000)));
     assert_eq!(stream.close.map(|close| (close.by, close.moment)), Some((ConnectionEnd::Client, Moment::AfterAnswer)));
     let (facts, verdict) = (report.edges[0].facts(), keepalive(&report.edges[0].facts()));
-    assert_eq!((verdict.kept, verdict.reasons), (Kept::Not, vec![Reason::ClientCloses]));
+    assert_eq!((verdict.kept, verdict.reasons), (ConnectionReuse::Not, vec![Reason::ClientCloses]));
     // Both handshakes are saved: 40 ms of 60.
     assert_eq!(facts.setup_ms, Some(40.0));
     assert!(verdict.gain.is_some_and(|gain| (gain.factor - 3.0).abs() < 0.01));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use chokepoint_model::edge::{Kept, Reason, keepalive};
+use chokepoint_model::edge::{ConnectionReuse, Reason, keepalive};
 use chokepoint_packets::summary::{Direction, Manner, StreamSummary};
 use chokepoint_packets::{Analyzer, Capture, Limits, Report};
 
@@ -110,7 +110,7 @@ fn each_capture_shows_its_intended_effects() {
     };
     let (streams, report) = of("keepalive");
     assert!(streams.iter().all(|stream| stream.requests == 8 && stream.answers == 8));
-    assert_eq!(keepalive(&report.edges[0].facts()).kept, Kept::InForce);
+    assert_eq!(keepalive(&report.edges[0].facts()).kept, ConnectionReuse::InForce);
     let (streams, report) = of("close");
     assert!(streams.iter().all(|stream| stream.requests == 1));
     assert_eq!(keepalive(&report.edges[0].facts()).reasons, [Reason::ServerCloses]);
