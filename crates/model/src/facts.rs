@@ -5,6 +5,7 @@
 pub(crate) mod ceiling;
 mod context;
 pub(crate) mod cores;
+pub(crate) mod egress;
 pub mod harm;
 pub(crate) mod limit;
 mod listener;
