@@ -172,8 +172,10 @@ pub struct Qdisc {
     pub queue_length: u32,
     /// Bytes waiting now.
     pub backlog_bytes: u32,
-    /// Shaping rate, bits a second (tbf's rate; the root class's rate for htb).
+    /// Shaping rate, bits a second (tbf's rate; the root class's rate for htb). For a class of htb, the most that it may send.
     pub rate_bits_per_s: Option<u64>,
+    /// Classes of htb, in the kernel's order, with their handles as class ids. The kernel counts a queue at classes without children only.
+    pub classes: Vec<Qdisc>,
 }
 
 #[cfg(test)]

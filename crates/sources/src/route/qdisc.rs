@@ -34,18 +34,23 @@ pub(super) fn parse(message: &Message<'_>) -> Result<Qdisc, RouteError> {
     Ok(qdisc)
 }
 
-/// Adds the rate of a class of htb to its qdisc. A root class may not borrow, so its rate is its limit (tc-htb(8)); the rates of several root classes add up.
-/// The rates of other classes are part of their parents' rates.
+/// Adds a class of htb to its qdisc, and its rate if it is a root class. A root class may not borrow, so its rate is its limit (tc-htb(8)); the rates of
+/// several root classes add up. The rates of other classes are part of their parents' rates: they may borrow up to their ceilings.
 pub(super) fn add_class(qdiscs: &mut [Qdisc], message: &Message<'_>) -> Result<(), RouteError> {
-    let QdiscMessage { qdisc: class, options } = fields(message)?;
-    if class.kind != "htb" || class.parent != ROOT {
+    let QdiscMessage { qdisc: mut class, options } = fields(message)?;
+    if class.kind != "htb" {
         return Ok(());
     }
     let major = class.handle & 0xffff_0000;
     let owner = qdiscs.iter_mut().find(|qdisc| qdisc.kind == "htb" && qdisc.link == class.link && qdisc.handle == major);
-    if let (Some(owner), Some(rate)) = (owner, rate_of_parts(options, HTB)?) {
-        owner.rate_bits_per_s = Some(owner.rate_bits_per_s.unwrap_or(0).saturating_add(rate));
+    let Some(owner) = owner else { return Ok(()) };
+    if class.parent == ROOT {
+        class.rate_bits_per_s = rate_of_parts(options, HTB)?;
+        owner.rate_bits_per_s = class.rate_bits_per_s.map(|rate| owner.rate_bits_per_s.unwrap_or(0).saturating_add(rate)).or(owner.rate_bits_per_s);
+    } else {
+        class.rate_bits_per_s = rate_of(options, (HTB.0, CEILING_AT), HTB_CEILING_WIDE)?;
     }
+    owner.classes.push(class);
     Ok(())
 }
 
@@ -104,8 +109,12 @@ type RateParts = (u16, u16);
 const TBF: RateParts = (1, 4);
 /// TCA_HTB_PARMS, TCA_HTB_RATE64.
 const HTB: RateParts = (1, 6);
+/// TCA_HTB_CEIL64.
+const HTB_CEILING_WIDE: u16 = 7;
 /// Offset of the rate in `struct tc_ratespec`.
 const RATESPEC_RATE_AT: usize = 8;
+/// Offset of the ceiling's rate in `struct tc_htb_opt`, whose second `struct tc_ratespec` (12 bytes each) is the ceiling.
+const CEILING_AT: usize = 12 + RATESPEC_RATE_AT;
 
 /// The rate to which a qdisc itself shapes, bits a second; nothing if it does not shape.
 fn rate(kind: &str, options: &[u8]) -> Result<Option<u64>, WireError> {
@@ -195,6 +204,25 @@ mod tests {
         assert_eq!(links_with_classes(&bytes), BTreeSet::from([3, 4]));
         let qdiscs = parse_qdiscs(&bytes).unwrap();
         assert_eq!((qdiscs[0].rate_bits_per_s, qdiscs[1].rate_bits_per_s), (Some(12_000_000), None));
+    }
+
+    #[test]
+    fn a_class_of_htb_may_send_up_to_its_ceiling_and_a_root_class_up_to_its_rate() {
+        let mut rates = ratespec(500_000);
+        rates[CEILING_AT..CEILING_AT + 4].copy_from_slice(&2_000_000_u32.to_ne_bytes());
+        let wide = [attribute(1, &rates), attribute(7, &5_000_000_000_u64.to_ne_bytes())].concat();
+        let class = |handle, parent, options: &[u8]| request(RTM_NEWTCLASS, 2, 0, &body(3, handle, parent, "htb", options));
+        let bytes = [
+            request(RTM_NEWQDISC, 2, 0, &body(3, 0x0001_0000, ROOT, "htb", &[])),
+            class(0x0001_0001, ROOT, &attribute(1, &rates)),
+            class(0x0001_0002, 0x0001_0001, &attribute(1, &rates)),
+            class(0x0001_0003, 0x0001_0001, &wide),
+        ]
+        .concat();
+        let classes = &parse_qdiscs(&bytes).unwrap()[0].classes;
+        let limits: Vec<(u32, Option<u64>)> = classes.iter().map(|class| (class.handle & 0xffff, class.rate_bits_per_s)).collect();
+        assert_eq!(limits, [(1, Some(4_000_000)), (2, Some(16_000_000)), (3, Some(40_000_000_000))]);
+        assert_eq!((classes[1].backlog_bytes, classes[1].drops, classes[1].overlimits), (4500, 7, 9));
     }
 
     #[test]
