@@ -17,6 +17,7 @@ pub mod profile;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod setting;
+pub(crate) mod shaper;
 pub mod spread;
 pub(crate) mod suffered;
 pub(crate) mod sum;

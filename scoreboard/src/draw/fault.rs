@@ -296,6 +296,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "delayed-ack-stall",
     "small-initial-window",
     "receiver-limited",
+    "egress-shaped",
     INSIDE,
     "debug-log",
 ];

@@ -14,6 +14,7 @@ mod link;
 pub(crate) mod load_generator;
 pub(crate) mod rate_limit;
 pub(crate) mod sending;
+mod shaper;
 pub(crate) mod syn_queue;
 pub(crate) mod transport;
 pub(crate) mod upstream_connect;
@@ -32,6 +33,7 @@ pub const STATIONS: &[&StationDef] = &[
     &load_generator::STATION,
     &clients::STATION,
     &link::STATION,
+    &shaper::STATION,
     &transport::STATION,
     &sending::STATION,
     &conntrack_table::STATION,

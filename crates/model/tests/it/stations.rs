@@ -12,6 +12,7 @@ mod idle_close;
 mod sending;
 mod server_limits;
 mod setting_not_in_force;
+mod shaper;
 mod syn_queue;
 mod transport;
 mod upstream_connect;

@@ -46,7 +46,8 @@ pub(super) fn add_class(qdiscs: &mut [Qdisc], message: &Message<'_>) -> Result<(
     let Some(owner) = owner else { return Ok(()) };
     if class.parent == ROOT {
         class.rate_bits_per_s = rate_of_parts(options, HTB)?;
-        owner.rate_bits_per_s = class.rate_bits_per_s.map(|rate| owner.rate_bits_per_s.unwrap_or(0).saturating_add(rate)).or(owner.rate_bits_per_s);
+        owner.rate_bits_per_s =
+            class.rate_bits_per_s.map(|rate| owner.rate_bits_per_s.unwrap_or(0).saturating_add(rate)).or(owner.rate_bits_per_s);
     } else {
         class.rate_bits_per_s = rate_of(options, (HTB.0, CEILING_AT), HTB_CEILING_WIDE)?;
     }

@@ -3,4 +3,5 @@
 pub(super) mod ask_limit_owner;
 pub(super) mod look_inside;
 pub(super) mod mend_connections;
+pub(super) mod raise_shaper_rate;
 pub(super) mod spend_less_cpu;

@@ -1,0 +1,139 @@
+//! Station `shaper`: traffic shapers (tbf, cake, classes of htb) on interfaces that the path's connections leave through, other than the one that station
+//! `link` tells of.
+
+mod harm;
+
+use crate::facts::Context;
+use crate::facts::owner::Owner;
+use crate::facts::shaper::{Passed, Shaper, shapers};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::{EdgeId, Location};
+use crate::judge::station::{StationDef, StationReading};
+use crate::output::message::Message;
+use crate::output::report::{Ceiling, Confidence, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["raise-shaper-rate"],
+    graph: &[
+        CouplingDef::found(FindingId::EGRESS_SHAPED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-shaper-pool"),
+        CouplingDef::found(FindingId::EGRESS_SHAPED, FindingId::POOL_BLOCKED, Relation::Edge, "coupling-shaper-blocked"),
+        CouplingDef::found(FindingId::EGRESS_SHAPED, FindingId::CONNECTIONS_EXHAUSTED, Relation::Edge, "coupling-shaper-held"),
+        CouplingDef::found(FindingId::EGRESS_SHAPED, FindingId::BUFFER_LIMITED, Relation::Tier, "coupling-shaper-buffer"),
+    ],
+    ..StationDef::new(StationId("shaper"), StationKind::Rate, &[FindingId::EGRESS_SHAPED], read, judge)
+};
+
+/// Share of its rate from which a shaper counts as full, as at `link`. A token bucket passes its rate as long as a packet waits, to the size of its bucket
+/// (tbf_dequeue in net/sched/sch_tbf.c), so less than that means that it had nothing to send for a twentieth of the time.
+const FULL_UTILIZATION: f64 = 0.95;
+/// Share from which the headroom is reported as small.
+const NEAR_UTILIZATION: f64 = 0.80;
+/// Share of the looks that must find a packet waiting for the queue to stand. Looks are a second or more apart, and a queue of a burst is gone before the next one.
+const STANDING_SHARE: f64 = 0.5;
+/// Looks at a queue below which nothing is said about it. They are made about once a second.
+const LOOKS_MIN: usize = 3;
+/// Error of the ceiling, as at `link`: the bytes are counted, so the error is how much the answers differ.
+const CEILING_SPREAD: f64 = 0.05;
+
+/// True if the queue stands.
+fn stands(passed: &Passed) -> bool {
+    passed.looks >= LOOKS_MIN && passed.looks_waiting as f64 >= STANDING_SHARE * passed.looks as f64
+}
+
+/// True if a shaper passes its rate and holds packets back or drops them. All counts are growth in the window: what it dropped or held earlier is no matter.
+fn is_full(shaper: &Shaper<'_>) -> bool {
+    let full = shaper.utilization().is_some_and(|share| share >= FULL_UTILIZATION);
+    full && shaper.passed.is_some_and(|passed| passed.overlimits > 0 && (stands(&passed) || passed.drops > 0))
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    shapers(ctx).iter().map(|shaper| reading(ctx, shaper)).collect()
+}
+
+fn at(shaper: &Shaper<'_>) -> Location {
+    Location { edge: Some(EdgeId::Interface(shaper.link.name.clone())), ..Location::in_netns(shaper.netns) }
+}
+
+fn owner(shaper: &Shaper<'_>) -> Owner {
+    if shaper.tiers.is_empty() { Owner::Client } else { Owner::Tiers(shaper.tiers.clone()) }
+}
+
+/// A message with everything known about a shaper.
+fn args(ctx: &Context<'_>, id: &'static str, shaper: &Shaper<'_>) -> Message {
+    let message = Message::new(id)
+        .with("kind", shaper.qdisc.kind.as_str())
+        .with("link", shaper.link.name.as_str())
+        .with("netns", ctx.netns_name(shaper.netns))
+        .with("rate", shaper.rate_bits_per_s / 1e6)
+        .with("wait", shaper.wait_us() / 1e3);
+    let Some(passed) = shaper.passed else { return message };
+    message
+        .with("megabits", passed.bits_per_s / 1e6)
+        .with("share", passed.bits_per_s / shaper.rate_bits_per_s * 100.0)
+        .with("drops", passed.drops)
+        .with("overlimits", passed.overlimits)
+        .with("looks", passed.looks as u64)
+        .with("waiting", passed.looks_waiting as u64)
+        .with("packets", passed.packets_waiting)
+        .with("kib", passed.bytes_waiting / 1024.0)
+}
+
+fn reading(ctx: &Context<'_>, shaper: &Shaper<'_>) -> StationReading {
+    let mut station = STATION.reading(owner(shaper), at(shaper), "bits/s");
+    station.limit = Some(shaper.rate_bits_per_s);
+    let Some(passed) = shaper.passed else {
+        return station.in_state(StationState::Unknown, args(ctx, "state-shaper-unknown", shaper));
+    };
+    station.used = Some(passed.bits_per_s);
+    station.utilization = shaper.utilization();
+    station.waiting = (passed.looks > 0).then_some(passed.packets_waiting);
+    station.refused_per_s = Some(passed.drops as f64 / passed.seconds.max(1e-6));
+    station.ceiling_rps = ceiling(ctx, shaper, &passed);
+    let (state, id) = match station.utilization {
+        _ if is_full(shaper) && harm::of(ctx, shaper).hurts() => (StationState::Saturated, "state-shaper-full"),
+        _ if is_full(shaper) => (StationState::Near, "state-shaper-harmless"),
+        Some(share) if share >= NEAR_UTILIZATION => (StationState::Near, "state-shaper-near"),
+        _ => (StationState::Ok, "state-shaper-ok"),
+    };
+    station.in_state(state, args(ctx, id, shaper))
+}
+
+/// Rate over bytes per good answer at this interface.
+fn ceiling(ctx: &Context<'_>, shaper: &Shaper<'_>, passed: &Passed) -> Option<Ceiling> {
+    let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64;
+    let value = shaper.rate_bits_per_s / (passed.bytes as f64 * 8.0 / good).max(1.0);
+    Some(Ceiling { value, low: value * (1.0 - CEILING_SPREAD), high: value * (1.0 + CEILING_SPREAD) })
+}
+
+fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
+    shapers(ctx).iter().filter_map(|shaper| finding(ctx, shaper)).collect()
+}
+
+fn finding(ctx: &Context<'_>, shaper: &Shaper<'_>) -> Option<Finding> {
+    let passed = shaper.passed.filter(|_| is_full(shaper))?;
+    let cost = harm::of(ctx, shaper);
+    if !cost.hurts() {
+        return None;
+    }
+    let source = format!("rtnetlink TCA_STATS2 ({})", ctx.netns_name(shaper.netns));
+    let proof = |id: &'static str, value: f64| Evidence::new(args(ctx, id, shaper), source.as_str(), Some(value));
+    let mut evidence = vec![proof("evidence-shaper-passed", passed.bits_per_s)];
+    if passed.looks_waiting > 0 {
+        evidence.push(proof("evidence-shaper-queue", passed.bytes_waiting));
+    }
+    if passed.drops > 0 {
+        evidence.push(proof("evidence-shaper-drops", passed.drops as f64));
+    }
+    evidence.push(harm::proof(ctx, cost));
+    Some(Finding {
+        // Drops alone may come from one burst; watched traffic does not show what its clients would have asked for.
+        confidence: if ctx.obs.load.is_some() && stands(&passed) { Confidence::High } else { Confidence::Medium },
+        title: args(ctx, "finding-egress-shaped-title", shaper),
+        evidence,
+        explanation: vec![args(ctx, "finding-egress-shaped-explanation", shaper)],
+        ..STATION.finding(FindingId::EGRESS_SHAPED, owner(shaper), at(shaper))
+    })
+}

@@ -1,0 +1,171 @@
+//! Station `shaper`: a full shaper towards an upstream is a cause where clients lose by it. One with room, one that was full before the window, one that nobody
+//! waits for, one that no connection of the path passes, and that of station `link` are none.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::load::Loop;
+use chokepoint_model::observation::{Address, Link, Observation, Qdisc};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
+
+use crate::stage::edge::edge;
+use crate::stage::*;
+
+const SHAPED: &str = "egress-shaped";
+const RATE: u64 = 20_000_000;
+
+/// A shaper of 20 Mbit/s on the interface towards the upstream.
+#[derive(Clone)]
+struct Shaped {
+    /// Share of its rate that it passed in the window.
+    share: f64,
+    /// Packets found waiting at each look in the window.
+    waiting: u32,
+    /// Drops in the window, and before it.
+    drops: (u64, u64),
+    overlimits: u64,
+    link: u32,
+    /// A class of htb in place of a token bucket.
+    is_class: bool,
+}
+
+fn full() -> Shaped {
+    Shaped { share: 0.99, waiting: 60, drops: (40, 0), overlimits: 9_000, link: 3, is_class: false }
+}
+
+impl Shaped {
+    fn at(&self, second: u64) -> Qdisc {
+        // The load runs from 0.5 s to 10.5 s, and readings are made at whole seconds.
+        let grown = |all: u64| all * second.min(10) / 10;
+        let qdisc = Qdisc {
+            link: self.link,
+            kind: "tbf".into(),
+            handle: 0x8001_0000,
+            parent: u32::MAX,
+            bytes: (self.share * RATE as f64 / 8.0 * second as f64) as u64,
+            drops: self.drops.1 + grown(self.drops.0),
+            overlimits: 500 + grown(self.overlimits),
+            queue_length: if (1..=10).contains(&second) { self.waiting } else { 100 },
+            backlog_bytes: if (1..=10).contains(&second) { self.waiting * 1_514 } else { 151_400 },
+            rate_bits_per_s: Some(RATE),
+            ..Qdisc::default()
+        };
+        if !self.is_class {
+            return qdisc;
+        }
+        let leaf = Qdisc { kind: "htb".into(), handle: 0x0001_0020, parent: 0x0001_0001, ..qdisc.clone() };
+        let rate_bits_per_s = Some(1_000_000_000);
+        // The kernel counts no queue at a class with children.
+        let root =
+            Qdisc { handle: 0x0001_0001, parent: u32::MAX, rate_bits_per_s, queue_length: 0, backlog_bytes: 0, drops: 0, ..leaf.clone() };
+        Qdisc { kind: "htb".into(), handle: 0x0001_0000, rate_bits_per_s, classes: vec![root, leaf], ..qdisc }
+    }
+
+    /// Half of a request's time, which is 9 ms, passes in the queue. An upstream on another host is reached through the interface with index 3.
+    fn observed(&self) -> Observation {
+        let mut obs = edge("192.0.2.9", "10000 65535", 20);
+        cpu(&mut obs, 0.2);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        view.addresses.push(
+            2,
+            Reading::Ok(vec![
+                Address { ip: ip("10.0.0.3"), prefix_bits: 24, link: 2 },
+                Address { ip: ip(SERVER_IP), prefix_bits: 24, link: 3 },
+            ]),
+        );
+        view.links = Default::default();
+        for second in 0..=11_u64 {
+            let link =
+                |index, name: &str, bytes: u64| Link { index, name: name.into(), up: true, tx_bytes: second * bytes, ..Link::default() };
+            let links = vec![link(2, "eth0", 3_000_000), link(3, "eth1", 2_400_000), link(4, "eth2", 0)];
+            view.links.push(second * 1_000_000, Reading::Ok(links));
+            view.qdiscs.push(second * 1_000_000, Reading::Ok(vec![self.at(second)]));
+        }
+        obs
+    }
+}
+
+fn reading(diagnosis: &Diagnosis) -> Option<&chokepoint_model::report::Station> {
+    diagnosis.path.iter().find(|station| station.station == "shaper")
+}
+
+fn told_of(obs: &Observation) -> Vec<String> {
+    causes(&told(obs)).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_full_shaper_towards_the_upstream_is_the_cause() {
+    for is_class in [false, true] {
+        let diagnosis = told(&Shaped { is_class, ..full() }.observed());
+        assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![SHAPED], Verdict::Choked));
+        let finding = &diagnosis.findings[0];
+        assert_eq!((finding.confidence, finding.at.netns.as_deref()), (Confidence::High, Some("server")));
+        let kind = if is_class { "htb" } else { "tbf" };
+        assert!(["eth1", "server", kind].iter().all(|word| finding.title.contains(word)), "{}", finding.title);
+        let remedy = &finding.remedies[0];
+        assert!(remedy.id == "raise-shaper-rate" && remedy.change.is_empty() && remedy.text.contains(kind), "{remedy:?}");
+        assert_eq!(remedy.text.contains("classid 1:20"), is_class, "{}", remedy.text);
+        let read = reading(&diagnosis).unwrap();
+        assert_eq!((read.state, read.limit, read.waiting), (StationState::Saturated, Some(RATE as f64), Some(60.0)));
+        // 27.2 MB on the wire for 100,000 answers in the window and at its edges.
+        let ceiling = read.ceiling_rps.unwrap();
+        assert!((ceiling.value - 20e6 / (0.99 * 2.5e6 * 11.0 * 8.0 / 100_000.0)).abs() < 1.0, "{ceiling:?}");
+    }
+}
+
+#[test]
+fn a_shaper_with_room_or_with_an_old_queue_is_silent() {
+    let silent = |shaped: &Shaped, state: StationState, why: &str| {
+        let diagnosis = told(&shaped.observed());
+        assert_eq!(causes(&diagnosis), [""; 0], "{why}");
+        assert_eq!(reading(&diagnosis).unwrap().state, state, "{why}");
+    };
+    silent(&Shaped { share: 0.5, waiting: 0, drops: (0, 0), ..full() }, StationState::Ok, "half of its rate");
+    silent(&Shaped { share: 0.5, ..full() }, StationState::Ok, "short bursts: half of its rate, and drops");
+    silent(&Shaped { share: 0.9, ..full() }, StationState::Near, "a tenth is left");
+    silent(&Shaped { share: 0.5, waiting: 0, drops: (0, 90_000), ..full() }, StationState::Ok, "it dropped before the window");
+    silent(&Shaped { waiting: 0, drops: (0, 90_000), ..full() }, StationState::Near, "it is full, and nothing waits");
+    silent(&Shaped { overlimits: 0, ..full() }, StationState::Near, "it never put a packet off");
+}
+
+#[test]
+fn clients_must_lose_by_it() {
+    // The cores are full, so that the time beyond a single request is no sign, and a packet or two in the queue wait for a millisecond.
+    let mut obs = Shaped { waiting: 1, drops: (0, 0), ..full() }.observed();
+    cpu(&mut obs, 1.0);
+    let diagnosis = told(&obs);
+    assert_eq!((causes(&diagnosis), reading(&diagnosis).unwrap().state), (vec![], StationState::Near));
+    // An open loop that gets what it asks for loses nothing, and one that falls short does.
+    let offered = |rate_per_s: f64| {
+        let mut obs = full().observed();
+        obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s, connections: 100 };
+        told_of(&obs)
+    };
+    assert_eq!(offered(10_000.0), [""; 0]);
+    assert_eq!(offered(20_000.0), [SHAPED]);
+}
+
+#[test]
+fn only_interfaces_of_the_path_count_and_that_of_the_link_is_left_to_it() {
+    let diagnosis = told(&Shaped { link: 4, ..full() }.observed());
+    assert_eq!((causes(&diagnosis), reading(&diagnosis)), (vec![], None), "no connection of the path has an address of eth2");
+    let diagnosis = told(&Shaped { link: 2, ..full() }.observed());
+    assert_eq!(reading(&diagnosis), None, "the answers leave through eth0");
+    // Where the counters of the interfaces were not read, it is not known which of them that is.
+    let mut obs = full().observed();
+    obs.netns.get_mut(&SERVER).unwrap().links = Default::default();
+    assert_eq!(reading(&told(&obs)), None);
+}
+
+#[test]
+fn a_shaper_that_was_made_anew_in_the_window_is_unknown() {
+    let mut obs = full().observed();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.qdiscs = Default::default();
+    for second in 0..=11_u64 {
+        let handle = if second < 5 { 0x8001_0000 } else { 0x8002_0000 };
+        view.qdiscs.push(second * 1_000_000, Reading::Ok(vec![Qdisc { handle, ..full().at(second) }]));
+    }
+    let diagnosis = told(&obs);
+    assert_eq!((causes(&diagnosis), reading(&diagnosis).unwrap().state), (vec![], StationState::Unknown));
+}
