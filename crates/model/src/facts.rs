@@ -5,7 +5,6 @@
 pub(crate) mod ceiling;
 mod context;
 pub(crate) mod cores;
-pub(crate) mod egress;
 pub mod harm;
 pub(crate) mod limit;
 mod listener;
@@ -17,7 +16,6 @@ pub mod profile;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod setting;
-pub(crate) mod shaper;
 pub mod spread;
 pub(crate) mod suffered;
 pub(crate) mod sum;

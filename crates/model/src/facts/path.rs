@@ -1,6 +1,8 @@
 //! The request's path, discovered from readings: URL -> listener -> processes -> their outgoing connections -> the next listener, and so on.
 
+pub(crate) mod egress;
 mod reach;
+pub(crate) mod shaper;
 mod target;
 mod translation;
 

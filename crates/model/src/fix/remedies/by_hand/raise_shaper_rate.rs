@@ -1,7 +1,7 @@
 //! Advice `raise-shaper-rate`: how to let more pass a shaper. Its rate belongs to whoever set it.
 
 use crate::facts::Context;
-use crate::facts::shaper::{Shaper, shapers};
+use crate::facts::path::shaper::{Shaper, shapers};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;

@@ -1,8 +1,8 @@
 //! Station `link`: the network interface through which answers leave, and its shaper if it has one.
 
 use crate::facts::Context;
-use crate::facts::egress::{Flow, egress};
 use crate::facts::path::Tier;
+use crate::facts::path::egress::{Flow, egress};
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};

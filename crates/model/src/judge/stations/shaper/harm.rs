@@ -3,7 +3,7 @@
 use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
-use crate::facts::shaper::Shaper;
+use crate::facts::path::shaper::Shaper;
 use crate::facts::suffered::{WAKES_US, of_time};
 use crate::judge::finding::Evidence;
 use crate::observation::load::{LoadResult, Loop};

@@ -5,7 +5,7 @@ mod harm;
 
 use crate::facts::Context;
 use crate::facts::owner::Owner;
-use crate::facts::shaper::{Passed, Shaper, shapers};
+use crate::facts::path::shaper::{Passed, Shaper, shapers};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
 use crate::judge::id::FindingId;

@@ -1,6 +1,6 @@
 //! The interface through which the answers leave the first tier, with its traffic and the tightest shaper on it.
 
-use super::Context;
+use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::{Link, NetnsId, NetnsView, Qdisc};
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::egress::egress;
-use super::sum::mean;
-use super::{Context, TierId};
 use crate::facts::path::{Tier, is_local};
+use crate::facts::sum::mean;
+use crate::facts::{Context, TierId};
 use crate::observation::{Link, ListenerAddress, NetnsId, NetnsView, Qdisc, SocketAddress};
 
 /// Kinds of queueing discipline whose whole queue waits for the rate. The queue of netem waits for its delay as well, so its length says nothing about its rate.
