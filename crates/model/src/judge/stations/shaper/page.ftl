@@ -8,7 +8,7 @@ page-shaper-shows =
 page-shaper-sure =
     The kernel counts bytes, queue and drops itself; only growth in the window counts. An interface counts if a connection of the path has its address. So a shaper on a port of a bridge or on a router that translates nothing is not seen. Left out are netem, whose queue waits for its delay as well, and fq, whose maxrate holds for each connection by itself.
 page-shaper-remedies =
-    See egress-shaped.
+    See egress-shaped: words, because the rate belongs to whoever set it.
 page-shaper-sources =
     rtnetlink(7) RTM_GETQDISC, RTM_GETTCLASS, TCA_STATS2; tc(8), tc-tbf(8), tc-htb(8), tc-cake(8).
 
