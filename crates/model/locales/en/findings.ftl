@@ -1,11 +1,11 @@
 # Evidence that several stations give.
 
 evidence-logged = The server logged this { $about ->
-    [1] about { $count } times (of its log, the end was read)
+    [1] about { $count } times (only the end of its log was read)
    *[other] { $count ->
         [one] once
        *[other] { $count } times
     }
-} while it was watched, first: { $line }
+} during the measurement, first: { $line }
 
-evidence-not-in-force-changed = { $file } was changed after the workers that run were started.
+evidence-not-in-force-changed = { $file } was changed after the running workers had started.

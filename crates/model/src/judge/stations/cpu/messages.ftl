@@ -5,27 +5,27 @@ state-cpu-ok = { $count ->
    *[other] Cores { $cores } were { $share } % busy.
 }
 state-cpu-near = { $count ->
-    [1] Core { $cores } was { $share } % busy: little is left.
-   *[other] Cores { $cores } were { $share } % busy: little is left.
+    [1] Core { $cores } was { $share } % busy: almost at its limit.
+   *[other] Cores { $cores } were { $share } % busy: almost at their limit.
 }
 state-cpu-saturated = { $count ->
     [1] core { $cores }, the only one that the servers may use, was { $share } % busy.
    *[other] cores { $cores }, all that the servers may use, were { $share } % busy.
 }
 state-cpu-crowded = { $count ->
-    [1] core { $cores } was { $share } % busy, and { $waiting } threads waited for it on average: it has next to nothing left.
-   *[other] cores { $cores } were { $share } % busy, and { $waiting } threads waited for them on average: they have next to nothing left.
+    [1] core { $cores } was { $share } % busy, and { $waiting } threads waited for it on average.
+   *[other] cores { $cores } were { $share } % busy, and { $waiting } threads waited for them on average.
 }
 state-cpu-others = { $count ->
-    [1] Core { $cores } was { $share } % busy, { $others } % with other programs: the servers waited for something else.
-   *[other] Cores { $cores } were { $share } % busy, { $others } % with other programs: the servers waited for something else.
+    [1] Core { $cores } was { $share } % busy, { $others } % of it with other programs; the servers waited for something else.
+   *[other] Cores { $cores } were { $share } % busy, { $others } % of it with other programs; the servers waited for something else.
 }
 state-cpu-threads = { $threads ->
-    [1] the one thread of { $tier } that serves was running or ready to run all the time, and can use one core; { $count } cores ({ $cores }) were { $share } % busy in all.
-   *[other] the { $threads } threads of { $tier } that serve were running or ready to run all the time, and can use { $threads } cores; { $count } ({ $cores }) were { $share } % busy in all.
+    [1] the one serving thread of { $tier } was running or ready to run all the time, and can use one core; { $count } cores ({ $cores }) were { $share } % busy in total.
+   *[other] the { $threads } serving threads of { $tier } were running or ready to run all the time, and can use { $threads } cores; { $count } ({ $cores }) were { $share } % busy in total.
 }
 state-cpu-polling = { $count ->
-    [1] Core { $cores } was { $share } % busy, which says nothing: { $tier } asks again and again whether something came, and kept { $ran } cores busy whether it served or not.
-   *[other] Cores { $cores } were { $share } % busy, which says nothing: { $tier } asks again and again whether something came, and kept { $ran } cores busy whether it served or not.
+    [1] Core { $cores } was { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.
+   *[other] Cores { $cores } were { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.
 }
 state-cpu-unknown = The CPU times could not be read.

@@ -1,22 +1,22 @@
 # Station cpu-quota: its states, findings and evidence, and what brings them about.
 
-state-cpu-quota-ok = { $used } of the { $limit } cores that cgroup { $cgroup } may use were used; it was never stopped.
-state-cpu-quota-near = { $used } of the { $limit } cores that cgroup { $cgroup } may use were used: little is left.
-state-cpu-quota-harmless = Cgroup { $cgroup } may use { $limit } cores, used { $used }, and was stopped in { $periods } of { $of } periods: not enough to hold this traffic back, or its cores had nothing more to give.
-state-cpu-quota-throttled = Cgroup { $cgroup } may use { $limit } cores and was stopped in { $periods } of { $of } periods.
-state-cpu-quota-unknown = Cgroup { $cgroup } may use { $limit } cores; how many it used, or how often it was stopped, could not be read.
+state-cpu-quota-ok = Cgroup { $cgroup } used { $used } of the { $limit } cores that it may use; it was never throttled.
+state-cpu-quota-near = Cgroup { $cgroup } used { $used } of the { $limit } cores that it may use: almost at its limit.
+state-cpu-quota-harmless = Cgroup { $cgroup } may use { $limit } cores, used { $used }, and was throttled in { $periods } of { $of } periods. That did not limit this traffic, or the cores were fully used anyway.
+state-cpu-quota-throttled = Cgroup { $cgroup } may use { $limit } cores and was throttled in { $periods } of { $of } periods.
+state-cpu-quota-unknown = Cgroup { $cgroup } may use { $limit } cores; its use or its throttling could not be read.
 
-finding-cgroup-cpu-throttled-title = a CPU quota of { $limit } cores stops { $tier }, and the cores have more to give
-finding-cgroup-cpu-throttled-explanation = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } was stopped so in { $share } % of the time's periods: requests wait for the next period, and no more of them pass than the quota has CPU time for. Queues and pools before stopped workers fill up, and longer ones would only let more requests wait.
-finding-cgroup-cpu-throttled-explanation-wait = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } was stopped so in { $share } % of the time's periods: the quota just suffices for the requests that come, and most of them wait for the next period for longer than they take. A few more requests a second, and they pile up.
-finding-cgroup-cpu-throttled-explanation-tail = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } has CPU time enough on average, but many requests at once, or several threads on several cores, use a period's share up before it ends: what comes then waits for the next one. That is seen in the slowest answers alone.
+finding-cgroup-cpu-throttled-title = a CPU quota of { $limit } cores throttles { $tier } while cores are idle
+finding-cgroup-cpu-throttled-explanation = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, even if cores are idle. { $tier } was stopped in { $share } % of the periods: requests wait for the next period, and the quota limits how many pass. Queues and worker pools fill up meanwhile; larger ones would only let more requests wait.
+finding-cgroup-cpu-throttled-explanation-wait = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, even if cores are idle. { $tier } was stopped in { $share } % of the periods: the quota is just enough for the requests that arrive, and most of them wait for the next period longer than they take to process. With slightly more requests per second, the queue would grow without end.
+finding-cgroup-cpu-throttled-explanation-tail = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, even if cores are idle. { $tier } has enough CPU time on average, but many requests at once, or several threads on several cores, use up a period's quota before the period ends. Requests that arrive then wait for the next period. Only the slowest responses show this.
 
-evidence-cpu-quota-throttled = The cgroup was stopped in { $periods } of { $of } periods in which it had work, { $share } % of all.
+evidence-cpu-quota-throttled = The cgroup was throttled in { $periods } of the { $of } periods in which it had work, { $share } % of all periods.
 evidence-cpu-quota-limit = It may use { $quota } ms of CPU time in each { $period } ms ({ $limit } cores), and used { $used } cores.
-evidence-cpu-quota-idle = Of the cores on which its servers may run ({ $count }), { $idle } were idle on average and { $others } served other programs.
-evidence-cpu-quota-waiting = On average { $waiting } of their threads were ready to run and did not.
-evidence-cpu-quota-harm = { $goodput } requests a second were answered as expected; the p99 of response time was { $p99 } ms.
-evidence-cpu-quota-wait = Half of the requests took { $p50 } ms or more and the p99 was { $p99 } ms, where one alone took { $alone } ms.
-evidence-cpu-quota-tail = Half of the requests took { $p50 } ms or less and the p99 was { $p99 } ms, against an objective of { $slo } ms.
+evidence-cpu-quota-idle = Of the { $count } cores on which its servers may run, { $idle } were idle on average and { $others } ran other programs.
+evidence-cpu-quota-waiting = On average { $waiting } of its threads were ready to run but not running.
+evidence-cpu-quota-harm = { $goodput } requests per second were answered as expected; the p99 response time was { $p99 } ms.
+evidence-cpu-quota-wait = The median response time was { $p50 } ms and the p99 { $p99 } ms; a single request took { $alone } ms.
+evidence-cpu-quota-tail = The median response time was { $p50 } ms and the p99 { $p99 } ms; the objective is { $slo } ms.
 
-coupling-quota-search = The search for a free port uses the CPU time up. Without it the quota would be the cause.
+coupling-quota-search = The search for a free port uses up the CPU time. Without the search, the quota would be the cause.

@@ -1,24 +1,24 @@
 # Station upstream-connect: its states, findings and evidence, and what brings them about.
 
-state-upstream-connect-each = { $tier } opens a connection to { $remote } for each request (opened a request: { $opened }).
-state-upstream-connect-each-configured = { $tier } opens a connection to { $remote } for each request: so it is configured.
-state-upstream-connect-kept = { $tier } keeps connections to { $remote } for further requests (opened a request: { $opened }).
-state-upstream-connect-kept-configured = { $tier } keeps connections to { $remote } for further requests: so it is configured.
-state-upstream-connect-race = { $met } requests of { $tier } met a kept connection that { $remote } was just closing.
+state-upstream-connect-each = { $tier } opens a connection to { $remote } for each request (connections per request: { $opened }).
+state-upstream-connect-each-configured = { $tier } is configured to open a connection to { $remote } for each request.
+state-upstream-connect-kept = { $tier } reuses connections to { $remote } (connections per request: { $opened }).
+state-upstream-connect-kept-configured = { $tier } is configured to reuse connections to { $remote }.
+state-upstream-connect-race = { $met } requests of { $tier } were sent on a kept connection that { $remote } was closing.
 
 finding-upstream-connection-churn-title = { $tier } opens a connection to { $remote } for each request
-finding-upstream-connection-churn-explanation-far = Before each request { $tier } waits for a new connection to { $remote } to be established: a round trip there and back, in which nothing else happens. The cores are idle meanwhile; the clients wait. A connection that is kept needs it once.
+finding-upstream-connection-churn-explanation-far = Before each request { $tier } waits for a new connection to { $remote }: one round trip in which nothing else happens. The cores are idle while the clients wait. A connection that is reused needs this only once.
 
-evidence-churn-configured = { $kind }_pass to { $remote } without reuse: an upstream with keepalive, or what its protocol needs beside it, is not there.
-evidence-churn-opened = Connections opened for each request: { $opened }.
-evidence-churn-time = In { $share } % of a request's time it waited for its connection (connections in SYN-SENT, of all requests under way), and hardly a SYN was sent twice.
+evidence-churn-configured = { $kind }_pass to { $remote } does not reuse connections: an upstream block with keepalive, or what its protocol needs in addition, is missing.
+evidence-churn-opened = Connections opened per request: { $opened }.
+evidence-churn-time = For { $share } % of its time a request waited for its upstream connection (connections in SYN-SENT among all requests under way), and hardly any SYN was sent twice.
 
-finding-idle-close-race-title = { $remote } closes kept connections at the moment when { $tier } sends a request on them
-finding-idle-close-race-explanation = { $tier } keeps connections to { $remote } for further requests, and { $remote } closes those that were idle for a while. A request that is sent before the news of it arrives meets a closed socket: the answer is a reset, and the client gets a 502 wherever { $tier } may not ask again (a POST, or a proxy that is told not to). Nothing is overloaded, and more workers or longer queues change nothing.
+finding-idle-close-race-title = { $remote } closes kept connections just as { $tier } sends a request on them
+finding-idle-close-race-explanation = { $tier } keeps connections to { $remote } for further requests, and { $remote } closes connections that were idle for a while. A request that is sent before { $tier } learns of the close reaches a closed socket: the answer is a reset, and the client gets a 502 if { $tier } may not retry (a POST, or retries turned off). Nothing is overloaded; more workers or longer queues change nothing.
 
 evidence-race-failed = { $failed ->
     [one] One request was
    *[other] { $failed } requests were
-} answered with 502, of { $met } that met a closed connection.
-evidence-race-resets = { $netns } answered { $resets } segments with a reset: so it does where a request comes to a socket that was closed. A program that dies within a request has read it before.
-evidence-race-kept = Up to { $kept } idle connections to { $remote } are kept by each worker.
+} answered with 502; { $met } were sent on a connection that was being closed.
+evidence-race-resets = { $netns } answered { $resets } segments with a reset, as it does when a request reaches a closed socket. A program that crashes during a request has read the request before.
+evidence-race-kept = Each worker keeps up to { $kept } idle connections to { $remote }.
