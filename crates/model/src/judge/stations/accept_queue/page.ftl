@@ -2,24 +2,24 @@
 
 page-accept-queue-title = Accept queue
 page-accept-queue-limits =
-    Connections that are established and wait for the server's process to accept them, for each listener apart. Its limit is the smaller of the listen() backlog and net.core.somaxconn at the time of listen().
+    Established connections that wait for the server to accept them, per listener. The limit is the smaller of the listen() backlog and net.core.somaxconn at the time of listen(). Defaults: somaxconn is 4096 since Linux 5.4 and 128 before; the backlog is 511 in nginx and, on Linux, in php-fpm.
 page-accept-queue-shows =
-    Recv-Q of the listener reaches Send-Q + 1 and the listener's own drop counter grows (TcpExt.ListenOverflows for the namespace as a whole). Clients see connections that take 1 or 3 seconds.
+    Recv-Q of the listener reaches Send-Q + 1, and the listener's own drop counter grows (TcpExt.ListenOverflows for the whole namespace). Some clients take one or more seconds to connect.
 page-accept-queue-sure =
-    The listener's own drop counter names it surely. Sampling 20 times a second sees a full queue only in one sample of ten; the counter misses none. ListenDrops counts other things too; unix sockets are never in these counters: their queue is read by unix_diag, and the error log of the server that connects (errno 11) counts who was turned away.
+    The listener's own drop counter is proof. Sampling 20 times a second sees a full queue in about one sample of ten; the counter misses none. ListenDrops also counts other drops. Unix sockets are in none of these counters: unix_diag shows their queue, and the error log of the connecting server counts the refused connections (errno 11).
 page-accept-queue-remedies =
-    A longer queue helps only a server that had time to accept and was hit by a burst; in front of workers that are blocked or too few it adds waiting and nothing else.
+    A longer queue helps only a server that has time to accept and was hit by a burst. In front of blocked or too few workers it only adds waiting time.
 page-accept-queue-sources =
-    listen(2); sock_diag(7) INET_DIAG_SKMEMINFO (ninth word) and UDIAG_SHOW_RQLEN; /proc/net/netstat.
+    listen(2); sock_diag(7) INET_DIAG_SKMEMINFO (ninth word) and UDIAG_SHOW_RQLEN; /proc/net/netstat; Linux Documentation/admin-guide/sysctl/net.rst and include/linux/socket.h (SOMAXCONN); nginx: NGX_LISTEN_BACKLOG, https://nginx.org/en/docs/http/ngx_http_core_module.html#listen; php-fpm: https://www.php.net/manual/en/install.fpm.configuration.php.
 
 page-accept-queue-full-title = An accept queue overflows
 page-accept-queue-full-limits =
-    New connections to this listener: those that find its queue full are dropped and come again a second or more later.
+    New connections to this listener. The kernel drops those that find the queue full, and the client retries a second or more later.
 page-accept-queue-full-shows =
-    The listener's own drop counter grows, p99 rises to one second and more while goodput may stay, some clients starve. At a unix socket nobody is put off: connect() fails at once with errno 11, nginx logs that and answers 502.
+    The listener's own drop counter grows, and p99 rises to a second or more while goodput may stay the same and some clients get nothing. A unix socket does not retry: connect() fails at once with errno 11, nginx logs it and answers 502.
 page-accept-queue-full-sure =
-    It is a cause where the process keeps up on average and waiting in a longer queue would be shorter than the client's retry of one second; it is a symptom where the queue stands full and waiting would be longer, for then the workers behind it are too few or blocked, or the cores are all busy. Low where the kernel's count of overflows could not be read and the queue was not seen full: a listener drops for other reasons, too. Silent where a queue is small and never overflows, where less than one request, or one of those who came, in a thousand suffered, where only the burst overflowed with which a load begins, and where requests fail for another reason.
+    It is a cause if the server keeps up on average and the wait in a longer queue would be shorter than the client's retry of one second. It is a symptom if the queue stays full and the wait would be longer: then the workers are too few or blocked, or the cores are busy. Confidence is low if the kernel's count of overflows could not be read and the queue was not seen full, because a listener drops connections for other reasons too. Silent if a small queue never overflows, if too few requests were affected to count as harm, if only the burst at the start of a load overflowed, and if requests fail for another reason.
 page-accept-queue-full-remedies =
-    Raise the listen() backlog and net.core.somaxconn together; the server must call listen() again (nginx does at a reload only where backlog= changed, php-fpm only at a restart). Costs a little memory per waiting connection.
+    Raise the listen() backlog and net.core.somaxconn together. The server must then call listen() again: nginx does so on a reload if backlog= changed, php-fpm only on a restart. It costs a little memory for each waiting connection.
 page-accept-queue-full-sources =
     As for station accept-queue.

@@ -2,12 +2,12 @@
 
 page-cpu-title = CPU
 page-cpu-limits =
-    The cores on which the servers of the path may run: cores divided by CPU-seconds per good answer is the most they can give.
+    The cores on which the servers of the path may run. The most that they can serve is the number of cores divided by the CPU-seconds of a good response.
 page-cpu-shows =
-    All of those cores busy 95 % of the time or more, or 90 % where on average at least as many threads waited for a core as there are cores. Then the server is healthy and limited by CPU; that is no fault but physics.
+    All of these cores are at least 95 % busy, or at least 90 % busy while on average at least as many threads waited for a core as there are cores. The server is then healthy and limited by CPU. That is no fault.
 page-cpu-sure =
-    Busy time is counted in clock ticks per core, and is at least what the servers' own clocks tell: ticks miss work that the same clock sets off. An average over cores hides one hot core, so only the cores that the servers may use are counted, and each is read apart. Programs that poll burn 100 % doing nothing. The cost of an answer falls by a fifth to three fifths as load rises, which the ceiling allows for; what failed answers cost and what other programs took is left out of it.
+    Busy time is counted in clock ticks per core, and is at least the CPU time of the servers themselves: ticks miss work that the clock itself starts. An average over all cores would hide one hot core, so only the cores that the servers may use are counted, each on its own. Programs that poll use 100 % without doing work. The cost of a response falls by a fifth to three fifths as load rises, and the ceiling accounts for that; it leaves out the cost of failed responses and of other programs.
 page-cpu-remedies =
-    Cheaper answers (profile first), more cores, fewer other programs on them.
+    Cheaper responses (profile first), more cores, fewer other programs on them.
 page-cpu-sources =
     proc(5) /proc/stat, /proc/PID/stat, /proc/PID/schedstat; Denning and Buzen 1978, operational analysis.

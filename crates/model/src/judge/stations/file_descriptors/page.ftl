@@ -2,11 +2,11 @@
 
 page-file-descriptors-title = File descriptors
 page-file-descriptors-limits =
-    The files, sockets and pipes that one process may have open at once: the soft limit of RLIMIT_NOFILE. It is each process's own; the host's limit (fs.file-max) is another one.
+    The files, sockets and pipes that one process may have open at once: its soft limit RLIMIT_NOFILE (1024 by default). The limit of the whole host (fs.file-max) is another one.
 page-file-descriptors-shows =
-    Open descriptors of the process that is nearest to its limit.
+    Open descriptors of the process that is closest to its limit.
 page-file-descriptors-sure =
-    Descriptors are counted about once a second, for a pool of more than eight processes in turns. The limit is the one in force, whatever a configuration says.
+    Descriptors are counted about once a second, in turns for a pool of more than eight processes. The limit is the one in force, whatever a configuration says.
 page-file-descriptors-remedies =
     See file-descriptors-exhausted.
 page-file-descriptors-sources =
@@ -14,12 +14,12 @@ page-file-descriptors-sources =
 
 page-file-descriptors-exhausted-title = A process has no file descriptor left
 page-file-descriptors-exhausted-limits =
-    New connections: accept() fails and they stand in the accept queue. Or answers: the upstream or the file cannot be opened, and the client gets a 500.
+    New connections: accept() fails and they wait in the accept queue. Or responses: the upstream connection or the file cannot be opened, and the client gets a 500.
 page-file-descriptors-exhausted-shows =
-    Errno 24 (EMFILE) in the server's error log, or a process that stays at its limit while connections wait for it. Clients wait half a second and longer, time out, or get errors. nginx says "accept4() failed (24: Too many open files)" and stops to accept for half a second each time.
+    Errno 24 (EMFILE) in the server's error log, or a process that stays at its limit while connections wait for it. Clients wait half a second or longer, time out, or get errors. nginx logs "accept4() failed (24: Too many open files)" and stops accepting for half a second each time.
 page-file-descriptors-exhausted-sure =
-    High where the error log has the errno and the failures or pauses are large enough to explain what this load suffered; medium where only the number of open files, the queue and the failures tell, as for any program without a log that is known. Silent where a process has just as many files as it needs, and where nobody suffers. An accept queue that overflows before such a process is its symptom.
+    High if the error log has the errno and the failures or pauses are large enough to explain the harm to this load. Medium if only the number of open files, the queue and the failures show it, as for any program whose log is not known. Silent if a process has just as many files open as it needs, and if no client is affected. An accept queue that overflows in front of such a process is its symptom.
 page-file-descriptors-exhausted-remedies =
-    nginx: worker_rlimit_nofile, in force after a reload; a master that runs as root may give its workers any number up to fs.nr_open. php-fpm: rlimit_files. Other programs: LimitNOFILE= of the unit that starts them, and prlimit(1) for those that run. A program that leaks descriptors needs mending, not a higher limit.
+    nginx: worker_rlimit_nofile, in force after a reload; a master that runs as root may give its workers any number up to fs.nr_open. php-fpm: rlimit_files. Other programs: LimitNOFILE= of the unit that starts them, and prlimit(1) for running ones. A program that leaks descriptors needs a fix, not a higher limit.
 page-file-descriptors-exhausted-sources =
     As for station file-descriptors; accept(2), socket(2), open(2); nginx: ngx_event_accept.c (accept_mutex_delay).

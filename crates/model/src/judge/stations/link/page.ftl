@@ -2,12 +2,12 @@
 
 page-link-title = Link
 page-link-limits =
-    The network interface through which the answers leave, at the device's speed or at the rate of the shaper on it, whichever is lower.
+    The network interface through which the responses leave, at the device's speed or at the rate of its shaper, whichever is lower.
 page-link-shows =
-    Bits per second at 95 % or more of that rate. Then the server is healthy and limited by the link: fewer bytes per answer or a faster link are the only gain.
+    At least 95 % of that rate in use. The server is then healthy and limited by the link; only fewer bytes per response or a faster link can help.
 page-link-sure =
-    Bytes are counted by the interface on the wire. veth and virtio devices know no speed: without a shaper such a link has no limit to compare with, and none is invented.
+    The interface counts the bytes on the wire. veth and virtio devices have no speed: without a shaper such a link has no known limit, and none is invented.
 page-link-remedies =
-    Compression, caching, smaller answers; raising the shaper's rate where it is yours.
+    Compression, caching, smaller responses; a higher shaper rate if the shaper is yours.
 page-link-sources =
     rtnetlink(7) IFLA_STATS64 and TCA_STATS2; ethtool link settings; tc(8).

@@ -2,11 +2,11 @@
 
 page-load-generator-title = Load generator
 page-load-generator-limits =
-    The client that offers the load. Where it is itself the limit, every figure is about the client and none about the server.
+    The client that sends the load. If it is itself the limit, all figures are about the client and none about the server.
 page-load-generator-shows =
-    Its threads, with the soft interrupts attributed to them, use 90 % or more of the CPUs they may run on; or sends of an open loop go out late while it is busy; or its own ports, file descriptors or socket memory run out.
+    Its threads, with the soft interrupts attributed to them, use at least 90 % of the CPUs they may run on; or an open loop sends late while the generator is busy; or it runs out of ports, file descriptors or socket memory.
 page-load-generator-sure =
-    CPU time is the threads' own clock. Without exact accounting the kernel charges soft interrupts to whatever ran, so that clock has most of them in it; what ran in ksoftirqd on the generator's core is added. On a veth link about half a core of the server's receive work can run on the client's core.
+    CPU time comes from the clock of each thread. Without exact accounting the kernel charges soft interrupts to whatever runs, so that clock includes most of them; the time of ksoftirqd on the generator's core is added. On a veth link about half a core of the server's receive work can run on the client's core.
 page-load-generator-remedies =
     More threads (--threads), more cores, another host. Sharing cores with the server is a warning, not this finding.
 page-load-generator-sources =
@@ -14,11 +14,11 @@ page-load-generator-sources =
 
 page-load-generator-limited-title = The load generator was the limit
 page-load-generator-limited-limits =
-    The measurement itself: the server may have room that was never asked for.
+    The measurement itself: the server may be able to do more than it was asked.
 page-load-generator-limited-shows =
     The verdict is client-limited and no rate verdict about the server is given. Refusals that the server counted are still findings.
 page-load-generator-limited-sure =
-    High where CPU or local errors show it. A server at its limit makes requests wait and the generator idle; a generator at its limit is busy.
+    High if CPU time or local errors show it. A server at its limit makes requests wait and leaves the generator idle; a generator at its limit is busy.
 page-load-generator-limited-remedies =
     Give the generator more threads or cores, spread it over hosts, or widen its own limits (port range, open files).
 page-load-generator-limited-sources =
