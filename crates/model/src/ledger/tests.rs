@@ -402,7 +402,7 @@ fn a_recording_of_streams_is_reported_as_such() {
         view.request_samples.push(at_us, Reading::Ok(sample));
     }
     let told = warn(&stage, &obs);
-    assert!(told.len() == 1 && told[0].contains("send without being asked"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("send data without being asked"), "{told:?}");
 }
 
 #[test]

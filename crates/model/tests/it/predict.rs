@@ -234,7 +234,7 @@ fn a_prediction_is_refused_with_the_reason_if_the_next_limit_is_not_known() {
                 obs.cpu = Default::default();
                 obs.cpu.push(0, Reading::Absent(Lack::new("not here")));
             },
-            "how much cpu could pass",
+            "the capacity of cpu could not be read",
         ),
         (
             "few clock ticks",
@@ -253,7 +253,7 @@ fn a_prediction_is_refused_with_the_reason_if_the_next_limit_is_not_known() {
                     conntrack_limit(obs, id, 1_000);
                 }
             },
-            "conntrack-table would fill",
+            "conntrack-table would be full",
         ),
     ];
     for (name, spoil, reason) in cases {
@@ -272,7 +272,7 @@ fn a_limit_behind_a_cliff_is_predicted_unless_most_requests_failed() {
     let load = obs.load.as_mut().unwrap();
     (load.good, load.status) = (500, [(200, 500)].into());
     (load.errors.connect_timeout, load.errors.response_timeout) = (150, 50);
-    assert!(refused(&obs, "raise-conntrack-max").contains("where nothing waits"), "a closed loop asks for more than it got");
+    assert!(refused(&obs, "raise-conntrack-max").contains("without waiting"), "a closed loop asks for more than it got");
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 120.0, connections: 1_000 };
     match prediction(&told(&obs), "raise-conntrack-max") {
         Prediction::Goodput { goodput_rps, next_station, .. } => assert_eq!((goodput_rps, next_station.as_str()), (120.0, "clients")),
@@ -299,7 +299,7 @@ fn a_load_generator_at_its_limit_is_the_next_limit() {
 #[test]
 fn a_wider_range_gives_the_offered_rate_and_no_prediction_if_the_service_time_is_unknown() {
     let mut obs = dialling(51, 30_000);
-    assert!(refused(&obs, "widen-port-range").contains("where nothing waits"));
+    assert!(refused(&obs, "widen-port-range").contains("without waiting"));
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 10_000.0, connections: 1_000 };
     match prediction(&told(&obs), "widen-port-range") {
         Prediction::Goodput { goodput_rps, next_station, .. } => assert_eq!((goodput_rps, next_station.as_str()), (10_000.0, "clients")),

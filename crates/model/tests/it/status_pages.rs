@@ -72,7 +72,7 @@ fn the_pools_own_page_confirms_what_connections_show_and_nothing_else() {
     let mut full = php_pool(5, "dynamic", 5, true);
     counted(&mut full, "pool www", 5, |second| 1 + second);
     let told_both = proofs(&full);
-    assert!(told_both.len() == 2 && told_both[0].contains("all 5 workers") && told_both[1].contains("wanted more"), "{told_both:?}");
+    assert!(told_both.len() == 2 && told_both[0].contains("all 5 workers") && told_both[1].contains("needed more"), "{told_both:?}");
     for (item, active, reached) in [("own pool www", 4, 7), ("pool www", 4, 7), ("pool other", 5, 7)] {
         let mut twin = php_pool(5, "dynamic", 5, true);
         counted(&mut twin, item, active, |_| reached);

@@ -257,7 +257,7 @@ fn one_event_loop_at_its_limit_beside_an_idle_core_is_limited_by_cpu() {
     let station = full.path.iter().find(|station| station.station == "cpu").unwrap();
     let ceiling = station.ceiling_rps.unwrap();
     let goodput = full.load.as_ref().unwrap().goodput_rps;
-    assert!(station.why.contains("one thread") && ceiling.value > goodput && ceiling.value < 1.05 * goodput, "{station:?}");
+    assert!(station.why.contains("one serving thread") && ceiling.value > goodput && ceiling.value < 1.05 * goodput, "{station:?}");
     // A thread that waits now and then, or as many busy threads as cores: what is idle is not for want of threads.
     for threads in [&[(0.8, 0.02)][..], &[(0.97, 0.01), (0.4, 0.0)], &[(0.96, 0.01), (0.96, 0.01)]] {
         assert_eq!(verdict(&told(&threaded(threads))), (Verdict::Healthy, Some(LimitedBy::Demand)), "{threads:?}");

@@ -98,7 +98,7 @@ fn the_burst_at_the_start_of_a_load_is_reported_and_is_a_cause_only_if_it_contin
         let diagnosis = told(&obs);
         assert_eq!(causes(&diagnosis), expected, "until {until_us}");
         let station = diagnosis.path.iter().find(|station| station.station == "accept-queue").unwrap();
-        assert_eq!(station.why.contains("when the load began"), expected.is_empty(), "{}", station.why);
+        assert_eq!(station.why.contains("at the start of the load"), expected.is_empty(), "{}", station.why);
         // A watching run sees no start. A load of three seconds shows nothing after its start.
         (obs.load, obs.request.loaded) = (None, false);
         assert_eq!(causes(&told(&obs)), ["accept-queue-full"], "until {until_us}");

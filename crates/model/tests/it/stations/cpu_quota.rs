@@ -108,7 +108,7 @@ fn a_quota_that_throttles_rarely_or_only_at_the_beginning_is_no_finding() {
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.3), used: 0.28, throttled: 0.2 });
     let diagnosis = silent(&obs);
     assert_eq!(quota(&diagnosis).state, StationState::Near);
-    assert!(quota(&diagnosis).why.contains("not enough"), "{}", quota(&diagnosis).why);
+    assert!(quota(&diagnosis).why.contains("did not limit"), "{}", quota(&diagnosis).why);
     // Throttled before the load, while the server started.
     let series = obs.cgroups.values_mut().next().unwrap();
     let points = series.points().to_vec();
@@ -195,7 +195,7 @@ fn a_quota_that_just_suffices_is_reported_if_most_requests_wait_for_it() {
     let diagnosis = told(&obs);
     assert_eq!((causes(&diagnosis), &remedy(&diagnosis).signal), (vec![THROTTLED], &Signal::LatencyP99));
     let proofs = &diagnosis.findings[0].evidence;
-    assert!(proofs.iter().any(|proof| proof.text.contains("alone took 2 ms")), "{proofs:?}");
+    assert!(proofs.iter().any(|proof| proof.text.contains("a single request took 2 ms")), "{proofs:?}");
     // Most requests pass at once, or wait much less than a throttled period, or as long as alone.
     for (p50, p99) in [(3_000, 90_000), (20_000, 21_000)] {
         let load = obs.load.as_mut().unwrap();

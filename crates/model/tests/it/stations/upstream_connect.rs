@@ -228,7 +228,7 @@ fn an_unknown_server_is_judged_by_the_counters_of_its_namespace() {
     assert!(found.remedies.len() == 1 && found.remedies[0].change.is_empty(), "in words: {:?}", found.remedies);
     silent(&unknown(12_000), "kept");
     let station = told(&unknown(12_000)).path.into_iter().find(|station| station.station == "upstream-connect").unwrap();
-    assert!(station.why.contains("keeps connections"), "{}", station.why);
+    assert!(station.why.contains("reuses connections"), "{}", station.why);
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn connections_that_are_all_in_use_show_the_limit() {
     assert!(is_choked(&full), "{full:#?}");
     assert_eq!(
         full.findings[0].title,
-        "96 of 100 requests wait inside nginx, which has 4 connections to 10.0.0.9:5432 and uses all of them all the time"
+        "96 of 100 requests wait inside nginx, which uses all of its 4 connections to 10.0.0.9:5432 all the time"
     );
     assert_eq!(full.findings[0].remedies[0].id, "allow-more-connections");
     assert_eq!(verdict(&with(4, 1, 12)).0, Verdict::Unknown, "three are free");

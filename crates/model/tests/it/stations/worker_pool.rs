@@ -231,7 +231,7 @@ fn busy_threads_that_wait_are_too_few() {
     for (all, in_service) in [(6, 5), (1, 1), (200, 150)] {
         let diagnosis = told(&threads(all, in_service, 0.3, 0.2));
         assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"], "{in_service} of {all} threads");
-        assert!(diagnosis.findings[0].title.contains(&format!("no more than {in_service} ")), "{}", diagnosis.findings[0].title);
+        assert!(diagnosis.findings[0].title.contains(&format!("at most {in_service} ")), "{}", diagnosis.findings[0].title);
     }
     let computing = told(&threads(6, 5, 0.6, 3.0));
     assert_eq!(causes(&computing), ["worker-pool-exhausted"], "five threads compute beside idle cores");
@@ -248,7 +248,7 @@ fn an_event_loop_that_stops_accepting_has_its_own_limit() {
     let mut obs = threads(4, 40, 0.3, 0.2);
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
-    assert!(diagnosis.findings[0].title.ends_with("takes no more than 40 connections at a time"), "{}", diagnosis.findings[0].title);
+    assert!(diagnosis.findings[0].title.ends_with("accepts at most 40 connections at a time"), "{}", diagnosis.findings[0].title);
     let remedy = &diagnosis.findings[0].remedies[0];
     assert!(remedy.change.is_empty() && remedy.text.contains("hold 100 connections at once instead of 40"), "{}", remedy.text);
     // The number varies; the loop is busy itself; no client waits to be accepted; the loop never ran.
