@@ -181,7 +181,10 @@ fn a_profile_shows_whether_the_port_search_uses_the_cpu() {
     // The profile shows the search with few ports in TIME_WAIT. Whatever the reason, the search uses the CPU, and the text does not mention a minute.
     let few = told(&searched(120, 9_000));
     assert_eq!((causes(&few), few.findings[0].confidence), (vec!["time-wait-port-search"], Confidence::High));
-    assert!(few.findings[0].explanation.contains("tries one port after the other") && few.findings[0].explanation.contains("9,000"), "{few:?}");
+    assert!(
+        few.findings[0].explanation.contains("tries one port after the other") && few.findings[0].explanation.contains("9,000"),
+        "{few:?}"
+    );
     // Too close to decide, and nothing else shows a search.
     assert_eq!(causes(&told(&searched(36, 9_000))), [""; 0]);
 }
