@@ -223,7 +223,7 @@ pub(super) fn judge(
     match (is_improved, loss) {
         (true, None) if is_paid_for(before, after) => told(true, "kept-yes-reach"),
         (true, None) if is_uncounted => told(true, "kept-yes-finding"),
-        (true, None) => told(true, "kept-yes"),
+        (true, None) => told(true, reason(before, after)),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
         (true, Some(Worse::Goodput)) => told(false, "kept-no-fell"),
         (true, Some(Worse::Reach)) => told(false, "kept-no-reach"),
@@ -238,6 +238,16 @@ pub(super) fn judge(
         (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
         (_, Some(Worse::Objective)) => told(false, "kept-no-objective"),
         (false, _) => told(false, "kept-no-signal"),
+    }
+}
+
+/// Why a change is kept that did what it promised: what it improved. A fall of goodput within noise is no reason.
+fn reason(before: &Diagnosis, after: &Diagnosis) -> &'static str {
+    match () {
+        () if goodput(after) > goodput(before) => "kept-yes",
+        () if fails_less(before, after) => "kept-yes-failed",
+        () if faster(before, after) => "kept-yes-latency",
+        () => "kept-yes-signal",
     }
 }
 
