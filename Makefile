@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test scoreboard check fuzz fmt
+.PHONY: help demo test pictures scoreboard check fuzz fmt
 
 CARGO := scripts/cargo.sh
 # Drops by socket (BPF). The feature needs clang, which scripts/packages.sh installs.
@@ -19,6 +19,9 @@ demo: ## five faults before a real nginx and php-fpm: found one behind the other
 
 test: ## all checks and all tests, as CI runs them
 	@scripts/test.sh
+
+pictures: ## make the pictures of docs/report.md anew (needs chromium)
+	@scripts/pictures.sh
 
 scoreboard: ## run all scenarios and a hundred random stacks again and again (hours) and write docs/scoreboard.md
 	@scripts/packages.sh

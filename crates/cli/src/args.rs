@@ -247,6 +247,9 @@ pub(crate) struct Diagnose {
     /// Diagnose a recording instead of this host; needs no privilege
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "fix", "connections", "rate", "requests", "loaded"])]
     pub(crate) replay: Option<PathBuf>,
+    /// Print the long report: every station, all evidence, the steps of each remedy, and every reading that is missing
+    #[arg(short = 'v', long, conflicts_with = "json")]
+    pub(crate) verbose: bool,
     /// Print the report as JSON (docs/schema/diagnosis-1.json)
     #[arg(long)]
     pub(crate) json: bool,

@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
+use crate::output::outcome;
 use crate::output::report::{Diagnosis, Kept, Remedy, Round};
 
 pub use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
@@ -302,9 +303,15 @@ impl<'w> Session<'w> {
         // What could be faster is told of the host as the run leaves it.
         if let Some(last) = self.current.filter(|_| !self.rounds.is_empty()) {
             report.improvements = last.improvements;
+            // What limits how far the figures can be trusted is told of the last measurement as well, where changes stay.
+            if !self.made.standing.is_empty() {
+                report.warnings = last.warnings;
+            }
         }
         report.rounds = self.rounds;
-        report.warnings.extend(self.warnings);
+        // What could not be done comes first: it asks for something.
+        report.warnings.splice(0..0, self.warnings);
+        outcome::compare(&mut report, self.words);
         Some(report)
     }
 }

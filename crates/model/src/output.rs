@@ -4,6 +4,7 @@ pub mod catalogue;
 pub mod diagnose;
 pub mod explain;
 pub mod message;
+pub mod outcome;
 pub(crate) mod profile;
 pub mod readings;
 pub mod report;

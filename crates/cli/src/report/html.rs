@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use askama::Template;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, LoadReport, Remedy, Role, Verdict};
+use chokepoint_model::report::{Diagnosis, LoadReport, Remedy, Role, StationState, Verdict};
 
 use crate::report::view::path::{Flow, Mark};
 use crate::report::view::readings::Gap;
@@ -24,7 +24,7 @@ use pipe::Pipe;
 /// The style sheet, the same in every report.
 const STYLE: &str = include_str!("../../templates/report.css");
 /// SHA-256 of [`STYLE`] in base64. The page's policy allows only this style (CSP level 3, "hash-source"). A test recomputes it.
-const STYLE_SHA256: &str = "Xh0S0DNvCdwQp5aaCoHJrYihek/wEx1t03OhnbCPvCA=";
+const STYLE_SHA256: &str = "t8p/UfjiYOWGLzmNM6tZ5VLAbLpV0LpEeSpn/IB1tw0=";
 
 /// The page. All text goes through [`escape::Visible`], except the style sheet and the JSON, which need no escaping.
 #[derive(Template)]
@@ -60,6 +60,8 @@ struct HtmlPage<'a> {
     rounds: Vec<view::rounds::RoundRow<'a>>,
     charts: Vec<RoundsChart>,
     gaps: Vec<Gap<'a>>,
+    /// When and where it was measured.
+    run: String,
     json: String,
 }
 
@@ -122,6 +124,8 @@ struct HtmlTier<'a> {
     facts: String,
     pipe: Pipe,
     rows: Vec<HtmlStation>,
+    /// Stations with headroom that nothing is said about, folded: their number in words, their pipe, and themselves.
+    idle: Option<(String, Pipe, Vec<HtmlStation>)>,
 }
 
 struct HtmlStation {
@@ -206,6 +210,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         rounds: view::rounds::rows(diagnosis, phrases),
         charts: chart::charts(diagnosis, phrases),
         gaps: view::readings::gaps(diagnosis),
+        run: view::run::facts(diagnosis, phrases).join(" · "),
         json: escape::embedded(&serde_json::to_string(diagnosis).context("the report is no JSON")?),
     };
     // A rendered template lacks the last line break.
@@ -218,7 +223,9 @@ fn verdict_view(verdict: Verdict, summary: &str, phrases: Phrases<'_>) -> Verdic
         Verdict::Healthy => "good",
         Verdict::ClientLimited | Verdict::Unknown => "warn",
     };
-    VerdictView { class, word: view::verdict_word(verdict, phrases), summary: summary.to_owned() }
+    let word = view::verdict_word(verdict, phrases);
+    let summary = view::told(&word, summary);
+    VerdictView { class, word, summary }
 }
 
 /// The CSS class of an ink.
@@ -266,13 +273,27 @@ fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<HtmlTier<'a>
         pipe: Pipe::station(row),
     };
     let tiers = view::path::tiers(diagnosis, phrases).into_iter();
-    let tier = |tier: view::path::TierView<'a>| HtmlTier {
-        name: tier.name,
-        facts: tier.facts.join(", "),
-        pipe: Pipe::joint(tier.flow),
-        rows: tier.rows.iter().map(station).collect(),
+    let is_idle = |row: &&view::path::StationRow<'_>| row.mark == Mark::None && row.station.state == StationState::Ok;
+    let tier = |tier: view::path::TierView<'a>| {
+        let (idle, rows): (Vec<_>, Vec<_>) = tier.rows.iter().partition(is_idle);
+        let idle = rows_folded(&idle, phrases).zip(tier.rows.last()).map(|(title, last)| {
+            let flow = if last.flow == Flow::Choked { Flow::Behind } else { last.flow };
+            (title, Pipe { joint: false, ..Pipe::joint(flow) }, idle.iter().map(|row| station(row)).collect())
+        });
+        HtmlTier {
+            name: tier.name,
+            facts: tier.facts.join(", "),
+            pipe: Pipe::joint(tier.flow),
+            rows: rows.into_iter().map(station).collect(),
+            idle,
+        }
     };
     tiers.map(tier).collect()
+}
+
+/// How many stations are folded, in words; nothing for none.
+fn rows_folded(rows: &[&view::path::StationRow<'_>], phrases: Phrases<'_>) -> Option<String> {
+    (!rows.is_empty()).then(|| phrases.say(&Message::new("html-idle").with("n", rows.len() as f64)))
 }
 
 fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<FindingsPart<'a>> {

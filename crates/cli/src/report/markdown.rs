@@ -42,6 +42,10 @@ impl MarkdownPage<'_> {
         if let Some([done, summary]) = view::rounds::result(diagnosis, self.phrases) {
             self.block(&format!("{} **{}**", prose(&done.text), prose(&summary.text)));
         }
+        let run = view::run::facts(diagnosis, self.phrases);
+        if !run.is_empty() {
+            self.block(&prose(&run.join(", ")));
+        }
         let facts: Vec<String> = view::load::lines(diagnosis, self.phrases).iter().map(|line| self.fact(line)).collect();
         self.list(facts);
     }

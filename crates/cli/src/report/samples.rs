@@ -1,5 +1,6 @@
 //! Diagnoses for tests: one of each verdict, one with rounds, and one with text that is hard to print.
 
+mod fixed;
 mod profiled;
 pub(crate) mod whereabouts;
 
@@ -10,8 +11,10 @@ use chokepoint_model::load::{Errors, Percentiles};
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
+pub(crate) use fixed::{chain, collapse, fixed};
+
 /// All samples by name.
-pub(crate) fn all() -> [(&'static str, Diagnosis); 10] {
+pub(crate) fn all() -> [(&'static str, Diagnosis); 11] {
     [
         ("choked", choked()),
         ("fixed", fixed()),
@@ -23,6 +26,7 @@ pub(crate) fn all() -> [(&'static str, Diagnosis); 10] {
         ("coupled", coupled()),
         ("bisected", bisected()),
         ("profiled", profiled::profiled()),
+        ("collapse", collapse()),
     ]
 }
 
@@ -50,100 +54,6 @@ pub(crate) fn choked() -> Diagnosis {
     sample.findings = vec![conntrack()];
     sample.readings =
         vec![read("netstat (web)"), read("conntrack-count (web)"), unread("link-speed (web)", "the device knows no speed", None)];
-    sample
-}
-
-/// The same host after `--fix`.
-pub(crate) fn fixed() -> Diagnosis {
-    let mut sample = choked();
-    let mut after = served(5382.4, 53_830);
-    after.status.insert("502".into(), 12);
-    after.requests += 12;
-    after.throughput_rps += 1.2;
-    sample.rounds = vec![
-        Round {
-            n: 1,
-            kind: RoundKind::Apply,
-            prediction_held: None,
-            load: after.clone(),
-            finding: "conntrack-table-full".into(),
-            remedy: "raise-conntrack-max".into(),
-            prediction: Prediction::Refused { refused: "only 6 % of the requests were answered well".into(), at_most: None, unsaid: None },
-            before_rps: sample.load.as_ref().map(|load| load.goodput_rps),
-            measured_rps: after.goodput_rps,
-            kept: Kept::Final,
-            why: "No packet was dropped any more and goodput rose from 12.3/s to 5,382/s.".into(),
-            verdict: Verdict::Healthy,
-            limited_by: Some(LimitedBy::Cpu),
-            summary: "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.4 % busy.".into(),
-        },
-        Round {
-            n: 2,
-            kind: RoundKind::Apply,
-            prediction_held: Some(false),
-            load: LoadReport { goodput_rps: 5391.0, ..after },
-            finding: "worker-pool-exhausted".into(),
-            remedy: "raise-max-children".into(),
-            prediction: Prediction::Goodput { goodput_rps: 6900.0, low: 6400.0, high: 7300.0, next_station: "cpu".into() },
-            before_rps: Some(5382.4),
-            measured_rps: 5391.0,
-            kept: Kept::No,
-            why: "Goodput did not change beyond noise.".into(),
-            verdict: Verdict::Healthy,
-            limited_by: Some(LimitedBy::Cpu),
-            summary: "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.5 % busy.".into(),
-        },
-    ];
-    sample
-}
-
-/// Several changes, each left out again at the end: one has no effect in addition to the others.
-pub(crate) fn chain() -> Diagnosis {
-    let mut sample = choked();
-    let predicted = |rate: f64, low: f64, high: f64| Prediction::Goodput { goodput_rps: rate, low, high, next_station: "cpu".into() };
-    let refused = || Prediction::Refused {
-        refused: "nothing was applied in this round, so nothing was predicted".into(),
-        at_most: None,
-        unsaid: None,
-    };
-    let hidden = || Prediction::Refused { refused: "only 6 % of the requests were answered well".into(), at_most: None, unsaid: None };
-    type Measured = (RoundKind, &'static str, &'static str, Prediction, Option<bool>, f64, Kept, &'static str);
-    let table: [Measured; 7] = [
-        (RoundKind::Apply, "conntrack-table-full", "raise-conntrack-max", hidden(), None, 212.0, Kept::Final, "Its signal improved."),
-        (
-            RoundKind::Apply,
-            "worker-pool-exhausted",
-            "raise-max-children",
-            predicted(980.0, 900.0, 1060.0),
-            Some(true),
-            1012.0,
-            Kept::Final,
-            "",
-        ),
-        (RoundKind::Apply, "accept-queue-full", "raise-backlog", hidden(), None, 1019.0, Kept::No, "It does nothing beside the others."),
-        (RoundKind::Without, "conntrack-table-full", "raise-conntrack-max", refused(), None, 13.1, Kept::Final, "Needed."),
-        (RoundKind::Without, "worker-pool-exhausted", "raise-max-children", refused(), None, 215.0, Kept::Final, "Needed."),
-        (RoundKind::Without, "accept-queue-full", "raise-backlog", refused(), None, 1011.0, Kept::No, "Not needed."),
-        (RoundKind::Confirm, "", "", refused(), None, 1014.0, Kept::Final, "With all changes that stay: goodput 1,014 requests/s."),
-    ];
-    let round = |(place, (kind, finding, remedy, prediction, prediction_held, rate, kept, why)): (usize, Measured)| Round {
-        n: place as u32 + 1,
-        kind,
-        load: served(rate, (rate * 10.0) as u64),
-        finding: finding.into(),
-        remedy: remedy.into(),
-        prediction,
-        prediction_held,
-        // Each is compared with the state with all changes so far.
-        before_rps: Some([12.3, 212.0, 1012.0, 1012.0, 1012.0, 1012.0, 1012.0][place.min(6)]),
-        measured_rps: rate,
-        kept,
-        why: why.into(),
-        verdict: Verdict::Healthy,
-        limited_by: Some(LimitedBy::Cpu),
-        summary: "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.4 % busy.".into(),
-    };
-    sample.rounds = table.into_iter().enumerate().map(round).collect();
     sample
 }
 
@@ -475,6 +385,9 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         readings: Vec::new(),
         warnings: Vec::new(),
         rounds: Vec::new(),
+        before: None,
+        after: None,
+        run: None,
     }
 }
 

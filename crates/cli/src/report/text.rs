@@ -1,6 +1,7 @@
 //! Reports as text for a terminal. This module draws and never judges.
 
 mod bench;
+mod brief;
 mod diagnosis;
 mod explain;
 pub(crate) mod page;
@@ -11,6 +12,7 @@ mod wrap;
 mod tests;
 
 pub(crate) use bench::bench_text;
+pub(crate) use brief::brief;
 pub(crate) use diagnosis::render;
 pub(crate) use explain::page_text;
 pub(crate) use whereabouts::{lacking, whereabouts_text};

@@ -13,6 +13,7 @@ mod phrases;
 pub(crate) mod profile;
 pub(crate) mod readings;
 pub(crate) mod rounds;
+pub(crate) mod run;
 pub(crate) mod wire;
 
 use chokepoint_model::report::Verdict;
@@ -62,4 +63,11 @@ pub(crate) fn ink(verdict: Verdict) -> Ink {
         Verdict::Healthy => Ink::GoodStrong,
         Verdict::ClientLimited | Verdict::Unknown => Ink::WarnStrong,
     }
+}
+
+/// The sentence of a verdict below its word: without the word, if it begins with it.
+pub(crate) fn told(word: &str, summary: &str) -> String {
+    let rest = summary.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(", ")));
+    let mut characters = rest.unwrap_or(summary).chars();
+    characters.next().map(|first| format!("{}{}", first.to_uppercase(), characters.as_str())).unwrap_or_default()
 }

@@ -134,6 +134,8 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         client_netns: part.netns,
         loaded: true,
         in_clear: whole.request.in_clear,
+        machine: whole.request.machine.clone(),
+        started_s: whole.request.started_s,
         server_netns: whole.request.server_netns.filter(|_| part.kind == PartKind::Own),
         sent_host: Some(part.host.clone()),
         expect: whole.request.expect.clone(),

@@ -22,6 +22,12 @@ pub(crate) struct Target {
     pub(crate) unix: Vec<String>,
 }
 
+/// The time now, seconds since 1970; nothing if the clock is set before that.
+fn started_s() -> Option<i64> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
+}
+
 impl Target {
     /// Parses a URL. "HOST[:PORT][/PATH]" without a scheme is http. A unix socket has no host: "http+unix:SOCKET:/PATH", as in the configuration of nginx.
     pub(crate) fn parse(text: &str) -> Result<Self> {
@@ -104,6 +110,8 @@ impl Target {
             port: self.port,
             addresses: self.addresses.clone(),
             unix: self.unix.clone(),
+            started_s: started_s(),
+            tool: Some(env!("CARGO_PKG_VERSION").to_owned()),
             ..Request::default()
         }
     }

@@ -106,10 +106,13 @@ pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
 }
 
-/// The style for stdout: colour and the terminal's width only on a terminal, no colour under NO_COLOR (no-color.org).
+/// The style for stdout: colour and the terminal's width only on a terminal (elsewhere COLUMNS), no colour under NO_COLOR (no-color.org).
 pub(crate) fn style() -> Style {
     let terminal = io::stdout().is_terminal();
-    let width = terminal.then(terminal_size::terminal_size).flatten().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
+    let width = match terminal.then(terminal_size::terminal_size).flatten() {
+        Some((width, _)) => usize::from(width.0),
+        None => std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH_DEFAULT),
+    };
     let plain =
         std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || std::env::var("TERM").is_ok_and(|term| term == "dumb");
     Style { width, color: terminal && !plain, unicode: unicode() }

@@ -66,7 +66,8 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
     };
     let printed = match args.json {
         true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?)),
-        false => output::print_painted(&crate::report::text::render(&report, &output::style(), words)),
+        false if args.verbose => output::print_painted(&crate::report::text::render(&report, &output::style(), words)),
+        false => output::print_painted(&crate::report::text::brief(&report, &output::style(), words)),
     };
     files::first_error([printed, recorded].into_iter().chain(outputs.pages.write(&report, words)))?;
     Ok(report.verdict != Verdict::Unknown)
@@ -382,6 +383,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let own = netns::own()?;
     let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let server = args.server_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let request = Request {
         client_netns: client.as_ref().map_or(own, |netns| netns.id),
         server_netns: server.map(|netns| netns.id),
@@ -389,6 +391,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         slo_p99_us,
         loaded,
         in_clear: args.redact == RedactLevel::None,
+        machine: (args.redact != RedactLevel::All).then_some(machine),
         sent_host: sent_host(&args.load)?,
         ..target.request()
     };

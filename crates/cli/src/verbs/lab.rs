@@ -82,7 +82,7 @@ fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, inter
     recorded?;
     let ((report, unlike), undo, down, compared, calls) = (diagnosed?, undo?, down?, compared.transpose()?, calls.transpose()?);
     if !args.json {
-        output::print_painted(&crate::report::text::render(&report, &output::style(), words))?;
+        output::print_painted(&crate::report::text::brief(&report, &output::style(), words))?;
     }
     let mut failures = expectation::check(&scenario.expect, &report, fix);
     failures.extend(unlike);

@@ -80,7 +80,7 @@ fn two_coupled_faults_are_found_fixed_proven_and_undone_and_their_recording_repl
     let recordings = chokepoint.file("recordings");
     let run = chokepoint.run(&["lab", "run", &scenario, "--record", recordings.to_str().unwrap()]);
     assert_eq!(run.status, Some(0), "{}\n{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("CHOKE POINT") && run.stdout.contains("verified undone"), "{}", run.stdout);
+    assert!(run.stdout.contains("cause found: ") && run.stdout.contains("verified undone"), "{}", run.stdout);
     // Each change is tried without the other.
     for remedy in ["raise-conntrack-max", "raise-accept-backlog"] {
         assert!(run.stderr.contains(&format!("taking back {remedy}")), "{remedy}: {}", run.stderr);

@@ -26,12 +26,34 @@ fn frozen_recordings_give_their_stored_reports() {
     assert!(recordings.len() >= 2, "two recordings are frozen, found {recordings:?}");
     for name in recordings {
         let file = data(&format!("{name}.rec"));
-        for (args, kind) in [(&["diagnose", "--replay", &file, "--json"] as &[&str], "json"), (&["diagnose", "--replay", &file], "txt")] {
+        for (args, kind) in
+            [(&["diagnose", "--replay", &file, "--json"] as &[&str], "json"), (&["diagnose", "--verbose", "--replay", &file], "txt")]
+        {
             let ran = chokepoint.run(args);
             assert!(ran.status.is_some_and(|status| status <= 1), "{name}: {}", ran.stderr);
             assert_eq!(ran.stdout, expected(&format!("{name}.{kind}"), &ran.stdout), "{name}.{kind}");
         }
     }
+}
+
+/// The default report fits one screen of 80 columns, whatever the recording.
+#[test]
+fn every_short_report_fits_one_screen() {
+    let chokepoint = Chokepoint::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for folder in ["data", "misses", "improvements", "left-out"] {
+        for name in recordings(folder) {
+            let file = repository(&format!("tests/{folder}/{name}.rec"));
+            let ran = chokepoint.command(&["diagnose", "--replay", file.to_str().unwrap()]).env("COLUMNS", "80").output().unwrap();
+            let text = String::from_utf8(ran.stdout).unwrap();
+            let most = if text.contains("\nchanges") { 45 } else { 25 };
+            let (lines, widest) = (text.lines().count(), text.lines().map(|line| line.chars().count()).max().unwrap_or(0));
+            if lines == 0 || lines > most || widest > 80 {
+                wrong.push(format!("{name}: {lines} lines, {widest} columns:\n{text}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -33,6 +33,6 @@ fn a_file_that_cannot_be_written_is_an_error_after_the_report_is_printed() {
     let args = ["diagnose", "--replay", &recording(), "--html", nowhere.to_str().unwrap(), "--markdown", markdown.to_str().unwrap()];
     let ran = chokepoint.run(&args);
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("report.html") && ran.stdout.contains("CHOKE POINT"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("report.html") && ran.stdout.contains("FIXED"), "{}", ran.stderr);
     assert!(markdown.exists(), "the other file is still written");
 }

@@ -21,6 +21,10 @@ html-column-tier = tier
 html-column-station = station
 html-column-use = use
 html-column-notes = notes
+html-idle = { $n ->
+    [one] 1 station with headroom
+   *[other] { $n } stations with headroom
+}
 html-in = requests come in
 html-out = answers leave
 html-legend = The walls close in as a station's use nears its limit, and the choke point is drawn shut. Behind it only a trickle runs. Drops are refusals.

@@ -63,6 +63,12 @@ report-error-local-files = { $n } found no local file descriptor
 report-error-local-memory = { $n } found no local socket memory
 report-error-never-sent = { $n } never sent
 
+# When and where it was measured.
+report-run-time = measured { $value }
+report-run-host = host { $value }
+report-run-kernel = Linux { $value }
+report-run-version = chokepoint { $value }
+
 # The path.
 report-path = The request's path
 report-choke-point = CHOKE POINT

@@ -1,6 +1,9 @@
 # The loop of --fix: why a change stayed or not, and what went wrong on the way.
 
 kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
+kept-yes-failed = Its signal improved and the share of failed requests went from { $share_before } % to { $share_after } %.
+kept-yes-latency = Its signal improved and p99 went from { $p99_before_ms } to { $p99_after_ms } ms.
+kept-yes-signal = Its signal improved and nothing got worse beyond noise.
 kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
 kept-yes-reach = Its signal improved and more clients are served: goodput went from { $before } to { $after } requests/s, but { $lost_before } % of the clients' time was lost before in requests that failed or took too long, { $lost_after } % after.
 kept-yes-goodput = Its own signal did not improve, but goodput went from { $before } to { $after } requests/s.

@@ -167,7 +167,7 @@ pub(super) fn judge(
     match (is_improved, loss) {
         (true, None) if is_paid_for(before, after) => judgement(true, "kept-yes-reach"),
         (true, None) if is_uncounted => judgement(true, "kept-yes-finding"),
-        (true, None) => judgement(true, "kept-yes"),
+        (true, None) => judgement(true, reason(before, after)),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
         (true, Some(Worse::Goodput)) => judgement(false, "kept-no-fell"),
         (true, Some(Worse::Reach)) => judgement(false, "kept-no-reach"),
@@ -182,6 +182,16 @@ pub(super) fn judge(
         (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
         (_, Some(Worse::Objective)) => judgement(false, "kept-no-objective"),
         (false, _) => judgement(false, "kept-no-signal"),
+    }
+}
+
+/// Why a change is kept that did what it promised: what it improved. A fall of goodput within noise is no reason.
+fn reason(before: &Diagnosis, after: &Diagnosis) -> &'static str {
+    match () {
+        () if goodput(after) > goodput(before) => "kept-yes",
+        () if fails_less(before, after) => "kept-yes-failed",
+        () if faster(before, after) => "kept-yes-latency",
+        () => "kept-yes-signal",
     }
 }
 

@@ -5,6 +5,7 @@ use super::made::Entry;
 use super::noise::Gain;
 use super::{Action, Session, Step};
 use crate::output::message::Message;
+use crate::output::outcome;
 use crate::output::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
 
 impl Session<'_> {
@@ -23,6 +24,7 @@ impl Session<'_> {
             (RoundKind::Apply, Some(entry)) => entry.remedy.prediction.clone(),
             _ => Prediction::Refused { refused: self.words.text(&Message::new("prediction-refused-round")), at_most: None, unsaid: None },
         };
+        let changes = entry.filter(|_| kind == RoundKind::Apply).map_or(&[][..], |entry| &entry.remedy.change);
         let prediction_held = match &prediction {
             Prediction::Refused { .. } => None,
             Prediction::Goodput { low, high, .. } => Some((*low..=*high).contains(&load.goodput_rps)),
@@ -42,6 +44,8 @@ impl Session<'_> {
             verdict: measured.verdict,
             limited_by: measured.limited_by,
             summary: measured.summary.clone(),
+            limit: outcome::limit(measured, self.words),
+            settings: outcome::settings(changes, self.words),
         });
         Some(self.rounds.len() - 1)
     }

@@ -39,6 +39,15 @@ pub struct Request {
     /// True if nothing is to be redacted (`--redact none`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_clear: bool,
+    /// The name of the host that measured, unless host names are redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// When the run began, seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_s: Option<i64>,
+    /// The version of the program that measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
 }
 
 impl Request {

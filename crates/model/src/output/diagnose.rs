@@ -18,7 +18,7 @@ use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::readings::readings;
 use crate::output::report::{self, At, Diagnosis, HarmRule, Mode, SourceStatus, Target, TierReport};
-use crate::output::{profile, wire};
+use crate::output::{outcome, profile, wire};
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
@@ -62,6 +62,9 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         readings,
         bisect: None,
         rounds: Vec::new(),
+        before: None,
+        after: None,
+        run: outcome::run(obs),
     }
 }
 

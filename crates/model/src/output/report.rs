@@ -4,6 +4,7 @@
 
 mod bisect;
 mod ledger;
+mod outcome;
 mod profile;
 mod whereabouts;
 mod wire;
@@ -19,6 +20,7 @@ use crate::observation::load::{Errors, Percentiles};
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
+pub use outcome::{RunReport, Served, SettingChange};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 pub use whereabouts::{WhereWindow, Whereabouts};
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
@@ -74,6 +76,15 @@ pub struct Diagnosis {
     pub bisect: Option<Bisect>,
     /// The rounds of `--fix`; empty without it.
     pub rounds: Vec<Round>,
+    /// How the server served as found; `None` if no change stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Served>,
+    /// How it serves with all changes that stay; `None` if no change stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Served>,
+    /// When and where the run was; `None` in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunReport>,
 }
 
 /// What a place must cost to be worth a finding.
@@ -537,4 +548,10 @@ pub struct Round {
     pub limited_by: Option<LimitedBy>,
     /// That verdict in one sentence.
     pub summary: String,
+    /// What limits the server in this round, in a few words.
+    #[serde(default)]
+    pub limit: String,
+    /// What the change set, from what to what; empty if nothing was applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<SettingChange>,
 }

@@ -44,7 +44,9 @@ pub(super) struct Bar {
 
 /// The charts; none if nothing was tried or the first measurement is missing.
 pub(super) fn charts(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<RoundsChart> {
-    let rows = rows(diagnosis, phrases);
+    let mut rows = rows(diagnosis, phrases);
+    // The trials without one change are no steps: the table has them.
+    rows.retain(|row| row.round.is_none_or(|round| round.kind != RoundKind::Without));
     let (Some(first), false) = (&diagnosis.load, rows.is_empty()) else { return Vec::new() };
     let predicted = |row: &RoundRow<'_>| match row.round.map(|round| &round.prediction) {
         Some(Prediction::Goodput { goodput_rps, low, high, .. }) => Some([*low, *goodput_rps, *high].map(finite)),
@@ -84,7 +86,6 @@ fn chart(id: &'static str, title: String, rows: &[RoundRow<'_>], figures: Vec<Fi
             label: label(row),
             class: match row.round.map(|round| (round.kind, round.kept)) {
                 None => "found",
-                Some((RoundKind::Without, _)) => "without",
                 Some((RoundKind::Apply, Kept::No)) => "back",
                 Some(_) => "kept",
             },

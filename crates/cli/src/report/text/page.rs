@@ -69,6 +69,13 @@ impl<'a> TextPage<'a> {
         self.out.end_line();
     }
 
+    /// An empty line, unless the page is empty or the last line is one.
+    pub(crate) fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.blank();
+        }
+    }
+
     /// The heading of a section, with an empty line before it.
     pub(crate) fn heading(&mut self, id: &'static str) {
         self.blank();
@@ -103,6 +110,55 @@ impl<'a> TextPage<'a> {
         self.fill(first, rest, words);
     }
 
+    /// [`TextPage::flow`] in at most `lines` lines, none wider than the page: what does not fit is cut off and "…" stands for it.
+    pub(crate) fn flow_within(&mut self, lines: usize, first: &[Span], rest: &[Span], text: &[Span]) {
+        let mut words: Vec<(Ink, Piece)> = Vec::new();
+        for part in text.iter().filter(|part| !part.text.is_empty()) {
+            let begin = words.len();
+            words.extend(pieces(&part.text).into_iter().map(|piece| (part.ink, piece)));
+            if let Some((_, piece)) = words.get_mut(begin) {
+                piece.spaced = true;
+            }
+        }
+        let mut wrapped = self.wrapped(first, rest, words);
+        let is_cut = wrapped.len() > lines;
+        wrapped.truncate(lines);
+        let last = wrapped.len().saturating_sub(1);
+        for (place, line) in wrapped.iter().enumerate() {
+            self.line_within(line, is_cut && place == last);
+        }
+    }
+
+    /// How many lines [`TextPage::flow`] takes for this text.
+    pub(crate) fn lines_of(&self, first: &[Span], rest: &[Span], text: &[Span]) -> usize {
+        let words = text.iter().flat_map(|part| pieces(&part.text).into_iter().map(|piece| (part.ink, Piece { spaced: true, ..piece })));
+        self.wrapped(first, rest, words.collect()).len()
+    }
+
+    /// A line cut to the page's width; `more` says that something follows that is left out.
+    pub(crate) fn line_within(&mut self, spans: &[Span], more: bool) {
+        let spans: Vec<Span> = spans.iter().map(|part| span(part.ink, self.printable(&part.text))).collect();
+        if !more && columns_of(&spans) <= self.width() {
+            return self.paint(&spans);
+        }
+        let dots = self.glyph("…", "...");
+        let mut room = self.width() - columns(dots);
+        let mut kept: Vec<Span> = Vec::new();
+        for part in spans {
+            let text = fitting(&part.text, room);
+            let is_whole = text.len() == part.text.len();
+            room -= columns(text);
+            kept.push(span(part.ink, text));
+            if !is_whole {
+                break;
+            }
+        }
+        if let Some(last) = kept.iter_mut().rfind(|part| !part.text.trim_end().is_empty()) {
+            last.text = format!("{}{dots}", last.text.trim_end_matches([' ', ',', ';', ':', '.']));
+        }
+        self.paint(&kept);
+    }
+
     /// An item of a list, indented by this many columns and wrapped below its first word.
     pub(crate) fn point(&mut self, indent: usize, text: &[Span]) {
         let first = format!("{}{} ", " ".repeat(indent), self.glyph("•", "-"));
@@ -132,6 +188,14 @@ impl<'a> TextPage<'a> {
     }
 
     fn fill(&mut self, first: &[Span], rest: &[Span], words: Vec<(Ink, Piece)>) {
+        for line in self.wrapped(first, rest, words) {
+            self.line(&line);
+        }
+    }
+
+    /// The words as lines.
+    fn wrapped(&self, first: &[Span], rest: &[Span], words: Vec<(Ink, Piece)>) -> Vec<Vec<Span>> {
+        let mut lines = Vec::new();
         // A wide prefix (a row of the path) raises the limit for prose.
         let indent = columns_of(rest);
         let width = self.width().min(PROSE_WIDTH_MAX.max(indent + PROSE_WIDTH_MAX / 2));
@@ -141,8 +205,7 @@ impl<'a> TextPage<'a> {
         for (ink, piece) in words {
             let space = usize::from(begun && piece.spaced);
             if begun && used + space + columns(&piece.text) > width {
-                self.line(&line);
-                line = rest.to_vec();
+                lines.push(std::mem::replace(&mut line, rest.to_vec()));
                 line.push(span(ink, piece.text.clone()));
                 used = indent + columns(&piece.text);
                 continue;
@@ -155,7 +218,8 @@ impl<'a> TextPage<'a> {
             }
             begun = true;
         }
-        self.line(&line);
+        lines.push(line);
+        lines
     }
 
     /// The text without control characters, with plain spaces, and in ASCII if the style asks for it.
@@ -188,6 +252,18 @@ impl<'a> TextPage<'a> {
     }
 }
 
+/// As much of the beginning of the text as is no wider than this.
+fn fitting(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, character) in text.char_indices() {
+        used += columns(character.encode_utf8(&mut [0; 4]));
+        if used > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
 /// The nearest ASCII for another character.
 fn ascii(character: char) -> &'static str {
     match character {
@@ -199,6 +275,8 @@ fn ascii(character: char) -> &'static str {
         '·' | '•' => "-",
         '“' | '”' => "\"",
         '‘' | '’' => "'",
+        '✓' => "+",
+        '✗' => "x",
         '≥' => ">=",
         '≤' => "<=",
         _ => "?",

@@ -28,7 +28,7 @@ pub(crate) fn standing_of_improvement(finding: &Finding, phrases: Phrases<'_>) -
     phrases.say(&Message::new("report-improvement").with("confidence", confidence(finding, phrases)))
 }
 
-fn confidence(finding: &Finding, phrases: Phrases<'_>) -> String {
+pub(crate) fn confidence(finding: &Finding, phrases: Phrases<'_>) -> String {
     phrases.word(match finding.confidence {
         Confidence::Low => "report-confidence-low",
         Confidence::Medium => "report-confidence-medium",

@@ -8,6 +8,9 @@ use super::{Ink, Phrases, Span, span};
 /// Up to this many processes are listed by their ids; more are only counted.
 const PIDS_MAX: usize = 4;
 
+/// The utilization of a station that refused is shown from this value on.
+const REFUSED_SHARE_MIN: f64 = 0.01;
+
 /// What the findings say about a station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -79,7 +82,8 @@ pub(crate) fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<T
                 mark,
                 badge: badge(phrases, diagnosis, mark),
                 flow,
-                share: station.utilization.filter(|share| share.is_finite()),
+                // A queue that refused was full at some time, whatever the samples saw of it.
+                share: station.utilization.filter(|share| share.is_finite() && !(has_refused(station) && *share < REFUSED_SHARE_MIN)),
                 ink: match station.state {
                     StationState::Refusing | StationState::Saturated => Ink::Bad,
                     StationState::Near => Ink::Warn,
@@ -94,6 +98,11 @@ pub(crate) fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<T
         tiers.push(tier);
     }
     tiers
+}
+
+/// True if the station refused something.
+pub(crate) fn has_refused(station: &Station) -> bool {
+    station.refused_per_s.is_some_and(|refused| refused > 0.0)
 }
 
 /// The tiers' names in the order in which a request first meets them.
@@ -163,6 +172,12 @@ fn cores(phrases: Phrases<'_>, cpu: &str) -> String {
     phrases.say(&Message::new(id).with("cpu", cpu))
 }
 
+/// The finding that is the choke point: the first cause. If the client limits the run, causes at the server are not its choke point.
+pub(crate) fn choke(diagnosis: &Diagnosis) -> Option<usize> {
+    let limits = |finding: &Finding| diagnosis.verdict != Verdict::ClientLimited || finding.tier == "client";
+    diagnosis.findings.iter().position(|finding| finding.role == Role::Cause && limits(finding))
+}
+
 fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
     let same_kind = |finding: &Finding, station: &Station| finding.station == station.station && finding.tier == station.tier;
     let same = |finding: &Finding, station: &Station| same_kind(finding, station) && finding.at == station.at;
@@ -171,11 +186,8 @@ fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
     let of = |finding: &Finding| same(finding, station) || (same_kind(finding, station) && elsewhere(finding));
     let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
     let finding = &diagnosis.findings[place];
-    // If the client limits the run, causes at the server are not its choke point.
-    let limits = |finding: &Finding| diagnosis.verdict != Verdict::ClientLimited || finding.tier == "client";
-    let choke = diagnosis.findings.iter().position(|finding| finding.role == Role::Cause && limits(finding));
     match finding.role {
-        Role::Cause if choke == Some(place) => Mark::Choke,
+        Role::Cause if choke(diagnosis) == Some(place) => Mark::Choke,
         Role::Cause => Mark::Cause(place + 1),
         Role::Symptom => {
             let cause = diagnosis.findings.iter().position(|other| finding.symptom_of.contains(&other.id));

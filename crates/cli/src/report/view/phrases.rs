@@ -23,6 +23,11 @@ impl Phrases<'_> {
         self.say(&Message::new("report-number").with("n", number))
     }
 
+    /// A measured number with three significant digits.
+    pub(crate) fn rounded(&self, number: f64) -> String {
+        self.number(significant(number))
+    }
+
     /// A share between 0 and 1 in percent. It is never rounded up to 100 or down to 0.
     pub(crate) fn percent(&self, share: f64) -> String {
         let percent = share * 100.0;
@@ -70,6 +75,15 @@ impl Phrases<'_> {
         };
         self.say(&Message::new(id).with("n", n))
     }
+}
+
+/// The number with three significant digits; whole below 1,000 if it is whole.
+fn significant(number: f64) -> f64 {
+    if !number.is_finite() || number.abs() < 1000.0 {
+        return number;
+    }
+    let unit = 10_f64.powf(number.abs().log10().floor() - 2.0);
+    (number / unit).round() * unit
 }
 
 #[cfg(test)]

@@ -71,7 +71,9 @@ fn yes_alone_does_not_activate_the_edit_of_somebody_else() {
     let edited = site(nginx.port, 503);
     std::fs::write(nginx.site(), &edited).unwrap();
     let url = format!("http://127.0.0.1:{}/", nginx.port);
-    let fix = |more: &[&str]| chokepoint.run(&[&["diagnose", "--fix", "--yes", "-c", "60", "-z", "2s"], more, &[url.as_str()]].concat());
+    let fix = |more: &[&str]| {
+        chokepoint.run(&[&["diagnose", "--fix", "--yes", "--verbose", "-c", "60", "-z", "2s"], more, &[url.as_str()]].concat())
+    };
     let ran = fix(&[]);
     assert!(ran.stdout.contains("worker-connections-exhausted"), "{}{}", ran.stdout, ran.stderr);
     // The whole command is shown, with its user.

@@ -1,0 +1,148 @@
+//! The short report of a diagnosis: what limits, how that is known, and what to do next, on one screen. `--verbose` prints the long one.
+
+mod cause;
+mod changes;
+mod head;
+mod next;
+mod notes;
+mod places;
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::Diagnosis;
+
+use super::page::TextPage;
+use crate::report::view::{Ink, Span, span};
+use crate::terminal::output::{Painted, Style};
+
+/// Lines of a report in which something was tried, and of any other, at 80 columns.
+pub(crate) const LINES_MAX_TRIED: usize = 45;
+pub(crate) const LINES_MAX: usize = 25;
+/// Columns of the labels at the left.
+const LABEL_COLUMNS: usize = 9;
+
+/// How much of each part is shown. The parts are named from the first to be shortened to the last.
+#[derive(Debug, Clone, Copy)]
+struct Detail {
+    /// Lines of the reason of a change that was not kept.
+    reasons: usize,
+    notes: usize,
+    note_lines: usize,
+    /// Places where requests stood.
+    places: usize,
+    /// Lines of the explanation of the cause.
+    explanation: usize,
+    /// Lines about the other findings.
+    others: usize,
+    /// Lines of the remedy.
+    remedy: usize,
+    /// Lines of each proof.
+    proof: usize,
+    /// Rows of the table of changes.
+    changes: usize,
+    /// Lines of the verdict's sentence.
+    summary: usize,
+    /// Tiers of the path.
+    tiers: usize,
+    /// True for an empty line between the parts.
+    is_airy: bool,
+}
+
+impl Detail {
+    const FULL: Self = Self {
+        reasons: 1,
+        notes: 4,
+        note_lines: 3,
+        places: 4,
+        explanation: 4,
+        others: 3,
+        remedy: 2,
+        proof: 3,
+        changes: 14,
+        summary: 4,
+        tiers: 6,
+        is_airy: true,
+    };
+
+    /// Less and less, the least important part first.
+    fn steps() -> impl Iterator<Item = Self> {
+        let steps: [fn(&mut Self); 21] = [
+            |detail| detail.reasons = 0,
+            |detail| detail.notes = 3,
+            |detail| detail.note_lines = 2,
+            |detail| detail.explanation = 3,
+            |detail| detail.places = 3,
+            |detail| detail.others = 2,
+            |detail| detail.explanation = 2,
+            |detail| detail.proof = 2,
+            |detail| detail.notes = 2,
+            |detail| detail.note_lines = 1,
+            |detail| detail.tiers = 4,
+            |detail| detail.others = 1,
+            |detail| detail.remedy = 1,
+            |detail| detail.summary = 2,
+            |detail| detail.changes = 11,
+            |detail| detail.places = 2,
+            |detail| detail.proof = 1,
+            |detail| detail.notes = 1,
+            |detail| detail.tiers = 3,
+            |detail| detail.explanation = 1,
+            |detail| (detail.is_airy, detail.changes) = (false, 8),
+        ];
+        let shorten = |detail: &mut Self, step: fn(&mut Self)| {
+            step(detail);
+            Some(*detail)
+        };
+        std::iter::once(Self::FULL).chain(steps.into_iter().scan(Self::FULL, shorten))
+    }
+}
+
+/// The short report, ending in a newline. At 80 columns or more it has at most [`LINES_MAX_TRIED`] lines if something was tried, else [`LINES_MAX`]; no line is
+/// wider than the page.
+pub(crate) fn brief(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
+    let most = if diagnosis.rounds.is_empty() { LINES_MAX } else { LINES_MAX_TRIED };
+    let mut text = Painted::default();
+    for detail in Detail::steps() {
+        text = with(diagnosis, style, words, detail);
+        if text.lines().count() <= most {
+            break;
+        }
+    }
+    text
+}
+
+fn with(diagnosis: &Diagnosis, style: &Style, words: &Catalogue, detail: Detail) -> Painted {
+    let mut page = TextPage::new(style, words);
+    head::write(&mut page, diagnosis, detail);
+    cause::write(&mut page, diagnosis, detail);
+    if detail.is_airy {
+        page.gap();
+    }
+    places::write(&mut page, diagnosis, detail);
+    changes::write(&mut page, diagnosis, detail);
+    if detail.is_airy {
+        page.gap();
+    }
+    notes::write(&mut page, diagnosis, detail);
+    next::write(&mut page, diagnosis);
+    page.finish()
+}
+
+/// A label, padded to its column.
+fn label(page: &TextPage<'_>, id: &'static str) -> Span {
+    span(Ink::Strong, padded(&page.word(id), LABEL_COLUMNS))
+}
+
+/// Blanks as wide as the labels.
+fn no_label() -> Span {
+    span(Ink::Plain, " ".repeat(LABEL_COLUMNS))
+}
+
+/// The text, filled with blanks to this width, at least one.
+fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(super::columns(text)).max(1)))
+}
+
+/// The text, right-aligned to this width.
+fn right(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(super::columns(text))))
+}

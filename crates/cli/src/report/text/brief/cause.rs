@@ -1,0 +1,94 @@
+//! The cause with its three strongest proofs, the other findings by name, and the remedy in one sentence.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, Evidence, Finding, Prediction, Remedy, Role};
+
+use super::Detail;
+use crate::report::text::page::{TextPage, columns_of};
+use crate::report::text::wrap::columns;
+use crate::report::view::findings::confidence;
+use crate::report::view::path::choke;
+use crate::report::view::{Ink, Span, span};
+
+/// Proofs that are shown. The model lists the strongest first.
+const PROOFS_MAX: usize = 3;
+/// Columns before the text.
+const INDENT: &str = "  ";
+
+/// Writes the first cause, if there is one.
+pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
+    let Some(first) = choke(diagnosis) else { return };
+    let cause = &diagnosis.findings[first];
+    if detail.is_airy {
+        page.gap();
+    }
+    write_title(page, diagnosis, cause);
+    let indent = [span(Ink::Plain, INDENT)];
+    page.flow_within(detail.explanation, &indent, &indent, &[span(Ink::Plain, &cause.explanation)]);
+    for proof in cause.evidence.iter().take(PROOFS_MAX) {
+        write_proof(page, proof, detail.proof);
+    }
+    write_others(page, diagnosis, first, detail.others);
+    if diagnosis.rounds.is_empty()
+        && let Some(remedy) = cause.remedies.first()
+    {
+        write_remedy(page, remedy, detail.remedy);
+    }
+}
+
+/// The title, and at the right how sure it is if there is room.
+fn write_title(page: &mut TextPage<'_>, diagnosis: &Diagnosis, cause: &Finding) {
+    // What was found first no longer holds after a fix.
+    let id = if diagnosis.after.is_some() { "brief-cause-found" } else { "brief-cause" };
+    let title = page.phrases().say(&Message::new(id).with("title", cause.title.trim_end_matches('.')));
+    let sure = confidence(cause, page.phrases());
+    let taken = columns(&title) + columns(&sure);
+    if taken + 2 <= page.width() {
+        let fill = " ".repeat(page.width().min(80).saturating_sub(taken).max(2));
+        page.line_within(&[span(Ink::BadStrong, title), span(Ink::Faint, format!("{fill}{sure}"))], false);
+    } else {
+        page.flow_within(2, &[], &[span(Ink::Plain, INDENT)], &[span(Ink::BadStrong, title), span(Ink::Faint, format!("({sure})"))]);
+    }
+}
+
+/// A proof with its source, if the source costs no line of its own.
+fn write_proof(page: &mut TextPage<'_>, Evidence { text, source, .. }: &Evidence, lines: usize) {
+    let first = [span(Ink::Plain, format!("{INDENT}{} ", page.glyph("•", "-")))];
+    let rest = [span(Ink::Plain, " ".repeat(columns_of(&first)))];
+    let alone = [span(Ink::Plain, text)];
+    let both = [span(Ink::Plain, text), span(Ink::Faint, format!("[{source}]"))];
+    let fits = !source.is_empty() && page.lines_of(&first, &rest, &both) <= page.lines_of(&first, &rest, &alone);
+    page.flow_within(lines, &first, &rest, if fits { &both } else { &alone });
+}
+
+/// The other findings by name.
+fn write_others(page: &mut TextPage<'_>, diagnosis: &Diagnosis, first: usize, lines: usize) {
+    let others = diagnosis.findings.iter().enumerate().filter(|(place, _)| *place != first);
+    let names: Vec<String> = others.map(|(_, finding)| other(page, finding)).collect();
+    if names.is_empty() {
+        return;
+    }
+    let before = [span(Ink::Faint, format!("{INDENT}{} ", page.word("brief-also")))];
+    let rest = [span(Ink::Plain, " ".repeat(columns_of(&before)))];
+    page.flow_within(lines, &before, &rest, &[span(Ink::Plain, names.join("; "))]);
+}
+
+fn other(page: &TextPage<'_>, finding: &Finding) -> String {
+    let id = match finding.role {
+        Role::Cause => "brief-other-cause",
+        Role::Symptom => "brief-other-symptom",
+    };
+    page.phrases().say(&Message::new(id).with("id", finding.id.as_str()).with("tier", finding.tier.as_str()))
+}
+
+/// What removes the cause, in one sentence; the steps are in the long report.
+fn write_remedy(page: &mut TextPage<'_>, remedy: &Remedy, lines: usize) {
+    let before = [span(Ink::Strong, format!("{INDENT}{} ", page.word("brief-remedy")))];
+    let rest = [span(Ink::Plain, " ".repeat(columns_of(&before)))];
+    let mut text: Vec<Span> = vec![span(Ink::Plain, &remedy.text)];
+    if let Prediction::Goodput { goodput_rps, .. } = &remedy.prediction {
+        let rate = page.phrases().rounded(*goodput_rps);
+        text.push(span(Ink::Faint, page.phrases().say(&Message::new("brief-predicted").with("rate", rate))));
+    }
+    page.flow_within(lines, &before, &rest, &text);
+}

@@ -1,0 +1,89 @@
+//! The verdict in one line; below it what changed from before to after, or how the server serves now.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, LoadReport, Served, Verdict};
+
+use super::{Detail, padded};
+use crate::report::text::page::TextPage;
+use crate::report::view::rounds::failed_share;
+use crate::report::view::{Ink, Phrases, ink, span, told, verdict_word};
+
+/// Columns of the rows' names, and of the figures before.
+const NAME_COLUMNS: usize = 10;
+const BEFORE_COLUMNS: usize = 26;
+
+/// Writes the verdict and the figures.
+pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
+    let (ink, word) = match &diagnosis.after {
+        Some(after) if after.verdict == Verdict::Healthy => (Ink::GoodStrong, "brief-fixed"),
+        Some(_) => (Ink::WarnStrong, "brief-improved"),
+        None => (ink(diagnosis.verdict), verdict_id(diagnosis.verdict)),
+    };
+    let word = page.word(word);
+    page.line_within(&[span(ink, word), span(Ink::Plain, "  "), span(Ink::Strong, &diagnosis.target.url)], false);
+    match (&diagnosis.before, &diagnosis.after) {
+        (Some(before), Some(after)) => write_table(page, before, after),
+        _ => write_now(page, diagnosis, detail),
+    }
+}
+
+fn verdict_id(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Choked => "brief-choked",
+        Verdict::Healthy => "brief-healthy",
+        Verdict::ClientLimited => "brief-client-limited",
+        Verdict::Unknown => "brief-unknown",
+    }
+}
+
+fn write_table(page: &mut TextPage<'_>, before: &Served, after: &Served) {
+    let phrases = page.phrases();
+    let titles = [page.word("brief-before"), page.word("brief-after")];
+    let failed = |served: &Served| {
+        served.failed_share.map_or_else(|| "-".to_owned(), |share| phrases.percent(if share < 1e-6 { 0.0 } else { share }))
+    };
+    let rows = [
+        ("brief-row-good", good(phrases, before.goodput_rps), good(phrases, after.goodput_rps)),
+        ("brief-row-failed", failed(before), failed(after)),
+        ("brief-row-p99", phrases.duration_us(before.p99_us as f64), phrases.duration_us(after.p99_us as f64)),
+        ("brief-row-limit", before.limit.clone(), after.limit.clone()),
+    ];
+    page.line_within(
+        &[span(Ink::Faint, format!("  {}{}{}", padded("", NAME_COLUMNS), padded(&titles[0], BEFORE_COLUMNS), titles[1]))],
+        false,
+    );
+    for (id, before, after) in rows {
+        let name = padded(&page.word(id), NAME_COLUMNS);
+        let spans = [span(Ink::Faint, format!("  {name}")), span(Ink::Plain, padded(&before, BEFORE_COLUMNS)), span(Ink::Strong, after)];
+        page.line_within(&spans, false);
+    }
+}
+
+fn good(phrases: Phrases<'_>, rate: f64) -> String {
+    phrases.say(&Message::new("brief-rate").with("rate", phrases.rounded(rate)))
+}
+
+/// How the server serves, and the verdict's sentence unless the cause says it.
+fn write_now(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
+    let indent = [span(Ink::Plain, "  ")];
+    let figures = diagnosis.load.as_ref().map_or_else(|| page.word("brief-watched"), |load| figures(page.phrases(), load));
+    page.flow_within(2, &indent, &indent, &[span(Ink::Plain, figures)]);
+    if crate::report::view::path::choke(diagnosis).is_none() {
+        page.flow_within(
+            detail.summary,
+            &indent,
+            &indent,
+            &[span(Ink::Plain, told(&verdict_word(diagnosis.verdict, page.phrases()), &diagnosis.summary))],
+        );
+    }
+}
+
+fn figures(phrases: Phrases<'_>, load: &LoadReport) -> String {
+    let message = Message::new("brief-figures")
+        .with("rate", phrases.rounded(load.goodput_rps))
+        .with("failed", phrases.percent(failed_share(load)))
+        .with("p99", phrases.duration_us(load.latency_us.p99 as f64))
+        .with("requests", load.requests)
+        .with("duration", phrases.duration_us(load.duration_s * 1e6));
+    phrases.say(&message)
+}

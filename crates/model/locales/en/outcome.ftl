@@ -1,0 +1,47 @@
+# What limits a server, in a few words, and short names of stations and settings, for tables.
+
+limit-station = { $station } of { $tier }
+limit-client = load generator
+limit-unknown = not known
+limit-cpu-all = CPU
+limit-core = CPU (core { $cpu }, { $share } %)
+limit-cores = CPU (cores { $cpu }, { $share } %)
+limit-link = link
+limit-demand = offered load
+limit-none = none reached
+
+short-accept-queue = accept queue
+short-clients = clients
+short-conntrack-table = conntrack table
+short-cpu = CPU
+short-cpu-quota = CPU quota
+short-ephemeral-ports = local ports
+short-file-descriptors = open files
+short-link = link
+short-load-generator = load generator
+short-rate-limit = rate limit
+short-sending = sending
+short-syn-queue = SYN queue
+short-transport = packets
+short-upstream-connect = upstream connections
+short-waiting = waiting
+short-worker-connections = worker connections
+short-worker-pool = worker pool
+
+setting-net-netfilter-nf-conntrack-max = conntrack table
+setting-net-netfilter-nf-conntrack-buckets = conntrack buckets
+setting-net-netfilter-nf-conntrack-tcp-timeout-time-wait = conntrack TIME_WAIT
+setting-net-ipv4-ip-local-port-range = local ports
+setting-net-ipv4-tcp-tw-reuse = tcp_tw_reuse
+setting-net-core-somaxconn = somaxconn
+setting-net-ipv4-tcp-max-syn-backlog = SYN backlog
+setting-cpu-cfs-quota-us = CPU quota
+setting-cpu-max = CPU quota
+setting-nginx-listen-backlog = nginx backlog
+setting-nginx-worker-connections = worker_connections
+setting-nginx-worker-rlimit-nofile = nginx open files
+setting-nginx-fastcgi-reuse = kept connections
+setting-nginx-error-log-levels = error_log level
+setting-nginx-tls-session-cache = TLS session cache
+setting-php-fpm-max-children = php-fpm workers
+setting-php-fpm-backlog = php-fpm backlog

@@ -1,0 +1,52 @@
+//! What a run of `--fix` achieved: the server before and after, and which settings each round changed. And when and where the run was.
+
+use serde::{Deserialize, Serialize};
+
+use super::Verdict;
+
+/// How the server served at one time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Served {
+    /// Expected answers within the timeout, per second.
+    pub goodput_rps: f64,
+    /// Share of the completed requests that were not answered as expected, 0 to 1; `None` if nothing completed.
+    pub failed_share: Option<f64>,
+    /// 99th percentile of the response time, microseconds.
+    pub p99_us: u64,
+    /// What limited the server, in a few words.
+    pub limit: String,
+    /// The verdict of that measurement.
+    pub verdict: Verdict,
+}
+
+/// One setting that a round changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingChange {
+    /// The setting: "net.core.somaxconn", "nginx worker_connections".
+    pub setting: String,
+    /// The same in a few words: "conntrack table".
+    pub name: String,
+    /// Where it is: a network namespace, a cgroup directory or a file.
+    pub place: String,
+    /// Its value before.
+    pub from: String,
+    /// Its value in the round.
+    pub to: String,
+}
+
+/// When and where the run was, and what measured it. A replay takes it from the recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// When the run began, UTC (RFC 3339); `None` in old recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// The host's name; `None` in old recordings and where names are redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The kernel's release (`uname -r`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// The version of chokepoint that measured; `None` in old recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
