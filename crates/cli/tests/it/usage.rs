@@ -2,6 +2,8 @@
 //!
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
+mod recipes;
+
 use crate::harness::{self, Chokepoint, repository};
 
 #[test]
