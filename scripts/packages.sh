@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the missing Debian packages that the lab and the build need: nginx, php-fpm, nftables, iproute2, and clang for the cargo feature `bpf`. Prints what
-# it installs; quick and silent if nothing is missing. The services are neither started now nor enabled for the next boot.
+# Installs the missing Debian packages that the lab, the tests and the build need: nginx, php-fpm, nftables, iproute2, jq, and clang for the cargo feature
+# `bpf`. Prints what it installs; quick and silent if nothing is missing. The services are neither started now nor enabled for the next boot.
 set -eu
 
 # While this file exists, the installation of packages starts no service (/usr/share/doc/init-system-helpers, invoke-rc.d).
@@ -24,6 +24,7 @@ missing() {
     has_php_fpm || echo php-fpm
     has nft || echo nftables
     has ip || echo iproute2
+    has jq || echo jq
     has clang || echo clang
 }
 

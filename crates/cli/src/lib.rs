@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
-use clap::Parser;
+use clap::FromArgMatches;
 
 /// Builds, loads and diagnoses labs one step at a time; and the line that `lab run --json` prints.
 pub mod lab {
@@ -20,7 +20,7 @@ pub mod lab {
     pub use crate::verbs::lab::stack::{Diagnosed, PASSIVE_LEAD, build, diagnose, plan};
 }
 
-use crate::args::{Cli, Verb};
+use crate::args::{Cli, LabVerb, Look, Verb};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::{bench, diagnose, explain, profile, streams, tcp, undo, whereabouts};
@@ -39,11 +39,15 @@ pub(crate) struct Usage(pub(crate) String);
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = args::program().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => return version(&error),
-        Err(error) => error.exit(),
+        Err(error) => return refuse(&error),
     };
+    if let Some(look) = look(&cli.verb) {
+        output::set_look(look);
+    }
     let words = Catalogue::english();
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
@@ -54,6 +58,34 @@ pub fn main() -> ExitCode {
         Err(error) => fail(&error),
     };
     interrupt.status().map_or(status, ExitCode::from)
+}
+
+/// Prints what clap says of the command line: help, or why it is invalid and how the flag is spelled here.
+fn refuse(error: &clap::Error) -> ExitCode {
+    match args::hint(error) {
+        Some((flag, hint)) => output::note(&format!("chokepoint: there is no {flag}: {hint}; --help lists the flags")),
+        // A closed terminal takes nothing.
+        None => drop(error.print()),
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_USAGE))
+}
+
+/// How the verb's report is to look; nothing for verbs that print plain lines.
+fn look(verb: &Verb) -> Option<Look> {
+    match verb {
+        Verb::Bench(args) => Some(args.look),
+        Verb::Diagnose(args) => Some(args.look),
+        Verb::Explain(args) => Some(args.look),
+        Verb::Profile(args) => Some(args.look),
+        Verb::Streams(args) => Some(args.look),
+        Verb::Tcp(args) => Some(args.look),
+        Verb::Where(args) => Some(args.look),
+        Verb::Lab(args) => match &args.verb {
+            LabVerb::Run(run) => Some(run.look),
+            LabVerb::List { .. } | LabVerb::Up { .. } | LabVerb::Down { .. } => None,
+        },
+        Verb::Undo(_) => None,
+    }
 }
 
 /// Prints the version, whether BPF is built in, and what this build and kernel lack for counting and sampling.
@@ -80,7 +112,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
             if args.replay.is_none() {
                 undo::report_leftovers();
             }
-            diagnose::run(args, words, interrupt)?
+            return diagnose::run(args, words, interrupt);
         }
         Verb::Undo(args) => undo::run(args, interrupt)?,
         Verb::Streams(args) => streams::run(args, words, interrupt)?,

@@ -4,6 +4,7 @@ pub(crate) mod document;
 mod error;
 mod locate;
 pub(crate) mod names;
+mod nearest;
 pub(crate) mod placeholder;
 pub(crate) mod topology;
 mod units;
@@ -58,7 +59,7 @@ impl Scenario {
     /// Finds a scenario by a built-in name or by the path of a file. A name with a `/` or the ending `.toml` is a path.
     ///
     /// # Errors
-    /// [`ScenarioError::NotFound`] with the built-in names; [`ScenarioError::Unreadable`] where a file cannot be read; else as [`Scenario::parse`].
+    /// [`ScenarioError::NotFound`] with the nearest built-in names; [`ScenarioError::Unreadable`] where a file cannot be read; else as [`Scenario::parse`].
     pub fn find(name_or_path: &str) -> Result<Scenario, ScenarioError> {
         let is_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
         if !is_path && let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == name_or_path) {
@@ -66,8 +67,8 @@ impl Scenario {
         }
         let path = Path::new(name_or_path);
         if !is_path && !path.is_file() {
-            let known: Vec<&str> = Scenario::builtin_names().collect();
-            return Err(ScenarioError::NotFound { wanted: name_or_path.to_owned(), known: known.join(", ") });
+            let near = nearest::nearest(name_or_path, Scenario::builtin_names()).join(", ");
+            return Err(ScenarioError::NotFound { wanted: name_or_path.to_owned(), near });
         }
         let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
         let bytes = read_bounded(path).map_err(unreadable)?;

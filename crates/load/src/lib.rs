@@ -36,7 +36,7 @@ pub use engine::stages::{Stage, Stages, StagesError};
 pub use host::address::Address;
 pub use host::warmth;
 pub use limits::guard::{Guard, GuardError};
-pub use limits::threshold::{Threshold, ThresholdError, ThresholdResult, Unit};
+pub use limits::threshold::{Figures, Threshold, ThresholdError, ThresholdResult, Unit};
 pub use plan::check::PlanError;
 pub use plan::{Options, Plan, Protocol};
 pub use protocol::answer::INTERIM_MAX;

@@ -9,6 +9,7 @@ use crate::host::{self, HostPending};
 use crate::journal::{Content, Journal};
 use crate::lock::Lock;
 use crate::memory;
+use crate::process;
 use crate::record::{AppliedChange, Purpose, Record, Set};
 use crate::setting::kinds;
 
@@ -34,6 +35,8 @@ pub struct Pending {
     pub at_s: u64,
     /// The process that applied it.
     pub pid: u32,
+    /// True while that process runs: it may still take the changes back by itself.
+    pub alive: bool,
     /// Its purpose.
     pub purpose: Purpose,
     /// Its changes that are not taken back, in the order of their application.
@@ -136,7 +139,9 @@ impl Store {
                 (false, false) => PendingState::Unfinished,
             };
             let changes = open().map(|intent| AppliedChange { change: intent.change.clone(), was: intent.was.clone() }).collect();
-            Pending { id: set.id, state, at_s: set.at_s, pid: set.pid, purpose: set.purpose.clone(), changes }
+            // A later process may have the same number.
+            let alive = !self.is_rebooted(set) && process::start_ticks(set.pid) == Some(set.start_ticks);
+            Pending { id: set.id, state, at_s: set.at_s, pid: set.pid, alive, purpose: set.purpose.clone(), changes }
         };
         content.ledger.sets.iter().map(describe).collect()
     }

@@ -2,6 +2,12 @@
 
 use clap::Args;
 
+use super::Look;
+
+pub(super) const EXIT: &str = "\
+Exit status: 0 it was shown, 1 it could not be told where requests stand,
+2 usage, 130 stopped by Ctrl-C. Examples: --help";
+
 pub(super) const HELP: &str = "\
 Nothing is sent to the server but what its status page takes (docs/privileges.md): the traffic that is there is watched. Sockets and threads are \
 sampled about five times a second; what is shown is the mean of the last few seconds, anew every second. On a terminal keys choose what is shown (?); \
@@ -18,24 +24,38 @@ Exit status: 0 it was shown, 1 it could not be told where requests stand, 2 usag
 
 #[derive(Debug, Args)]
 pub(crate) struct Where {
-    /// Whose requests: http://HOST[:PORT], https://HOST[:PORT], http+unix:SOCKET, fcgi://HOST[:9000]/SCRIPT, fcgi+unix:SOCKET:/SCRIPT
+    /// http://HOST[:PORT]; other kinds: --help
+    ///
+    /// Whose requests: http://HOST[:PORT], https://HOST[:PORT], http+unix:SOCKET, fcgi://HOST[:9000]/SCRIPT, fcgi+unix:SOCKET:/SCRIPT.
     pub(crate) url: String,
     /// Show it for this long [default: until q or Ctrl-C]
     #[arg(short = 'z', long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
-    /// Time from one account to the next, at least 1s
+    /// Time between accounts
+    ///
+    /// Time from one account to the next, at least 1s.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) interval: String,
-    /// Each account is of the last so many seconds, 2s to 60s
+    /// Time that an account covers
+    ///
+    /// Each account is of the last so many seconds, 2s to 60s.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub(crate) window: String,
-    /// Network namespace from which the client connects: a name, a PID or a path
+    /// Network namespace of the client: name, PID or path
+    ///
+    /// Network namespace from which the client connects: a name, a PID or a path.
     #[arg(long, value_name = "NETNS")]
     pub(crate) client_netns: Option<String>,
-    /// Network namespace in which the server listens: a name, a PID or a path
+    /// Network namespace of the server: name, PID or path
+    ///
+    /// Network namespace in which the server listens: a name, a PID or a path.
     #[arg(long, value_name = "NETNS")]
     pub(crate) server_netns: Option<String>,
-    /// Print a line of JSON each time (docs/schema/where-1.json)
+    /// Print a line of JSON each time
+    ///
+    /// Print a line of JSON each time (docs/schema/where-1.json).
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
 }

@@ -14,11 +14,12 @@ use chokepoint_model::path;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
-use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_recorded};
+use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_recorded, netns};
 
 use crate::Usage;
 use crate::run::background_task::BackgroundTask;
 use crate::run::last_third;
+use crate::run::listeners;
 use crate::run::packet_capture;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
@@ -122,7 +123,7 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
     let what = match plan.methods().iter().find(|method| !is_harmless(method)) {
         None if answers => return Ok(plan.clone()),
         Some(method) if answers => format!("method {method} may change something on the server: it is sent"),
-        _ => format!("nothing on this host listens at {} for this client; load is sent elsewhere", plan.address),
+        _ => nobody(plan),
     };
     if !has_leave {
         return Err(what);
@@ -132,6 +133,16 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
         plan.guards.push(Guard::parse(GUARD_FOREIGN).map_err(|error| error.to_string())?);
     }
     Ok(plan)
+}
+
+/// That no listener was found, and where this host listens if the target is an address of it.
+fn nobody(plan: &Plan) -> String {
+    let nobody = format!("nothing on this host listens at {} for this client", plan.address);
+    let own = plan.address.tcp().filter(|address| plan.netns.is_none() && listeners::is_here(Some(*address)));
+    match own.and_then(|_| netns::own().ok()).and_then(listeners::named) {
+        Some(named) => format!("{nobody} (TCP listeners here: {named}); load is sent there"),
+        None => format!("{nobody}; load is sent elsewhere"),
+    }
 }
 
 /// An error if the load needs a permission that was not given.
@@ -158,7 +169,7 @@ pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, in
     }
     let guard = plan.guards.first().map_or_else(|| GUARD_FOREIGN.to_owned(), ToString::to_string);
     if !prompt::ask(&format!("{what} only with your leave, and stopped where {guard}.\nSend it?"), interrupt)? {
-        bail!("nothing was sent");
+        bail!("nothing was sent: answer y, or give --yes, to send it");
     }
     permitted(plan, true, answers).map_err(refused)
 }

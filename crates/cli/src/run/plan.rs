@@ -5,12 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use chokepoint_load::{Guard, Options, Plan};
 use chokepoint_model::load::Loop;
 
 use crate::args::Load;
 use crate::run::settings::{self, Target};
+use crate::terminal::output;
 
 /// Connections without `-c`.
 pub(crate) const CONNECTIONS_DEFAULT: u32 = 100;
@@ -34,6 +35,7 @@ pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<
         (None, Some(file)) => read_file("body", file)?,
         (None, None) => Vec::new(),
     };
+    check_body(load, &body)?;
     let shape = match load.rate {
         Some(rate_per_s) => Loop::Open { rate_per_s, connections: load.connections.unwrap_or(CONNECTIONS_OPEN) },
         None => Loop::Closed { connections: load.connections.unwrap_or(CONNECTIONS_DEFAULT) },
@@ -60,6 +62,22 @@ pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<
         guards: guards.into_iter().collect(),
         options: Options::default(),
     })
+}
+
+/// Refuses a body that is a time, which is what wrk's -d takes, and notes that a body goes with GET.
+fn check_body(load: &Load, body: &[u8]) -> Result<()> {
+    if body.is_empty() || !["GET", "HEAD"].contains(&load.method.as_str()) {
+        return Ok(());
+    }
+    let method = &load.method;
+    if let Some(time) = load.body.as_deref().filter(|text| settings::duration(text).is_ok()) {
+        bail!(
+            "-d {time} would send \"{time}\" as the body of each {method}: for the time of the load write -z {time} (-t is the timeout of a \
+             request, --threads the number of threads); to send it as a body, add -m POST"
+        );
+    }
+    output::note(&format!("note: the body is sent with {method}: add -m POST to send it with POST (the time of the load is -z)"));
+    Ok(())
 }
 
 /// Reads a file for the load. `what`: its name in errors.

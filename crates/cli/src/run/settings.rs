@@ -9,6 +9,8 @@ use chokepoint_model::observation::Request;
 use chokepoint_model::quantity::{split_unit, unit_ns};
 use chokepoint_model::url::without_values;
 
+use crate::run::route::Route;
+
 /// A target, parsed and resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -18,6 +20,8 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     pub(crate) path_and_query: String,
     pub(crate) addresses: Vec<IpAddr>,
+    /// The port to connect to; it differs from that of the URL with `--connect-to`.
+    pub(crate) connect_port: u16,
     /// The unix socket, in place of addresses and a port: its name as given, and its resolved path if that differs.
     pub(crate) unix: Vec<String>,
 }
@@ -31,9 +35,14 @@ fn started_s() -> Option<i64> {
 impl Target {
     /// Parses a URL. "HOST[:PORT][/PATH]" without a scheme is http. A unix socket has no host: "http+unix:SOCKET:/PATH", as in the configuration of nginx.
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        Self::parse_routed(text, &Route::default())
+    }
+
+    /// [`Self::parse`], with other addresses than the resolver's where the route has some.
+    pub(crate) fn parse_routed(text: &str, route: &Route) -> Result<Self> {
         let target = match text.split_once(':') {
             Some((scheme @ ("http+unix" | "fcgi+unix"), rest)) => Self::parse_unix(text, scheme, rest)?,
-            _ => Self::parse_tcp(text)?,
+            _ => Self::parse_tcp(text, route)?,
         };
         if target.is_fastcgi() && target.path_and_query.split('?').next() == Some("/") {
             bail!("\"{}\" names no script: give its file, as in fcgi://127.0.0.1:9000/srv/app/index.php", without_values(text));
@@ -63,10 +72,10 @@ impl Target {
         }
         unix.dedup();
         let (url, host) = (format!("{scheme}:{rest}"), "localhost".to_owned());
-        Ok(Self { url, scheme: scheme.to_owned(), host, port: 0, path_and_query, addresses: Vec::new(), unix })
+        Ok(Self { url, scheme: scheme.to_owned(), host, port: 0, path_and_query, addresses: Vec::new(), connect_port: 0, unix })
     }
 
-    fn parse_tcp(text: &str) -> Result<Self> {
+    fn parse_tcp(text: &str, route: &Route) -> Result<Self> {
         let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", text));
         let scheme = scheme.to_owned();
@@ -97,8 +106,12 @@ impl Target {
             bail!("0 is not a port (1 to 65535)");
         }
         let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let addresses = resolve(&host, port)?;
-        Ok(Self { url, scheme, host, port, path_and_query, addresses, unix: Vec::new() })
+        let (peer, connect_port) = route.peer(&host, port);
+        let addresses = match route.addresses(&peer, connect_port) {
+            Some(addresses) => addresses.to_vec(),
+            None => resolve(&peer, connect_port)?,
+        };
+        Ok(Self { url, scheme, host, port, path_and_query, addresses, connect_port, unix: Vec::new() })
     }
 
     /// The request of the report; the caller completes it.
@@ -120,7 +133,7 @@ impl Target {
     pub(crate) fn address(&self) -> Result<Address> {
         match self.unix.first() {
             Some(name) => Ok(Address::unix(name)?),
-            None => Ok(SocketAddr::new(*self.addresses.first().context("the target has no address")?, self.port).into()),
+            None => Ok(SocketAddr::new(*self.addresses.first().context("the target has no address")?, self.connect_port).into()),
         }
     }
 
@@ -144,7 +157,9 @@ fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>> {
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(vec![ip]);
     }
-    let found = (bare, port).to_socket_addrs().with_context(|| format!("host \"{host}\" cannot be resolved"))?;
+    let found = (bare, port)
+        .to_socket_addrs()
+        .with_context(|| format!("host \"{host}\" cannot be resolved: check the name, or give its address"))?;
     let mut addresses: Vec<IpAddr> = Vec::new();
     for address in found.map(|address| address.ip()) {
         if !addresses.contains(&address) {
@@ -189,11 +204,15 @@ pub(crate) fn statuses(text: &str) -> Result<Vec<(u16, u16)>> {
     text.split(',').map(|one| part(one).with_context(|| format!("\"{one}\" is not a status: write 2xx, 200 or 200-299"))).collect()
 }
 
-/// "p99<1s" as microseconds.
+/// "p99<1s" or "1s" as microseconds.
 pub(crate) fn objective(text: &str) -> Result<u64> {
-    let limit = text.trim().strip_prefix("p99").map(str::trim_start).and_then(|rest| rest.strip_prefix('<'));
-    let limit = limit.with_context(|| format!("\"{text}\" is not an objective: write p99<1s"))?;
-    Ok(u64::try_from(duration(limit.trim_start_matches('='))?.as_micros()).unwrap_or(u64::MAX))
+    let wrong = || format!("\"{text}\" is not an objective: write p99<1s, or 1s");
+    let limit = match text.trim().strip_prefix("p99").map(str::trim_start) {
+        Some(rest) => rest.strip_prefix('<').with_context(wrong)?.trim_start_matches('='),
+        None => text,
+    };
+    let limit = duration(limit).with_context(wrong)?;
+    Ok(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// "0,2-3" as core numbers.
@@ -308,7 +327,8 @@ mod tests {
         assert_eq!(statuses("2xx, 301-302").unwrap(), [(200, 299), (301, 302)]);
         assert!(["", "xx", "0xx", "99", "300-200", "2xx,"].iter().all(|wrong| statuses(wrong).is_err()));
         assert_eq!(objective("p99 < 1s").unwrap(), 1_000_000);
-        assert!(["p50<1s", "p99>1s", "p99"].iter().all(|wrong| objective(wrong).is_err()));
+        assert_eq!([objective("1s").unwrap(), objective("p99<=500ms").unwrap(), objective("2").unwrap()], [1_000_000, 500_000, 2_000_000]);
+        assert!(["p50<1s", "p99>1s", "p99", "fast"].iter().all(|wrong| objective(wrong).is_err()));
         assert_eq!(cores("0,2-3").unwrap(), [0, 2, 3]);
         assert!(["", "a", "3-2", "0-99999999"].iter().all(|wrong| cores(wrong).is_err()));
     }

@@ -1,9 +1,12 @@
 //! Writes to the terminal: stdout carries only results and may be closed early; progress and notes go to stderr.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anyhow::Result;
 use chokepoint_foreign::{printable, printable_json, printable_lines};
+
+use crate::args::{ColorWhen, Look};
 
 /// The look of a report.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +21,14 @@ pub(crate) struct Style {
 
 /// Columns if the width of the terminal is unknown.
 const WIDTH_DEFAULT: usize = 100;
+
+/// What --color and --ascii ask for.
+static LOOK: OnceLock<Look> = OnceLock::new();
+
+/// Keeps what the command line asks for; the first call counts.
+pub(crate) fn set_look(look: Look) {
+    let _ = LOOK.set(look);
+}
 
 /// Writes lines to stdout, with control characters escaped. A pipe closed by its reader (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -106,7 +117,12 @@ pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
 }
 
-/// The style for stdout: colour and the terminal's width only on a terminal (elsewhere COLUMNS), no colour under NO_COLOR (no-color.org).
+/// True if stdout is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// The style for stdout: colour and the terminal's width only on a terminal (elsewhere COLUMNS), no colour under NO_COLOR (no-color.org), unless --color or --ascii say otherwise.
 pub(crate) fn style() -> Style {
     let terminal = io::stdout().is_terminal();
     let width = match terminal.then(terminal_size::terminal_size).flatten() {
@@ -115,7 +131,12 @@ pub(crate) fn style() -> Style {
     };
     let plain =
         std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || std::env::var("TERM").is_ok_and(|term| term == "dumb");
-    Style { width, color: terminal && !plain, unicode: unicode() }
+    let color = match LOOK.get().map(|look| look.color) {
+        Some(ColorWhen::Always) => true,
+        Some(ColorWhen::Never) => false,
+        Some(ColorWhen::Auto) | None => terminal && !plain,
+    };
+    Style { width, color, unicode: unicode() && !LOOK.get().is_some_and(|look| look.ascii) }
 }
 
 /// True if the character set of the locale is UTF-8 (locale(7): LC_ALL before LC_CTYPE before LANG), or if none is set, as in minimal containers.

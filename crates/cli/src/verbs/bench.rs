@@ -4,7 +4,6 @@ mod live;
 mod outputs;
 mod targets;
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -20,8 +19,10 @@ use crate::EXIT_FAILED;
 use crate::EXIT_THRESHOLD;
 use crate::Usage;
 use crate::args::Bench;
+use crate::run::listeners::is_here;
 use crate::run::measure;
 use crate::run::plan;
+use crate::run::route::Route;
 use crate::run::settings::{self, Target};
 use crate::terminal::interrupt::Interrupt;
 
@@ -78,7 +79,8 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
 
 /// The target, and the list of `--targets`.
 fn asked_for(args: &Bench) -> Result<(Target, Option<Targets>)> {
-    let target = args.url.as_deref().map(Target::parse).transpose()?;
+    let route = Route::parse(&args.resolve, &args.connect_to)?;
+    let target = args.url.as_deref().map(|url| Target::parse_routed(url, &route)).transpose()?;
     match (&args.targets, target) {
         (Some(file), target) => {
             let (target, targets) = targets::read(file, target, &args.load.method)?;
@@ -86,7 +88,7 @@ fn asked_for(args: &Bench) -> Result<(Target, Option<Targets>)> {
             Ok((target, Some(Targets { targets, order })))
         }
         (None, Some(target)) => Ok((target, None)),
-        (None, None) => bail!("a URL is needed"),
+        (None, None) => bail!("a URL is needed, or --targets FILE"),
     }
 }
 
@@ -156,7 +158,7 @@ fn request(args: &Bench, target: &Target) -> Result<Request> {
     let root = Root::default();
     let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let own = netns::own()?;
-    Ok(Request { client_netns: client.map_or(own, |client| client.id), ..target.request() })
+    Ok(Request { client_netns: client.map_or(own, |client| client.id), port: target.connect_port, ..target.request() })
 }
 
 /// The namespace from which the load is sent; nothing if it is the namespace of this process.
@@ -164,25 +166,4 @@ fn client_netns(args: &Bench) -> Result<Option<PathBuf>> {
     let Some(name) = &args.client_netns else { return Ok(None) };
     let client = netns::resolve(&Root::default(), name)?;
     Ok((client.id != netns::own()?).then_some(client.path))
-}
-
-/// True if the address belongs to this host; always true for a unix socket, which has no address. A datagram socket that is connected to an address of this
-/// host has the same address at both ends. It sends nothing.
-fn is_here(address: Option<SocketAddr>) -> bool {
-    let Some(address) = address else { return true };
-    let any: IpAddr = if address.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
-    let own = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
-    own.is_ok_and(|own| own.ip() == address.ip())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_this_host_are_recognized() {
-        assert!(is_here(None) && is_here(Some(([127, 0, 0, 1], 80).into())));
-        // No host has a documentation address (RFC 5737).
-        assert!(!is_here(Some(([192, 0, 2, 1], 80).into())));
-    }
 }

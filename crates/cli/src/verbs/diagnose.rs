@@ -1,5 +1,7 @@
 //! `chokepoint diagnose`: drives the session of the model, live or from a recording.
 
+mod fail_if;
+
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -17,12 +19,12 @@ use chokepoint_remedy::{ApplyError, Consent};
 use chokepoint_sources::Root;
 use chokepoint_sources::netns;
 
-use crate::Usage;
 use crate::args::{Diagnose, Load, RedactLevel};
 use crate::run::bisect;
 use crate::run::changes::Changes;
 use crate::run::confirm;
 use crate::run::files;
+use crate::run::listeners;
 use crate::run::measure::{self, Setup};
 use crate::run::packet_capture;
 use crate::run::plan;
@@ -30,9 +32,12 @@ use crate::run::recordings::{self, Event};
 use crate::run::settings::{self, Target};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
+use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage};
+use fail_if::FailIf;
 
-/// Runs the verb. True if a verdict was reached.
-pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+/// Runs the verb and returns the exit status.
+pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
+    let fail_if = fail_if(args)?;
     let outputs = files::DiagnosisFiles::open(args)?;
     let (report, recorded) = match &args.replay {
         Some(file) => {
@@ -48,6 +53,9 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
                 bail!(Usage("--fix asks before each change, and there is nobody to ask: add --yes".to_owned()));
             }
             let setup = setup(args)?;
+            if !args.is_loaded() {
+                tell_unused_load(args);
+            }
             let (report, events) = live(args, &setup, words, interrupt);
             // The report is printed even if the recording fails.
             let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &events, args.redact));
@@ -61,6 +69,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             if args.fix && report.load.is_none() {
                 output::note("note: nothing was changed: a fix is proven under load, so --fix needs -c, -q, -n or --load");
             }
+            tell_listeners(&setup, &report);
             (report, recorded)
         }
     };
@@ -70,7 +79,50 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
         false => output::print_painted(&crate::report::text::brief(&report, &output::style(), words)),
     };
     files::first_error([printed, recorded].into_iter().chain(outputs.pages.write(&report, words)))?;
-    Ok(report.verdict != Verdict::Unknown)
+    let failed = fail_if.map_or(Ok(Vec::new()), |fail_if| fail_if.failed(&report, words))?;
+    failed.iter().for_each(|condition| output::note(&format!("failed: {condition}")));
+    Ok(match report.verdict {
+        _ if !failed.is_empty() => EXIT_THRESHOLD,
+        Verdict::Unknown => EXIT_FAILED,
+        _ => 0,
+    })
+}
+
+/// The conditions of --fail-if. What only a load can show is refused where none is asked for.
+fn fail_if(args: &Diagnose) -> Result<Option<FailIf>> {
+    let Some(text) = &args.fail_if else { return Ok(None) };
+    let fail_if = FailIf::parse(text).map_err(|error| Usage(format!("{error:#}")))?;
+    if fail_if.needs_load() && args.replay.is_none() && !args.is_loaded() {
+        bail!(Usage(format!("--fail-if {text:?} needs a load: add -c, -q, -n or --load")));
+    }
+    Ok(Some(fail_if))
+}
+
+/// Names the flags that only a load uses.
+fn tell_unused_load(args: &Diagnose) {
+    let load = &args.load;
+    let given = [
+        ("-t", load.timeout.is_some()),
+        ("-m", load.method != "GET"),
+        ("-H", !load.headers.is_empty()),
+        ("-d", load.body.is_some()),
+        ("-D", load.body_file.is_some()),
+        ("--threads", load.threads != 1),
+    ];
+    let given: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect();
+    if !given.is_empty() {
+        output::note(&format!("note: {} has no effect without a load: add -c, -q, -n or --load", given.join(", ")));
+    }
+}
+
+/// Names the listeners of the server's namespace if none of them answers for the target.
+fn tell_listeners(setup: &Setup, report: &Diagnosis) {
+    let request = &setup.request;
+    if report.verdict != Verdict::Unknown || report.load.is_some() || !request.unix.is_empty() {
+        return;
+    }
+    let Some(named) = listeners::unless_at(request.server_netns.unwrap_or(request.client_netns), request.port) else { return };
+    output::note(&format!("note: the TCP listeners of this network namespace: {named}"));
 }
 
 /// Diagnoses this host. Returns the report or an error, and in both cases the events.
@@ -143,7 +195,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
     driver.unproven(0);
     match failure {
         Some(error) => Err(error.context("the changes that were not proven yet were taken back")),
-        None => session.report().context("interrupted before anything was measured"),
+        None => session.report().context("interrupted before anything was measured: run it again, with a shorter -z if it took too long"),
     }
 }
 
@@ -352,7 +404,7 @@ impl Driver for Replay {
     fn measure(&mut self) -> Result<Observation> {
         match self.events.pop_front() {
             Some(Event::Measured(entries)) => measure::recorded(&entries),
-            _ => bail!("the recording holds no further measurement"),
+            _ => bail!("the recording holds no further measurement: record the run again with --record"),
         }
     }
 
@@ -372,7 +424,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let duration = settings::duration(&args.duration).map_err(usage)?;
     let expect = settings::statuses(&args.expect).map_err(usage)?;
     let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
-    let loaded = args.loaded || args.load.connections.is_some() || args.load.rate.is_some() || args.load.requests.is_some();
+    let loaded = args.is_loaded();
     if loaded && target.scheme == "https" {
         bail!(Usage("load over https is not supported by this version: watch without load, or load the plain http port".to_owned()));
     }

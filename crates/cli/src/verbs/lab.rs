@@ -12,18 +12,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use chokepoint_lab::scenario::TimeSpan;
-use chokepoint_lab::{DownOptions, LeftoverKind, Scenario};
+use chokepoint_lab::{DownOptions, Leftover, LeftoverKind, Scenario};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
 use self::outcome::{Course, RunOutcome};
+use crate::Usage;
 use crate::args::{LabRun, LabVerb, RedactLevel};
 use crate::run::changes::{Changes, UndoOutcome};
 use crate::run::files::{self, Output};
 use crate::run::recordings;
+use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::diagnose::{Live, drive};
+
+/// The shortest load that shows a fault, and the longest.
+const DURATION_MIN: Duration = Duration::from_secs(3);
+const DURATION_MAX: Duration = Duration::from_secs(3600);
 
 /// Runs a lab verb. True if it succeeded and, for `run`, every expectation held.
 pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -37,8 +43,8 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
 
 fn run_scenario(args: &LabRun, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let mut scenario = Scenario::find(&args.scenario)?;
-    if let Some(seconds) = args.duration {
-        scenario.load.duration = TimeSpan(Duration::from_secs(u64::from(seconds)));
+    if let Some(text) = &args.duration {
+        scenario.load.duration = TimeSpan(duration(text)?);
     }
     if let Some(directory) = &args.record {
         files::make_directory(directory)?;
@@ -54,6 +60,15 @@ fn run_scenario(args: &LabRun, words: &Catalogue, interrupt: &Interrupt) -> Resu
         outcome.print(args.json)?;
     }
     Ok(all_ok)
+}
+
+/// The time of each load.
+fn duration(text: &str) -> Result<Duration> {
+    let duration = settings::duration(text).map_err(|error| Usage(format!("{error:#}")))?;
+    if !(DURATION_MIN..=DURATION_MAX).contains(&duration) {
+        bail!(Usage(format!("--duration {text} is out of range: at least 3s and at most 1h")));
+    }
+    Ok(duration)
 }
 
 fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, interrupt: &Interrupt) -> Result<RunOutcome> {
@@ -170,11 +185,20 @@ fn down(name: Option<&str>) -> Result<bool> {
         output::print("no lab is up\n")?;
     }
     for report in &reports {
-        let text = if report.found { report.to_string() } else { format!("there is no lab \"{}\"", report.name) };
+        let text = if report.found { report.to_string() } else { no_such_lab(&report.name, &leftovers) };
         output::print(&format!("{text}\n"))?;
     }
     problems.iter().for_each(|problem| output::note(problem));
     Ok(problems.is_empty() && reports.iter().all(|report| report.is_clean() && report.found))
+}
+
+/// That a lab is not up, and which are.
+fn no_such_lab(name: &str, up: &[Leftover]) -> String {
+    let names: Vec<&str> = up.iter().map(|lab| lab.name.as_str()).collect();
+    match names.is_empty() {
+        true => format!("there is no lab \"{name}\": no lab is up"),
+        false => format!("there is no lab \"{name}\"; up are {}", names.join(", ")),
+    }
 }
 
 /// Labs whose builder died, one sentence each.

@@ -64,12 +64,15 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     };
     let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
     let result = StreamsResult { report, verdicts, failed, open_max: args.open_max, caught };
-    for UnreadFile { file, why } in &result.failed {
-        output::note(&format!("chokepoint: {}: {why}", file.display()));
+    // The text report names what was not read; where nothing was, there is no report. A terminal shows it once.
+    let is_text = !args.json && !args.each && !result.is_nothing_read();
+    let is_told = is_text && output::is_terminal();
+    for UnreadFile { file, why } in result.failed.iter().filter(|_| !is_told) {
+        output::note(&format!("chokepoint: {}: {why}: give captures as pcap or pcapng, plain, .gz or .zst; - is stdin", file.display()));
     }
     if args.json {
         output::print_json(&format!("{:#}\n", result.json(words)))?;
-    } else if !args.each {
+    } else if is_text {
         output::print_painted(&text::render(&result, &output::style(), words))?;
     }
     drawn?;
@@ -121,18 +124,20 @@ fn draw(
     let Some(stream) =
         args.stream.or(gallery.watched()).or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest())
     else {
-        bail!("there is no TCP stream to draw");
+        bail!("there is no TCP stream to draw: the capture holds none");
     };
     if args.stream.is_some() {
         let trace = report.trace.as_ref().filter(|trace| !trace.points.is_empty());
-        return trace.map(|trace| gallery.page(trace, words)).with_context(|| format!("there is no stream {stream} to draw"));
+        return trace
+            .map(|trace| gallery.page(trace, words))
+            .with_context(|| format!("there is no stream {stream} to draw: `chokepoint streams --each` lists them by number (index)"));
     }
     let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::new(windows));
     let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
     // Errors of the first reading were reported then.
     read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
     let report = analyzer.finish(&mut sink);
-    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read")
+    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read: wait until it is written")
 }
 
 fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {

@@ -74,9 +74,9 @@ pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Resul
 fn connect(target: &str, timeout: Duration) -> Result<TcpStream> {
     let Ok(addresses) = target.to_socket_addrs() else {
         if target.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
-            return Err(Usage(format!("\"{target}\" is not HOST:PORT")).into());
+            return Err(Usage(format!("\"{target}\" is not HOST:PORT: write 127.0.0.1:80, or [::1]:80 for IPv6")).into());
         }
-        bail!("the name in {target} cannot be resolved");
+        bail!("the name in {target} cannot be resolved: check it, or give the address");
     };
     let mut last = None;
     for address in addresses {
@@ -110,7 +110,7 @@ fn fetch(stream: &mut TcpStream, path: &str, host: &str, timeout: Duration) -> R
         }
     }
     if bytes == 0 {
-        bail!("no answer came within {timeout:?}");
+        bail!("no answer came within {timeout:?}: give more time with -t, or see with `chokepoint where` what requests wait for");
     }
     Ok((bytes, false))
 }

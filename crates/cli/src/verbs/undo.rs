@@ -158,8 +158,11 @@ pub(crate) fn report_leftovers() {
             let conflicts = conflicts.unwrap_or_default();
             for set in pending {
                 let changes: Vec<String> = set.changes.iter().map(|applied| printable(&in_words(&applied.change)).into_owned()).collect();
-                let what = format!("{} ({})", changes.join(", "), word(set.state));
-                output::note(&format!("note: an earlier run left {what}: chokepoint undo takes it back"));
+                let (changes, pid) = (changes.join(", "), set.pid);
+                output::note(&match set.alive {
+                    true => format!("note: chokepoint with process id {pid} is running and has set {changes}: wait until it ends"),
+                    false => format!("note: an earlier run left {changes} ({}): `chokepoint undo` takes it back", word(set.state)),
+                });
                 for conflict in conflicts.iter().filter(|conflict| conflict.id == set.id) {
                     output::note(&format!("note: {}", changes::conflict(conflict)));
                 }

@@ -2,6 +2,8 @@
 //!
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
+mod recipes;
+
 use crate::harness::{self, Chokepoint, repository};
 
 #[test]
@@ -38,6 +40,16 @@ fn an_invalid_command_line_is_refused_with_the_reason() {
         (&["where", "--window", "1h", "http://127.0.0.1/"], "at most 60s"),
         (&["where", "-z", "soon", "http://127.0.0.1/"], "not a time"),
         (&["lab", "run"], "SCENARIO"),
+        (&["lab", "run", "conntrack-full", "--duration", "1s"], "at least 3s"),
+        (&["bench", "-t4", "-c1", "-d10s", "http://127.0.0.1/"], "-z 10s"),
+        (&["diagnose", "-t4", "-c1", "-d10s", "http://127.0.0.1/"], "-z 10s"),
+        (&["bench", "--latency", "http://127.0.0.1/"], "percentiles"),
+        (&["bench", "-u", "a:b", "http://127.0.0.1/"], "Authorization"),
+        (&["bench", "--resolve", "x", "http://127.0.0.1/"], "HOST:PORT:ADDRESS"),
+        (&["bench", "--connect-to", "x", "http://127.0.0.1/"], "HOST1:PORT1"),
+        (&["bench", "-k", "http://127.0.0.1/"], "https"),
+        (&["diagnose", "--load", "--fail-if", "chocked", "http://127.0.0.1/"], "client-limited"),
+        (&["diagnose", "--fail-if", "p99>1s", "http://127.0.0.1/"], "needs a load"),
     ];
     for (args, reason) in cases {
         let ran = chokepoint.run(args);
@@ -70,7 +82,8 @@ fn a_failure_says_why_and_ends_with_status_1() {
         (&["explain", "conntrack-full"], &["conntrack-full", "did you mean conntrack-table-full"]),
         (&["lab", "run", &broken], &["broken.toml:2"]),
         (&["lab", "run", &unknown], &["colour"]),
-        (&["lab", "run", "conntrak-full"], &["conntrack-full"]),
+        (&["lab", "run", "conntrak-full"], &["conntrack-full", "conntrack-60", "lab list"]),
+        (&["lab", "up", "nope"], &["The nearest names are ", "lab list"]),
         (&["lab", "up", "/no/such/scenario.toml"], &["/no/such/scenario.toml"]),
     ];
     for (args, reasons) in cases {
@@ -95,6 +108,88 @@ fn help_names_the_verbs_and_every_verb_has_help() {
     let none = chokepoint.run(&[]);
     assert_eq!(none.status, Some(2));
     assert!(none.stderr.contains("Usage"), "{}", none.stderr);
+}
+
+/// The help of every verb, also of those below `lab`.
+const VERBS: [&[&str]; 13] = [
+    &["diagnose"],
+    &["undo"],
+    &["explain"],
+    &["where"],
+    &["bench"],
+    &["profile"],
+    &["tcp"],
+    &["streams"],
+    &["lab"],
+    &["lab", "list"],
+    &["lab", "up"],
+    &["lab", "down"],
+    &["lab", "run"],
+];
+
+fn help(verb: &[&str], flag: &str) -> String {
+    let ran = harness::ran(Chokepoint::new().command(&[verb, &[flag]].concat()).env("COLUMNS", "80").output().unwrap());
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{verb:?}");
+    ran.stdout
+}
+
+#[test]
+fn every_help_says_the_exit_statuses_and_the_short_one_fits_a_screen() {
+    for verb in VERBS {
+        for flag in ["-h", "--help"] {
+            assert!(help(verb, flag).contains("Exit status"), "{verb:?} {flag}");
+        }
+        let short = help(verb, "-h");
+        assert!(short.lines().count() <= 40 && short.lines().all(|line| line.len() <= 80), "{verb:?}:\n{short}");
+    }
+    assert!(help(&[], "-h").lines().count() <= 40);
+}
+
+#[test]
+fn the_help_begins_with_what_the_verb_does_and_has_its_flags_under_headings() {
+    for flag in ["-h", "--help"] {
+        let text = help(&["diagnose"], flag);
+        assert!(text.starts_with("Find what holds a server back"), "{text}");
+        let place = |heading: &str| text.lines().position(|line| line == heading);
+        let places = ["Target:", "Load:", "Fix:", "Output:"].map(place);
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {text}");
+        assert!(place("Options:").is_none() && place("Arguments:").is_none(), "{text}");
+        assert!(help(&["bench"], flag).starts_with("Load a server"));
+    }
+    let text = help(&[], "--help");
+    let order =
+        ["\nFind and fix:", "\n  diagnose ", "\n  undo ", "\n  explain ", "\nTools:", "\n  where ", "\n  lab "].map(|part| text.find(part));
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?} {text}");
+}
+
+#[test]
+fn a_recording_fails_a_job_by_its_verdict_and_its_figures() {
+    let chokepoint = Chokepoint::new();
+    let recording = repository("tests/data/conntrack-table/conntrack-full.rec");
+    let run = |condition: &str| chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap(), "--fail-if", condition]);
+    // The fix stayed, so the state after it counts.
+    let ran = run("choked || errors>50%");
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    let ran = run("choked || goodput<1000000 || p50>0us");
+    assert_eq!(ran.status, Some(99), "{}", ran.stderr);
+    assert!(ran.stderr.lines().count() == 2 && ran.stderr.starts_with("failed: goodput<1000000: "), "{}", ran.stderr);
+}
+
+#[test]
+fn colours_and_ascii_are_as_asked() {
+    let chokepoint = Chokepoint::new();
+    let recording = repository("tests/data/conntrack-table/conntrack-full.rec");
+    let run = |flags: &[&str]| chokepoint.run(&[&["diagnose", "--replay", recording.to_str().unwrap()], flags].concat()).stdout;
+    assert!(!run(&[]).contains('\x1b') && !run(&["--color", "never"]).contains('\x1b'));
+    assert!(run(&["--color", "always"]).contains("\x1b["));
+    assert!(!run(&[]).is_ascii() && run(&["--ascii"]).is_ascii());
+}
+
+#[test]
+fn a_missing_capture_is_named_once() {
+    let ran = Chokepoint::new().run(&["streams", "/no/such.pcap"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""));
+    assert_eq!(ran.stderr.matches("/no/such.pcap").count(), 1, "{}", ran.stderr);
 }
 
 #[test]
@@ -136,7 +231,44 @@ fn a_closed_pipe_ends_the_program_quietly() {
 }
 
 mod live {
-    use super::harness::{Chokepoint, Server};
+    use super::harness::{Chokepoint, Server, free_address};
+
+    #[test]
+    fn where_nobody_listens_the_listeners_are_named() {
+        let (chokepoint, server, nobody) = (Chokepoint::new(), Server::start("200 OK"), free_address());
+        let url = server.url();
+        let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+        for args in [&["bench", "-n", "1"] as &[&str], &["diagnose", "-c", "1", "-z", "1s"], &["diagnose", "-z", "1s"]] {
+            let ran = chokepoint.run(&[args, &[&format!("http://{nobody}/")]].concat());
+            assert!(matches!(ran.status, Some(1 | 2)), "{args:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains("TCP listeners") && ran.stderr.contains("port "), "{args:?}: {}", ran.stderr);
+            // Beyond eight listeners the rest is only counted.
+            assert!(ran.stderr.contains(&format!("port {port}")) || ran.stderr.contains(" more"), "{args:?}: {}", ran.stderr);
+        }
+    }
+
+    #[test]
+    fn a_name_is_loaded_where_the_flags_say() {
+        let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+        let url = server.url();
+        let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+        let named = format!("http://no-such-host.invalid:{port}/");
+        let resolve = format!("no-such-host.invalid:{port}:127.0.0.1");
+        let connect_to = format!("no-such-host.invalid:80:127.0.0.1:{port}");
+        for args in [["--resolve", &resolve, &named], ["--connect-to", &connect_to, "http://no-such-host.invalid/"]] {
+            let ran = chokepoint.run(&[&["bench", "-n", "5", "-c", "1"], &args[..]].concat());
+            assert_eq!(ran.status, Some(0), "{args:?}: {}", ran.stderr);
+        }
+    }
+
+    #[test]
+    fn a_body_with_get_is_told() {
+        let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+        let ran = chokepoint.run(&["bench", "-n", "2", "-c", "1", "-d", "text", &server.url()]);
+        assert!(ran.stderr.contains("-m POST") && ran.stderr.contains("-z"), "{}", ran.stderr);
+        let ran = chokepoint.run(&["diagnose", "-z", "1s", "-d", "text", &server.url()]);
+        assert!(ran.stderr.contains("-d has no effect without a load"), "{}", ran.stderr);
+    }
 
     #[test]
     fn a_method_that_may_change_something_is_sent_only_with_leave() {

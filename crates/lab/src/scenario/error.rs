@@ -9,12 +9,14 @@ use super::locate::{Path, line_and_column, locate};
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// Neither a built-in scenario nor a file.
-    #[error("no scenario \"{wanted}\": built in are {known}; a file is given by its path (with a / or the ending .toml)")]
+    #[error(
+        "there is no scenario \"{wanted}\". The nearest names are {near}. `chokepoint lab list` shows all; give a file by its path (with a / or the ending .toml)"
+    )]
     NotFound {
         /// The given name.
         wanted: String,
-        /// Names of the built-in scenarios.
-        known: String,
+        /// The nearest names of built-in scenarios.
+        near: String,
     },
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]

@@ -209,7 +209,7 @@ fn all_problems_are_reported_in_the_order_of_the_file() {
 #[test]
 fn a_scenario_is_found_by_name_or_path() {
     let missing = Scenario::find("conntrack-ful").unwrap_err().to_string();
-    assert!(missing.contains("conntrack-60, conntrack-full"), "{missing}");
+    assert!(missing.contains("conntrack-full, conntrack-60"), "{missing}");
     assert!(Scenario::find("/nonexistent/x.toml").unwrap_err().to_string().starts_with("/nonexistent/x.toml: "));
     assert!(Scenario::find("/proc/").is_err() && Scenario::find("/dev/zero").is_err());
     let directory = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use crate::limits::quantity::{conditions, decimal, duration_ns, percentage};
 /// One or more conditions, each of which makes a load fail.
 ///
 /// Metrics: `p50`, `p75`, `p90`, `p95`, `p99`, `p999`, `max` (latency of all requests, including timeouts; units us, ms, s, m); `errors`, the share of requests
-/// without an expected answer (percent); `rps`, throughput, and `good`, goodput (requests a second). Comparisons are `>`, `>=`, `<` and `<=`. Conditions are
+/// without an expected answer (percent); `rps`, throughput, and `goodput` or `good` (requests a second). Comparisons are `>`, `>=`, `<` and `<=`. Conditions are
 /// joined by `||`.
 #[derive(Debug, Clone)]
 pub struct Threshold {
@@ -33,6 +33,21 @@ pub struct ThresholdResult {
     pub measured: f64,
     /// Its unit.
     pub unit: Unit,
+}
+
+/// What conditions are judged by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures<'a> {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Their latencies, microseconds.
+    pub latency_us: &'a Percentiles,
+    /// Share of them without an expected answer, 0 to 1; any value if none ended.
+    pub failed_share: f64,
+    /// Requests that ended per second.
+    pub throughput_rps: f64,
+    /// Expected answers per second.
+    pub goodput_rps: f64,
 }
 
 /// Unit of a metric.
@@ -77,8 +92,19 @@ impl Threshold {
         conditions(text, condition).map(|conditions| Threshold { conditions }).map_err(fail)
     }
 
-    /// Judges each condition. A load without ended requests meets every latency condition, since nothing shows that a latency held.
+    /// Judges each condition by the result of a load.
     pub fn judge(&self, load: &LoadResult) -> Vec<ThresholdResult> {
+        self.judge_figures(&Figures {
+            requests: load.requests,
+            latency_us: &load.latency_us,
+            failed_share: load.requests.saturating_sub(load.good) as f64 / load.requests as f64,
+            throughput_rps: load.throughput_rps(),
+            goodput_rps: load.goodput_rps(),
+        })
+    }
+
+    /// Judges each condition. A load without ended requests meets every latency condition, since nothing shows that a latency held.
+    pub fn judge_figures(&self, load: &Figures<'_>) -> Vec<ThresholdResult> {
         let judged = |condition: &Condition| {
             let (measured, unit) = condition.metric.of(load);
             let met = match condition.comparison {
@@ -95,13 +121,13 @@ impl Threshold {
 }
 
 impl Metric {
-    fn of(self, load: &LoadResult) -> (f64, Unit) {
+    fn of(self, load: &Figures<'_>) -> (f64, Unit) {
         match self {
-            Metric::Latency(of) => (of(&load.latency_us) as f64, Unit::Us),
+            Metric::Latency(of) => (of(load.latency_us) as f64, Unit::Us),
             Metric::Errors if load.requests == 0 => (1.0, Unit::Share),
-            Metric::Errors => (load.requests.saturating_sub(load.good) as f64 / load.requests as f64, Unit::Share),
-            Metric::Throughput => (load.throughput_rps(), Unit::PerSecond),
-            Metric::Goodput => (load.goodput_rps(), Unit::PerSecond),
+            Metric::Errors => (load.failed_share, Unit::Share),
+            Metric::Throughput => (load.throughput_rps, Unit::PerSecond),
+            Metric::Goodput => (load.goodput_rps, Unit::PerSecond),
         }
     }
 }
@@ -131,8 +157,8 @@ fn condition(text: &str) -> Result<Condition, String> {
         "max" => latency(|latency| latency.max)?,
         "errors" => (Metric::Errors, percentage(value)?),
         "rps" => rate(Metric::Throughput)?,
-        "good" => rate(Metric::Goodput)?,
-        other => return Err(format!("{other:?} is none of p50, p75, p90, p95, p99, p999, max, errors, rps, good")),
+        "good" | "goodput" => rate(Metric::Goodput)?,
+        other => return Err(format!("{other:?} is none of p50, p75, p90, p95, p99, p999, max, errors, rps, goodput")),
     };
     Ok(Condition { text: text.to_owned(), metric, comparison, limit })
 }
@@ -189,7 +215,7 @@ mod tests {
         assert_eq!(failed("p99>250ms || errors>0.1%"), ["errors>0.1%"], "0.2 % of errors, and a p99 of 250 ms is not over 250 ms");
         assert_eq!(failed("p99>=250ms||errors>0.2%"), ["p99>=250ms"]);
         assert_eq!(failed("max > 299.9 ms || p50<100us || p50<=100us"), ["max > 299.9 ms", "p50<=100us"]);
-        assert_eq!(failed("rps<500 || rps<501 || good>=499"), ["rps<501", "good>=499"]);
+        assert_eq!(failed("rps<500 || rps<501 || good>=499 || goodput<499"), ["rps<501", "good>=499"]);
         let nothing = LoadResult { requests: 0, good: 0, ..load() };
         let all = met(&Threshold::parse("p99>1m || errors>50% || rps>1").expect("valid").judge(&nothing));
         assert_eq!(all.iter().map(|judged| judged.condition.as_str()).collect::<Vec<_>>(), ["p99>1m", "errors>50%"]);

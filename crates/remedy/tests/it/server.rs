@@ -346,6 +346,7 @@ fn an_interrupted_change_is_restored_and_in_force() {
         assert!(interrupted.is_err());
         let mut guard = store(nginx.dir()).lock().unwrap();
         assert_eq!(guard.pending()[0].state, PendingState::Unfinished);
+        assert!(guard.pending()[0].alive, "this process applied it");
         assert!(guard.undo(&Filter::All).is_clean(), "{stop_at:?}");
         assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before.clone(), 0));
     }

@@ -232,6 +232,7 @@ fn a_reboot_ends_changes_that_are_not_persistent() {
     // After the boot something else has set the same value.
     let rebooted = host.store_in_boot("boot-2");
     assert_eq!(rebooted.pending().unwrap()[0].state, PendingState::Rebooted);
+    assert!(!rebooted.pending().unwrap()[0].alive, "no process outlives a reboot");
     let mut guard = rebooted.lock().unwrap();
     guard.apply(&[change(MAX, "300", "400")], &purpose("diagnose"), &mut |_| {}).unwrap();
     let report = guard.undo(&Filter::All);

@@ -40,7 +40,7 @@ fn parse(text: &str, mut base: Option<Target>, method: &str) -> Result<(Target, 
     }
     match base {
         Some(base) if !targets.is_empty() => Ok((base, targets)),
-        _ => bail!("there is no target in it"),
+        _ => bail!("there is no target in it: write a line for each, as in GET http://127.0.0.1/path"),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) ->
         output::note(&format!("note: no calls a request: {error:#}"));
     }
     if counts.counts.is_empty() {
-        bail!("nothing of what was asked for could be counted");
+        bail!("nothing of what was asked for could be counted: run it as root, or see docs/privileges.md for what each needs");
     }
     Ok(())
 }
@@ -98,11 +98,17 @@ impl Requests {
     fn parse(text: &str) -> Result<Self> {
         if let Ok(rate) = text.parse::<f64>() {
             let sound = rate.is_finite() && rate > 0.0;
-            return if sound { Ok(Self::Rate(rate)) } else { bail!(Usage(format!("--requests {text} is no rate"))) };
+            return if sound {
+                Ok(Self::Rate(rate))
+            } else {
+                bail!(Usage(format!("--requests {text} is no rate: write requests a second, as in 5000")))
+            };
         }
         let target = settings::Target::parse(text)?;
         if target.scheme != "http" || target.addresses.is_empty() {
-            bail!(Usage(format!("--requests {text}: a rate, or a page of stub_status by http")));
+            bail!(Usage(format!(
+                "--requests {text} is neither a rate nor a page of stub_status by http: write 5000, or http://127.0.0.1/nginx_status"
+            )));
         }
         Ok(Self::Page(target.host, target.port, target.path_and_query))
     }

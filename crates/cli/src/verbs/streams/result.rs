@@ -30,6 +30,11 @@ pub(crate) struct StreamsResult {
 }
 
 impl StreamsResult {
+    /// True if files failed and no packet came from any.
+    pub(super) fn is_nothing_read(&self) -> bool {
+        self.caught.is_none() && !self.failed.is_empty() && self.report.totals.packets == 0
+    }
+
     pub(super) fn json(&self, words: &Catalogue) -> Value {
         let edges = self.report.edges.iter().zip(&self.verdicts).map(|(edge, verdict)| edge_json(edge, verdict, words));
         json!({

@@ -99,13 +99,32 @@ pub(crate) fn recordings(folder: &str) -> BTreeSet<String> {
     files.filter_map(|path| path.strip_prefix(&root).unwrap().to_str()?.strip_suffix(".rec").map(str::to_owned)).collect()
 }
 
-/// A document that fits a schema of docs/schema.
+/// A document that fits a schema of docs/schema and has no field that the schema does not describe.
 pub(crate) fn fits(text: &str, schema: &str) -> Value {
     let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let schema = std::fs::read(repository("docs/schema").join(schema)).unwrap();
-    let errors = errors(&serde_json::from_slice(&schema).unwrap(), &document);
+    let errors = errors(&closed(schema_of(schema)), &document);
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
     document
+}
+
+/// A schema of docs/schema.
+pub(crate) fn schema_of(name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(repository("docs/schema").join(name)).unwrap()).unwrap()
+}
+
+/// The schema without room for further fields: readers must accept them, but this version must describe all that it writes.
+pub(crate) fn closed(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(object) => {
+            object.values_mut().for_each(|value| *value = closed(value.take()));
+            if object.contains_key("properties") {
+                object.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = closed(item.take())),
+        _ => {}
+    }
+    schema
 }
 
 /// The places in a document that do not fit a schema.
