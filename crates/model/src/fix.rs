@@ -18,6 +18,7 @@ mod noise;
 pub mod remedies;
 pub mod remedy;
 mod rounds;
+mod steps;
 
 use std::collections::VecDeque;
 
