@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, has_programs, is_root, wait_until};
+use crate::harness::{Chokepoint, has_programs, is_root, repository, wait_until};
 
 /// Diagnoses that a shortage of cores would make wrong run one after the other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -76,11 +76,12 @@ impl<'a> Lab<'a> {
         String::from_utf8(output.stdout).unwrap().trim().replace('\t', " ")
     }
 
-    /// The limit of the accept queue of the listener on a port.
-    fn queue(&self, port: &str) -> Option<u64> {
-        let filter = format!("sport = :{port}");
-        let output = Command::new("ip").args(["netns", "exec", &self.netns(), "ss", "-Hltn", &filter]).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).split_whitespace().nth(2)?.parse().ok()
+    /// The limit of the accept queue of the listener whose address ends so.
+    fn queue(&self, end: &str) -> Option<String> {
+        let output = Command::new("ip").args(["netns", "exec", &self.netns(), "ss", "-Hlntx"]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find(|line| line.split_whitespace().nth(4).is_some_and(|address| address.ends_with(end)))?;
+        line.split_whitespace().nth(3).map(str::to_owned)
     }
 }
 
@@ -136,15 +137,58 @@ fn the_steps_for_an_accept_queue_set_the_sysctl_and_the_backlog() {
     let Some(lab) = Lab::up(&chokepoint, "accept-queue-short") else { return };
     let remedy = lab.remedy("http://10.78.0.2/index.html", "raise-accept-backlog");
     assert!(remedy["risk"].as_str().unwrap().contains("a reload stops nothing"), "{remedy:#}");
-    there_and_back(&lab, &remedy, &|| lab.queue("80").map(|limit| limit.to_string()));
+    there_and_back(&lab, &remedy, &|| lab.queue(":80"));
 }
 
+#[test]
+fn the_steps_for_the_queue_of_php_fpm_restart_it() {
+    let chokepoint = Chokepoint::new();
+    let Some(lab) = Lab::up(&chokepoint, "accept-queue-unix") else { return };
+    let remedy = lab.remedy("http://10.78.0.2/", "raise-accept-backlog");
+    assert!(remedy["risk"].as_str().unwrap().contains("must be restarted"), "{remedy:#}");
+    there_and_back(&lab, &remedy, &|| lab.queue("/php.sock"));
+}
+
+/// The recorded fault is the host's, so its steps that keep it run over empty directories of a mount namespace of their own.
+#[test]
+fn the_steps_that_keep_a_conntrack_sysctl_load_its_module_and_the_undo_removes_both() {
+    if !is_root() || !has_programs(&["unshare"]) {
+        return;
+    }
+    let chokepoint = Chokepoint::new();
+    let recording = repository("tests/data/conntrack-table/conntrack-full.rec");
+    let ran = chokepoint.run(&["diagnose", "--json", "--replay", recording.to_str().unwrap()]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let remedy = &report["findings"][0]["remedies"][0];
+    assert_eq!(remedy["id"], "raise-conntrack-max");
+    let commands = |which: &str| {
+        let steps = remedy[which].as_array().unwrap().iter();
+        steps.map(|step| step["command"].as_str().unwrap()).filter(|command| !command.starts_with("sysctl")).collect::<Vec<_>>().join("\n")
+    };
+    let (directories, look) = ("/etc/sysctl.d /etc/modules-load.d", "cat /etc/modules-load.d/* /etc/sysctl.d/* > \"$1\"");
+    let count = format!("find {directories} -type f | wc -l >> \"$1\"");
+    let over = format!("for directory in {directories}; do mkdir -p $directory; mount -t tmpfs tmpfs $directory; done");
+    let script = format!("set -e\n{over}\n{}\n{look}\n{}\n{count}\n", commands("persistent"), commands("undo"));
+    let seen = chokepoint.file("seen");
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script, "sh"]).arg(&seen).output().unwrap();
+    assert!(output.status.success(), "{script}\n{output:?}");
+    let seen = std::fs::read_to_string(seen).unwrap();
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!((lines[0], lines[lines.len() - 1]), ("nf_conntrack", "0"), "{seen}");
+    assert!(lines.contains(&"net.netfilter.nf_conntrack_max = 4194304"), "{seen}");
+}
+
+/// A recording of the scenario that is up: a second load would only meet the ports that the first one left in TIME_WAIT.
 #[test]
 fn the_steps_for_outgoing_ports_set_the_range() {
     let chokepoint = Chokepoint::new();
     let Some(lab) = Lab::up(&chokepoint, "ports-exhausted") else { return };
-    let remedy = lab.remedy("http://10.78.0.2/", "widen-port-range");
-    there_and_back(&lab, &remedy, &|| Some(lab.sysctl("net.ipv4.ip_local_port_range")));
+    let recording = repository("tests/left-out/ports-exhausted.rec");
+    let ran = chokepoint.run(&["diagnose", "--json", "--replay", recording.to_str().unwrap()]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let mut remedies = report["findings"].as_array().unwrap().iter().flat_map(|finding| finding["remedies"].as_array().unwrap());
+    let remedy = remedies.find(|remedy| remedy["id"] == "widen-port-range").unwrap();
+    there_and_back(&lab, remedy, &|| Some(lab.sysctl("net.ipv4.ip_local_port_range")));
 }
 
 #[test]
