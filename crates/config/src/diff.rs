@@ -17,6 +17,15 @@ pub(crate) enum Step {
 
 /// The unified diff with `--- a/path` and `+++ b/path` and three lines of context; empty if nothing changed. `patch -p1 -d /` takes it.
 pub fn unified(path: &str, before: &str, after: &str) -> String {
+    of(path, before, after, CONTEXT)
+}
+
+/// The unified diff without context: it shows nothing of the file but the lines that change. `patch FILE` takes it while the file is as it was.
+pub fn changed_lines(path: &str, before: &str, after: &str) -> String {
+    of(path, before, after, 0)
+}
+
+fn of(path: &str, before: &str, after: &str, context: usize) -> String {
     if before == after {
         return String::new();
     }
@@ -25,10 +34,28 @@ pub fn unified(path: &str, before: &str, after: &str) -> String {
     let steps = script(&old, &new);
     let name = path.trim_start_matches('/');
     let mut out = format!("--- a/{name}\n+++ b/{name}\n");
-    for hunk in hunks(&steps) {
-        write_hunk(&mut out, &steps[hunk], &old, &new);
+    let (mut done, mut old_line, mut new_line) = (0, 0, 0);
+    for hunk in hunks(&steps, context) {
+        let skipped = &steps[done..hunk.start];
+        old_line += old_count(skipped);
+        new_line += new_count(skipped);
+        let inside = &steps[hunk.clone()];
+        write_hunk(&mut out, inside, (&old, &new), (old_line, new_line));
+        old_line += old_count(inside);
+        new_line += new_count(inside);
+        done = hunk.end;
     }
     out
+}
+
+/// Lines of the old text in a part of the script.
+fn old_count(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| !matches!(step, Step::Add(_))).count()
+}
+
+/// Lines of the new text in a part of the script.
+fn new_count(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| !matches!(step, Step::Remove(_))).count()
 }
 
 /// Lines with their endings; the last may have none.
@@ -115,11 +142,11 @@ fn walk_back(trace: &[Vec<usize>], old_len: usize, new_len: usize, distance: usi
 }
 
 /// Ranges of steps: each change with its context. Ranges whose contexts meet are joined.
-fn hunks(steps: &[Step]) -> Vec<std::ops::Range<usize>> {
+fn hunks(steps: &[Step], context: usize) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
     for (index, _) in steps.iter().enumerate().filter(|(_, step)| !matches!(step, Step::Keep(..))) {
-        let from = index.saturating_sub(CONTEXT);
-        let to = (index + 1 + CONTEXT).min(steps.len());
+        let from = index.saturating_sub(context);
+        let to = (index + 1 + context).min(steps.len());
         match hunks.last_mut() {
             Some(last) if from <= last.end => last.end = to,
             _ => hunks.push(from..to),
@@ -128,25 +155,17 @@ fn hunks(steps: &[Step]) -> Vec<std::ops::Range<usize>> {
     hunks
 }
 
-fn write_hunk(out: &mut String, steps: &[Step], old: &[&str], new: &[&str]) {
-    let old_count = steps.iter().filter(|step| !matches!(step, Step::Add(_))).count();
-    let new_count = steps.iter().filter(|step| !matches!(step, Step::Remove(_))).count();
-    let old_start = steps.iter().find_map(|step| match step {
-        Step::Keep(a, _) | Step::Remove(a) => Some(*a),
-        Step::Add(_) => None,
-    });
-    let new_start = steps.iter().find_map(|step| match step {
-        Step::Keep(_, b) | Step::Add(b) => Some(*b),
-        Step::Remove(_) => None,
-    });
+/// Writes a hunk, given the lines of both texts before it.
+fn write_hunk(out: &mut String, steps: &[Step], (old, new): (&[&str], &[&str]), (old_before, new_before): (usize, usize)) {
     // An empty side gets the number of the line before it (POSIX diff -u).
-    let position = |start: Option<usize>, count: usize| match (start, count) {
-        (Some(start), 1) => format!("{}", start + 1),
-        (Some(start), count) => format!("{},{count}", start + 1),
-        (None, _) => "0,0".to_owned(),
+    let position = |before: usize, count: usize| match count {
+        0 => format!("{before},0"),
+        1 => format!("{}", before + 1),
+        count => format!("{},{count}", before + 1),
     };
+    let (removed, added) = (position(old_before, old_count(steps)), position(new_before, new_count(steps)));
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "@@ -{} +{} @@", position(old_start, old_count), position(new_start, new_count));
+    let _ = writeln!(out, "@@ -{removed} +{added} @@");
     for step in steps {
         let (mark, line) = match *step {
             Step::Keep(a, _) => (' ', old[a]),
@@ -214,6 +233,13 @@ mod tests {
         assert_eq!(unified("f", "", "a\n"), "--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+a\n");
         assert_eq!(unified("f", "a\n", ""), "--- a/f\n+++ b/f\n@@ -1 +0,0 @@\n-a\n");
         assert_eq!(unified("f", "a", "a"), "");
+    }
+
+    #[test]
+    fn without_context_only_the_changed_lines_are_shown() {
+        let before = "1\n2\n3\n4\n5\n";
+        assert_eq!(changed_lines("/f", before, "1\ntwo\n3\n4\n5\nsix\n"), "--- a/f\n+++ b/f\n@@ -2 +2 @@\n-2\n+two\n@@ -5,0 +6 @@\n+six\n");
+        assert_eq!(changed_lines("/f", before, "0\n1\n2\n5\n"), "--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+0\n@@ -3,2 +3,0 @@\n-3\n-4\n");
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub mod merge;
 pub mod nginx;
 pub mod php_fpm;
 mod quantity;
+pub mod server_setting;
 mod source_line;
 pub mod syntax;
 pub mod sysctl_d;

@@ -3,7 +3,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chokepoint_config::glob;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -175,6 +175,14 @@ impl Files {
             opened => Ok(opened?),
         }
     }
+}
+
+/// The path of an open file with all links resolved, as this process sees it.
+///
+/// # Errors
+/// As of readlink(2).
+pub fn path_of(file: &File) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("{OWN}/{}", file.as_raw_fd()))
 }
 
 /// The bytes of a file.

@@ -16,7 +16,7 @@ mod text;
 mod trust;
 mod within;
 
-pub use files::{Files, open_link, open_link_if, read_bounded};
+pub use files::{Files, open_link, open_link_if, path_of, read_bounded};
 pub use identity::{FileId, Identity, Namespaces};
 pub use rights::Rights;
 pub use text::{printable, printable_json, printable_lines, steers};

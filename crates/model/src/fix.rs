@@ -20,6 +20,7 @@ pub mod remedies;
 pub mod remedy;
 mod rounds;
 mod service;
+mod steps;
 
 use std::collections::VecDeque;
 

@@ -30,8 +30,9 @@ pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
 pub use request_sample::{RequestSample, RequestSocket, RequestTimes};
 pub use server::{
-    AccessLog, ErrorLog, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus,
-    NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
+    AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn,
+    NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerFiles, ServerStatus,
+    ServerView, Setting,
 };
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,

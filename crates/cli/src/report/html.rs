@@ -326,7 +326,7 @@ fn finding<'a>(
         HtmlFix {
             title: view::findings::fix_title(choice, count, phrases),
             report: remedy,
-            commands: view::findings::commands(remedy).map(|(id, lines)| (phrases.word(id), text(lines))).collect(),
+            commands: view::findings::commands(remedy).map(|(id, lines)| (phrases.word(id), text(&lines))).collect(),
             terms: view::findings::terms(remedy, phrases).into_iter().map(|(id, text)| (phrases.word(id), text)).collect(),
         }
     };

@@ -187,9 +187,7 @@ impl MarkdownPage<'_> {
         self.block(&prose(&remedy.text));
         for (id, lines) in view::findings::commands(remedy) {
             let label = prose(&self.phrases.word(id));
-            // The lines to keep belong in a configuration file.
-            let language = if id == "report-label-keep" { "" } else { "sh" };
-            self.block(&format!("{label}:\n\n{}", fence(lines, language)));
+            self.block(&format!("{label}:\n\n{}", fence(&lines, "sh")));
         }
         let terms = view::findings::terms(remedy, self.phrases).into_iter();
         let terms: Vec<String> = terms.map(|(id, text)| format!("{}: {}", prose(&self.phrases.word(id)), prose(&text))).collect();

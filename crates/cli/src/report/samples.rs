@@ -198,7 +198,9 @@ pub(crate) fn awkward() -> Diagnosis {
     sample.order = vec![CausePosition { finding: 0, why }, CausePosition { finding: 1, why: "Last.".into() }];
     sample.couplings = vec![Coupling { cause: Cause::Finding(0), symptom: 2, why: "It is told apart by its use.".into() }];
     let remedy = &mut sample.findings[0].remedies[0];
-    remedy.runtime.push("printf 'one very long command that must not be broken whatever the width of the page is\\n' > /dev/null".into());
+    remedy
+        .runtime
+        .push(Step::of_command("printf 'one very long command that must not be broken whatever the width of the page is\\n' > /dev/null"));
     remedy.prediction = Prediction::Goodput { goodput_rps: 5380.0, low: 4900.0, high: 5800.0, next_station: "worker-pool".into() };
     sample
 }
@@ -290,11 +292,22 @@ fn conntrack() -> Finding {
                 to: "262144".into(),
             }],
             text: "Raise the limit of the table from 200 to 262,144 entries.".into(),
-            runtime: vec![sysctl("262144")],
-            persistent: vec!["# /etc/sysctl.d/90-chokepoint.conf".into(), "net.netfilter.nf_conntrack_max = 262144".into()],
+            runtime: vec![Step::of_command(sysctl("262144"))],
+            persistent: vec![
+                Step {
+                    text: Some("Load nf_conntrack at boot before the sysctls are set:".into()),
+                    ..Step::of_command("printf '%s\\n' 'nf_conntrack' | tee /etc/modules-load.d/chokepoint-raise-conntrack-max.conf")
+                },
+                Step {
+                    text: Some("Set it at every boot:".into()),
+                    ..Step::of_command(
+                        "printf '%s\\n' 'net.netfilter.nf_conntrack_max = 262144' | tee /etc/sysctl.d/90-chokepoint-raise-conntrack-max.conf",
+                    )
+                },
+            ],
             activation: Activation::Live,
             risk: "Takes up to 80 MiB of kernel memory when the table fills; holds for every network namespace of the host.".into(),
-            undo: sysctl("200"),
+            undo: vec![Step::of_command(sysctl("200"))],
             group: None,
             signal: Signal::Refusals { station: "conntrack-table".into() },
             prediction: Prediction::Refused {

@@ -16,7 +16,10 @@ pub(crate) fn commands(remedy: &Remedy) -> Vec<String> {
         Ok(None) => vec![change.command()],
         Err(error) => vec![will_be_refused(&error)],
     };
-    if remedy.change.is_empty() { remedy.runtime.clone() } else { remedy.change.iter().flat_map(of_change).collect() }
+    if remedy.change.is_empty() {
+        return remedy.runtime.iter().filter_map(|step| step.command.clone()).collect();
+    }
+    remedy.change.iter().flat_map(of_change).collect()
 }
 
 fn of_server(plan: &Plan) -> Vec<String> {
@@ -47,7 +50,7 @@ fn question(remedy: &Remedy, commands: &[String], files: impl Iterator<Item = St
         text.push_str(&format!("    {}\n", printable(command)));
     }
     files.for_each(|files| text.push_str(&format!("\n{}", printable_lines(&files))));
-    text.push_str(&format!("\nRisk: {}\nUndo: chokepoint undo (or {})\nApply it?", printable(&remedy.risk), printable(&remedy.undo)));
+    text.push_str(&format!("\nRisk: {}\nUndo: chokepoint undo\nApply it?", printable(&remedy.risk)));
     text
 }
 

@@ -4,5 +4,6 @@
 
 mod impostor;
 mod journal;
+mod steps;
 mod stopping;
 mod unread;

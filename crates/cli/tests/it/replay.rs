@@ -77,6 +77,30 @@ fn every_recorded_report_fits_its_schema() {
     fits(&ran.stdout, "diagnosis-1.json");
 }
 
+/// A remedy that prints the same for its undo would leave the reader with one of the two. A server's edit without its text is words, and still differs.
+#[test]
+fn no_remedy_is_taken_back_by_the_steps_that_make_it() {
+    let chokepoint = Chokepoint::new();
+    let all = ["data", "misses", "improvements"]
+        .map(|folder| recordings(folder).into_iter().map(move |name| format!("tests/{folder}/{name}.rec")));
+    let mut seen = std::collections::BTreeSet::new();
+    for file in all.into_iter().flatten() {
+        let ran = chokepoint.run(&["diagnose", "--replay", repository(&file).to_str().unwrap(), "--json"]);
+        let report = fits(&ran.stdout, "diagnosis-1.json");
+        let findings = ["findings", "improvements"].map(|list| report[list].as_array().cloned().unwrap_or_default());
+        let remedies = findings.iter().flatten().flat_map(|finding| finding["remedies"].as_array().unwrap());
+        for remedy in remedies {
+            let id = remedy["id"].as_str().unwrap();
+            let steps = |which: &str| remedy[which].as_array().unwrap();
+            assert!(steps("runtime").is_empty() || steps("runtime") != steps("undo"), "{file}: {id}");
+            let is_applied = !remedy["change"].as_array().unwrap().is_empty();
+            assert!(!is_applied || (!steps("runtime").is_empty() && !steps("undo").is_empty()), "{file}: {id} has no steps");
+            seen.insert(id.to_owned());
+        }
+    }
+    assert!(seen.contains("raise-accept-backlog") && seen.contains("raise-conntrack-max"), "{seen:?}");
+}
+
 #[test]
 fn every_change_fits_the_schema() {
     let named = |name: &str| name.to_owned();

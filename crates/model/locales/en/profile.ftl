@@ -124,7 +124,7 @@ remedy-resume-tls-sessions-risk = Keys of session tickets must be changed now an
 remedy-store-tls-sessions-text = Store TLS sessions in a cache that all workers share: ssl_session_cache { $cache } in the http block. Clients that come back resume theirs; tickets stay off.
 remedy-store-tls-sessions-risk = Keys of sessions stay in the server's memory for as long as ssl_session_timeout says (5 minutes by default). The cache holds about { $sessions } sessions; the oldest go first. It holds for all servers of the http block that set none of their own.
 remedy-log-errors-alone-text = Log errors alone: error_log { $to } at the level { $quiet } instead of { $levels }.
-remedy-log-errors-alone-risk = The steps of requests are no longer logged: if an error is being looked for by this log, look first. A reload starts new workers; the old ones finish their requests.
+remedy-log-errors-alone-risk = The steps of requests are no longer logged: if an error is being looked for by this log, look first.
 remedy-switch-steps-off-text = Take out what tells each step once nobody needs it: rewrite_log on, error_log memory:..., debug_connection.
 remedy-switch-steps-off-risk = Whoever looks for an error by these lines loses them.
 remedy-keep-scripts-compiled-text = Keep scripts compiled: for PHP opcache.enable=1 with enough opcache.memory_consumption and opcache.max_accelerated_files, for others what their documentation offers.

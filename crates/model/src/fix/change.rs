@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::observation::NetnsId;
 
-/// The file with the lines that make a sysctl permanent (sysctl.d(5)).
-const SYSCTL_FILE: &str = "/etc/sysctl.d/90-chokepoint.conf";
 /// Name of the network namespace of process 1.
 pub const HOST_NETNS: &str = "host";
 
@@ -175,7 +173,7 @@ impl ServerSetting {
     }
 
     /// The line of the configuration that sets it.
-    fn line(&self, value: &str) -> String {
+    pub fn line(&self, value: &str) -> String {
         match self {
             Self::NginxListenBacklog { address } => format!("listen {address} ... backlog={value};"),
             Self::NginxWorkerConnections => format!("worker_connections {value};   # in events"),
@@ -197,32 +195,15 @@ impl ServerSetting {
 }
 
 impl Change {
-    /// The exact command that makes the change now. For a server, the command to run after its file is edited.
+    /// What `--fix` does, for people: the command for a sysctl or a cgroup, the line in its file for a server's setting. The steps by hand are the remedy's.
     pub fn command(&self) -> String {
         match self {
-            Self::Sysctl { key, to, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(to))),
-            Self::Cgroup { dir, file, to, .. } => written(dir, file, to),
-            Self::Server { .. } => self.activation_command(),
-        }
-    }
-
-    /// The exact command that takes the change back. For a server, the command to run after its file is restored.
-    pub fn undo_command(&self) -> String {
-        match self {
-            Self::Sysctl { key, from, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(from))),
-            Self::Cgroup { dir, file, from, .. } => written(dir, file, from),
-            Self::Server { .. } => self.activation_command(),
-        }
-    }
-
-    /// The file and the line that keep the change across a reboot; `None` if only the creator of the namespace or cgroup can do that.
-    pub fn persistent(&self) -> Option<(String, String)> {
-        match self {
-            Self::Sysctl { key, to, netns_name, .. } => {
-                (netns_name == HOST_NETNS).then(|| (SYSCTL_FILE.to_owned(), format!("{key} = {to}")))
+            Self::Sysctl { key, netns_name, to, .. } => {
+                let command = format!("sysctl -w {key}={}", quoted(to));
+                if netns_name == HOST_NETNS { command } else { format!("{command}   # in network namespace {netns_name}") }
             }
-            Self::Cgroup { .. } => None,
-            Self::Server { file, setting, to, .. } => Some((file.clone(), setting.line(to))),
+            Self::Cgroup { dir, file, to, .. } => written(dir, file, to),
+            Self::Server { file, setting, to, .. } => format!("{file}: {}", setting.line(to)),
         }
     }
 
@@ -291,36 +272,10 @@ impl Change {
             _ => false,
         }
     }
-
-    fn activation_command(&self) -> String {
-        let Self::Server { server, pid, file, setting, activation, .. } = self else { return String::new() };
-        let file = quoted(file);
-        match (server, activation) {
-            (ServerKind::Nginx, Activation::Restart) => format!("nginx -t -c {file} && kill -QUIT {pid} && nginx -c {file}"),
-            (ServerKind::Nginx, _) => format!("nginx -t -c {file} && kill -HUP {pid}"),
-            (ServerKind::PhpFpm, Activation::Reload) => format!("php-fpm -t -y {file} && kill -USR2 {pid}"),
-            // A reload keeps the listening socket and its limit. By hand, only a restart calls listen() again.
-            (ServerKind::PhpFpm, _) => {
-                format!("php-fpm -t -y {file} && kill -QUIT {pid} && php-fpm -y {file}   # {}: stop and start", setting.told())
-            }
-        }
-    }
-
-    fn in_netns(&self, command: &str) -> String {
-        let Self::Sysctl { netns_name, netns, .. } = self else { return command.to_owned() };
-        if netns_name == HOST_NETNS {
-            command.to_owned()
-        } else if netns_name.starts_with("net:[") {
-            // A namespace without a name is entered through one of its processes, which the reader must choose.
-            format!("nsenter --net=/proc/PID/ns/net {command}   # PID: a process in {netns}")
-        } else {
-            format!("ip netns exec {netns_name} {command}")
-        }
-    }
 }
 
 /// The command that writes a value to a file of a cgroup.
-fn written(dir: &str, file: &str, value: &str) -> String {
+pub(in crate::fix) fn written(dir: &str, file: &str, value: &str) -> String {
     format!("echo {} > {}", quoted(value), quoted(&format!("{dir}/{file}")))
 }
 
@@ -334,19 +289,17 @@ pub fn quoted(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn change(netns_name: &str, to: &str) -> Change {
-        let key = "net.ipv4.ip_local_port_range".to_owned();
-        Change::Sysctl { key, netns: NetnsId(7), netns_name: netns_name.to_owned(), from: "20000 20050".to_owned(), to: to.to_owned() }
-    }
-
     #[test]
-    fn commands_are_exact_for_every_kind_of_namespace() {
-        assert_eq!(change("host", "10000 65535").command(), "sysctl -w net.ipv4.ip_local_port_range='10000 65535'");
-        assert_eq!(change("web", "1").command(), "ip netns exec web sysctl -w net.ipv4.ip_local_port_range=1");
-        let unnamed = change("net:[7]", "1").command();
-        assert!(unnamed.starts_with("nsenter --net=/proc/PID/ns/net sysctl -w"), "{unnamed}");
-        assert_eq!(change("host", "1").undo_command(), "sysctl -w net.ipv4.ip_local_port_range='20000 20050'");
-        assert_eq!(change("web", "1").persistent(), None);
+    fn a_sysctl_is_told_with_its_namespace() {
+        let change = |netns_name: &str| Change::Sysctl {
+            key: "net.ipv4.ip_local_port_range".to_owned(),
+            netns: NetnsId(7),
+            netns_name: netns_name.to_owned(),
+            from: "20000 20050".to_owned(),
+            to: "10000 65535".to_owned(),
+        };
+        assert_eq!(change("host").command(), "sysctl -w net.ipv4.ip_local_port_range='10000 65535'");
+        assert!(change("web").command().ends_with("   # in network namespace web"));
     }
 
     #[test]
@@ -359,9 +312,7 @@ mod tests {
         };
         let raised = change("/sys/fs/cgroup/a b");
         assert_eq!(raised.command(), "echo '100000 100000' > '/sys/fs/cgroup/a b/cpu.max'");
-        assert_eq!(raised.undo_command(), "echo '50000 100000' > '/sys/fs/cgroup/a b/cpu.max'");
         assert_eq!((raised.key().as_str(), raised.place(), raised.activation()), ("cpu.max", "/sys/fs/cgroup/a b", Activation::Live));
-        assert_eq!(raised.persistent(), None, "what makes the cgroup sets it");
         assert!(raised.is_same_setting(&change("/sys/fs/cgroup/a b").with_from("max 100000".to_owned())));
         assert!(!raised.is_same_setting(&change("/sys/fs/cgroup/b")));
         let json = serde_json::to_string(&raised).unwrap();
@@ -369,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_told_by_its_commands_and_its_line() {
+    fn a_server_is_told_by_its_line() {
         let setting = ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() };
         let change = |pid, setting: &ServerSetting, activation| Change::Server {
             server: setting.server(),
@@ -382,15 +333,10 @@ mod tests {
             activation,
         };
         let raised = change(7, &setting, Activation::Reload);
-        assert_eq!(raised.command(), "php-fpm -t -y /etc/x.conf && kill -USR2 7");
+        assert_eq!(raised.command(), "/etc/x.conf: pm.max_children = 20   ; in [www]");
         assert_eq!(raised.key(), "php-fpm pm.max_children of [www]");
-        assert_eq!(raised.persistent().unwrap(), ("/etc/x.conf".to_owned(), "pm.max_children = 20   ; in [www]".to_owned()));
         assert!(raised.is_same_setting(&change(8, &setting, Activation::Reload)), "a reload may change the pid");
         assert!(!raised.is_same_setting(&change(7, &ServerSetting::PhpFpmBacklog { pool: "www".to_owned() }, Activation::Live)));
-        assert_eq!(
-            change(7, &ServerSetting::NginxWorkerConnections, Activation::Reload).command(),
-            "nginx -t -c /etc/x.conf && kill -HUP 7"
-        );
         let json = serde_json::to_string(&raised).unwrap();
         assert_eq!(serde_json::from_str::<Change>(&json).unwrap(), raised);
         let levels = ServerSetting::NginxErrorLogLevels { to: "/e.log".to_owned() };

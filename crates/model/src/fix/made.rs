@@ -80,7 +80,7 @@ impl Made {
         let entry = self.get(number)?;
         let uncovered = entry.remedy.change.iter().filter(|change| !self.is_covered(number, change));
         let change: Vec<Change> = uncovered.map(|change| change.with_from(self.below(number, change))).collect();
-        let remedy = Remedy { runtime: change.iter().map(Change::command).collect(), change, ..entry.remedy.clone() };
+        let remedy = Remedy { change, ..entry.remedy.clone() };
         self.get_mut(number)?.remedy.change.clone_from(&remedy.change);
         Some(remedy)
     }

@@ -7,6 +7,7 @@ mod server;
 
 use crate::fix::change::Change;
 use crate::fix::remedy::Remedy;
+use crate::fix::steps;
 use crate::judge::finding::Finding;
 use crate::judge::station::StationReading;
 use crate::predict::{Scene, predict};
@@ -95,8 +96,8 @@ fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading) -> 
             runtime: advice.runtime,
             persistent: advice.persistent,
             activation: def.activation,
-            risk: advice.risk,
-            undo: advice.undo.join("; "),
+            risk: vec![advice.risk],
+            undo: advice.undo,
             signal: advice.signal,
             prediction: predict(scene, finding, placed, advice.lifts),
             group: None,
@@ -105,24 +106,15 @@ fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading) -> 
 }
 
 fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &StationReading) -> Remedy {
-    let mut persistent = Vec::new();
-    let mut last_file = String::new();
-    for (file, line) in proposal.change.iter().filter_map(Change::persistent) {
-        if last_file != file {
-            persistent.push(format!("# {file}"));
-            last_file = file;
-        }
-        persistent.push(line);
-    }
-    let undo: Vec<String> = proposal.change.iter().rev().map(Change::undo_command).collect();
+    let steps = steps::of(scene.ctx, def.id, &proposal);
     Remedy {
         id: def.id,
         text: proposal.text,
-        runtime: proposal.change.iter().map(Change::command).collect(),
-        persistent,
+        runtime: steps.runtime,
+        persistent: steps.persistent,
         activation: proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation),
-        risk: proposal.risk,
-        undo: undo.join("; "),
+        risk: [proposal.risk].into_iter().chain(steps.stops).collect(),
+        undo: steps.undo,
         signal: proposal.signal,
         prediction: predict(scene, finding, placed, proposal.lifts),
         group: group_of(def.id),

@@ -14,22 +14,55 @@ pub struct Remedy {
     pub change: Vec<Change>,
     /// What it does.
     pub text: Message,
-    /// The exact commands that do it now.
-    pub runtime: Vec<String>,
-    /// The exact lines that make it permanent, with the file that they belong to.
-    pub persistent: Vec<String>,
+    /// The steps that do it now.
+    pub runtime: Vec<Step>,
+    /// The steps that keep it across a reboot; empty if the others keep it, or if only somebody else can.
+    pub persistent: Vec<Step>,
     /// When it takes effect.
     pub activation: Activation,
-    /// What could go wrong, and what it costs.
-    pub risk: Message,
-    /// The commands that take it back.
-    pub undo: String,
+    /// What could go wrong, and what it costs; then what stops while the steps are carried out.
+    pub risk: Vec<Message>,
+    /// The steps that take it back, those of `persistent` included.
+    pub undo: Vec<Step>,
     /// What shows that it worked.
     pub signal: Signal,
     /// The goodput that it should give.
     pub prediction: Prediction,
     /// The group of alternatives that it belongs to.
     pub group: Option<&'static str>,
+}
+
+/// One step of a person who carries a remedy out. It has a command, lines or words alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    /// What it does, or what to do.
+    pub text: Option<Message>,
+    /// The command to paste into a shell of the host, as root; several lines where it writes a file.
+    pub command: Option<String>,
+    /// Lines that belong into a file, to be edited by hand.
+    pub lines: Option<String>,
+}
+
+impl Step {
+    /// A command that needs no words.
+    pub fn command(command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), ..Self::default() }
+    }
+
+    /// Words alone.
+    pub fn words(text: Message) -> Self {
+        Self { text: Some(text), ..Self::default() }
+    }
+
+    /// A command with what it does.
+    pub fn told(text: Message, command: impl Into<String>) -> Self {
+        Self { text: Some(text), ..Self::command(command) }
+    }
+
+    /// Lines of a file.
+    pub fn lines(text: Message, lines: impl Into<String>) -> Self {
+        Self { lines: Some(lines.into()), ..Self::words(text) }
+    }
 }
 
 /// The success signal that a remedy names in advance.

@@ -1,8 +1,11 @@
 //! Readings of servers of a known kind: their configuration and their logs during the observation.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use super::ListenerAddress;
+use crate::fix::change::ServerSetting;
 use crate::observation::load::Percentiles;
 use crate::observation::series::Series;
 
@@ -17,6 +20,47 @@ pub struct ServerView {
     pub error_logs: BTreeMap<String, Series<ErrorLog>>,
     /// Its status pages: "nginx", and for php-fpm "pool NAME" (answered outside the pool) or "own pool NAME" (answered by a worker of the pool).
     pub status: BTreeMap<String, Series<ServerStatus>>,
+    /// What it takes to edit the configuration by hand.
+    pub files: ServerFiles,
+}
+
+/// The files of a server's configuration as they were read. Recordings of older versions have only the text.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFiles {
+    /// Their text; `None` if it was not read or does not parse.
+    pub text: Option<Arc<dyn ConfigurationFiles>>,
+    /// The base of relative paths, absolute; empty if unknown.
+    pub prefix: String,
+    /// True if a path names another file for the server than for this program, as in a container. `None` if unknown.
+    pub are_elsewhere: Option<bool>,
+}
+
+impl PartialEq for ServerFiles {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |files: &Self| files.text.as_ref().map(|text| text.text().to_owned());
+        (text(self), &self.prefix, self.are_elsewhere) == (text(other), &other.prefix, other.are_elsewhere)
+    }
+}
+
+/// Configuration files that can be edited in memory. The model knows no server's syntax: the reader of the files brings it.
+pub trait ConfigurationFiles: fmt::Debug + Send + Sync {
+    /// All files in one text.
+    fn text(&self) -> &str;
+
+    /// The edits that give these settings these values, one for each file.
+    ///
+    /// # Errors
+    /// Why the edits cannot be made.
+    fn edited(&self, settings: &[(&ServerSetting, &str)]) -> Result<Vec<FileEdit>, String>;
+}
+
+/// The edit of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdit {
+    /// The file, links resolved.
+    pub path: String,
+    /// The change as patch(1) reads it: a unified diff without lines of context.
+    pub diff: String,
 }
 
 /// The counts on a server's status page.

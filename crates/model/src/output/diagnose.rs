@@ -142,16 +142,21 @@ impl Context<'_> {
         report::Coupling { cause, symptom, why: self.text(why) }
     }
 
+    fn steps(&self, steps: Vec<remedy::Step>) -> Vec<report::Step> {
+        let step = |remedy::Step { text, command, lines }| report::Step { text: text.map(|text| self.text(text)), command, lines };
+        steps.into_iter().map(step).collect()
+    }
+
     fn remedy(&self, remedy: remedy::Remedy) -> report::Remedy {
         report::Remedy {
             id: remedy.id.to_owned(),
             change: remedy.change,
             text: self.text(remedy.text),
-            runtime: remedy.runtime,
-            persistent: remedy.persistent,
+            runtime: self.steps(remedy.runtime),
+            persistent: self.steps(remedy.persistent),
             activation: remedy.activation,
-            risk: self.text(remedy.risk),
-            undo: remedy.undo,
+            risk: remedy.risk.into_iter().map(|message| self.text(message)).collect::<Vec<_>>().join(" "),
+            undo: self.steps(remedy.undo),
             signal: match remedy.signal {
                 remedy::Signal::Refusals(station) => report::Signal::Refusals { station: station.to_string() },
                 remedy::Signal::Goodput => report::Signal::Goodput,

@@ -400,16 +400,16 @@ pub struct Remedy {
     pub change: Vec<Change>,
     /// One sentence saying what it does.
     pub text: String,
-    /// The exact commands that do it now.
-    pub runtime: Vec<String>,
-    /// The exact lines that make it permanent, with the file that they belong to.
-    pub persistent: Vec<String>,
+    /// The steps that do it now.
+    pub runtime: Vec<Step>,
+    /// The steps that keep it across a reboot.
+    pub persistent: Vec<Step>,
     /// When it takes effect.
     pub activation: Activation,
     /// What could go wrong, and what it costs.
     pub risk: String,
-    /// How it is taken back.
-    pub undo: String,
+    /// The steps that take it back, those of `persistent` included.
+    pub undo: Vec<Step>,
     /// What shows that it worked.
     pub signal: Signal,
     /// The goodput that it should give.
@@ -418,6 +418,27 @@ pub struct Remedy {
     /// is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+}
+
+/// One step of a person who carries a remedy out. It has at least one of the three.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What it does, or what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The command to paste into a shell of the host, as root; several lines where it writes a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Lines that belong into a file, to be edited by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
+}
+
+impl Step {
+    /// A command without words.
+    pub fn of_command(command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), ..Self::default() }
+    }
 }
 
 /// The success signal that a remedy names in advance.

@@ -219,7 +219,7 @@ impl Blind {
     }
 
     fn server(&mut self, view: &mut ServerView) {
-        let ServerView { config, access_logs, error_logs, status } = view;
+        let ServerView { config, access_logs, error_logs, status, files: _ } = view;
         self.take(config);
         self.each(36, access_logs);
         self.each(37, error_logs);

@@ -1,23 +1,16 @@
 //! Settings in configuration files: their value as the server reads it, and the edited file.
 
 use chokepoint_config::Edited;
-use chokepoint_config::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
+use chokepoint_config::nginx;
 use chokepoint_config::php_fpm::{self, Fpm};
+use chokepoint_config::server_setting::Tree;
 use chokepoint_foreign::Files;
 use chokepoint_model::change::{ServerKind, ServerSetting};
 
 use super::view::{Reading, UnwrittenTexts, View, resolve};
 
-/// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
-const NGINX: nginx::Version = nginx::Version(1, 22, 1);
 /// Directives whose last argument is a file that nginx executes; so are those that end with `_by_lua_file`.
 const PROGRAM_DIRECTIVES: [&str; 5] = ["load_module", "perl_modules", "perl_require", "js_import", "js_include"];
-
-/// The configuration of either server.
-enum Tree {
-    Nginx(nginx::Tree),
-    PhpFpm(php_fpm::Tree),
-}
 
 /// The parts of a server's configuration.
 #[derive(Debug, Default)]
@@ -76,22 +69,12 @@ pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, 
 /// The value in force once the server has read its files. The error is a sentence without a full stop.
 pub(super) fn value(view: &View, main: &str, setting: &ServerSetting, unwritten: UnwrittenTexts<'_>) -> Result<String, String> {
     let missing = || format!("{main} has no {}", setting.told());
-    view.run(|files| match load(files, main, setting.server(), unwritten, &mut Reading::default())? {
-        Tree::Nginx(tree) => nginx_value(&Nginx::of(&tree, NGINX), setting).ok_or_else(missing),
-        Tree::PhpFpm(tree) => php_fpm_value(&tree, setting).ok_or_else(missing),
-    })?
+    view.run(|files| load(files, main, setting.server(), unwritten, &mut Reading::default())?.value(setting).ok_or_else(missing))?
 }
 
 /// The edited file. The error is a sentence without a full stop.
 pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str, unwritten: UnwrittenTexts<'_>) -> Result<Edited, String> {
-    let all = view.run(|files| match load(files, main, setting.server(), unwritten, &mut Reading::default())? {
-        Tree::Nginx(tree) => nginx_edited(&tree, setting, to),
-        Tree::PhpFpm(tree) => {
-            let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is no setting of php-fpm".to_owned())?;
-            let mut editor = php_fpm::Editor::new(&tree);
-            editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())
-        }
-    });
+    let all = view.run(|files| load(files, main, setting.server(), unwritten, &mut Reading::default())?.edited(setting, to));
     let mut files = all??;
     match (files.pop(), files.len()) {
         (Some(file), 0) => Ok(file),
@@ -100,95 +83,6 @@ pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str,
             let others: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
             Err(format!("it takes edits of several files at once ({}, {}): make them by hand", others.join(", "), last.path))
         }
-    }
-}
-
-fn socket<'n>(nginx: &'n Nginx, address: &str) -> Option<&'n ListenSocket> {
-    let http = nginx.http.iter().flat_map(|http| &http.sockets);
-    let stream = nginx.stream.iter().flat_map(|stream| &stream.sockets);
-    let mut sockets = http.chain(stream).filter(|socket| !socket.udp && socket.bound);
-    sockets.find(|socket| socket.address.to_string() == address)
-}
-
-fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
-    let number = match setting {
-        ServerSetting::NginxListenBacklog { address } => return socket(nginx, address).map(|socket| socket.backlog.value.to_string()),
-        ServerSetting::NginxWorkerConnections => nginx.main.worker_connections()?.value,
-        ServerSetting::NginxWorkerRlimitNofile => match nginx.main.worker_rlimit_nofile() {
-            Some(limit) => limit.value,
-            None => return Some(ServerSetting::UNSET.to_owned()),
-        },
-        ServerSetting::NginxFastcgiReuse { pass } => {
-            let reuse = nginx::fastcgi_reuse(nginx, pass)?;
-            return Some(reuse.map_or_else(|| ServerSetting::UNSET.to_owned(), |reuse| reuse.to_string()));
-        }
-        ServerSetting::NginxErrorLogLevels { to } => return nginx.log_levels(to).map(|levels| levels.to_string()),
-        ServerSetting::NginxTlsSessionCache => {
-            return nginx.session_cache().map(|cache| cache.unwrap_or_else(|| ServerSetting::UNSET.to_owned()));
-        }
-        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return None,
-    };
-    Some(number.to_string())
-}
-
-fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result<Vec<Edited>, String> {
-    let missing = || format!("the configuration has no {}", setting.told());
-    let nginx = Nginx::of(tree, NGINX);
-    let mut editor = nginx::Editor::new(tree);
-    let done = match setting {
-        ServerSetting::NginxListenBacklog { address } => {
-            let node = socket(&nginx, address).and_then(ListenSocket::option_node);
-            editor.set_option(node.ok_or_else(missing)?, "backlog", to)
-        }
-        ServerSetting::NginxWorkerConnections => {
-            let events = tree.top().into_iter().find(|node| tree.directive(*node).name() == "events");
-            editor.set(Some(events.ok_or_else(missing)?), "worker_connections", &[to], Position::End)
-        }
-        ServerSetting::NginxWorkerRlimitNofile => editor.set(None, "worker_rlimit_nofile", &[to], Position::End),
-        ServerSetting::NginxFastcgiReuse { pass } => {
-            let reuse = to.parse::<FastcgiReuse>().map_err(|error| format!("\"{to}\": {error}"))?;
-            match nginx::keep_fastcgi(&mut editor, &nginx, pass, reuse) {
-                Ok(false) => return Err(format!("nothing is passed to {pass} by fastcgi_pass")),
-                Ok(true) => Ok(()),
-                Err(error) => Err(error),
-            }
-        }
-        ServerSetting::NginxErrorLogLevels { to: log } => {
-            let levels = to.parse::<LogLevels>().map_err(|error| format!("\"{to}\": {error}"))?;
-            match nginx::set_log_levels(&mut editor, &nginx, log, &levels) {
-                Ok(false) => return Err(format!("not as many error_log go to {log} as there are levels in \"{to}\"")),
-                Ok(true) => Ok(()),
-                Err(error) => Err(error),
-            }
-        }
-        ServerSetting::NginxTlsSessionCache => {
-            let cache = to.parse::<SessionCache>().map_err(|error| format!("\"{to}\": {error}"))?;
-            match nginx::set_session_cache(&mut editor, &nginx, &cache) {
-                Ok(false) => return Err(missing()),
-                Ok(true) => Ok(()),
-                Err(error) => Err(error),
-            }
-        }
-        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return Err(missing()),
-    };
-    done.and_then(|()| editor.finish()).map_err(|error| error.to_string())
-}
-
-fn php_fpm_key(setting: &ServerSetting) -> Option<(&str, &'static str)> {
-    match setting {
-        ServerSetting::PhpFpmMaxChildren { pool } => Some((pool, "pm.max_children")),
-        ServerSetting::PhpFpmBacklog { pool } => Some((pool, "listen.backlog")),
-        _ => None,
-    }
-}
-
-fn php_fpm_value(tree: &php_fpm::Tree, setting: &ServerSetting) -> Option<String> {
-    let fpm = Fpm::of(tree, php_fpm::Version::FALLBACK);
-    let (pool, _) = php_fpm_key(setting)?;
-    let pool = fpm.pool(pool)?;
-    match setting {
-        ServerSetting::PhpFpmBacklog { .. } => Some(pool.backlog().value.to_string()),
-        _ => Some(pool.max_children()?.value.to_string()),
     }
 }
 

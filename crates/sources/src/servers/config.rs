@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
+use chokepoint_config::server_setting::DumpedFiles;
 use chokepoint_config::{Resolve, Resolved, dump, nginx, php_fpm, text};
-use chokepoint_foreign::{Files, Rights, read_bounded};
-use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig};
+use chokepoint_foreign::{FileId, Files, Rights, path_of, read_bounded};
+use chokepoint_model::change::ServerKind;
+use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig, ServerFiles};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{Access, NEEDS, files};
 use super::master::{Master, MasterKind, master};
 use super::room::ConfigRoom;
 use crate::reduction::Reduction;
-use crate::root::{outcome_of, reading_of};
+use crate::root::{Root, outcome_of, reading_of};
 use crate::scope::server_view;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
 
@@ -26,8 +29,8 @@ const FILES_MAX: usize = 1_000;
 const HIDDEN_RATIO_MAX: usize = 2;
 /// Longest path, bytes (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4096;
-/// Most lines of facts before the files: the time of change of each file, unreadable files, and facts about the master.
-const FACTS_MAX: usize = 2 * FILES_MAX + 16;
+/// Most lines of facts before the files: the time of change and the real path of each file, unreadable files, and facts about the master.
+const FACTS_MAX: usize = 3 * FILES_MAX + 16;
 
 /// Once for each master of a known kind; nothing for other processes. The text begins with facts, one per line. The files follow as `nginx -T` prints them,
 /// read from the process's view of the file system. A master with ten files costs about a millisecond.
@@ -42,10 +45,23 @@ fn read(context: &ReadContext<'_>) -> Items {
         Err(lack) => return only_item(lack),
     };
     let outcome = match files(context.root, pid) {
-        Ok(files) => collect(&files, &found).outcome,
+        Ok(files) => match collect(&files, &found).outcome {
+            Outcome::Ok(text) => Outcome::Ok([fact_of_place(context.root, &files, &found.main).into_bytes(), text].concat()),
+            lack => lack,
+        },
         Err(lack) => lack,
     };
     only_item(outcome)
+}
+
+/// The fact whether the main file's path names the same file for the server and for this program; empty if that cannot be told.
+fn fact_of_place(root: &Root, theirs: &Files, main: &str) -> String {
+    let id = |files: &Files| files.locate(main).and_then(|file| file.metadata()).map(|meta| FileId::of(&meta));
+    let Ok(ours) = Files::of_directory(&root.path("")) else { return String::new() };
+    match (root.is_live(), id(theirs)) {
+        (true, Ok(file)) => format!("files {}\n", if id(&ours).is_ok_and(|own| own == file) { "here" } else { "elsewhere" }),
+        _ => String::new(),
+    }
 }
 
 /// A master's configuration.
@@ -146,17 +162,22 @@ impl ConfigCollector<'_> {
                 let about = file.metadata()?;
                 // The file may have been replaced since its owners were read.
                 narrowed = narrowed.narrowed(vec![Rights::of_owner(&about)]);
-                Ok((read_bounded(file, FILE_BYTES_MAX.min(left))?, about.mtime()))
+                let real = path_of(&file).ok().and_then(|real| real.into_os_string().into_string().ok());
+                Ok((read_bounded(file, FILE_BYTES_MAX.min(left))?, about.mtime(), real))
             })
         };
         match read {
-            Ok((bytes, changed)) => {
+            Ok((bytes, changed, real)) => {
                 let text = text::decode(&bytes);
                 if let Some(known) = self.paths.get_mut(&path) {
                     // It is included again: the rights of all includers apply to what it names.
                     *known = known.narrowed(narrowed.into_rights());
                 } else {
                     self.head.push_str(&format!("changed {changed} {path}\n"));
+                    // A file behind a link: patch(1) edits only the file itself.
+                    if let Some(real) = real.filter(|real| *real != path && !real.contains('\n')) {
+                        self.head.push_str(&format!("real {real}\n"));
+                    }
                     dump::add(&mut self.dump, &path, &text);
                     self.paths.insert(path.clone(), narrowed);
                 }
@@ -191,6 +212,9 @@ pub(super) struct ConfigHead {
     pub(super) error_log: String,
     /// Files with the time of their last change.
     pub(super) files: Vec<(String, i64)>,
+    /// The files behind paths that are links, by path.
+    real_paths: Vec<(String, String)>,
+    are_elsewhere: Option<bool>,
     is_nginx: bool,
     version: String,
     unreadable: Vec<String>,
@@ -205,6 +229,10 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
         _ => return Err("the text does not say whose configuration it is".to_owned()),
     };
     let changed = facts.iter().filter(|(name, _)| *name == "changed");
+    let linked = facts.windows(2).filter_map(|pair| match pair {
+        [("changed", changed), ("real", real)] => Some((changed.split_once(' ')?.1.to_owned(), (*real).to_owned())),
+        _ => None,
+    });
     let text = |name: &str| fact(name).unwrap_or_default().to_owned();
     Ok(ConfigHead {
         prefix: text("prefix"),
@@ -214,6 +242,8 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
             .filter_map(|(_, value)| value.split_once(' '))
             .filter_map(|(at, path)| Some((path.to_owned(), at.parse().ok()?)))
             .collect(),
+        real_paths: linked.collect(),
+        are_elsewhere: fact("files").map(|place| place == "elsewhere"),
         is_nginx,
         version: text("version"),
         unreadable: facts.iter().filter(|(name, _)| *name == "unreadable").map(|(_, value)| (*value).to_owned()).collect(),
@@ -268,7 +298,7 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
 pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
-    const FACTS: [&str; 7] = ["server", "prefix", "version", "access_log", "error_log", "changed", "unreadable"];
+    const FACTS: [&str; 9] = ["files", "server", "prefix", "version", "access_log", "error_log", "changed", "real", "unreadable"];
     let head = match parsed(dump) {
         Ok((head, _)) => head,
         Err(why) => return Outcome::Failed(why, None),
@@ -305,12 +335,15 @@ fn put(observation: &mut Observation, entry: &Entry) {
     let cores = observation.kernel.last().map_or(1, |kernel| kernel.cores);
     let request = observation.request.clone();
     let room = ConfigRoom::of(observation);
+    let mut files = ServerFiles::default();
     let parse = |bytes: &[u8]| -> Result<ServerConfig, String> {
         let mut room = room?;
         if bytes.len() > 4 * ALL_BYTES_MAX {
             return Err(format!("all files together have more than {ALL_BYTES_MAX} bytes"));
         }
-        let (head, parsed) = parsed(&String::from_utf8_lossy(bytes))?;
+        let dump = String::from_utf8_lossy(bytes);
+        let (head, parsed) = parsed(&dump)?;
+        files = files_of(&head, &dump);
         Ok(match parsed {
             ParsedConfig::Nginx(nginx) => {
                 let version = nginx::Version::parse(&head.version).map(|nginx::Version(major, minor, patch)| (major, minor, patch));
@@ -322,5 +355,14 @@ fn put(observation: &mut Observation, entry: &Entry) {
     let reading = reading_of(&entry.outcome, parse);
     if let Some(server) = server_view(observation, entry) {
         server.config.push(entry.at_us, reading);
+        server.files = files;
     }
+}
+
+/// The files in a form that can be edited. They take as many bytes as the entry has.
+fn files_of(head: &ConfigHead, dump: &str) -> ServerFiles {
+    let prefix = Some(head.prefix.clone()).filter(|prefix| !prefix.is_empty());
+    let server = if head.is_nginx { ServerKind::Nginx } else { ServerKind::PhpFpm };
+    let text = DumpedFiles { server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
+    ServerFiles { text: Some(Arc::new(text)), prefix: head.prefix.clone(), are_elsewhere: head.are_elsewhere }
 }

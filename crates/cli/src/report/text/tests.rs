@@ -9,6 +9,7 @@ use super::brief::{LINES_MAX, LINES_MAX_TRIED};
 use super::wrap::columns;
 use super::{brief, render};
 use crate::report::samples;
+use crate::report::view::findings::commands;
 use crate::terminal::output::Style;
 
 fn plain(width: usize) -> Style {
@@ -117,8 +118,7 @@ fn lines_fit_the_page_unless_a_single_word_is_longer() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
         let remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
-        let verbatim: Vec<&String> =
-            remedies.flat_map(|remedy| remedy.runtime.iter().chain(&remedy.persistent).chain([&remedy.undo])).collect();
+        let verbatim: Vec<String> = remedies.flat_map(commands).flat_map(|(_, lines)| lines).collect();
         for width in [0, 40, 60, 72, 80, 99, 120, 200] {
             for line in render(&diagnosis, &plain(width), &words).lines().filter(|line| columns(line) > width.max(40)) {
                 let longest = line.split_whitespace().map(columns).max().unwrap_or(0);
@@ -136,7 +136,7 @@ fn commands_are_never_broken() {
         let diagnosis = samples::awkward();
         let text = render(&diagnosis, &plain(width), &words);
         for remedy in diagnosis.findings.iter().flat_map(|finding| &finding.remedies) {
-            for command in remedy.runtime.iter().chain(&remedy.persistent).chain([&remedy.undo]) {
+            for command in commands(remedy).flat_map(|(_, lines)| lines) {
                 assert!(text.lines().any(|line| line.ends_with(command.as_str())), "{command}\n{text}");
             }
         }
@@ -239,7 +239,7 @@ fn the_schema_rejects_other_documents() {
         let value = object.remove(key).expect("a field");
         assert!(!validator.is_valid(&bad), "{pointer}/{key} is missing");
         let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
-        object.insert(key.to_owned(), serde_json::json!([]));
+        object.insert(key.to_owned(), serde_json::json!({}));
         assert!(!validator.is_valid(&bad), "{pointer}/{key} has the wrong type");
         let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
         object.insert(key.to_owned(), value);

@@ -2,7 +2,7 @@
 
 use chokepoint_model::change::Activation;
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Remedy, Role, Signal};
+use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Remedy, Role, Signal, Step};
 
 use super::Phrases;
 
@@ -57,11 +57,25 @@ pub(crate) fn fix_title(choice: usize, count: usize, phrases: Phrases<'_>) -> St
     }
 }
 
-/// The lines of a remedy that can be copied: the label's id, then commands, or lines of a configuration file (`report-label-keep`).
-pub(crate) fn commands(remedy: &Remedy) -> impl Iterator<Item = (&'static str, &[String])> {
-    let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
-    let all = [("report-label-now", &remedy.runtime[..]), ("report-label-keep", &remedy.persistent[..]), ("report-label-undo", undo)];
-    all.into_iter().filter(|(_, lines)| !lines.is_empty())
+/// The steps of a remedy as lines that can be copied: the label's id, then the lines.
+pub(crate) fn commands(remedy: &Remedy) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+    let all = [("report-label-now", &remedy.runtime), ("report-label-keep", &remedy.persistent), ("report-label-undo", &remedy.undo)];
+    all.into_iter().filter(|(_, steps)| !steps.is_empty()).map(|(id, steps)| (id, lines(steps)))
+}
+
+/// Numbered steps. What a step does is a comment of the shell, so that the lines can be pasted all at once. A single command needs no words.
+fn lines(steps: &[Step]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (place, step) in steps.iter().enumerate() {
+        match (&step.text, steps.len()) {
+            (None, _) => {}
+            (Some(_), 1) if step.command.is_some() => {}
+            (Some(text), 1) => lines.push(format!("# {text}")),
+            (Some(text), _) => lines.push(format!("# {}. {text}", place + 1)),
+        }
+        lines.extend(step.command.iter().chain(&step.lines).flat_map(|text| text.split('\n')).map(str::to_owned));
+    }
+    lines
 }
 
 /// What to know before a remedy is applied: label id and text.

@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
-use crate::fix::remedy::Signal;
+use crate::fix::remedy::{Signal, Step};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::output::message::Message;
@@ -24,6 +24,8 @@ pub struct RemedyDef {
 pub struct Proposal {
     /// The changes; empty where they must be made where this host cannot reach.
     pub change: Vec<Change>,
+    /// The setting whose server is to be reloaded by hand, if nothing is to be edited.
+    pub reload: Option<Change>,
     /// What it does.
     pub text: Message,
     /// What it costs and what could go wrong.
@@ -52,12 +54,12 @@ pub(in crate::fix::remedies) struct Advice {
     pub(in crate::fix::remedies) text: Message,
     /// What it costs and what could go wrong.
     pub(in crate::fix::remedies) risk: Message,
-    /// Commands that do it now.
-    pub(in crate::fix::remedies) runtime: Vec<String>,
-    /// Lines that make it last, with the file that they belong to.
-    pub(in crate::fix::remedies) persistent: Vec<String>,
-    /// Commands that take it back.
-    pub(in crate::fix::remedies) undo: Vec<String>,
+    /// The steps that do it now.
+    pub(in crate::fix::remedies) runtime: Vec<Step>,
+    /// The steps that make it last.
+    pub(in crate::fix::remedies) persistent: Vec<Step>,
+    /// The steps that take it back.
+    pub(in crate::fix::remedies) undo: Vec<Step>,
     /// What will tell that it worked.
     pub(in crate::fix::remedies) signal: Signal,
     /// What it lifts at the finding's station.

@@ -316,7 +316,7 @@ fn finding(found: &Found, settings: &Settings) -> Finding {
         persistent: Vec::new(),
         activation: Activation::Live,
         risk: String::new(),
-        undo: String::new(),
+        undo: Vec::new(),
         signal: cure.signal.clone(),
         prediction: Prediction::Refused { refused: "not in the simulator".to_owned(), at_most: None, unsaid: None },
         group: cure.group.clone(),

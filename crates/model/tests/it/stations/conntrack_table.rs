@@ -35,7 +35,7 @@ fn the_remedy_sets_the_limit_in_the_host_and_far_above_the_old_one() {
     let Some(Change::Sysctl { key, netns, netns_name, from, to }) = remedy.change.last() else { panic!("{:?}", remedy.change) };
     assert_eq!((key.as_str(), *netns, netns_name.as_str(), from.as_str()), ("net.netfilter.nf_conntrack_max", HOST, "host", "200"));
     assert!(to.parse::<u64>().unwrap() >= 262_144, "at least the kernel's own default for this host, was {to}");
-    assert_eq!(remedy.runtime.last(), Some(&format!("sysctl -w net.netfilter.nf_conntrack_max={to}")));
+    assert_eq!(remedy.runtime.last().unwrap().command, Some(format!("sysctl -w net.netfilter.nf_conntrack_max={to}")));
     let buckets = remedy.change.iter().find(|change| change.key().ends_with("buckets")).map_or("262144", Change::to);
     assert!(buckets.parse::<u64>().unwrap() * 4 >= to.parse().unwrap() && buckets.parse::<u64>().unwrap().is_power_of_two(), "{buckets}");
 }

@@ -6,7 +6,7 @@ use chokepoint_model::change::Change;
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{CoreTimes, Counters, CpuTimes, Identity, Listener, Observation, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
-use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Prediction, Remedy, Role, Signal, Station, StationState, Verdict};
+use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Prediction, Remedy, Role, Signal, Station, StationState, Step, Verdict};
 
 use crate::stage::pool::pool;
 use crate::stage::quota::{Did, PHP, cgroup, cgroup_from, inside, throttled};
@@ -253,8 +253,8 @@ fn the_tightest_of_nested_quotas_is_reported_and_all_small_ones_are_raised_from_
         changes(&diagnosis),
         [("/sys/fs/cgroup/pod", file(), "30000", "100000"), ("/sys/fs/cgroup/pod/php", file(), "30000", "100000")]
     );
-    let undo: Vec<&str> = remedy(&diagnosis).undo.split("; ").collect();
-    assert!(undo[0].contains("/pod/php/"), "the inner one first: {undo:?}");
+    let undo = &remedy(&diagnosis).undo;
+    assert!(undo[0].command.as_ref().is_some_and(|command| command.contains("/pod/php/")), "the inner one first: {undo:?}");
 }
 
 #[test]
@@ -271,7 +271,8 @@ fn a_quota_that_cannot_be_written_is_reported_with_its_owner() {
     assert_eq!(changes(&diagnosis), []);
     assert!(remedy(&diagnosis).text.contains("cannot be written"), "{}", remedy(&diagnosis).text);
     let advice = diagnosis.findings[0].remedies.iter().find(|remedy| remedy.id == "keep-cpu-quota").unwrap();
-    assert_eq!(advice.persistent, ["systemctl set-property 'php8.2-fpm.service' CPUQuota=100%"]);
+    assert_eq!(advice.persistent, [Step::of_command("systemctl set-property 'php8.2-fpm.service' CPUQuota=100%")]);
+    assert_ne!(advice.persistent, advice.undo);
 }
 
 #[test]

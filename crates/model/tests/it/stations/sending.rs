@@ -99,7 +99,7 @@ fn full_send_buffers_on_a_long_path_are_reported_with_the_setting_that_lets_them
         (finding.confidence, finding.tier.as_str(), finding.at.listener.as_deref()),
         (Confidence::High, "nginx", Some("0.0.0.0:80"))
     );
-    let remedies: Vec<_> = finding.remedies.iter().map(|remedy| (remedy.id.as_str(), remedy.runtime.join(";"))).collect();
+    let remedies: Vec<_> = finding.remedies.iter().map(|remedy| (remedy.id.as_str(), remedy.runtime[0].command.clone().unwrap())).collect();
     assert_eq!(remedies.len(), 1, "{remedies:?}");
     assert!(remedies[0].0 == "raise-send-buffer" && remedies[0].1.contains("4096 16384 4194304"), "{remedies:?}");
     let station = diagnosis.path.iter().find(|station| station.station == "sending").unwrap();

@@ -7,7 +7,7 @@ use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::{Loop, Percentiles};
 use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, NginxLimit, NginxStatus, Observation, OpenFiles, ServerStatus};
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Confidence, Diagnosis, Remedy, Role, Station, StationState, Verdict};
+use chokepoint_model::report::{Confidence, Diagnosis, Remedy, Role, Station, StationState, Step, Verdict};
 
 use crate::stage::limits::*;
 use crate::stage::*;
@@ -278,9 +278,9 @@ fn an_unknown_program_at_its_limit_is_a_cause_and_the_advice_is_not_applied() {
     assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![FILES], Confidence::Medium));
     let advice = remedy(&diagnosis, FILES);
     assert_eq!((advice.id.as_str(), advice.change.len()), ("raise-nofile-by-hand", 0));
-    assert_eq!(advice.runtime, ["prlimit --pid 42 --nofile=512:512"]);
-    assert_eq!(advice.undo, "prlimit --pid 42 --nofile=256:256");
-    assert!(advice.persistent.contains(&"LimitNOFILE=512".to_owned()));
+    assert_eq!(advice.runtime, [Step::of_command("prlimit --pid 42 --nofile=512:512")]);
+    assert_eq!(advice.undo, [Step::of_command("prlimit --pid 42 --nofile=256:256")]);
+    assert!(advice.persistent[0].lines.as_ref().unwrap().contains("LimitNOFILE=512"));
     let mut watched = unknown(256);
     passive(&mut watched);
     assert!(causes(&told(&watched)).contains(&FILES));
@@ -336,8 +336,9 @@ fn a_limit_that_refuses_is_a_cause_by_its_log_or_by_the_measured_rate() {
         assert_eq!(diagnosis.findings[0].confidence, confidence, "{applies:?} {lines}");
         let advice = remedy(&diagnosis, LIMITED);
         assert!(advice.change.is_empty() && advice.runtime.is_empty(), "never applied");
-        assert_eq!(advice.persistent[1], "limit_req zone=one burst=20 nodelay;");
-        assert!(advice.persistent[0].contains("nginx.conf:20") && advice.persistent[2].contains("nginx.conf:5"), "{:?}", advice.persistent);
+        assert_eq!(advice.persistent[0].lines.as_deref(), Some("limit_req zone=one burst=20 nodelay;"));
+        let place = |step: usize, place: &str| advice.persistent[step].text.as_ref().is_some_and(|text| text.contains(place));
+        assert!(place(0, "nginx.conf:20") && place(1, "nginx.conf:5"), "{:?}", advice.persistent);
     }
     let ceiling = station(&told(&refused(rate(Some(true), 20, 20))), "rate-limit").ceiling_rps.unwrap();
     assert!((ceiling.value - 200.0).abs() < 0.1 && (ceiling.high - 202.0).abs() < 0.1, "{ceiling:?}");
@@ -428,7 +429,7 @@ fn a_connection_limit_is_found_by_its_log_alone() {
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), [LIMITED]);
     assert!(diagnosis.findings[0].title.contains("5"), "{}", diagnosis.findings[0].title);
-    assert_eq!(remedy(&diagnosis, LIMITED).persistent[1], "limit_conn one 5;");
+    assert_eq!(remedy(&diagnosis, LIMITED).persistent[0].lines.as_deref(), Some("limit_conn one 5;"));
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn fix(page: &mut TextPage<'_>, title: &str, remedy: &Remedy) {
     page.line(&heading);
     page.flow(&rest, &rest, &[span(Ink::Plain, &remedy.text)]);
     for (id, lines) in commands(remedy) {
-        write_commands(page, id, lines);
+        write_commands(page, id, &lines);
     }
     for (label, text) in terms(remedy, page.phrases()) {
         prose(page, label, &text);
@@ -124,21 +124,17 @@ fn blank_label(label: &Span) -> Span {
     span(Ink::Plain, " ".repeat(columns_of(std::slice::from_ref(label))))
 }
 
+/// Writes lines to be copied: a single one beside its label if it fits there, all others below it.
 fn write_commands(page: &mut TextPage<'_>, id: &'static str, lines: &[String]) {
-    let mut before = label(page, id);
-    for (place, line) in lines.iter().enumerate() {
-        let indent = [span(Ink::Plain, " ".repeat(COMMAND_INDENT_COLUMNS))];
-        if columns_of(std::slice::from_ref(&before)) + columns(line) <= page.width() {
-            page.verbatim(std::slice::from_ref(&before), line);
-        } else {
-            // Too long for the line of its label: print it on a separate line.
-            if place == 0 {
-                page.line(std::slice::from_ref(&before));
-            }
-            page.verbatim(&indent, line);
-        }
-        before = blank_label(&before);
+    let label = [label(page, id)];
+    if let [line] = lines
+        && columns_of(&label) + columns(line) <= page.width()
+    {
+        return page.verbatim(&label, line);
     }
+    page.line(&label);
+    let indent = [span(Ink::Plain, " ".repeat(COMMAND_INDENT_COLUMNS))];
+    lines.iter().for_each(|line| page.verbatim(&indent, line));
 }
 
 fn prose(page: &mut TextPage<'_>, id: &'static str, text: &str) {

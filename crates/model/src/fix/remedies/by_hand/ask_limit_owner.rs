@@ -4,7 +4,7 @@ use crate::facts::Context;
 use crate::facts::limit::{holding, place, told};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
-use crate::fix::remedy::Signal;
+use crate::fix::remedy::{Signal, Step};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::observation::{NginxLimit, Origin};
@@ -32,12 +32,12 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     })
 }
 
-/// The lines that would have to change, each after its file and line number.
-fn lines(limit: &NginxLimit) -> Vec<String> {
-    let at = |origin: &Origin| format!("# {}, as it is now", place(origin));
+/// The lines that would have to change, each with its file and line number.
+fn lines(limit: &NginxLimit) -> Vec<Step> {
+    let step = |origin: &Origin, line: String| Step::lines(Message::new("step-line-now").with("place", place(origin)), line);
     let zone = &limit.zone;
     match (limit.connections, limit.rate_per_s) {
-        (Some(connections), _) => vec![at(&limit.origin), format!("limit_conn {zone} {connections};")],
+        (Some(connections), _) => vec![step(&limit.origin, format!("limit_conn {zone} {connections};"))],
         (None, rate) => {
             let burst = if limit.burst > 0 { format!(" burst={}", limit.burst) } else { String::new() };
             let delay = match limit.burst_at_once {
@@ -45,13 +45,13 @@ fn lines(limit: &NginxLimit) -> Vec<String> {
                 all if all >= limit.burst => " nodelay".to_owned(),
                 some => format!(" delay={some}"),
             };
-            let mut lines = vec![at(&limit.origin), format!("limit_req zone={zone}{burst}{delay};")];
+            let mut steps = vec![step(&limit.origin, format!("limit_req zone={zone}{burst}{delay};"))];
             if let Some(rate) = rate {
                 // nginx takes whole numbers, so a rate below one per second is written per minute.
                 let rate = if rate.fract() == 0.0 { format!("{rate:.0}r/s") } else { format!("{:.0}r/m", rate * 60.0) };
-                lines.extend([at(&limit.zone_origin), format!("limit_req_zone {} zone={zone}:... rate={rate};", limit.key)]);
+                steps.push(step(&limit.zone_origin, format!("limit_req_zone {} zone={zone}:... rate={rate};", limit.key)));
             }
-            lines
+            steps
         }
     }
 }

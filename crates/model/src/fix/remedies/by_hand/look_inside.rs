@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::fix::remedy::Step;
 use crate::judge::id::FindingId;
 use crate::judge::stations::waiting::{args, found};
 use crate::ledger::{Inside, WaitEvidence};
@@ -32,9 +33,10 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
 };
 
 /// Commands that show the stacks at which the tier's threads stop, and how often they make which blocking system calls.
-fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<String> {
+fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<Step> {
     let Some(pid) = ctx.path.tiers[inside.tier].pids.first() else { return Vec::new() };
     let counts = ["syscalls:sys_enter_futex", "syscalls:sys_enter_clock_nanosleep", "syscalls:sys_enter_epoll_wait"];
     let counts: Vec<String> = counts.iter().map(|name| format!("--count {name}")).collect();
-    vec![format!("chokepoint profile --off-cpu --pid {pid}"), format!("chokepoint profile --pid {pid} {}", counts.join(" "))]
+    let commands = [format!("chokepoint profile --off-cpu --pid {pid}"), format!("chokepoint profile --pid {pid} {}", counts.join(" "))];
+    commands.into_iter().map(Step::command).collect()
 }

@@ -64,6 +64,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let from = format!("{least} {first} {max}");
     let to = format!("{least} {first} {wanted}");
     Some(Proposal {
+        reload: None,
         change: vec![Change::Sysctl { key: KEY_WMEM.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to }],
         text: at(ctx, placed, "remedy-raise-send-buffer-text").with("from", max as f64 / 1024.0).with("to", wanted as f64 / 1024.0),
         risk: Message::new("remedy-raise-send-buffer-risk"),

@@ -43,6 +43,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         None => Vec::new(),
     };
     Some(Proposal {
+        reload: None,
         change,
         text,
         risk,

@@ -39,7 +39,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         Harm::Rate => Signal::Goodput,
         Harm::Wait | Harm::Tail => Signal::LatencyP99,
     };
-    Some(Proposal { change, text, risk: Message::new("remedy-raise-cpu-quota-risk"), signal, lifts: Lift::Limit(wanted) })
+    Some(Proposal { reload: None, change, text, risk: Message::new("remedy-raise-cpu-quota-risk"), signal, lifts: Lift::Limit(wanted) })
 }
 
 /// The quota that a reading is about.

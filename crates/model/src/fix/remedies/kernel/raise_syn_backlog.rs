@@ -34,6 +34,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     };
     let text = Message::new("remedy-raise-syn-backlog-text").with("from", from).with("to", to).with("limit", queue.listen_limit);
     Some(Proposal {
+        reload: None,
         change: vec![change],
         text,
         risk: Message::new("remedy-raise-syn-backlog-risk"),

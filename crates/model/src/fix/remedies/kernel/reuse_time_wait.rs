@@ -22,6 +22,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let change =
         Change::Sysctl { key: KEY_REUSE.to_owned(), netns: id, netns_name: ctx.netns_name(id), from: from.clone(), to: "1".to_owned() };
     Some(Proposal {
+        reload: None,
         change: vec![change],
         text: Message::new("remedy-reuse-time-wait-text").with("from", from),
         risk: Message::new("remedy-reuse-time-wait-risk"),

@@ -18,6 +18,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let from = ctx.obs.netns.get(&id)?.sysctl(KEY_COOKIES).filter(|from| *from == "0")?.to_owned();
     let change = Change::Sysctl { key: KEY_COOKIES.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to: "1".to_owned() };
     Some(Proposal {
+        reload: None,
         change: vec![change],
         text: Message::new("remedy-send-syn-cookies-text").with("listener", placed.at.listener_name()),
         risk: Message::new("remedy-send-syn-cookies-risk"),

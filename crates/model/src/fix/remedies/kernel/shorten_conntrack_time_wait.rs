@@ -32,6 +32,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         Change::Sysctl { key: KEY.to_owned(), netns: id, netns_name: ctx.netns_name(id), from: from.to_string(), to: SHORT_S.to_string() };
     let share = 100.0 * waiting as f64 / all as f64;
     Some(Proposal {
+        reload: None,
         change: vec![change],
         text: Message::new("remedy-shorten-conntrack-time-wait-text").with("from", from).with("to", SHORT_S).with("share", share),
         risk: Message::new("remedy-shorten-conntrack-time-wait-risk"),

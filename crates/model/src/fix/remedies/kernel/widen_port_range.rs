@@ -37,6 +37,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         false => Message::new("remedy-widen-port-range-risk-listeners").with("ports", listening.join(", ")),
     };
     Some(Proposal {
+        reload: None,
         change: vec![change],
         text,
         risk,

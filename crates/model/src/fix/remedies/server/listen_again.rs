@@ -31,6 +31,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let text = if is_nginx { "remedy-listen-again-text" } else { "remedy-listen-again-text-live" };
     let text = Message::new(text).with("listener", listener.listener.address.to_string()).with("tier", tier.name.as_str());
     Some(Proposal {
+        reload: None,
         text: text.with("from", in_force).with("limit", unforced.limit).with("to", change.to()),
         change: vec![change],
         risk: Message::new("remedy-listen-again-risk"),

@@ -26,6 +26,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let told = |of: fn(&NginxDebugLog) -> &str| logs.iter().map(|log| of(log)).collect::<Vec<_>>().join("; ");
     let text = Message::new("remedy-log-errors-alone-text").with("to", told(|log| &log.to)).with("quiet", told(|log| &log.quiet));
     Some(Proposal {
+        reload: None,
         change: logs.iter().map(change).collect(),
         text: text.with("levels", told(|log| &log.levels)),
         risk: Message::new("remedy-log-errors-alone-risk"),

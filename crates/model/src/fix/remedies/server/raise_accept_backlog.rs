@@ -61,6 +61,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let name = listener.listener.address.to_string();
     let text = Message::new(text).with("listener", name).with("from", limit).with("to", wanted).with("tier", tier.name.as_str());
     Some(Proposal {
+        reload: None,
         change,
         text,
         risk: Message::new("remedy-raise-accept-backlog-risk"),

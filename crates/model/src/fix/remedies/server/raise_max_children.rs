@@ -11,7 +11,7 @@ use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::observation::{PhpFpmConfig, PhpFpmPool};
+use crate::observation::PhpFpmPool;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -38,11 +38,11 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         false => size(ctx, tier, placed, workers),
     };
     let (change, from, risk) = match pool_of(ctx, tier) {
-        Some((server, pool, php_fpm)) => {
+        Some((server, pool)) => {
             let from = pool.max_children.value;
             let setting = ServerSetting::PhpFpmMaxChildren { pool: pool.name.clone() };
             let change = server.change(setting, &from.to_string(), &size.workers.to_string(), Activation::Reload);
-            (vec![change], from, risk(php_fpm))
+            (vec![change], from, "remedy-raise-max-children-risk")
         }
         // A pool of another kind of server: only its owner knows how to set its size.
         None if is_loops => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-loops"),
@@ -59,6 +59,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     };
     let text = Message::new(text).with("from", from).with("to", size.workers).with("tier", tier.name.as_str());
     Some(Proposal {
+        reload: None,
         change,
         text,
         risk: Message::new(risk).with("mib", mib),
@@ -68,26 +69,18 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
 }
 
 /// The pool behind the tier's listeners, if exactly one pool fits.
-fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &'a PhpFpmPool, &'a PhpFpmConfig)> {
+fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &'a PhpFpmPool)> {
     let mut found = Vec::new();
     for server in servers::of(ctx, tier) {
         let Some(php_fpm) = server.view().php_fpm() else { continue };
         let here = |pool: &&PhpFpmPool| tier.listeners.iter().any(|placed| is_bound_to(&pool.listen, &placed.listener.address));
         let pools: Vec<&PhpFpmPool> = php_fpm.pools.iter().filter(here).collect();
         if let [pool] = pools[..] {
-            found.push((server, pool, php_fpm));
+            found.push((server, pool));
         }
     }
     let only = found.pop()?;
     found.is_empty().then_some(only)
-}
-
-/// The risk: a reload ends the requests in service at that moment, unless the workers are given time.
-pub(super) fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
-    match php_fpm.process_control_timeout_s.value {
-        0 => "remedy-raise-max-children-risk-lost",
-        _ => "remedy-raise-max-children-risk",
-    }
 }
 
 /// A pool's size and its cost.

@@ -1,4 +1,4 @@
 # What remedy raise-nofile does, and its risk.
 
 remedy-raise-nofile-text = Let each worker of nginx open { $to } files instead of { $from } (worker_rlimit_nofile): two for each connection that it may hold.
-remedy-raise-nofile-risk = Hardly any cost by itself. A reload: workers end once they have answered what they have, and kept connections are closed in order.
+remedy-raise-nofile-risk = Hardly any cost by itself.

@@ -28,6 +28,7 @@ pub(super) fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Prop
     }
     let change = server.change(ServerSetting::NginxWorkerRlimitNofile, &files_set(nginx), &wanted.to_string(), Activation::Reload);
     Some(Proposal {
+        reload: None,
         change: vec![change],
         text: Message::new("remedy-raise-nofile-text").with("from", files.limit).with("to", wanted),
         risk: Message::new("remedy-raise-nofile-risk"),

@@ -5,9 +5,9 @@ use super::servers;
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::suffered::in_flight_peak;
-use crate::fix::change::{Activation, ServerKind};
+use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
-use crate::fix::remedy::Signal;
+use crate::fix::remedy::{Signal, Step};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::judge::stations::file_descriptors::Files;
@@ -44,9 +44,9 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
             .with("from", files.limit)
             .with("to", wanted),
         risk: Message::new("remedy-raise-nofile-by-hand-risk"),
-        runtime: raised.collect(),
+        runtime: raised.map(Step::command).collect(),
         persistent: persistent(ctx, tier, wanted),
-        undo: before.collect(),
+        undo: before.map(Step::command).collect(),
         signal: Signal::Refusals(StationId::FILE_DESCRIPTORS),
         lifts: Lift::Away,
     })
@@ -58,12 +58,13 @@ fn limits_of(ctx: &Context<'_>, pid: u32) -> Option<(u32, u64, Option<u64>)> {
 }
 
 /// Where the limit is set permanently: php-fpm has its own setting (rlimit_files), everything else gets the limit from what starts it.
-fn persistent(ctx: &Context<'_>, tier: &Tier, wanted: u64) -> Vec<String> {
+fn persistent(ctx: &Context<'_>, tier: &Tier, wanted: u64) -> Vec<Step> {
     let php_fpm = servers::of(ctx, tier).into_iter().find_map(|server| server.view().php_fpm());
-    match php_fpm {
+    let step = match php_fpm {
         Some(php_fpm) => {
-            vec![format!("# {} ({}), [global] or the pool", php_fpm.file, ServerKind::PhpFpm.name()), format!("rlimit_files = {wanted}")]
+            Step::lines(Message::new("step-php-fpm-files").with("file", php_fpm.file.as_str()), format!("rlimit_files = {wanted}"))
         }
-        None => vec!["# systemctl edit its unit".to_owned(), "[Service]".to_owned(), format!("LimitNOFILE={wanted}")],
-    }
+        None => Step::lines(Message::new("step-unit-files"), format!("[Service]\nLimitNOFILE={wanted}")),
+    };
+    vec![step]
 }

@@ -48,6 +48,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     }
     let mib = (wanted * CONNECTION_BYTES * held.workers as u64) as f64 / f64::from(1 << 20);
     Some(Proposal {
+        reload: None,
         change,
         text: Message::new("remedy-raise-worker-connections-text").with("from", from).with("to", wanted),
         risk: Message::new(risk).with("mib", mib).with("files", files).with("limit", files_now(ctx, tier).unwrap_or(0)),

@@ -2,7 +2,7 @@
 //! file, so the reload is left to them.
 
 use super::raise_accept_backlog::{configured, has_room};
-use super::raise_max_children::{risk, worker_bytes};
+use super::raise_max_children::worker_bytes;
 use super::servers;
 use crate::facts::Context;
 use crate::facts::path::Tier;
@@ -29,10 +29,10 @@ fn queue(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Prop
     // php-fpm keeps its sockets and their limits across a reload.
     let backlog = configured(ctx, tier, &listener.listener.address).filter(|backlog| backlog.server() == ServerKind::Nginx)?;
     let text = Message::new("remedy-reload-configuration-queue").with("file", unforced.changed?).with("tier", tier.name.as_str());
-    let command = backlog.change(u32::try_from(unforced.limit).ok()?).command();
     Some(Proposal {
+        reload: Some(backlog.change(u32::try_from(unforced.limit).ok()?)),
         change: Vec::new(),
-        text: text.with("command", command).with("limit", unforced.limit),
+        text: text.with("limit", unforced.limit),
         risk: Message::new("remedy-reload-configuration-risk"),
         signal: Signal::Refusals(StationId::ACCEPT_QUEUE),
         lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
@@ -45,13 +45,14 @@ fn pool(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Propo
     let server = servers::of(ctx, tier).into_iter().find(|server| server.pid() == unforced.master)?;
     let written = unforced.pool.max_children.value;
     let setting = ServerSetting::PhpFpmMaxChildren { pool: unforced.pool.name.clone() };
-    let command = server.change(setting, &written.to_string(), &written.to_string(), Activation::Reload).command();
+    let reload = server.change(setting, &written.to_string(), &written.to_string(), Activation::Reload);
     let text = Message::new("remedy-reload-configuration-pool").with("file", unforced.file).with("tier", tier.name.as_str());
     let mib = (f64::from(written) - running) * worker_bytes(ctx, tier) / f64::from(1 << 20);
     Some(Proposal {
+        reload: Some(reload),
         change: Vec::new(),
-        text: text.with("command", command).with("written", written).with("running", running),
-        risk: Message::new(risk(server.view().php_fpm()?)).with("mib", mib),
+        text: text.with("written", written).with("running", running),
+        risk: Message::new("remedy-raise-max-children-risk").with("mib", mib),
         signal: Signal::Goodput,
         lifts: Lift::Limit(f64::from(written)),
     })

@@ -136,6 +136,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading, requests: u32) -> Option<
     let text = edge.args(id).with("connections", keep.connections).with("requests", requests);
     let risk = Message::new("remedy-reuse-upstream-connections-risk").with("kept", keep.connections * keep.workers);
     Some(Proposal {
+        reload: None,
         change: keep
             .grown
             .into_iter()
@@ -183,6 +184,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         Some(_) => "remedy-reuse-upstream-connections-advice-proxy",
     };
     Some(Proposal {
+        reload: None,
         change: Vec::new(),
         text: edge.args(text),
         risk: Message::new("remedy-reuse-upstream-connections-advice-risk"),

@@ -24,6 +24,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let mut all = tiers(ctx, placed).into_iter().filter_map(|tier| nginx_of(ctx, tier));
     let (server, _) = all.find(|(_, nginx)| nginx.tls_sessions.as_ref().is_some_and(NginxTlsSessions::refuses_unasked))?;
     Some(Proposal {
+        reload: None,
         change: vec![server.change(ServerSetting::NginxTlsSessionCache, ServerSetting::UNSET, CACHE, Activation::Reload)],
         text: Message::new("remedy-store-tls-sessions-text").with("cache", CACHE),
         risk: Message::new("remedy-store-tls-sessions-risk").with("sessions", SESSIONS),

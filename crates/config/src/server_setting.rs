@@ -1,0 +1,189 @@
+//! The settings that a remedy changes: their value in a server's configuration, and the edited files.
+
+use chokepoint_model::change::{ServerKind, ServerSetting};
+use chokepoint_model::observation::{ConfigurationFiles, FileEdit};
+
+use crate::diff::changed_lines;
+use crate::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
+use crate::php_fpm::{self, Fpm};
+use crate::{Edited, HIDDEN, dump};
+
+/// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
+const NGINX: nginx::Version = nginx::Version(1, 22, 1);
+
+/// The configuration of either server.
+#[derive(Debug, Clone)]
+pub enum Tree {
+    /// nginx.
+    Nginx(nginx::Tree),
+    /// php-fpm.
+    PhpFpm(php_fpm::Tree),
+}
+
+impl Tree {
+    /// The value of a setting once the server has read its files; `None` if the configuration has no place for it.
+    pub fn value(&self, setting: &ServerSetting) -> Option<String> {
+        match self {
+            Self::Nginx(tree) => nginx_value(&Nginx::of(tree, NGINX), setting),
+            Self::PhpFpm(tree) => php_fpm_value(tree, setting),
+        }
+    }
+
+    /// The files that change if a setting gets a value; none if it has that value already.
+    ///
+    /// # Errors
+    /// Why the edit cannot be made, as a sentence without a full stop.
+    pub fn edited(&self, setting: &ServerSetting, to: &str) -> Result<Vec<Edited>, String> {
+        match self {
+            Self::Nginx(tree) => nginx_edited(tree, setting, to),
+            Self::PhpFpm(tree) => {
+                let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is no setting of php-fpm".to_owned())?;
+                let mut editor = php_fpm::Editor::new(tree);
+                editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// The files of a server's configuration in one text ([`dump::add`]), as they were read or as a recording keeps them.
+#[derive(Debug, Clone)]
+pub struct DumpedFiles {
+    /// The server.
+    pub server: ServerKind,
+    /// The text.
+    pub dump: String,
+    /// The base of relative paths in php-fpm's configuration; `None` for its default.
+    pub prefix: Option<String>,
+    /// The files that a path leads to by links, by that path.
+    pub real_paths: Vec<(String, String)>,
+}
+
+impl DumpedFiles {
+    fn tree(&self, dump: &str) -> Result<Tree, String> {
+        match self.server {
+            ServerKind::Nginx => nginx::Tree::from_dump(dump).map(Tree::Nginx).map_err(|error| error.to_string()),
+            ServerKind::PhpFpm => {
+                php_fpm::Tree::from_dump(dump, self.prefix.as_deref()).map(Tree::PhpFpm).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+impl ConfigurationFiles for DumpedFiles {
+    fn text(&self) -> &str {
+        &self.dump
+    }
+
+    fn edited(&self, settings: &[(&ServerSetting, &str)]) -> Result<Vec<FileEdit>, String> {
+        let before = dump::sections(&self.dump);
+        let mut after: Vec<(&str, String)> = before.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
+        for (setting, to) in settings {
+            let mut dump = String::new();
+            after.iter().for_each(|(path, text)| dump::add(&mut dump, path, text));
+            for edited in self.tree(&dump)?.edited(setting, to)? {
+                let file =
+                    after.iter_mut().find(|(path, _)| *path == edited.path).ok_or_else(|| format!("{} was not read", edited.path))?;
+                file.1 = edited.after;
+            }
+        }
+        let changed = before.iter().zip(&after).filter(|((_, old), (_, new))| old != new);
+        let edit = |((path, old), (_, new)): (&(&str, &str), &(&str, String))| {
+            let diff = changed_lines(path, old, new);
+            if diff.contains(HIDDEN) {
+                return Err(format!("a line to change in {path} is hidden"));
+            }
+            let real = self.real_paths.iter().find(|(known, _)| known == path).map_or(*path, |(_, real)| real);
+            Ok(FileEdit { path: real.to_owned(), diff })
+        };
+        changed.map(edit).collect()
+    }
+}
+
+fn socket<'n>(nginx: &'n Nginx, address: &str) -> Option<&'n ListenSocket> {
+    let http = nginx.http.iter().flat_map(|http| &http.sockets);
+    let stream = nginx.stream.iter().flat_map(|stream| &stream.sockets);
+    let mut sockets = http.chain(stream).filter(|socket| !socket.udp && socket.bound);
+    sockets.find(|socket| socket.address.to_string() == address)
+}
+
+fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
+    let number = match setting {
+        ServerSetting::NginxListenBacklog { address } => return socket(nginx, address).map(|socket| socket.backlog.value.to_string()),
+        ServerSetting::NginxWorkerConnections => nginx.main.worker_connections()?.value,
+        ServerSetting::NginxWorkerRlimitNofile => match nginx.main.worker_rlimit_nofile() {
+            Some(limit) => limit.value,
+            None => return Some(ServerSetting::UNSET.to_owned()),
+        },
+        ServerSetting::NginxFastcgiReuse { pass } => {
+            let reuse = nginx::fastcgi_reuse(nginx, pass)?;
+            return Some(reuse.map_or_else(|| ServerSetting::UNSET.to_owned(), |reuse| reuse.to_string()));
+        }
+        ServerSetting::NginxErrorLogLevels { to } => return nginx.log_levels(to).map(|levels| levels.to_string()),
+        ServerSetting::NginxTlsSessionCache => {
+            return nginx.session_cache().map(|cache| cache.unwrap_or_else(|| ServerSetting::UNSET.to_owned()));
+        }
+        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return None,
+    };
+    Some(number.to_string())
+}
+
+fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result<Vec<Edited>, String> {
+    let missing = || format!("the configuration has no {}", setting.told());
+    let nginx = Nginx::of(tree, NGINX);
+    let mut editor = nginx::Editor::new(tree);
+    let done = match setting {
+        ServerSetting::NginxListenBacklog { address } => {
+            let node = socket(&nginx, address).and_then(ListenSocket::option_node);
+            editor.set_option(node.ok_or_else(missing)?, "backlog", to)
+        }
+        ServerSetting::NginxWorkerConnections => {
+            let events = tree.top().into_iter().find(|node| tree.directive(*node).name() == "events");
+            editor.set(Some(events.ok_or_else(missing)?), "worker_connections", &[to], Position::End)
+        }
+        ServerSetting::NginxWorkerRlimitNofile => editor.set(None, "worker_rlimit_nofile", &[to], Position::End),
+        ServerSetting::NginxFastcgiReuse { pass } => {
+            let reuse = to.parse::<FastcgiReuse>().map_err(|error| format!("\"{to}\": {error}"))?;
+            match nginx::keep_fastcgi(&mut editor, &nginx, pass, reuse) {
+                Ok(false) => return Err(format!("nothing is passed to {pass} by fastcgi_pass")),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        ServerSetting::NginxErrorLogLevels { to: log } => {
+            let levels = to.parse::<LogLevels>().map_err(|error| format!("\"{to}\": {error}"))?;
+            match nginx::set_log_levels(&mut editor, &nginx, log, &levels) {
+                Ok(false) => return Err(format!("not as many error_log go to {log} as there are levels in \"{to}\"")),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        ServerSetting::NginxTlsSessionCache => {
+            let cache = to.parse::<SessionCache>().map_err(|error| format!("\"{to}\": {error}"))?;
+            match nginx::set_session_cache(&mut editor, &nginx, &cache) {
+                Ok(false) => return Err(missing()),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return Err(missing()),
+    };
+    done.and_then(|()| editor.finish()).map_err(|error| error.to_string())
+}
+
+fn php_fpm_key(setting: &ServerSetting) -> Option<(&str, &'static str)> {
+    match setting {
+        ServerSetting::PhpFpmMaxChildren { pool } => Some((pool, "pm.max_children")),
+        ServerSetting::PhpFpmBacklog { pool } => Some((pool, "listen.backlog")),
+        _ => None,
+    }
+}
+
+fn php_fpm_value(tree: &php_fpm::Tree, setting: &ServerSetting) -> Option<String> {
+    let fpm = Fpm::of(tree, php_fpm::Version::FALLBACK);
+    let (pool, _) = php_fpm_key(setting)?;
+    let pool = fpm.pool(pool)?;
+    match setting {
+        ServerSetting::PhpFpmBacklog { .. } => Some(pool.backlog().value.to_string()),
+        _ => Some(pool.max_children()?.value.to_string()),
+    }
+}

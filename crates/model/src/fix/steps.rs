@@ -1,0 +1,189 @@
+//! The steps of a person who carries out a remedy by hand: what to paste now, what keeps it across a reboot, and what takes it back.
+//!
+//! Kernel settings come first, also when they are taken back: listen(2) reads `net.core.somaxconn` when a server calls it.
+
+mod owner;
+mod server;
+
+use crate::facts::Context;
+use crate::fix::change::{Change, HOST_NETNS, quoted, written};
+use crate::fix::remedies::Proposal;
+use crate::fix::remedy::Step;
+use crate::observation::NetnsId;
+use crate::output::message::Message;
+
+pub(in crate::fix) use owner::CgroupOwner;
+use server::ServerByHand;
+
+/// The directories of files that set sysctls and load modules at boot (sysctl.d(5), modules-load.d(5)).
+const SYSCTL_DIR: &str = "/etc/sysctl.d";
+const MODULES_DIR: &str = "/etc/modules-load.d";
+/// Sysctls that exist only once this module is loaded. systemd-sysctl runs before anything else would load it (sysctl.d(5)).
+const CONNTRACK_KEYS: &str = "net.netfilter.nf_conntrack_";
+const CONNTRACK_MODULE: &str = "nf_conntrack";
+
+/// The steps of a remedy.
+#[derive(Debug, Default)]
+pub(in crate::fix) struct Steps {
+    pub(in crate::fix) runtime: Vec<Step>,
+    pub(in crate::fix) persistent: Vec<Step>,
+    pub(in crate::fix) undo: Vec<Step>,
+    /// What stops while they are carried out.
+    pub(in crate::fix) stops: Vec<Message>,
+}
+
+/// The steps for the changes of a remedy with this id.
+pub(in crate::fix) fn of(ctx: &Context<'_>, id: &str, proposal: &Proposal) -> Steps {
+    let is_kernel = |change: &&Change| !matches!(change, Change::Server { .. });
+    let kernel: Vec<&Change> = proposal.change.iter().filter(is_kernel).collect();
+    let mut steps = Steps {
+        runtime: kernel.iter().filter_map(|change| kernel_step(ctx, change, change.to(), "step-set")).collect(),
+        undo: kernel.iter().rev().filter_map(|change| kernel_step(ctx, change, change.from(), "step-set-back")).collect(),
+        ..Steps::default()
+    };
+    keep(id, &kernel, &mut steps);
+    for server in servers(ctx, &proposal.change) {
+        steps.runtime.extend(server.edit());
+        steps.runtime.extend(server.put_in_force());
+        steps.undo.extend(server.take_back());
+        steps.undo.extend(server.put_in_force());
+        steps.stops.extend(server.stops());
+    }
+    if let Some(server) = proposal.reload.as_ref().and_then(|change| ServerByHand::of(ctx, vec![change])) {
+        steps.runtime.extend(server.put_in_force());
+        steps.stops.extend(server.stops());
+    }
+    steps
+}
+
+/// The servers whose settings change, each with its changes.
+fn servers<'a>(ctx: &'a Context<'_>, changes: &'a [Change]) -> Vec<ServerByHand<'a>> {
+    let mut by_file: Vec<(&str, Vec<&Change>)> = Vec::new();
+    for change in changes {
+        let Change::Server { file, .. } = change else { continue };
+        match by_file.iter_mut().find(|(known, _)| known == file) {
+            Some((_, changes)) => changes.push(change),
+            None => by_file.push((file, vec![change])),
+        }
+    }
+    by_file.into_iter().filter_map(|(_, changes)| ServerByHand::of(ctx, changes)).collect()
+}
+
+/// The step that gives a sysctl or a cgroup's limit a value.
+fn kernel_step(ctx: &Context<'_>, change: &Change, value: &str, text: &'static str) -> Option<Step> {
+    let text = Message::new(text).with("key", change.key()).with("value", value);
+    match change {
+        Change::Sysctl { key, netns, netns_name, .. } => {
+            let command = format!("sysctl -w {key}={}", quoted(value));
+            Some(match enter(ctx, *netns, netns_name) {
+                Enter::Here => Step::told(text, command),
+                Enter::Through(prefix) => Step::told(text, format!("{prefix} {command}")),
+                // The same command outside of the namespace would change the host.
+                Enter::Unknown => {
+                    let text = Message::new("step-set-in-netns").with("key", key.as_str()).with("value", value);
+                    Step::words(text.with("netns", netns_name.as_str()))
+                }
+            })
+        }
+        Change::Cgroup { dir, file, .. } => Some(Step::told(text, written(dir, file, value))),
+        Change::Server { .. } => None,
+    }
+}
+
+/// How a command gets into a network namespace.
+enum Enter {
+    /// A shell of the host is in it.
+    Here,
+    /// With these words before the command.
+    Through(String),
+    /// It has no name and no process that is known.
+    Unknown,
+}
+
+fn enter(ctx: &Context<'_>, netns: NetnsId, name: &str) -> Enter {
+    if name == HOST_NETNS {
+        return Enter::Here;
+    }
+    if !name.starts_with("net:[") {
+        return Enter::Through(format!("ip netns exec {}", quoted(name)));
+    }
+    let is_in = |pid: &&u32| ctx.obs.processes.get(*pid).and_then(|process| process.identity.last()).is_some_and(|own| own.netns == netns);
+    // The servers of the path live longest.
+    let of_path = ctx.path.tiers.iter().flat_map(|tier| &tier.pids);
+    match of_path.chain(ctx.obs.processes.keys()).find(is_in) {
+        Some(pid) => Enter::Through(format!("nsenter -t {pid} -n")),
+        None => Enter::Unknown,
+    }
+}
+
+/// The steps that keep sysctls across a reboot, and that remove what those add.
+fn keep(id: &str, kernel: &[&Change], steps: &mut Steps) {
+    let mut lines: Vec<String> = Vec::new();
+    for change in kernel {
+        let Change::Sysctl { key, netns_name, to, .. } = change else { continue };
+        if netns_name == HOST_NETNS {
+            lines.push(format!("{key} = {to}"));
+        } else {
+            let text = Message::new("step-keep-in-netns").with("key", key.as_str()).with("value", to.as_str());
+            steps.persistent.push(Step::words(text.with("netns", netns_name.as_str())));
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    let mut added = Vec::new();
+    if lines.iter().any(|line| line.starts_with(CONNTRACK_KEYS)) {
+        let file = format!("{MODULES_DIR}/chokepoint-{id}.conf");
+        let text = Message::new("step-load-module").with("module", CONNTRACK_MODULE);
+        steps.persistent.push(Step::told(text, file_with(&[CONNTRACK_MODULE.to_owned()], &file)));
+        added.push(file);
+    }
+    let file = format!("{SYSCTL_DIR}/90-chokepoint-{id}.conf");
+    steps.persistent.push(Step::told(Message::new("step-keep-sysctl"), file_with(&lines, &file)));
+    added.push(file);
+    steps.undo.push(Step::told(Message::new("step-forget-sysctl"), format!("rm -f {}", added.join(" "))));
+}
+
+/// The command that writes a file with these lines.
+fn file_with(lines: &[String], file: &str) -> String {
+    format!("{} | tee {}", printed(lines.iter().map(String::as_str)), quoted(file))
+}
+
+/// The command that prints these lines. A quoted line keeps its blanks wherever the command is pasted, which a here-document does not if it is indented.
+fn printed<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<String> = lines.map(|line| format!("'{}'", line.replace('\'', "'\\''"))).collect();
+    match &lines[..] {
+        [line] => format!("printf '%s\\n' {line}"),
+        lines => format!("printf '%s\\n' \\\n  {}", lines.join(" \\\n  ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sysctl(key: &str, netns_name: &str) -> Change {
+        let (key, netns_name) = (key.to_owned(), netns_name.to_owned());
+        Change::Sysctl { key, netns: NetnsId(7), netns_name, from: "1 2".to_owned(), to: "3 4".to_owned() }
+    }
+
+    #[test]
+    fn a_conntrack_sysctl_takes_its_module_at_boot_and_the_undo_removes_both_files() {
+        let (one, other) = (sysctl("net.netfilter.nf_conntrack_max", "host"), sysctl("net.core.somaxconn", "host"));
+        let mut steps = Steps::default();
+        keep("x", &[&one, &other], &mut steps);
+        let commands: Vec<&str> = steps.persistent.iter().filter_map(|step| step.command.as_deref()).collect();
+        assert_eq!(commands[0], "printf '%s\\n' 'nf_conntrack' | tee /etc/modules-load.d/chokepoint-x.conf");
+        let lines = "'net.netfilter.nf_conntrack_max = 3 4' \\\n  'net.core.somaxconn = 3 4'";
+        assert_eq!(commands[1], format!("printf '%s\\n' \\\n  {lines} | tee /etc/sysctl.d/90-chokepoint-x.conf"));
+        let undo = steps.undo[0].command.as_deref();
+        assert_eq!(undo, Some("rm -f /etc/modules-load.d/chokepoint-x.conf /etc/sysctl.d/90-chokepoint-x.conf"));
+    }
+
+    #[test]
+    fn a_namespace_of_its_own_is_kept_by_whatever_makes_it() {
+        let mut steps = Steps::default();
+        keep("x", &[&sysctl("net.core.somaxconn", "web")], &mut steps);
+        assert_eq!((steps.persistent.len(), &steps.persistent[0].command, steps.undo.len()), (1, &None, 0));
+    }
+}
