@@ -11,7 +11,7 @@ coupling-place-cores = on the same busy cores
 coupling-place-edge = on the way to an upstream
 
 order-starves = Before { $other }: while packets are dropped here, little gets through to what lies behind, and nothing there is seen at its load. So little is answered meanwhile that lifting it can lose nothing.
-order-inner = Before { $other }: it lies nearer to the answer. Were the other one lifted first, more requests would get here than pass, to fail or to wait.
-order-more = Before { $other }: it lies as near to the answer, and turns away more.
-order-beside = Before { $other }: it lies as near to the answer, and either may be first.
-order-last = Last: lifted before { $other }, it would only send more requests there than pass.
+order-inner = Before { $other }: it is closer to the backend. Fixing the other first would only send more requests here, to fail or to wait.
+order-more = Before { $other }: it is as close to the backend, and refuses more.
+order-beside = Before { $other }: it is as close to the backend, and either may be first.
+order-last = Last: fixing it first would only overload { $other }.

@@ -28,7 +28,7 @@ verdict-unknown-starved = Cannot tell: on average { $waiting } connections with 
 verdict-unknown-refusing = Cannot tell what causes it, but station { $station } turns requests away: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s that were offered were answered, and no station that was read explains it.
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener } while its cores are not busy; its workers may be too few or wait for something themselves.
-verdict-unknown-waits = Cannot tell: an answer took { $loaded } ms with { $connections } connections and { $alone } ms alone, while the cores are idle and no station is at its limit. Something that no reading shows is: threads of one process, a lock, a limit of connections, or a server behind { $tier } on another host.
+verdict-unknown-waits = Cannot tell: an answer took { $loaded } ms with { $connections } connections and { $alone } ms alone, while the cores are idle and no station is at its limit. The limit is something that cannot be observed: threads of one process, a lock, a limit of connections, or a server behind { $tier } on another host.
 verdict-unknown-generator-waits = Cannot tell: the load generator itself waited for a core for { $share } % of the time, so that the times it measured with { $connections } connections are not the server's. Give it cores of its own (--cpus), fewer threads, or measure while other programs rest.
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
@@ -59,11 +59,11 @@ prediction-refused-service = the readings do not tell how long an answer takes w
 prediction-refused-tenants = other programs use { $share } % of the servers' cores, which would limit next
 prediction-refused-slept = { $station } hides what an answer costs the cores, which would limit next
 prediction-refused-further = the limit of { $station } moves further off, and nothing tells whether far enough
-prediction-refused-unseen = answers wait for something that no reading shows, and it would limit next
+prediction-refused-unseen = the next limit is not known
 prediction-refused-threads = { $threads } threads of { $tier } do the work on { $cores } cores, and what more each could do was not measured
 prediction-refused-fills = at { $rate }/s { $station } would fill
 prediction-refused-wide = { $station } would limit next somewhere between { $low } and { $high }/s, too wide to be held against
-prediction-refused-search = no reading tells what a request will cost then: it is measured
+prediction-refused-search = the cost per request after the fix is unknown; it will be measured
 
 verdict-unknown-polling = Cannot tell: nothing refused, but requests wait, and whether for the CPU time of { $tier } cannot be told, which keeps its cores busy with or without requests.
 verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.
