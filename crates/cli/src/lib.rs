@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 /// Builds, loads and diagnoses labs one step at a time; and the line that `lab run --json` prints.
 pub mod lab {
@@ -36,6 +36,13 @@ const EXIT_THRESHOLD: u8 = 99;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
+
+/// The command line with the flags of all verbs, from which man pages and completions are made.
+pub fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
