@@ -43,16 +43,16 @@ rm -f "$tree/docs/scoreboard.json"
 
 # The licenses of the libraries in the program: a list, then the texts.
 third_party() {
-    local list crate version license folder text
+    local list crate number license folder text
     list=$("$cargo" tree --package chokepoint --features bpf --edges normal --target "$platform" --prefix none --format '{p}|{l}' |
         grep -v -e "($PWD" -e '(proc-macro)' | sed 's/ (\*)//' | sort -u)
     echo "The libraries in the program chokepoint $version and their licenses. Their texts follow, each under the name of its library."
     echo
     echo "$list" | tr '|' ' '
-    while IFS=' |' read -r crate version license; do
-        for folder in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$crate-${version#v}"; do
+    while IFS=' |' read -r crate number license; do
+        for folder in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$crate-${number#v}"; do
             for text in "$folder"/LICEN[CS]E* "$folder"/COPYING* "$folder"/NOTICE*; do
-                [ ! -f "$text" ] || { printf '\n===== %s %s, %s: %s\n\n' "$crate" "$version" "$license" "${text##*/}"; cat "$text"; }
+                [ ! -f "$text" ] || { printf '\n===== %s %s, %s: %s\n\n' "$crate" "$number" "$license" "${text##*/}"; cat "$text"; }
             done
         done
     done <<<"$list"

@@ -126,7 +126,7 @@ fn ports_are_fixed_before_the_queue_in_front_of_them_and_the_report_says_why() {
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), ["ephemeral-ports-exhausted", "accept-queue-full"]);
     let whys: Vec<&str> = diagnosis.order.iter().map(|turn| turn.why.as_str()).collect();
-    assert!(whys[0].contains("accept-queue-full (nginx)") && whys[0].contains("nearer to the answer"), "{whys:?}");
+    assert!(whys[0].contains("accept-queue-full (nginx)") && whys[0].contains("closer to the backend"), "{whys:?}");
     assert!(whys[1].starts_with("Last") && whys[1].contains("ephemeral-ports-exhausted"), "{whys:?}");
     assert_eq!(diagnosis.order.iter().map(|turn| turn.finding).collect::<Vec<_>>(), [0, 1]);
 }
@@ -245,7 +245,7 @@ fn of_two_causes_at_one_place_the_one_that_refuses_more_is_first() {
     let mut found = vec![queue("a"), queue("b")];
     let reasons = arrange(&mut found, &mut [], Layout { upstreams: &[vec![]], stations: &stations, name: &name });
     assert_eq!(found[0].at, at("b"));
-    assert!(words.text(&reasons[0].why).contains("turns away more"), "{reasons:?}");
+    assert!(words.text(&reasons[0].why).contains("refuses more"), "{reasons:?}");
     let reasons = arrange(&mut found, &mut [], Layout { upstreams: &[vec![]], stations: &[], name: &name });
     assert!(words.text(&reasons[0].why).contains("either may be first"), "{reasons:?}");
 }
