@@ -3,14 +3,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test pictures scoreboard check fuzz fmt
+.PHONY: help demo test pictures scoreboard check fuzz fmt picture dist dist-test
 
 CARGO := scripts/cargo.sh
 # Drops by socket (BPF). The feature needs clang, which scripts/packages.sh installs.
 FEATURES := --features chokepoint/bpf
 
 help: ## list what can be made
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## five faults before a real nginx and php-fpm: found one behind the other, fixed, proven, held against a hand-made fix, undone
 	@scripts/packages.sh
@@ -41,3 +41,18 @@ fuzz: ## damaged configurations, logs, recordings, captures, maps and program fi
 fmt: ## format the code and write the generated pages
 	@$(CARGO) fmt --all
 	@$(CARGO) xtask docs --write
+
+picture: ## write the pictures and the sample of a report in the documents anew, out of recordings in tests/
+	@$(CARGO) build --quiet --package chokepoint --package chokepoint-packaging
+	@$(CARGO) run --quiet --package chokepoint-packaging -- picture --program "$${CARGO_TARGET_DIR:-target}/debug/chokepoint" \
+	    tests/data/conntrack-table/conntrack-full.rec docs/pictures
+	@$(CARGO) run --quiet --package chokepoint-packaging -- sample --program "$${CARGO_TARGET_DIR:-target}/debug/chokepoint" \
+	    tests/misses/worker-connections/worker-connections-few-watched.rec README.md
+
+dist: ## a static program as .tar.gz and .deb with man pages and completions, in target/dist
+	@scripts/packages.sh
+	@packaging/dist.sh
+
+dist-test: ## install the .deb in a bare Debian, diagnose its nginx as a new user would, and remove it (after `make dist`; asks for root)
+	@scripts/packages.sh debootstrap lintian
+	@scripts/as-root.sh packaging/dist-test.sh

@@ -17,7 +17,7 @@ scripts/cargo.sh run --quiet --release --package chokepoint-scoreboard -- write 
 
 for scenario in "$directory"/draw-*.toml; do
     name=$(basename "$scenario" .toml)
-    rm -rf "$directory/$name"
+    rm -rf "${directory:?}/$name"
     "$binary" lab run "$scenario" --duration "${LOAD:-4}" --no-fix --record "$directory/$name" >/dev/null 2>"$directory/$name.err" || true
     recording=$(find "$directory/$name" -name '*.rec' 2>/dev/null | head -n 1)
     [ -n "$recording" ] || { echo "$name gave no recording" >&2; continue; }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the missing Debian packages that the lab, the tests and the build need: nginx, php-fpm, nftables, iproute2, jq, and clang for the cargo feature
-# `bpf`. Prints what it installs; quick and silent if nothing is missing. The services are neither started now nor enabled for the next boot.
+# `bpf`; and those of the programs that are named: packages.sh [PROGRAM...]. Prints what it installs; quick and silent if nothing is missing. The services are
+# neither started now nor enabled for the next boot.
 set -eu
 
 # While this file exists, the installation of packages starts no service (/usr/share/doc/init-system-helpers, invoke-rc.d).
@@ -26,12 +27,17 @@ missing() {
     has ip || echo iproute2
     has jq || echo jq
     has clang || echo clang
+    for program in "$@"; do
+        has "$program" || echo "$program"
+    done
 }
 
 # Prefers the light nginx if the release still has it.
 package_of() {
     if [ "$1" = nginx ] && apt-cache policy nginx-light 2>/dev/null | grep -q 'Candidate: [0-9]'; then
         echo nginx-light
+    elif [ "$1" = man ]; then
+        echo man-db
     else
         echo "$1"
     fi
@@ -92,7 +98,7 @@ install() {
     disable_services "$@"
 }
 
-wanted=$(missing)
+wanted=$(missing "$@")
 [ -n "$wanted" ] || exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then
@@ -100,13 +106,13 @@ if ! command -v apt-get >/dev/null 2>&1; then
     exit 1
 fi
 if [ "$(id -u)" -ne 0 ]; then
-    exec "$(dirname "$0")/as-root.sh" "$0"
+    exec "$(dirname "$0")/as-root.sh" "$0" "$@"
 fi
 
 # shellcheck disable=SC2086
 install $wanted
 
-wanted=$(missing)
+wanted=$(missing "$@")
 if [ -n "$wanted" ]; then
     echo "still missing after the installation: $(echo "$wanted" | tr '\n' ' ')" >&2
     exit 1

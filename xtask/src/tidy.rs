@@ -19,6 +19,7 @@ mod module_tree;
 mod names;
 mod stray_open;
 mod stray_print;
+mod unclear_phrase;
 mod undeclared_test;
 mod unlinked_document;
 mod unreadable_file;
@@ -60,6 +61,7 @@ const RULES: &[Rule] = &[
     stray_open::RULE,
     stray_print::RULE,
     banned_word::RULE,
+    unclear_phrase::RULE,
     undeclared_test::RULE,
     unlinked_document::RULE,
 ];

@@ -37,6 +37,13 @@ const EXIT_THRESHOLD: u8 = 99;
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
+/// The command line with the flags of all verbs, from which man pages and completions are made.
+pub fn command() -> clap::Command {
+    let mut command = args::program();
+    command.build();
+    command
+}
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let parsed = args::program().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));

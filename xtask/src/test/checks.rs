@@ -1,4 +1,4 @@
-//! The checks that are no tests: format, lints, dependencies, the rules of the house, generated pages, shell scripts.
+//! The checks that are no tests: format, lints, dependencies, the rules of the house, generated pages, shell scripts, spelling.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,8 +16,10 @@ const NICENESS: &str = "10";
 /// The longest check: the first one compiles the dependencies.
 const CHECK_MAX: Duration = Duration::from_secs(3600);
 /// Checks the shell scripts if shellcheck is installed.
-const SHELLCHECK: &str =
-    "if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; else echo 'skipped: shellcheck is not installed'; fi";
+const SHELLCHECK: &str = "if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh packaging/*.sh .ci/run; else echo 'skipped: shellcheck is not installed'; fi";
+
+/// Checks the spelling of code, documents and messages if codespell is installed; `.codespellrc` says what it reads.
+const SPELLING: &str = "if command -v codespell >/dev/null; then codespell; else echo 'skipped: codespell is not installed'; fi";
 
 /// A program that must end with status 0.
 #[derive(Debug)]
@@ -53,6 +55,7 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<Vec<Check>> {
     checks.push(Check { name: "clippy without BPF", command: without_bpf });
     checks.push(Check { name: "dependencies", command: in_root(root, nice("scripts/deny.sh"), &[]) });
     checks.push(Check { name: "shell scripts", command: in_root(root, Command::new("sh"), &["-c", SHELLCHECK]) });
+    checks.push(Check { name: "spelling", command: in_root(root, Command::new("sh"), &["-c", SPELLING]) });
     Ok(checks)
 }
 

@@ -13,7 +13,7 @@ const PRINTERS: &[&str] = &[
     "crates/cli/src/terminal/interrupt.rs",
 ];
 /// Folders of programs for developers. Build scripts, which talk to cargo, are exempt too.
-const TOOLS: &[&str] = &["xtask/", "benches/", "scoreboard/", "crates/hostile/"];
+const TOOLS: &[&str] = &["xtask/", "benches/", "scoreboard/", "packaging/", "crates/hostile/"];
 
 const PRINTING: &[&str] = &[
     "print!",

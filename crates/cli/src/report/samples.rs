@@ -247,10 +247,9 @@ pub(crate) fn coupled() -> Diagnosis {
         link(Cause::Finding(3), 4),
         link(Cause::Station(2), 4),
     ];
-    let nearer = "Before accept-queue-full (nginx): it lies nearer to the answer. Were the other one lifted first, more requests would get here \
-                  than pass, to fail or to wait.";
-    let last = "Last: lifted before workers-blocked-on-upstream (php-fpm), it would only send more requests there than pass.";
-    sample.order = vec![CausePosition { finding: 0, why: nearer.into() }, CausePosition { finding: 1, why: last.into() }];
+    let closer = "Before accept-queue-full (nginx): it is closer to the backend. Fixing the other first would only send more requests here, to fail or to wait.";
+    let last = "Last: fixing it first would only overload workers-blocked-on-upstream (php-fpm).";
+    sample.order = vec![CausePosition { finding: 0, why: closer.into() }, CausePosition { finding: 1, why: last.into() }];
     sample
 }
 

@@ -43,7 +43,7 @@ report-load = { $requests ->
     [one] { $requests } request in { $duration }
    *[other] { $requests } requests in { $duration }
 }
-report-throughput = { $rate }/s ended
+report-throughput = { $rate }/s completed
 report-goodput = { $rate }/s answered as expected ({ $share })
 report-percentile = { $name } { $duration }
 report-longest = max { $duration }
@@ -149,7 +149,7 @@ report-round-predicted = predicted: { $what }
 # The ledger.
 report-ledger = Where requests stood
 report-ledger-head = { $number } requests were under way on average.
-report-ledger-head-rate = { $number } requests were under way on average, { $rate } ended a second: { $duration } each.
+report-ledger-head-rate = { $number } requests were under way on average, { $rate } completed a second: { $duration } each.
 report-ledger-place-client = at the client (not sent or not read)
 report-ledger-place-connecting = connecting to { $tier }
 report-ledger-place-handshake = in a handshake with { $tier }
