@@ -1,4 +1,4 @@
-# What limits a server, in a few words, and short names of stations and settings, for tables.
+# What limits a server, in a few words, and short names of settings, for tables. Short names of stations are beside their code.
 
 limit-station = { $station } of { $tier }
 limit-client = load generator
@@ -9,24 +9,6 @@ limit-cores = CPU (cores { $cpu }, { $share } %)
 limit-link = link
 limit-demand = offered load
 limit-none = none reached
-
-short-accept-queue = accept queue
-short-clients = clients
-short-conntrack-table = conntrack table
-short-cpu = CPU
-short-cpu-quota = CPU quota
-short-ephemeral-ports = local ports
-short-file-descriptors = open files
-short-link = link
-short-load-generator = load generator
-short-rate-limit = rate limit
-short-sending = sending
-short-syn-queue = SYN queue
-short-transport = packets
-short-upstream-connect = upstream connections
-short-waiting = waiting
-short-worker-connections = worker connections
-short-worker-pool = worker pool
 
 setting-net-netfilter-nf-conntrack-max = conntrack table
 setting-net-netfilter-nf-conntrack-buckets = conntrack buckets

@@ -189,7 +189,7 @@ fn a_prediction_is_refused_with_the_reason_if_the_next_limit_is_not_known() {
                 let load = obs.load.as_mut().unwrap();
                 (load.good, load.requests, load.status) = (29, 29, [(200, 29)].into());
             },
-            "only 29 good answers",
+            "only 29 good responses",
         ),
         (
             "another fault",
@@ -201,7 +201,7 @@ fn a_prediction_is_refused_with_the_reason_if_the_next_limit_is_not_known() {
                 counters(obs, SERVER, &[("drop", 500)]);
                 obs.load.as_mut().unwrap().connect_us.p999 = 3_000_000;
             },
-            "conntrack-table-full holds it back as well",
+            "conntrack-table-full limits it as well",
         ),
         (
             "hidden",

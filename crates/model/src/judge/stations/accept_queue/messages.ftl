@@ -1,5 +1,7 @@
 # Station accept-queue: its states, findings and evidence, and what brings them about.
 
+short-accept-queue = accept queue
+
 state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { $listener }; none was refused.
 state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
 state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }); too few requests were affected to count as harm.

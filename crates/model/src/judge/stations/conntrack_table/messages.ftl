@@ -1,5 +1,7 @@
 # Station conntrack-table: its states, findings and evidence, and what brings them about.
 
+short-conntrack-table = conntrack table
+
 state-conntrack-ok = At most { $peak } of { $max } entries.
 state-conntrack-near = At most { $peak } of { $max } entries ({ $share } %); nothing was dropped yet.
 state-conntrack-unlimited = At most { $peak } entries; no limit is set.

@@ -1,5 +1,7 @@
 # Station cpu: its states, findings and evidence, and what brings them about.
 
+short-cpu = CPU
+
 state-cpu-ok = { $count ->
     [1] Core { $cores } was { $share } % busy.
    *[other] Cores { $cores } were { $share } % busy.

@@ -1,5 +1,7 @@
 # Station cpu-quota: its states, findings and evidence, and what brings them about.
 
+short-cpu-quota = CPU quota
+
 state-cpu-quota-ok = Cgroup { $cgroup } used { $used } of the { $limit } cores that it may use; it was never throttled.
 state-cpu-quota-near = Cgroup { $cgroup } used { $used } of the { $limit } cores that it may use: almost at its limit.
 state-cpu-quota-harmless = Cgroup { $cgroup } may use { $limit } cores, used { $used }, and was throttled in { $periods } of { $of } periods. That did not limit this traffic, or the cores were fully used anyway.

@@ -1,5 +1,7 @@
 # Station ephemeral-ports: its states, findings and evidence, and what brings them about.
 
+short-ephemeral-ports = local ports
+
 state-ports-ok = { $used } of { $usable } local ports towards { $remote } were in use.
 state-ports-near = { $used } of { $usable } local ports towards { $remote } were in use: almost at the limit.
 state-ports-refusing = { $used } of { $usable } local ports towards { $remote } were in use, and new connections failed.

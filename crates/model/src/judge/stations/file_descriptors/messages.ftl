@@ -1,5 +1,7 @@
 # Station file-descriptors: its states, findings and evidence, and what brings them about.
 
+short-file-descriptors = open files
+
 state-file-descriptors-ok = Process { $pid } had at most { $peak } of { $limit } files open.
 state-file-descriptors-near = Process { $pid } had at most { $peak } of { $limit } files open: almost at the limit.
 state-file-descriptors-harmless = The server logged { $count } times that it could not open a file or socket; too few requests were affected to count as harm.

@@ -1,5 +1,7 @@
 # Station load-generator: its states, findings and evidence, and what brings them about.
 
+short-load-generator = load generator
+
 state-generator-ok = The generator used { $share } % of its CPU.
 state-generator-near = The generator used { $share } % of its CPU: almost at its limit.
 state-generator-cpu = The generator used { $share } % of its CPU and was itself the limit.

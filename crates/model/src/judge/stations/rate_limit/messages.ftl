@@ -1,5 +1,7 @@
 # Station rate-limit: its states, findings and evidence, and what brings them about.
 
+short-rate-limit = rate limit
+
 state-rate-limit-ok = { $directive } with zone { $zone } ({ $place }) did not limit this traffic.
 state-rate-limit-harmless = { $directive } with zone { $zone } ({ $place }) refused { $count } requests: too few to count as harm.
 state-rate-limit-refusing = { $directive } with zone { $zone } ({ $place }) refused requests with status { $status }.

@@ -1,5 +1,7 @@
 # Station sending: its states, findings and evidence, and what brings them about.
 
+short-sending = sending
+
 state-sending-ok = { $sockets } connections of { $tier } at { $name } were sampled. On average { $sending } had data to send; in that time the send buffer was full for { $buffer } % and the peer's receive window for { $window } %.
 
 finding-send-buffer-limited-title = The send buffers of { $tier } at { $name } are too small for the round trip: { $share } % of the requests' time passes with a full one

@@ -1,5 +1,7 @@
 # Station shaper: its states, findings and evidence, and what brings them about.
 
+short-shaper = shaper
+
 state-shaper-ok = The shaper ({ $kind }) of { $link } in { $netns } passed { $megabits } of { $rate } Mbit/s.
 state-shaper-near = The shaper ({ $kind }) of { $link } in { $netns } passed { $megabits } of { $rate } Mbit/s: almost at its limit.
 state-shaper-harmless = The shaper ({ $kind }) of { $link } in { $netns } passed { $megabits } of { $rate } Mbit/s: it is full, but hardly any request was affected.

@@ -1,5 +1,7 @@
 # Station syn-queue: its states, findings and evidence, and what brings them about.
 
+short-syn-queue = SYN queue
+
 state-syn-queue-ok = At most { $peak } of { $limit } handshakes were open at { $listener }; no SYN was dropped.
 state-syn-queue-unseen = No SYN for { $listener } was dropped; the number of open handshakes could not be read.
 state-syn-queue-unknown = Whether SYNs for { $listener } were dropped could not be read.

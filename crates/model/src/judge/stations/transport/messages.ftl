@@ -1,5 +1,7 @@
 # Station transport: its states, findings and evidence, and what brings them about.
 
+short-transport = packets
+
 state-transport-none = { $netns } sent { $segments } TCP segments; its counters show no loss.
 state-transport-again = { $netns } sent { $segments } TCP segments; { $lost } were lost and sent again ({ $share } %), and senders waited { $waits } times for a timeout or a probe.
 

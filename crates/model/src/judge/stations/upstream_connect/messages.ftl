@@ -1,5 +1,7 @@
 # Station upstream-connect: its states, findings and evidence, and what brings them about.
 
+short-upstream-connect = upstream connections
+
 state-upstream-connect-each = { $tier } opens a connection to { $remote } for each request (connections per request: { $opened }).
 state-upstream-connect-each-configured = { $tier } is configured to open a connection to { $remote } for each request.
 state-upstream-connect-kept = { $tier } reuses connections to { $remote } (connections per request: { $opened }).

@@ -1,5 +1,7 @@
 # Station waiting: its states, findings and evidence, and what brings them about.
 
+short-waiting = waiting
+
 state-waiting-ok = { $number } of { $under_way } requests waited inside { $tier } on average; the reason could not be observed.
 state-waiting-most = { $number } of { $under_way } requests waited inside { $tier } on average, for each other.
 

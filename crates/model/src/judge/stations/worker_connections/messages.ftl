@@ -1,5 +1,7 @@
 # Station worker-connections: its states, findings and evidence, and what brings them about.
 
+short-worker-connections = worker connections
+
 state-worker-connections-ok = A worker held at most { $peak } of its { $limit } connections.
 state-worker-connections-near = A worker held at most { $peak } of its { $limit } connections: almost at the limit.
 state-worker-connections-unknown = A worker may hold { $limit } connections; the number that it held could not be read.

@@ -1,5 +1,7 @@
 # Station worker-pool: its states, findings and evidence, and what brings them about.
 
+short-worker-pool = worker pool
+
 state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: almost at the limit.
 state-worker-pool-full = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples connections waited for one, { $waiting } on average.
