@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test pictures scoreboard check fuzz fmt picture dist dist-test
+.PHONY: help demo test pictures scoreboard check fuzz fmt dist dist-test
 
 CARGO := scripts/cargo.sh
 # Drops by socket (BPF). The feature needs clang, which scripts/packages.sh installs.
@@ -20,8 +20,12 @@ demo: ## five faults before a real nginx and php-fpm: found one behind the other
 test: ## all checks and all tests, as CI runs them
 	@scripts/test.sh
 
-pictures: ## make the pictures of docs/report.md anew (needs chromium)
-	@scripts/pictures.sh
+pictures: ## write the pictures and the sample of a report in the documents anew (the picture of the page needs chromium)
+	@$(CARGO) build --quiet --package chokepoint --package chokepoint-packaging
+	@$(CARGO) run --quiet --package chokepoint-packaging -- picture crates/cli/tests/data/text/collapse/brief-color.txt docs/pictures
+	@$(CARGO) run --quiet --package chokepoint-packaging -- sample --program "$${CARGO_TARGET_DIR:-target}/debug/chokepoint" \
+	    tests/misses/worker-connections/worker-connections-few-watched.rec README.md
+	@scripts/page-picture.sh
 
 scoreboard: ## run all scenarios and a hundred random stacks again and again (hours) and write docs/scoreboard.md
 	@scripts/packages.sh
@@ -41,13 +45,6 @@ fuzz: ## damaged configurations, logs, recordings, captures, maps and program fi
 fmt: ## format the code and write the generated pages
 	@$(CARGO) fmt --all
 	@$(CARGO) xtask docs --write
-
-picture: ## write the pictures and the sample of a report in the documents anew, out of recordings in tests/
-	@$(CARGO) build --quiet --package chokepoint --package chokepoint-packaging
-	@$(CARGO) run --quiet --package chokepoint-packaging -- picture --program "$${CARGO_TARGET_DIR:-target}/debug/chokepoint" \
-	    tests/data/conntrack-table/conntrack-full.rec docs/pictures
-	@$(CARGO) run --quiet --package chokepoint-packaging -- sample --program "$${CARGO_TARGET_DIR:-target}/debug/chokepoint" \
-	    tests/misses/worker-connections/worker-connections-few-watched.rec README.md
 
 dist: ## a static program as .tar.gz and .deb with man pages and completions, in target/dist
 	@scripts/packages.sh

@@ -10,7 +10,6 @@ mod completions;
 mod man_page;
 mod picture;
 mod sample;
-mod terminal;
 
 /// Man pages, completions and pictures of chokepoint.
 #[derive(Debug, Parser)]
@@ -24,13 +23,10 @@ enum Task {
         /// Made if it is missing
         directory: PathBuf,
     },
-    /// Draw the report of a recording as report-dark.svg and report-light.svg
+    /// Draw a report as report-dark.svg and report-light.svg
     Picture {
-        /// The program that prints the report
-        #[arg(long, value_name = "FILE", default_value = "target/debug/chokepoint")]
-        program: PathBuf,
-        /// The recording
-        recording: PathBuf,
+        /// The report as it was printed to a terminal of 80 columns, with its colours
+        report: PathBuf,
         /// Where the pictures go
         directory: PathBuf,
     },
@@ -53,7 +49,7 @@ fn main() -> ExitCode {
             man_page::write(&command, &date, &directory.join("man"))
                 .and_then(|()| completions::write(&command, &directory.join("completions")))
         }
-        Task::Picture { program, recording, directory } => picture::write(&program, &recording, &directory),
+        Task::Picture { report, directory } => picture::write(&report, &directory),
         Task::Sample { program, recording, document } => sample::write(&program, &recording, &document),
     };
     match done {

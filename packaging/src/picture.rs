@@ -1,14 +1,12 @@
-//! The picture of a report: what `diagnose --replay` prints to a terminal of 80 columns, as an SVG in dark and in light colours.
+//! The picture of a report: what `diagnose` prints to a terminal of 80 columns, as an SVG in dark and in light colours.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use crate::terminal;
-
 /// Columns of the terminal.
-const COLUMNS: u16 = 80;
+const COLUMNS: u32 = 80;
 /// Lines that are drawn. A longer report is cut, and the picture says so.
 const LINES_MAX: usize = 45;
 /// Width of a character, height of a line and margin in pixels, at a font size of 14.
@@ -59,10 +57,9 @@ struct Piece {
     text: String,
 }
 
-/// Replays the recording in a terminal and writes a picture for each palette.
-pub(crate) fn write(program: &Path, recording: &Path, directory: &Path) -> anyhow::Result<()> {
-    let recording = recording.to_str().context("the name of the recording is no UTF-8")?;
-    let report = terminal::output(program, &["diagnose", "--replay", recording], COLUMNS)?;
+/// Writes a picture of the report for each palette.
+pub(crate) fn write(report: &Path, directory: &Path) -> anyhow::Result<()> {
+    let report = std::fs::read_to_string(report).with_context(|| format!("cannot read {}", report.display()))?;
     let lines = cut(lines(&report)?);
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     for palette in PALETTES {

@@ -7,7 +7,11 @@ use chokepoint_recording::{Entry, Outcome};
 use crate::room::{Overfull, Room};
 use crate::root::reading_of;
 use crate::scope::unplaced;
+use crate::sock_diag::crowd::CROWD;
+use crate::sock_diag::requests::{REQUESTS, extend_a_sample};
+use crate::sock_diag::sockets::SOCKETS;
 use crate::source;
+use crate::table::Source;
 
 /// Entry that is no reading: the request, JSON of [`Request`].
 pub const REQUEST: &str = "request";
@@ -38,7 +42,7 @@ const VIEWS_MAX: usize = 8;
 pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW, BOUND, PROFILE, WIRE];
 
 /// Builds the observation of these entries, in any order. The request comes first, since parsing some readings depends on it; the others follow in the order of
-/// their time, and those of one time in the given order.
+/// their time, and those of one time in the given order, but what extends another of them behind it.
 pub fn assemble(entries: &[Entry]) -> Observation {
     let mut observation = Observation::default();
     for entry in ordered(entries) {
@@ -63,8 +67,14 @@ pub fn assemble_recorded(entries: &[Entry]) -> Result<Observation, Overfull> {
 
 fn ordered(entries: &[Entry]) -> Vec<&Entry> {
     let mut ordered: Vec<&Entry> = entries.iter().collect();
-    ordered.sort_by_key(|entry| (entry.source != REQUEST, entry.at_us));
+    ordered.sort_by_key(|entry| (entry.source != REQUEST, entry.at_us, extends(entry)));
     ordered
+}
+
+/// True if an entry adds to a reading of the same time, which therefore comes first.
+fn extends(entry: &Entry) -> bool {
+    let is_of = |source: &Source| entry.source == source.name;
+    (is_of(&REQUESTS) && extend_a_sample(&entry.item)) || (is_of(&SOCKETS) && entry.item == CROWD)
 }
 
 /// Puts one entry into the observation. An entry without a place is listed in `unplaced`, never dropped silently.

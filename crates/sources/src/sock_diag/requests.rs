@@ -62,6 +62,12 @@ pub(crate) fn are_sockets(item: &str) -> bool {
     kind.is_empty() || kind == AWAITED
 }
 
+/// True for items that tell how the sample of the same time was taken: they extend it.
+pub(crate) fn extend_a_sample(item: &str) -> bool {
+    let kind = item.split_once(OF_NETNS).map_or(item, |(kind, _)| kind);
+    kind == SAMPLING || kind == AWAITED_SAMPLING
+}
+
 /// The sockets that can hold a request. Sockets in TIME_WAIT never do, and a busy host has tens of thousands of them.
 pub(crate) const REQUESTS: Source = Source {
     name: "requests",

@@ -10,6 +10,7 @@ use chokepoint_model::report::{Confidence, Diagnosis, Role};
 use chokepoint_recording::{Entry, Outcome};
 use chokepoint_sources::assemble;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 /// The file name of a recording, its entries up to the second measurement, and their report.
 type Recorded = (String, Vec<Entry>, Diagnosis);
@@ -48,7 +49,8 @@ fn there_are_recordings_with_and_without_a_cause() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+    // The same cases in every run: a deterministic test does not fail by chance.
+    #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(64) })]
 
     #[test]
     fn the_order_of_entries_changes_nothing((place, seed) in (0..RECORDED.len(), any::<u64>())) {

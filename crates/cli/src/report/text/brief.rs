@@ -10,6 +10,7 @@ mod places;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
+use super::diagnosis::{bisect, wire};
 use super::page::TextPage;
 use crate::report::view::{Ink, Span, span};
 use crate::terminal::output::{Painted, Style};
@@ -97,21 +98,26 @@ impl Detail {
 }
 
 /// The short report, ending in a newline. At 80 columns or more it has at most [`LINES_MAX_TRIED`] lines if something was tried, else [`LINES_MAX`]; no line is
-/// wider than the page.
+/// wider than the page. What a flag asked for (`--bisect`, `--capture`) comes in addition.
 pub(crate) fn brief(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
     let most = if diagnosis.rounds.is_empty() { LINES_MAX } else { LINES_MAX_TRIED };
-    let mut text = Painted::default();
-    for detail in Detail::steps() {
-        text = with(diagnosis, style, words, detail);
-        if text.lines().count() <= most {
+    let mut detail = Detail::FULL;
+    for step in Detail::steps() {
+        detail = step;
+        if with(diagnosis, step, TextPage::new(style, words), false).lines().count() <= most {
             break;
         }
     }
-    text
+    with(diagnosis, detail, TextPage::new(style, words), true)
 }
 
-fn with(diagnosis: &Diagnosis, style: &Style, words: &Catalogue, detail: Detail) -> Painted {
-    let mut page = TextPage::new(style, words);
+/// The parts that only a flag asks for, as in the long report.
+fn write_asked(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+    bisect::write(page, diagnosis);
+    wire::write(page, diagnosis);
+}
+
+fn with(diagnosis: &Diagnosis, detail: Detail, mut page: TextPage<'_>, has_asked: bool) -> Painted {
     head::write(&mut page, diagnosis, detail);
     cause::write(&mut page, diagnosis, detail);
     if detail.is_airy {
@@ -119,6 +125,9 @@ fn with(diagnosis: &Diagnosis, style: &Style, words: &Catalogue, detail: Detail)
     }
     places::write(&mut page, diagnosis, detail);
     changes::write(&mut page, diagnosis, detail);
+    if has_asked {
+        write_asked(&mut page, diagnosis);
+    }
     if detail.is_airy {
         page.gap();
     }

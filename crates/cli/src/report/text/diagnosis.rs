@@ -1,6 +1,6 @@
 //! The report of a diagnosis: what limits, where, why, and what to do about it, in that order.
 
-mod bisect;
+pub(super) mod bisect;
 mod chain;
 mod findings;
 pub(super) mod ledger;
@@ -9,7 +9,7 @@ mod path;
 mod profile;
 mod readings;
 mod rounds;
-mod wire;
+pub(super) mod wire;
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;

@@ -78,7 +78,7 @@ impl<'a> TextPage<'a> {
 
     /// The heading of a section, with an empty line before it.
     pub(crate) fn heading(&mut self, id: &'static str) {
-        self.blank();
+        self.gap();
         let text = self.word(id);
         self.line(&[span(Ink::Strong, text)]);
     }

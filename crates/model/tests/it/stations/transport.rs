@@ -49,6 +49,9 @@ impl Line {
                 view.netstat.push(at, Reading::Ok(Counters::from_iter(counters)));
             }
         }
+        for view in obs.netns.values_mut() {
+            [0, 11_000_000].into_iter().for_each(|at| view.qdiscs.push(at, Reading::Ok(Vec::new())));
+        }
         let load = obs.load.as_mut().unwrap();
         load.shape = Loop::Closed { connections: 20 };
         (load.requests, load.good) = (20_000, 20_000);
@@ -69,6 +72,10 @@ fn requests_that_wait_for_lost_packets_name_the_namespace_that_sent_them() {
     let finding = &diagnosis.findings[0];
     assert_eq!((finding.confidence, finding.tier.as_str(), finding.at.netns.as_deref()), (Confidence::High, "nginx", Some("client")));
     assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["find-lossy-link"]);
+    // A queue that was not read may be the reason.
+    let mut unread = lossy().observed();
+    unread.netns.get_mut(&SERVER).unwrap().qdiscs = Default::default();
+    assert_eq!(told(&unread).findings[0].confidence, Confidence::Low);
     let proofs: Vec<Option<f64>> = finding.evidence.iter().map(|proof| proof.value).collect();
     assert_eq!(proofs, [Some(3.0), Some(400.0), Some(205_000.0)], "{:?}", finding.evidence);
     let readings: Vec<(Option<&str>, StationState)> = (diagnosis.path.iter())
@@ -137,6 +144,7 @@ fn drops_within_this_host_are_no_loss_on_the_path() {
 fn shaped(share: f64) -> Observation {
     let mut obs = lossy().observed();
     let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.qdiscs = Default::default();
     for second in [0, 11_u64] {
         let qdisc = Qdisc {
             link: 2,

@@ -25,7 +25,6 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
 /// The notes, the most important first.
 fn notes(page: &TextPage<'_>, diagnosis: &Diagnosis) -> Vec<String> {
     let phrases = page.phrases();
-    let bisect = diagnosis.bisect.iter().map(|bisect| bisect.summary.clone());
     // A verdict that was reached does not depend on what could not be read.
     let is_unknown = diagnosis.verdict == Verdict::Unknown;
     let gaps = gaps(diagnosis).into_iter().filter(|gap| is_unknown && (gap.failed || gap.needs.is_some()));
@@ -36,6 +35,5 @@ fn notes(page: &TextPage<'_>, diagnosis: &Diagnosis) -> Vec<String> {
     let faster = diagnosis.improvements.iter().map(|finding| {
         phrases.say(&Message::new("brief-faster").with("title", finding.title.trim_end_matches('.')).with("id", finding.id.as_str()))
     });
-    let wire = diagnosis.wire.iter().flat_map(|wire| wire.edges.iter().take(1)).map(|edge| edge.summary.clone());
-    gaps.chain(bisect).chain(diagnosis.warnings.iter().cloned()).chain(faster).chain(wire).collect()
+    gaps.chain(diagnosis.warnings.iter().cloned()).chain(faster).collect()
 }

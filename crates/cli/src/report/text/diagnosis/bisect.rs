@@ -7,7 +7,7 @@ use crate::report::view::bisect::rows;
 use crate::report::view::{Ink, Span, span};
 
 /// Writes the parts of `--bisect`.
-pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+pub(in crate::report::text) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let Some((summary, rows)) = rows(diagnosis, page.phrases()) else { return };
     let indent = |columns: usize| [span(Ink::Plain, " ".repeat(columns))];
     page.heading("report-bisect");

@@ -7,7 +7,7 @@ use crate::report::view::wire::lines;
 use crate::report::view::{Ink, span};
 
 /// Writes the lines, if packets were captured.
-pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+pub(in crate::report::text) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let lines = lines(diagnosis, page.phrases());
     if lines.is_empty() {
         return;

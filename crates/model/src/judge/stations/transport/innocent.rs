@@ -49,6 +49,14 @@ fn is_full(ctx: &Context<'_>, view: &NetnsView) -> bool {
     })
 }
 
+/// True if no shaper of this host can be the reason: the queues of all these namespaces and of the path's were read, and no namespace beside the path has a full
+/// shaper. A server whose listeners could not be read is missing from the path, and its packets may leave through such a shaper.
+pub(super) fn are_shapers_excluded(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>) -> bool {
+    let mut views = senders.map(|id| ctx.obs.netns.get(&id)).chain(ctx.netns_on_path().into_iter().map(|(_, view)| Some(view)));
+    let are_read = views.all(|view| view.is_some_and(|view| ctx.around(&view.qdiscs).is_some()));
+    are_read && !ctx.obs.netns.values().any(|view| is_full(ctx, view))
+}
+
 /// Queueing disciplines at both ends of the window, with the seconds between.
 fn changed<'a>(ctx: &Context<'_>, view: &'a NetnsView) -> impl Iterator<Item = (&'a Qdisc, &'a Qdisc, f64)> {
     let around = ctx.around(&view.qdiscs);

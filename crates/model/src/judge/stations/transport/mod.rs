@@ -110,7 +110,12 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     proofs.push(harm.proof());
     proofs.extend(innocent::dropped_here(ctx, senders.iter().map(|sent| sent.netns)));
     vec![Finding {
-        confidence: if harm.is_measured() { Confidence::High } else { Confidence::Medium },
+        confidence: match harm.is_measured() {
+            // A full shaper that was not read, or whose server was not, may have dropped them.
+            _ if !innocent::are_shapers_excluded(ctx, senders.iter().map(|sent| sent.netns)) => Confidence::Low,
+            true => Confidence::High,
+            false => Confidence::Medium,
+        },
         title: worst.args(ctx, "finding-packet-loss-title"),
         evidence: proofs,
         explanation: vec![worst.args(ctx, harm.explanation())],

@@ -10,9 +10,15 @@ state-worker-connections-refusing = { $count } connections were refused: a worke
 state-worker-connections-drained = A worker may hold { $limit } connections; it closed some without an answer to free places.
 
 finding-worker-connections-exhausted-title = the workers of { $tier } have no connection left ({ $limit } each, worker_connections)
-finding-worker-connections-exhausted-explanation = Each of the { $workers } workers of { $tier } may hold { $limit } connections at once, to clients and to upstreams together: a proxied request takes two. When they are used up, the worker closes kept and new connections to free places, and accepts and closes those that still find none. Clients see a connection that is closed or reset without an answer, or a 500 if the upstream connection was one too many. Refused connections never appear in the access log.
+finding-worker-connections-exhausted-explanation = { $workers ->
+    [one] The one worker
+   *[other] Each of the { $workers } workers
+} of { $tier } may hold { $limit } connections at once, to clients and to upstreams together: a proxied request takes two. When they are used up, the worker closes kept and new connections to free places, and accepts and closes those that still find none. Clients see a connection that is closed or reset without an answer, or a 500 if the upstream connection was one too many. Refused connections never appear in the access log.
 
-evidence-worker-connections-limit = Each of { $workers } workers may hold { $limit } connections (worker_connections).
+evidence-worker-connections-limit = { $workers ->
+    [one] The one worker
+   *[other] Each of { $workers } workers
+} may hold { $limit } connections (worker_connections).
 evidence-worker-connections-dropped = nginx accepted { $count } connections that it did not handle (accepts minus handled on its status page).
 evidence-worker-connections-held = A worker held { $peak } of { $limit } connections.
 evidence-worker-connections-cut = { $count } connections were closed with an unread request in them; the kernel reset them.
