@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::locate::{Path, line_and_column, locate};
+use super::nearest::edit_distance;
 
 /// Why a scenario cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -98,22 +99,6 @@ fn nearest_field(message: &str) -> Option<String> {
     let wrong = names.next()?;
     let (distance, name) = names.map(|name| (edit_distance(wrong, name), name)).min()?;
     (distance <= 1 + wrong.len() / 4).then(|| name.to_owned())
-}
-
-/// Levenshtein distance; both names are short.
-pub(super) fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

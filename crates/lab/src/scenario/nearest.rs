@@ -2,31 +2,33 @@
 
 /// Names that are shown.
 const NAMES_MAX: usize = 3;
+/// Characters of a wanted name that are compared: it may be as long as a command line.
+const WANTED_MAX: usize = 100;
 
 /// The names with the fewest edits from the wanted one; of equals, those that begin alike.
 pub(super) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let alike = |name: &str| wanted.bytes().zip(name.bytes()).take_while(|(one, other)| one == other).count();
     // A name that has the wanted one in it is what was meant, however long the rest is.
-    let distance = |name: &str| if !wanted.is_empty() && name.contains(wanted) { 0 } else { edits(wanted, name) };
+    let distance = |name: &str| if !wanted.is_empty() && name.contains(wanted) { 0 } else { edit_distance(wanted, name) };
     let mut scored: Vec<_> = names.map(|name| (distance(name), std::cmp::Reverse(alike(name)), name)).collect();
     scored.sort_unstable();
     scored.into_iter().take(NAMES_MAX).map(|(.., name)| name).collect()
 }
 
-/// Bytes to insert, remove or replace (Levenshtein). `from` may be as long as a command line, so its end is left out.
-fn edits(from: &str, to: &str) -> usize {
-    const BYTES_MAX: usize = 100;
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (n, one) in from.bytes().take(BYTES_MAX).enumerate() {
+/// Characters to insert, remove or replace (Levenshtein). The first name may be long, so its end is left out; the second is short.
+pub(super) fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().take(WANTED_MAX).enumerate() {
         let mut diagonal = row[0];
-        row[0] = n + 1;
-        for (place, other) in to.bytes().enumerate() {
-            let replaced = diagonal + usize::from(one != other);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
         }
     }
-    row[to.len()]
+    row[b.len()]
 }
 
 #[cfg(test)]
@@ -39,6 +41,6 @@ mod tests {
         assert_eq!(nearest("conntrak-full", names.into_iter())[..2], ["conntrack-full", "conntrack-60"]);
         assert_eq!(nearest("static", names.into_iter())[0], "healthy-static");
         assert_eq!(nearest("nope", names.into_iter()).len(), 3);
-        assert_eq!([edits("kitten", "sitting"), edits("", "ab"), edits("ab", "")], [3, 2, 2]);
+        assert_eq!([edit_distance("kitten", "sitting"), edit_distance("", "ab"), edit_distance("ab", "")], [3, 2, 2]);
     }
 }

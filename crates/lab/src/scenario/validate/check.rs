@@ -1,9 +1,9 @@
 //! The problems found so far, and checks that several parts of a scenario share.
 
 use crate::scenario::document::Scenario;
-use crate::scenario::error::edit_distance;
 use crate::scenario::locate::Path;
 use crate::scenario::names;
+use crate::scenario::nearest::edit_distance;
 use crate::scenario::placeholder::{self, Values};
 use crate::scenario::topology::Topology;
 

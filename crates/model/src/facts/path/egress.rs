@@ -3,6 +3,12 @@
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::{Link, NetnsId, NetnsView, Qdisc};
+use crate::output::report::Ceiling;
+
+/// Share from which the headroom of an interface or a shaper is reported as small.
+pub(crate) const NEAR_UTILIZATION: f64 = 0.80;
+/// Error of a ceiling by bytes on the wire. They were counted, so the error is how much the answers differ.
+const CEILING_SPREAD: f64 = 0.05;
 
 /// An interface's traffic over the window.
 pub(crate) struct Flow<'a> {
@@ -18,6 +24,13 @@ pub(crate) struct Flow<'a> {
     pub(crate) dropped: u64,
     /// The tightest shaper on it.
     pub(crate) shaper: Option<&'a Qdisc>,
+}
+
+/// Rate over the bytes on the wire of a good answer, of `bytes` in all; `None` where there are too few.
+pub(crate) fn wire_ceiling(ctx: &Context<'_>, rate_bits_per_s: f64, bytes: u64) -> Option<Ceiling> {
+    let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64;
+    let value = rate_bits_per_s / (bytes as f64 * 8.0 / good).max(1.0);
+    Some(Ceiling { value, low: value * (1.0 - CEILING_SPREAD), high: value * (1.0 + CEILING_SPREAD) })
 }
 
 /// The interface of the first tier that sends most: the answers leave through it.

@@ -2,20 +2,18 @@
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::path::egress::{Flow, egress};
+use crate::facts::path::egress::{Flow, NEAR_UTILIZATION, egress, wire_ceiling};
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
 use crate::output::message::Message;
-use crate::output::report::{Ceiling, StationKind, StationState};
+use crate::output::report::{StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef::new(StationId("link"), StationKind::Rate, &[], read, |_, _| Vec::new());
 
 /// Share of the rate from which a link counts as full. Goodput read from a socket buffer runs ahead of the wire by more than that in short windows
-/// (KNOWLEDGE.md, "Signals"), and framing takes the rest.
+/// (8 to 29 % were measured), and framing takes the rest.
 const FULL_UTILIZATION: f64 = 0.95;
-/// Share from which the headroom is reported as small.
-const NEAR_UTILIZATION: f64 = 0.80;
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     egress(ctx).map(|(tier, flow)| reading(ctx, tier, &flow)).into_iter().collect()
@@ -37,7 +35,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, flow: &Flow<'_>) -> StationReading {
     };
     let utilization = used / rate as f64;
     station.utilization = Some(utilization);
-    station.ceiling_rps = ceiling(ctx, flow, rate as f64);
+    station.ceiling_rps = wire_ceiling(ctx, rate as f64, flow.tx_bytes);
     let (state, id) = if utilization >= FULL_UTILIZATION {
         (StationState::Saturated, "state-link-full")
     } else if utilization >= NEAR_UTILIZATION {
@@ -47,12 +45,4 @@ fn reading(ctx: &Context<'_>, tier: &Tier, flow: &Flow<'_>) -> StationReading {
     };
     let why = Message::new(id).with("link", flow.link.name.as_str()).with("megabits", megabits).with("rate", rate as f64 / 1e6);
     station.in_state(state, why)
-}
-
-/// Rate over wire bytes per answer. The bytes were counted on the wire, so the error is how much the answers differ: 5 %.
-fn ceiling(ctx: &Context<'_>, flow: &Flow<'_>, rate_bits_per_s: f64) -> Option<Ceiling> {
-    let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64;
-    let bits_per_answer = flow.tx_bytes as f64 * 8.0 / good;
-    let value = rate_bits_per_s / bits_per_answer.max(1.0);
-    Some(Ceiling { value, low: value * 0.95, high: value * 1.05 })
 }

@@ -5,6 +5,7 @@ mod harm;
 
 use crate::facts::Context;
 use crate::facts::owner::Owner;
+use crate::facts::path::egress::{NEAR_UTILIZATION, wire_ceiling};
 use crate::facts::path::shaper::{Passed, Shaper, shapers};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
@@ -13,7 +14,7 @@ use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
 use crate::output::message::Message;
-use crate::output::report::{Ceiling, Confidence, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-shaper-rate"],
@@ -29,14 +30,10 @@ pub(super) const STATION: StationDef = StationDef {
 /// Share of its rate from which a shaper counts as full, as at `link`. A token bucket passes its rate as long as a packet waits, to the size of its bucket
 /// (tbf_dequeue in net/sched/sch_tbf.c), so less than that means that it had nothing to send for a twentieth of the time.
 const FULL_UTILIZATION: f64 = 0.95;
-/// Share from which the headroom is reported as small.
-const NEAR_UTILIZATION: f64 = 0.80;
 /// Share of the looks that must find a packet waiting for the queue to stand. Looks are a second or more apart, and a queue of a burst is gone before the next one.
 const STANDING_SHARE: f64 = 0.5;
 /// Looks at a queue below which nothing is said about it. They are made about once a second.
 const LOOKS_MIN: usize = 3;
-/// Error of the ceiling, as at `link`: the bytes are counted, so the error is how much the answers differ.
-const CEILING_SPREAD: f64 = 0.05;
 
 /// True if the queue stands.
 fn stands(passed: &Passed) -> bool {
@@ -91,7 +88,7 @@ fn reading(ctx: &Context<'_>, shaper: &Shaper<'_>) -> StationReading {
     station.utilization = shaper.utilization();
     station.waiting = (passed.looks > 0).then_some(passed.packets_waiting);
     station.refused_per_s = Some(passed.drops as f64 / passed.seconds.max(1e-6));
-    station.ceiling_rps = ceiling(ctx, shaper, &passed);
+    station.ceiling_rps = wire_ceiling(ctx, shaper.rate_bits_per_s, passed.bytes);
     let (state, id) = match station.utilization {
         _ if is_full(shaper) && harm::of(ctx, shaper).hurts() => (StationState::Saturated, "state-shaper-full"),
         _ if is_full(shaper) => (StationState::Near, "state-shaper-harmless"),
@@ -99,13 +96,6 @@ fn reading(ctx: &Context<'_>, shaper: &Shaper<'_>) -> StationReading {
         _ => (StationState::Ok, "state-shaper-ok"),
     };
     station.in_state(state, args(ctx, id, shaper))
-}
-
-/// Rate over bytes per good answer at this interface.
-fn ceiling(ctx: &Context<'_>, shaper: &Shaper<'_>, passed: &Passed) -> Option<Ceiling> {
-    let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64;
-    let value = shaper.rate_bits_per_s / (passed.bytes as f64 * 8.0 / good).max(1.0);
-    Some(Ceiling { value, low: value * (1.0 - CEILING_SPREAD), high: value * (1.0 + CEILING_SPREAD) })
 }
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
