@@ -1,6 +1,7 @@
 //! The command line: it only parses; what the words mean is resolved in `settings`.
 
 mod bench;
+mod connection;
 mod deferred;
 mod diagnose;
 mod lab;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::Bench;
+pub(crate) use connection::Connection;
 use deferred::Deferred;
 pub(crate) use diagnose::{Diagnose, RedactLevel};
 pub(crate) use lab::{Lab, LabRun, LabVerb};

@@ -13,3 +13,4 @@ pub(crate) mod plan;
 pub(crate) mod recordings;
 pub(crate) mod route;
 pub(crate) mod settings;
+pub(crate) mod tls;

@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 mod error;
+mod https;
 mod locate;
 pub(crate) mod names;
 mod nearest;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Load, Look};
+use super::{Connection, Load, Look};
 
 /// What `-h` says at the end.
 pub(super) const EXIT: &str = "\
@@ -84,39 +84,8 @@ pub(crate) struct Bench {
     /// Connect from these addresses of this host, taken in turn. Each has local ports of its own, about 28,000 by default.
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',', help_heading = "Target", display_order = 3, hide_short_help = true)]
     pub(crate) bind: Vec<std::net::IpAddr>,
-    /// https: trust the certificates in this file
-    ///
-    /// https: trust the authorities in this file of certificates (PEM) instead of the system's.
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "Target", display_order = 4)]
-    pub(crate) cacert: Option<PathBuf>,
-    /// https: accept any certificate
-    ///
-    /// https: accept any certificate, as curl's -k does.
-    #[arg(short = 'k', long, help_heading = "Target", display_order = 5)]
-    pub(crate) insecure: bool,
-    /// https: a full handshake for each connection
-    ///
-    /// https: a full handshake for each connection, without resumption.
-    #[arg(long, help_heading = "Load", hide_short_help = true)]
-    pub(crate) tls_no_resumption: bool,
-    /// Take HOST:PORT to be at ADDRESS
-    ///
-    /// Take HOST:PORT to be at ADDRESS, "HOST:PORT:ADDRESS[,ADDRESS]", without asking the resolver. May be given several times.
-    #[arg(long, value_name = "HOST:PORT:ADDRESS", requires = "url", help_heading = "Target", display_order = 6, hide_short_help = true)]
-    pub(crate) resolve: Vec<String>,
-    /// Connect to another host and port
-    ///
-    /// Connect to HOST2:PORT2 for the URL's HOST1:PORT1, "HOST1:PORT1:HOST2:PORT2". The Host header and the name of TLS stay those of the URL. An empty
-    /// HOST1 or PORT1 stands for any, an empty HOST2 or PORT2 for the same. May be given several times; the first that fits counts.
-    #[arg(
-        long,
-        value_name = "HOST1:PORT1:HOST2:PORT2",
-        requires = "url",
-        help_heading = "Target",
-        display_order = 7,
-        hide_short_help = true
-    )]
-    pub(crate) connect_to: Vec<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
     /// Network namespace of the client: name, PID or path
     ///
     /// Network namespace from which the client connects: a name below /run/netns, the PID of a process in it, or a path.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Load, Look};
+use super::{Connection, Load, Look};
 
 /// What `-h` and `--help` say at the end.
 pub(super) const EXIT: &str = "\
@@ -30,10 +30,10 @@ Exit status: 0 a verdict was reached, 1 none could be, 2 usage, 99 a --fail-if c
 
 #[derive(Debug, Args)]
 pub(crate) struct Diagnose {
-    /// http://HOST[:PORT][/PATH]; other kinds: --help
+    /// http[s]://HOST[:PORT][/PATH]; other kinds: --help
     ///
-    /// What to diagnose: http://HOST[:PORT][/PATH], http+unix:SOCKET[:/PATH], or a FastCGI server without the web server before it:
-    /// fcgi://HOST[:9000]/SCRIPT[?QUERY], fcgi+unix:SOCKET:/SCRIPT[?QUERY]. https URLs are watched, but not loaded.
+    /// What to diagnose: http://HOST[:PORT][/PATH], https://HOST[:PORT][/PATH], http+unix:SOCKET[:/PATH], or a FastCGI server without the web server
+    /// before it: fcgi://HOST[:9000]/SCRIPT[?QUERY], fcgi+unix:SOCKET:/SCRIPT[?QUERY].
     #[arg(required_unless_present = "replay", help_heading = "Target", display_order = 0)]
     pub(crate) url: Option<String>,
     /// Network namespace of the client: name, PID or path
@@ -46,6 +46,8 @@ pub(crate) struct Diagnose {
     /// Network namespace in which the server listens: a name below /run/netns, the PID of a process in it, or a path.
     #[arg(long, value_name = "NETNS", help_heading = "Target", display_order = 2)]
     pub(crate) server_netns: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
     /// Load with 100 connections instead of only watching
     ///
     /// Load the target with 100 connections. -c, -q and -n ask for a load as well. Without any of them nothing is sent.

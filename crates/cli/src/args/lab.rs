@@ -54,6 +54,9 @@ pub(crate) struct LabRun {
     /// Only watch while a load runs that is not ours (no --load, no fix)
     #[arg(long)]
     pub(crate) passive: bool,
+    /// Load over TLS: the scenario's front server speaks it on its ports
+    #[arg(long, conflicts_with = "passive")]
+    pub(crate) https: bool,
     /// Only diagnose: change nothing, whatever the scenario expects of a fix
     #[arg(long)]
     pub(crate) no_fix: bool,

@@ -421,6 +421,7 @@ fn collapsed() -> LoadReport {
             max: 2_013_000,
         },
         lost_share: None,
+        tls: None,
         spread: None,
     }
 }
@@ -435,6 +436,7 @@ fn served(rate: f64, requests: u64) -> LoadReport {
         errors: Errors::default(),
         latency_us: Percentiles { p50: 850, p75: 1_200, p90: 2_340, p95: 3_100, p99: 12_340, p999: 31_000, max: 212_000 },
         lost_share: None,
+        tls: None,
         spread: None,
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_load::{Plan, Protocol};
+use chokepoint_load::{Options, Plan, Protocol};
 use chokepoint_model::bisect::{Part, Session};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
@@ -17,6 +17,7 @@ use chokepoint_sources::{Root, netns};
 use crate::run::measure::{self, Setup};
 use crate::run::plan::CONNECTIONS_DEFAULT;
 use crate::run::recordings::Event;
+use crate::run::route::Route;
 use crate::run::settings::Target;
 use crate::terminal::interrupt::Interrupt;
 
@@ -129,7 +130,13 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         Some(directory) => format!("{}{}", part.url, file_in(&path_of_process(part.pid, directory), part)?),
         None => part.url.clone(),
     };
-    let target = Target::parse(&url)?;
+    // What the front answers by itself is asked of the same address as the whole.
+    let target = match part.kind {
+        PartKind::Own => Target::parse_routed(&url, &Route::to(&whole.request.addresses))?,
+        PartKind::Direct => Target::parse(&url)?,
+    };
+    // Only the front is asked over TLS: servers behind it that are asked over TLS are left out.
+    let tls = base.options.tls.clone().filter(|_| target.scheme == "https");
     let request = Request {
         client_netns: part.netns,
         loaded: true,
@@ -166,6 +173,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         shape,
         keep_alive: part.keep_alive.unwrap_or(base.keep_alive),
         netns: namespace(part)?,
+        options: Options { tls, ..base.options.clone() },
         ..base.clone()
     };
     plan.check()?;

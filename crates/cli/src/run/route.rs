@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 pub(crate) struct Route {
     resolve: Vec<Resolved>,
     connect_to: Vec<Peer>,
+    /// The addresses of all other hosts; the resolver's where it is empty.
+    known: Vec<IpAddr>,
 }
 
 #[derive(Debug, Clone)]
@@ -37,7 +39,12 @@ impl Route {
                 format!("--connect-to \"{text}\" makes no sense: write HOST1:PORT1:HOST2:PORT2, as in example.com:443:127.0.0.1:8443")
             })
         });
-        Ok(Self { resolve: resolve.collect::<Result<_>>()?, connect_to: connect_to.collect::<Result<_>>()? })
+        Ok(Self { resolve: resolve.collect::<Result<_>>()?, connect_to: connect_to.collect::<Result<_>>()?, known: Vec::new() })
+    }
+
+    /// The same server again, whatever its name: these addresses for every host.
+    pub(crate) fn to(addresses: &[IpAddr]) -> Self {
+        Self { known: addresses.to_vec(), ..Self::default() }
     }
 
     /// The host and port to connect to for those of a URL.
@@ -51,7 +58,8 @@ impl Route {
     /// The addresses that take the place of the resolver's.
     pub(crate) fn addresses(&self, host: &str, port: u16) -> Option<&[IpAddr]> {
         let fits = |resolved: &&Resolved| is_same(&resolved.host, host) && resolved.port == port;
-        self.resolve.iter().find(fits).map(|resolved| &resolved.addresses[..])
+        let resolved = self.resolve.iter().find(fits).map(|resolved| &resolved.addresses);
+        resolved.or(Some(&self.known)).filter(|addresses| !addresses.is_empty()).map(|addresses| &addresses[..])
     }
 }
 
@@ -105,6 +113,7 @@ mod tests {
         assert_eq!(peer("b.test", 5), ("c.test".to_owned(), 5));
         assert_eq!(peer("a.test", 82), ("d.test".to_owned(), 81));
         assert_eq!(Route::default().peer("x", 1), ("x".to_owned(), 1));
+        assert_eq!(Route::to(&[[127, 0, 0, 4].into()]).addresses("x", 1).map(<[IpAddr]>::len), Some(1));
     }
 
     #[test]

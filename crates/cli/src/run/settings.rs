@@ -116,7 +116,7 @@ impl Target {
 
     /// The request of the report; the caller completes it.
     pub(crate) fn request(&self) -> Request {
-        Request {
+        let as_given = Request {
             url: self.url.clone(),
             scheme: self.scheme.clone(),
             host: self.host.clone(),
@@ -126,6 +126,11 @@ impl Target {
             started_s: started_s(),
             tool: Some(env!("CARGO_PKG_VERSION").to_owned()),
             ..Request::default()
+        };
+        // The server is found by the port of the connection, and is told that of the URL.
+        match self.connect_port == self.port {
+            true => as_given,
+            false => Request { sent_host: Some(as_given.host_header()), port: self.connect_port, ..as_given },
         }
     }
 

@@ -7,7 +7,7 @@ mod targets;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use chokepoint_load::{Options, Order, Plan, Stages, Targets, Threshold, ThresholdResult, Tls, Trust};
+use chokepoint_load::{Options, Order, Plan, Stages, Targets, Threshold, ThresholdResult};
 use chokepoint_model::bench::{self, Asked, BenchOutcome, Ramp, RampStage, TargetList, TcpConnection, ThresholdFailed};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
@@ -24,6 +24,7 @@ use crate::run::measure;
 use crate::run::plan;
 use crate::run::route::Route;
 use crate::run::settings::{self, Target};
+use crate::run::tls;
 use crate::terminal::interrupt::Interrupt;
 
 /// Duration of the load without `-z` and `-n`.
@@ -33,9 +34,6 @@ const DURATION_DEFAULT: &str = "10s";
 pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
     let (target, targets) = asked_for(args).map_err(usage)?;
-    if target.scheme != "https" && (args.insecure || args.cacert.is_some() || args.tls_no_resumption) {
-        bail!(Usage(format!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", without_values(&target.url))));
-    }
     outputs::check(args).map_err(usage)?;
     let threshold = args.fail_if.as_deref().map(Threshold::parse).transpose().map_err(|error| usage(error.into()))?;
     let netns = client_netns(args)?;
@@ -79,7 +77,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
 
 /// The target, and the list of `--targets`.
 fn asked_for(args: &Bench) -> Result<(Target, Option<Targets>)> {
-    let route = Route::parse(&args.resolve, &args.connect_to)?;
+    let route = Route::parse(&args.connection.resolve, &args.connection.connect_to)?;
     let target = args.url.as_deref().map(|url| Target::parse_routed(url, &route)).transpose()?;
     match (&args.targets, target) {
         (Some(file), target) => {
@@ -111,7 +109,7 @@ fn planned(args: &Bench, target: &Target, targets: Option<Targets>) -> Result<Pl
     let options = Options {
         warm_up,
         requests_per_connection: args.requests_per_connection,
-        tls: tls(args, target)?,
+        tls: tls::settings(&args.connection, target)?,
         stages,
         targets,
         objective: None,
@@ -138,19 +136,6 @@ fn connection(bytes: &[u8]) -> TcpConnection {
 fn ramp(stages: &Stages) -> Ramp {
     let told = stages.stages.iter().map(|stage| RampStage { duration_s: stage.duration.as_secs_f64(), rate_per_s: stage.rate_per_s });
     Ramp { start_per_s: stages.start_per_s, stages: told.collect() }
-}
-
-/// The settings of TLS, for https.
-fn tls(args: &Bench, target: &Target) -> Result<Option<Tls>> {
-    if target.scheme != "https" {
-        return Ok(None);
-    }
-    let trust = match &args.cacert {
-        _ if args.insecure => Trust::Anybody,
-        Some(file) => Trust::Authorities(plan::read_file("certificate", file)?),
-        None => Trust::System,
-    };
-    Ok(Some(Tls { server_name: target.host.clone(), trust, resume: !args.tls_no_resumption }))
 }
 
 /// The request for the search for the listener of the target.

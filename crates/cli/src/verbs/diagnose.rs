@@ -29,7 +29,9 @@ use crate::run::measure::{self, Setup};
 use crate::run::packet_capture;
 use crate::run::plan;
 use crate::run::recordings::{self, Event};
+use crate::run::route::Route;
 use crate::run::settings::{self, Target};
+use crate::run::tls;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage};
@@ -420,14 +422,13 @@ impl Driver for Replay {
 /// What to measure, from the command line.
 fn setup(args: &Diagnose) -> Result<Setup> {
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
-    let target = Target::parse(args.url.as_deref().unwrap_or_default()).map_err(usage)?;
+    let route = Route::parse(&args.connection.resolve, &args.connection.connect_to).map_err(usage)?;
+    let target = Target::parse_routed(args.url.as_deref().unwrap_or_default(), &route).map_err(usage)?;
+    let tls = tls::settings(&args.connection, &target).map_err(usage)?;
     let duration = settings::duration(&args.duration).map_err(usage)?;
     let expect = settings::statuses(&args.expect).map_err(usage)?;
     let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
     let loaded = args.is_loaded();
-    if loaded && target.scheme == "https" {
-        bail!(Usage("load over https is not supported by this version: watch without load, or load the plain http port".to_owned()));
-    }
     if args.bisect && !loaded {
         bail!(Usage("--bisect loads each tier by itself: add -c, -q, -n or --load".to_owned()));
     }
@@ -436,6 +437,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let server = args.server_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let asked = target.request();
     let request = Request {
         client_netns: client.as_ref().map_or(own, |netns| netns.id),
         server_netns: server.map(|netns| netns.id),
@@ -444,15 +446,15 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         loaded,
         in_clear: args.redact == RedactLevel::None,
         machine: (args.redact != RedactLevel::All).then_some(machine),
-        sent_host: sent_host(&args.load)?,
-        ..target.request()
+        sent_host: sent_host(&args.load)?.or(asked.sent_host),
+        ..asked
     };
     let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
     let planned = || plan::plan(&args.load, &target, plan::TIMEOUT_DIAGNOSE, expect);
     let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
     let objective = slo_p99_us.map(Duration::from_micros);
     let plan =
-        plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: Options { objective, ..plan.options }, ..plan });
+        plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: Options { objective, tls, ..plan.options }, ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     let capture = args.capture.as_ref().map(|file| file.clone().map_or(packet_capture::Source::Live, packet_capture::Source::File));
     Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })

@@ -43,6 +43,9 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
 
 fn run_scenario(args: &LabRun, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let mut scenario = Scenario::find(&args.scenario)?;
+    if args.https {
+        scenario = scenario.over_https()?;
+    }
     if let Some(text) = &args.duration {
         scenario.load.duration = TimeSpan(duration(text)?);
     }

@@ -116,6 +116,33 @@ fn harmless_twins_and_healthy_servers_have_no_cause() {
     assert_eq!(host(), before);
 }
 
+#[test]
+fn a_sample_of_scenarios_gives_the_same_finding_over_tls() {
+    if !has_lab() || !has_programs(&["php-fpm8.2"]) {
+        return;
+    }
+    let _alone = alone();
+    let chokepoint = Chokepoint::new();
+    let before = host();
+    for (scenario, cause) in
+        [("pool-exhausted", "worker-pool-exhausted"), ("rate-limit-low", "rate-limited-by-config"), ("healthy-static", "")]
+    {
+        let scenario = shortened(&chokepoint, scenario, 4);
+        let run = chokepoint.run(&["lab", "run", &scenario, "--https", "--no-fix", "--json"]);
+        let line = json_line(&run.stdout);
+        assert_eq!(line["first_cause"].as_str().unwrap_or_default(), cause, "{scenario}: {line}\n{}", run.stderr);
+        assert_eq!((&line["clean"], &line["undone"]), (&Value::Bool(true), &Value::Bool(true)), "{line}");
+    }
+    assert_eq!(host(), before);
+}
+
+#[test]
+fn a_scenario_without_nginx_is_refused_over_tls() {
+    let run = Chokepoint::new().run(&["lab", "run", "inner-limit", "--https"]);
+    assert_ne!(run.status, Some(0));
+    assert!(run.stderr.contains("speak TLS"), "{}", run.stderr);
+}
+
 /// A `lab run` under load. Two connections of each request stay in the table for two minutes, and nothing but the load makes enough of them to fill it.
 fn under_load(chokepoint: &Chokepoint) -> Child {
     let scenario = shortened(chokepoint, "conntrack-full", 30);

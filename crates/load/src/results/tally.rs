@@ -418,7 +418,11 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         connect_us: sum.connect.percentiles(),
         latency_histogram: latency.text,
         connections: sum.connections,
-        tls: plan.options.tls.as_ref().map(|tls| load::TlsLoad { offers_sessions: tls.resume, handshakes: sum.handshakes }),
+        tls: plan.options.tls.as_ref().map(|tls| load::TlsLoad {
+            offers_sessions: tls.resume,
+            handshakes: sum.handshakes,
+            time_us: Some(sum.tls.percentiles()),
+        }),
         received_bytes: sum.received_bytes,
         sent_bytes: sum.sent_bytes,
         late: sum.late,

@@ -36,6 +36,7 @@ report-unit-workers = { $n ->
 report-label-target = target
 report-label-load = load
 report-label-latency = latency
+report-label-tls = TLS
 report-label-answers = answers
 report-label-unanswered = no answer
 report-listener = { $listener } in netns { $netns }
@@ -43,6 +44,7 @@ report-load = { $requests ->
     [one] { $requests } request in { $duration }
    *[other] { $requests } requests in { $duration }
 }
+report-handshakes = { $full } full handshakes, { $resumed } resumed
 report-throughput = { $rate }/s completed
 report-goodput = { $rate }/s answered as expected ({ $share })
 report-percentile = { $name } { $duration }

@@ -24,6 +24,7 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
         errors: load.errors,
         latency_us: load.latency_us,
         lost_share: load.lost_share(),
+        tls: load.tls,
         spread: Spread::of(load),
     }
 }
@@ -57,6 +58,7 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
         errors: Errors::default(),
         latency_us: largest.request_time_us.or(largest.duration_us).unwrap_or_default(),
         lost_share: None,
+        tls: None,
         spread: None,
     })
 }

@@ -334,6 +334,7 @@ mod tests {
             errors: Errors::default(),
             latency_us,
             lost_share: None,
+            tls: None,
             spread: None,
         };
         Diagnosis { load: Some(load), ..diagnose(&Observation::default(), &Catalogue::english()) }

@@ -185,6 +185,9 @@ pub struct TlsLoad {
     pub offers_sessions: bool,
     /// Completed handshakes.
     pub handshakes: Handshakes,
+    /// From the connection to the end of the handshake. `None` in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_us: Option<Percentiles>,
 }
 
 /// The result of one load.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::spread::Spread;
 use crate::fix::change::{Activation, Change};
-use crate::observation::load::{Errors, Percentiles};
+use crate::observation::load::{Errors, Percentiles, TlsLoad};
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
@@ -197,6 +197,9 @@ pub struct LoadReport {
     /// Share of the clients' time, 0 to 1, lost in requests that failed or took too long to be useful ([`crate::observation::load::LoadResult::lost_share`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_share: Option<f64>,
+    /// The TLS handshakes; `None` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsLoad>,
     /// How certain these figures are; `None` if the load does not say.
     #[serde(skip)]
     pub spread: Option<Spread>,

@@ -7,8 +7,14 @@ use chokepoint_model::report::{Diagnosis, LoadReport};
 use super::{Ink, Phrases, Span, span};
 
 /// Labels of the lines, in their order.
-pub(crate) const LABELS: [&str; 5] =
-    ["report-label-target", "report-label-load", "report-label-latency", "report-label-answers", "report-label-unanswered"];
+pub(crate) const LABELS: [&str; 6] = [
+    "report-label-target",
+    "report-label-load",
+    "report-label-latency",
+    "report-label-tls",
+    "report-label-answers",
+    "report-label-unanswered",
+];
 
 /// The lost share of the clients' time is reported from this value on.
 const LOST_MIN: f64 = 0.01;
@@ -29,6 +35,7 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<LoadLine
             lines.push(LoadLine { label: "report-label-load", notes: ended(phrases, load) });
             let measured = [
                 ("report-label-latency", latency(phrases, load)),
+                ("report-label-tls", handshakes(phrases, load)),
                 ("report-label-answers", answers(phrases, load)),
                 ("report-label-unanswered", failures(phrases, &load.errors)),
             ];
@@ -62,6 +69,19 @@ fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     notes.push(span(Ink::Plain, phrases.say(&longest)));
     if let Some(lost) = load.lost_share.filter(|lost| *lost >= LOST_MIN) {
         notes.push(span(Ink::Bad, phrases.say(&Message::new("report-lost").with("share", phrases.percent(lost)))));
+    }
+    notes
+}
+
+/// The TLS handshakes and their times.
+fn handshakes(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
+    let Some(tls) = load.tls else { return Vec::new() };
+    let count = Message::new("report-handshakes").with("full", tls.handshakes.full).with("resumed", tls.handshakes.resumed);
+    let mut notes = vec![span(Ink::Plain, phrases.say(&count))];
+    if let Some(time) = tls.time_us.filter(|time| time.max > 0) {
+        let of =
+            |name: &str, us: u64| Message::new("report-percentile").with("name", name).with("duration", phrases.duration_us(us as f64));
+        notes.extend([("p50", time.p50), ("p99", time.p99)].map(|(name, us)| span(Ink::Plain, phrases.say(&of(name, us)))));
     }
     notes
 }

@@ -277,6 +277,7 @@ fn load(good: f64, failed: f64, p99: f64) -> LoadReport {
         errors: Errors::default(),
         latency_us: Percentiles { p99: p99 as u64, ..Percentiles::default() },
         lost_share: None,
+        tls: None,
         spread: None,
     }
 }
