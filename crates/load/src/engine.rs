@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod control;
+pub(crate) mod exchanges;
 pub(crate) mod pause;
 pub(crate) mod run;
 pub(crate) mod schedule;

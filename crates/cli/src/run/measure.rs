@@ -58,7 +58,10 @@ pub(crate) struct Setup {
 impl Setup {
     /// Starts an observation. With each sample it counts the requests that the load of `control` has in flight.
     fn observer(&self, control: Option<&Arc<Control>>) -> Result<Observer> {
-        let under_way = control.cloned().map(|control| UnderWay::new(move || control.under_way()));
+        let under_way = control.map(|control| {
+            let [counts, exchanges] = [Arc::clone(control), Arc::clone(control)];
+            UnderWay::new(move || counts.under_way()).with_exchanges(move |port| exchanges.exchange(port))
+        });
         let options = ObserveOptions { under_way, ..ObserveOptions::new(self.request.clone()) };
         Observer::start(options).context("the host cannot be observed")
     }

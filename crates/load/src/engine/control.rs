@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use chokepoint_model::load::InFlight;
+use chokepoint_model::load::{InFlight, LoadExchange};
 
 use crate::engine::clock::Clock;
+use crate::engine::exchanges::Exchanges;
 use crate::results::published::Published;
 
 /// Shared between the caller of [`crate::run`] and others, such as a signal handler's thread and a progress bar.
@@ -21,6 +22,8 @@ pub struct Control {
     in_flight: AtomicI64,
     under_way: Mutex<Vec<Arc<OwnCount>>>,
     began: Mutex<Option<(Clock, Instant)>>,
+    /// Of a load over TLS.
+    exchanges: Mutex<Option<Exchanges>>,
     /// What the threads publish for a viewer, if one asked for it.
     published: Option<Mutex<Published>>,
 }
@@ -133,6 +136,16 @@ impl Control {
         let mut sum = InFlight { is_loading: true, at_ns: clock.now_ns(), ..InFlight::default() };
         lock(&self.under_way).iter().for_each(|thread| thread.add_to(&mut sum));
         sum
+    }
+
+    /// Whose turn it is on the connection from this local port. `None` without TLS, without such a connection, and if the load has several addresses.
+    pub fn exchange(&self, port: u16) -> Option<LoadExchange> {
+        lock(&self.exchanges).as_ref()?.at(port)
+    }
+
+    /// Sets where the connections of a load tell whose turn it is.
+    pub(crate) fn set_exchanges(&self, exchanges: Option<Exchanges>) {
+        *lock(&self.exchanges) = exchanges;
     }
 
     /// Adds a thread. It writes what it has in flight into the returned value.

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::control::Control;
+use crate::engine::exchanges::Exchanges;
 use crate::limits::guard::GuardWatch;
 use crate::plan::{Plan, Protocol};
 use crate::protocol::fastcgi;
@@ -45,6 +46,10 @@ pub(crate) struct Shared<'a> {
 impl<'a> Shared<'a> {
     /// The error is that of the TLS configuration.
     pub(crate) fn new(plan: &'a Plan, control: &'a Control, threads: u32) -> Result<Self, String> {
+        // Ports of several addresses are not unique.
+        let exchanges = (plan.options.tls.is_some() && plan.options.bind.is_empty()).then(Exchanges::new);
+        control.set_exchanges(exchanges.clone());
+        let tls = plan.options.tls.as_ref().map(|tls| Client::new(tls, exchanges)).transpose()?;
         Ok(Shared {
             plan,
             control,
@@ -58,7 +63,7 @@ impl<'a> Shared<'a> {
             end_ns: AtomicU64::new(planned_end_ns(plan)),
             unclaimed: plan.requests.map(AtomicU64::new),
             watch: (!plan.guards.is_empty()).then(|| Mutex::new(GuardWatch::new(&plan.guards, threads as usize))),
-            tls: plan.options.tls.as_ref().map(Client::new).transpose()?,
+            tls,
         })
     }
 

@@ -3,13 +3,17 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
+use chokepoint_model::load::{LoadExchange, TlsFailure};
 use mio::net::TcpStream;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConnection, Resumption};
+use rustls::client::{ClientConnection, Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+
+use crate::engine::exchanges::{Exchange, Exchanges};
 
 /// How to use TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,37 +42,43 @@ pub enum Trust {
 pub(crate) struct Client {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    exchanges: Option<Exchanges>,
 }
 
 impl Client {
-    /// The error says what is wrong with the name or the authorities.
-    pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
+    /// `exchanges`: where the connections tell whose turn it is. The error says what is wrong with the name or the authorities.
+    pub(crate) fn new(tls: &Tls, exchanges: Option<Exchanges>) -> Result<Self, String> {
         let bare = tls.server_name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(|_| format!("{:?} is no name of a server", tls.server_name))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| error.to_string())?;
-        let mut config = match roots(&tls.trust)? {
-            Some(roots) => builder.with_root_certificates(roots).with_no_client_auth(),
-            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider))).with_no_client_auth(),
+        let verifier: Arc<dyn ServerCertVerifier> = match roots(&tls.trust)? {
+            Some((roots, given)) => {
+                let by_authority = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                Arc::new(Given { by_authority: by_authority.map_err(|error| error.to_string())?, given })
+            }
+            None => Arc::new(Unverified(provider)),
         };
+        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         if !tls.resume {
             config.resumption = Resumption::disabled();
         }
-        Ok(Client { config: Arc::new(config), name })
+        Ok(Client { config: Arc::new(config), name, exchanges })
     }
 
     /// Starts TLS on a socket for which connect() was called.
     pub(crate) fn connect(&self, socket: TcpStream) -> io::Result<Box<TlsStream>> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
-        Ok(Box::new(TlsStream { socket, session, is_connected: false, connected_ns: 0, has_ended: false, failed: None }))
+        let exchange = self.exchanges.as_ref().zip(socket.local_addr().ok()).map(|(all, local)| all.open(local.port()));
+        Ok(Box::new(TlsStream { exchange, socket, session, is_connected: false, connected_ns: 0, has_ended: false, failed: None }))
     }
 }
 
-/// The trusted authorities; none if nothing is verified.
-fn roots(trust: &Trust) -> Result<Option<RootCertStore>, String> {
-    let mut roots = RootCertStore::empty();
+/// The trusted authorities, and the certificates that were given for them; nothing if nothing is verified.
+fn roots(trust: &Trust) -> Result<Option<(RootCertStore, Vec<CertificateDer<'static>>)>, String> {
+    let (mut roots, mut given) = (RootCertStore::empty(), Vec::new());
     match trust {
         Trust::Anybody => return Ok(None),
         Trust::System => {
@@ -80,6 +90,7 @@ fn roots(trust: &Trust) -> Result<Option<RootCertStore>, String> {
         Trust::Authorities(pem) => {
             for certificate in CertificateDer::pem_slice_iter(pem) {
                 let certificate = certificate.map_err(|error| format!("the authorities' certificates cannot be read: {error}"))?;
+                given.push(certificate.clone());
                 roots.add(certificate).map_err(|error| format!("an authority's certificate is of no use: {error}"))?;
             }
             if roots.is_empty() {
@@ -87,7 +98,81 @@ fn roots(trust: &Trust) -> Result<Option<RootCertStore>, String> {
             }
         }
     }
-    Ok(Some(roots))
+    Ok(Some((roots, given)))
+}
+
+/// Why a handshake failed.
+pub(crate) fn failure(error: &io::Error) -> TlsFailure {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(certificate)) = tls else { return TlsFailure::Handshake };
+    match certificate {
+        // A self-signed certificate of an authority that the server shows as its own (webpki's CaUsedAsEndEntity) is signed by nobody else.
+        CertificateError::UnknownIssuer | CertificateError::Other(_) => TlsFailure::UnknownAuthority,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFailure::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => TlsFailure::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => TlsFailure::WrongName,
+        _ => TlsFailure::Certificate,
+    }
+}
+
+/// What is wrong with the certificate, in words; nothing if something else is wrong.
+pub(crate) fn wrong_certificate(failure: TlsFailure) -> Option<&'static str> {
+    Some(match failure {
+        TlsFailure::UnknownAuthority => "the certificate is signed by an authority that is not trusted",
+        TlsFailure::Expired => "the certificate has expired",
+        TlsFailure::NotYetValid => "the certificate is not valid yet",
+        TlsFailure::WrongName => "the certificate is for another name",
+        TlsFailure::Certificate | TlsFailure::Handshake => return None,
+    })
+}
+
+/// Accepts what the authorities signed, and the certificates of the authorities themselves for the names in them. A self-signed certificate is often one of an
+/// authority, which is no certificate for a server by the rules of the web (RFC 5280, 4.2.1.9). Whoever gives it as trusted means the server.
+#[derive(Debug)]
+struct Given {
+    by_authority: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Given {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.by_authority.verify_server_cert(own, between, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))) if self.given.iter().any(|given| given == own) => {
+                verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_authority.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_authority.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_authority.supported_verify_schemes()
+    }
 }
 
 /// Accepts every certificate. That the server has its key is still checked.
@@ -132,6 +217,8 @@ impl ServerCertVerifier for Unverified {
 /// A connection with its session.
 #[derive(Debug)]
 pub(crate) struct TlsStream {
+    /// Whose turn it is. It ends before the socket, whose port may be another connection's at once.
+    exchange: Option<Exchange>,
     pub(crate) socket: TcpStream,
     session: ClientConnection,
     /// The socket accepted a first byte: the connection is established.
@@ -173,7 +260,7 @@ impl TlsStream {
                     Err(error) if filled == 0 => return Err(error),
                     Err(error) => {
                         self.failed = Some(error).filter(|error| error.kind() != ErrorKind::WouldBlock);
-                        return Ok(filled);
+                        break;
                     }
                 },
                 // Many servers close without the alert for it. The answer's own framing decides whether it is complete.
@@ -181,7 +268,15 @@ impl TlsStream {
                 Err(error) => return Err(error),
             }
         }
+        self.tell(filled, LoadExchange::Answered);
         Ok(filled)
+    }
+
+    /// Tells whose turn it is once bytes of a request or an answer have moved.
+    fn tell(&self, bytes: usize, exchange: LoadExchange) {
+        if let Some(told) = self.exchange.as_ref().filter(|_| bytes > 0) {
+            told.set(exchange);
+        }
     }
 
     /// Reads records from the socket. Returns the number of its bytes.
@@ -207,6 +302,7 @@ impl TlsStream {
             }
         }
         let taken = self.session.writer().write(bytes)?;
+        self.tell(taken, LoadExchange::Waiting);
         match self.flush() {
             Err(error) if error.kind() != ErrorKind::WouldBlock || taken == 0 => Err(error),
             _ => Ok(taken),

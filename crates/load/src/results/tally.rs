@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice};
+use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice, TlsFailure};
 
 use crate::engine::control::{Control, OwnCount, Progress, lock};
 use crate::plan::Plan;
 use crate::protocol::fastcgi::answer::ErrorOutput;
+use crate::protocol::tls;
 use crate::results::histogram::Durations;
 use crate::results::outcome::{Detail, Ended, Failure, RequestEnd, add_errors};
 use crate::results::published::{Snapshot, Tenth};
@@ -77,6 +78,8 @@ pub(crate) struct Tally {
     timeline: Timeline,
     tails: Tails,
     samples: Vec<String>,
+    /// Why the first failed TLS handshake failed.
+    tls_failure: Option<TlsFailure>,
     /// The kinds of failures that have an example.
     sampled: Vec<(u16, Option<Failure>)>,
     published_in_flight: u32,
@@ -173,6 +176,7 @@ impl Tally {
         self.tails = Tails::default();
         self.samples.clear();
         self.sampled.clear();
+        self.tls_failure = None;
         self.connect = Durations::default();
         (self.tls, self.handshakes) = (Durations::default(), Handshakes::default());
         (self.connections, self.received_bytes, self.sent_bytes) = (0, 0, 0);
@@ -245,6 +249,11 @@ impl Tally {
             return;
         }
         self.sampled.push(kind);
+        let tls_failure = match &ended.detail {
+            Detail::Io(error) if ended.end == RequestEnd::Failure(Failure::TlsFailed) => Some(tls::failure(error)),
+            _ => None,
+        };
+        self.tls_failure = self.tls_failure.or(tls_failure);
         let what = match ended.end {
             RequestEnd::Status(status) => {
                 let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
@@ -254,7 +263,10 @@ impl Tally {
         };
         self.add_sample(match &ended.detail {
             Detail::None => what,
-            Detail::Io(error) => format!("{what}: {error}"),
+            Detail::Io(error) => match tls_failure.and_then(tls::wrong_certificate) {
+                Some(why) => format!("{what}: {why}"),
+                None => format!("{what}: {error}"),
+            },
             Detail::Text(text) => format!("{what}: {text}"),
         });
     }
@@ -350,6 +362,7 @@ impl Tally {
         for (sum, slice) in self.slices.iter_mut().zip(&tally.slices) {
             add_slice(sum, slice);
         }
+        self.tls_failure = self.tls_failure.or(tally.tls_failure);
         for sample in &tally.samples {
             self.note(sample);
         }
@@ -422,6 +435,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
             offers_sessions: tls.resume,
             handshakes: sum.handshakes,
             time_us: Some(sum.tls.percentiles()),
+            failure: sum.tls_failure,
         }),
         received_bytes: sum.received_bytes,
         sent_bytes: sum.sent_bytes,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chokepoint_load::{Control, LoadError, Plan, Tls, Trust, measure};
-use chokepoint_model::load::{Errors, Handshakes, Loop, Measured, TlsLoad};
+use chokepoint_model::load::{Errors, Handshakes, LoadExchange, Loop, Measured, TlsFailure, TlsLoad};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -24,8 +24,13 @@ type Session = StreamOwned<ServerConnection, TcpStream>;
 
 /// Serves each connection with TLS.
 fn secured(serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(CERTIFICATE).map(|certificate| certificate.expect("PEM")).collect();
-    let key = PrivateKeyDer::from_pem_slice(KEY).expect("PEM");
+    secured_by((CERTIFICATE, KEY), serve)
+}
+
+/// The same with this certificate and key.
+fn secured_by((certificate, key): (&[u8], &[u8]), serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(certificate).map(|certificate| certificate.expect("PEM")).collect();
+    let key = PrivateKeyDer::from_pem_slice(key).expect("PEM");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
     let mut config = builder.with_no_client_auth().with_single_cert(certificates, key).expect("the key fits");
@@ -104,7 +109,8 @@ fn sessions_are_resumed_only_if_requested() {
     let server = answers(HELLO);
     let mut plan = tls_plan(&server, authority(), true);
     (plan.keep_alive, plan.shape) = (false, Loop::Closed { connections: 1 });
-    let TlsLoad { offers_sessions, handshakes: resumed, time_us } = run(&plan).result.tls.expect("TLS");
+    let TlsLoad { offers_sessions, handshakes: resumed, time_us, failure } = run(&plan).result.tls.expect("TLS");
+    assert_eq!(failure, None);
     assert!(time_us.is_some_and(|time| time.max > 0), "{time_us:?}");
     assert!(offers_sessions && resumed.resumed >= 30 && resumed.full >= 1 && resumed.full + resumed.resumed == 40, "{resumed:?}");
     plan.options.tls = tls_plan(&server, authority(), false).options.tls;
@@ -138,7 +144,11 @@ fn an_untrusted_or_wrong_certificate_fails_the_handshake() {
     plan.options.tls = Some(Tls { server_name: "other.example".to_owned(), trust: authority(), resume: true });
     let result = run(&plan).result;
     assert_eq!(result.errors, Errors { tls_failed: 40, ..Errors::default() }, "{:?}", result.error_samples);
-    assert!(result.error_samples[0].starts_with("TLS handshake failed: ") && result.error_samples[0].contains("certificate"));
+    assert_eq!(result.error_samples[0], "TLS handshake failed: the certificate is for another name");
+    assert_eq!(result.tls.and_then(|tls| tls.failure), Some(TlsFailure::WrongName));
+    let other = include_bytes!("../data/other-authority.pem");
+    plan.options.tls = Some(Tls { server_name: "localhost".to_owned(), trust: Trust::Authorities(other.to_vec()), resume: true });
+    assert_eq!(run(&plan).result.tls.and_then(|tls| tls.failure), Some(TlsFailure::UnknownAuthority));
     plan.options.tls = Some(Tls { server_name: "other.example".to_owned(), trust: Trust::Anybody, resume: true });
     assert_eq!(run(&plan).result.good, 40, "nothing is verified");
 }
@@ -151,6 +161,7 @@ fn a_server_without_tls_or_one_that_closes_fails_the_handshake() {
     });
     let result = run(&tls_plan(&plain, Trust::Anybody, true)).result;
     assert_eq!(result.errors, Errors { tls_failed: 40, ..Errors::default() }, "{:?}", result.error_samples);
+    assert_eq!(result.tls.and_then(|tls| tls.failure), Some(TlsFailure::Handshake));
     let cut = Server::start(|mut stream, _| {
         let mut some = [0; 64];
         let _ = stream.read(&mut some);
@@ -192,4 +203,50 @@ fn invalid_tls_settings_are_refused_before_anything_is_sent() {
         let error = measure(&plan, &Control::new()).expect_err("nothing to trust");
         assert!(matches!(error, LoadError::Tls(_)), "{error}");
     }
+}
+
+/// `openssl req -x509` makes such a certificate: self-signed, and an authority's.
+#[test]
+fn a_self_signed_certificate_is_accepted_by_those_who_were_given_it() {
+    let own: (&[u8], &[u8]) = (include_bytes!("../data/self-signed.pem"), include_bytes!("../data/self-signed.key"));
+    let server = secured_by(own, |session| while request(session) && session.write_all(HELLO.as_bytes()).and_then(|()| session.flush()).is_ok() {});
+    let with = |name: &str, trust: &[u8]| {
+        let mut plan = tls_plan(&server, authority(), true);
+        plan.options.tls = Some(Tls { server_name: name.to_owned(), trust: Trust::Authorities(trust.to_vec()), resume: true });
+        let result = run(&plan).result;
+        (result.good, result.tls.and_then(|tls| tls.failure))
+    };
+    assert_eq!(with("localhost", own.0), (40, None));
+    assert_eq!(with("other.example", own.0), (0, Some(TlsFailure::WrongName)));
+    assert_eq!(with("localhost", AUTHORITY), (0, Some(TlsFailure::UnknownAuthority)));
+}
+
+#[test]
+fn each_connection_says_whose_turn_it_is() {
+    let control = Arc::new(Control::new());
+    let (seen, seer) = (Arc::new(std::sync::Mutex::new(Vec::new())), Arc::clone(&control));
+    let sink = Arc::clone(&seen);
+    // Whose turn it is: before the request, when it was read, and when the answer has come.
+    let server = secured(move |session| {
+        let port = session.sock.peer_addr().expect("connected").port();
+        let turn = || seer.exchange(port);
+        // The client says so once connect() has returned, which may be later than accept().
+        let before = std::iter::repeat_with(&turn).find(Option::is_some).flatten();
+        if !request(session) {
+            return;
+        }
+        let asked = turn();
+        let _ = session.write_all(HELLO.as_bytes()).and_then(|()| session.flush());
+        let mut byte = [0];
+        let _ = session.sock.peek(&mut byte);
+        sink.lock().expect("not poisoned").push((before, asked, turn()));
+        while request(session) && session.write_all(HELLO.as_bytes()).and_then(|()| session.flush()).is_ok() {}
+    });
+    let mut plan = tls_plan(&server, authority(), true);
+    (plan.shape, plan.requests) = (Loop::Closed { connections: 1 }, Some(2));
+    check(&measure(&plan, &control).expect("the load runs").result);
+    let seen = seen.lock().expect("not poisoned").clone();
+    // The next request has been sent when its first byte has come.
+    assert_eq!(seen, [(Some(LoadExchange::NotAsked), Some(LoadExchange::Waiting), Some(LoadExchange::Waiting))]);
+    assert_eq!((0..=u16::MAX).find_map(|port| control.exchange(port)), None, "all connections are closed");
 }

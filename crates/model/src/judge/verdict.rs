@@ -14,7 +14,7 @@ use crate::judge::id::StationId;
 use crate::judge::improvements::{Faster, faster};
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::unseen::waits_unseen;
-use crate::observation::load::{LoadResult, Loop};
+use crate::observation::load::{LoadResult, Loop, TlsFailure};
 use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
 use crate::output::message::Message;
 use crate::output::report::{Cause, LimitedBy, Role, StationState, Verdict};
@@ -154,11 +154,26 @@ fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
         let is_unix = !ctx.obs.request.unix.is_empty();
         return Some(Message::new(if is_unix { "verdict-unknown-refused-unix" } else { "verdict-unknown-refused" }));
     }
+    if let Some(why) = load.tls.and_then(|tls| tls.failure).filter(|_| 2 * load.errors.tls_failed > load.requests) {
+        return Some(Message::new(no_handshake(why)));
+    }
     if answered == load.requests && load.status.len() == 1 {
         let status = load.status.keys().next().copied().unwrap_or(0);
         return Some(Message::new("verdict-unknown-status").with("status", f64::from(status)));
     }
     Some(Message::new("verdict-unknown-no-good-answer").with("requests", load.requests))
+}
+
+/// What to say where no TLS handshake succeeded.
+fn no_handshake(why: TlsFailure) -> &'static str {
+    match why {
+        TlsFailure::UnknownAuthority => "verdict-unknown-tls-authority",
+        TlsFailure::Expired => "verdict-unknown-tls-expired",
+        TlsFailure::NotYetValid => "verdict-unknown-tls-not-yet-valid",
+        TlsFailure::WrongName => "verdict-unknown-tls-name",
+        TlsFailure::Certificate => "verdict-unknown-tls-certificate",
+        TlsFailure::Handshake => "verdict-unknown-tls-handshake",
+    }
 }
 
 /// Requests failed and no station shows why.

@@ -103,7 +103,7 @@ fn mirror(ctx: &Context<'_>, id: NetnsId, sample: &RequestSample, owners: &BTree
     let made = sample.sockets.iter().filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
     let turned = made.filter_map(turn).filter(|socket| caller(ctx, id, socket, owners).is_some());
     let sockets = turned.collect();
-    RequestSample { sockets, ..*sample }
+    RequestSample { sockets, ..sample.clone() }
 }
 
 fn turn(socket: &RequestSocket) -> Option<RequestSocket> {

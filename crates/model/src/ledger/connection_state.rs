@@ -1,6 +1,7 @@
 //! The state of one connection, from its accepted end: a pure function of the socket, the same socket in the previous sample, and the rhythm of its listener's
 //! connections.
 
+use crate::observation::load::LoadExchange;
 use crate::observation::{RequestSocket, RequestTimes, TcpState};
 
 use super::rhythm::Rhythm;
@@ -18,7 +19,7 @@ pub(crate) enum ConnectionState {
     Handshake,
     /// The connection is not accepted. The accept queue counts it.
     Unaccepted,
-    /// The first TLS message has no answer.
+    /// TLS is being set up, and it is the server's turn.
     TlsHandshake,
     /// The request arrived and was not read.
     Unread,
@@ -47,6 +48,8 @@ pub(crate) struct ConnectionContext<'a> {
     pub(crate) before: Option<&'a RequestSocket>,
     /// Its listener speaks TLS.
     pub(crate) tls: bool,
+    /// What the load says of it. Over TLS the times alone do not tell: servers send session tickets after the request that came with the end of the handshake.
+    pub(crate) exchange: Option<LoadExchange>,
     /// All that was sent has arrived. Only the acknowledgement is missing, which may be delayed until the next request.
     pub(crate) has_arrived: bool,
     /// The client sends one request per connection: all that was sent belongs to its answer.
@@ -92,12 +95,27 @@ pub(crate) fn connection_state(socket: &RequestSocket, known: &ConnectionContext
         _ if socket.receive_queue > 0 && !is_partly_read(socket, known.before) => ConnectionState::Unread,
         (_, ConnectionContext { streams: true, .. }) => ConnectionState::Streaming,
         _ if socket.receive_queue > 0 => ConnectionState::Service,
+        // What the server sends then is no answer.
+        (Some(times), ConnectionContext { exchange: Some(LoadExchange::NotAsked), .. }) => as_told(times, LoadExchange::NotAsked, known),
         _ if socket.send_queue > 0 && !known.has_arrived => ConnectionState::Sending,
+        (Some(times), ConnectionContext { exchange: Some(exchange), .. }) => as_told(times, *exchange, known),
         (Some(times), ConnectionContext { asks_once: true, .. }) if times.never_received() => ConnectionState::AtClient,
         (Some(times), ConnectionContext { asks_once: true, .. }) if times.received_last().is_none() => ConnectionState::Idle,
         (None, ConnectionContext { is_kept: true, .. }) => ConnectionState::Undecided,
         (None, _) => ConnectionState::Service,
         (Some(times), _) => of_times(times, known),
+    }
+}
+
+/// The state of a connection whose queues are empty, by what the load says of it.
+fn as_told(times: &RequestTimes, exchange: LoadExchange, known: &ConnectionContext<'_>) -> ConnectionState {
+    let is_received_last = times.received_last() == Some(true) && !times.never_received();
+    match exchange {
+        LoadExchange::NotAsked if is_received_last => ConnectionState::TlsHandshake,
+        LoadExchange::NotAsked => ConnectionState::AtClient,
+        LoadExchange::Waiting if is_uploading(times, known) => ConnectionState::Receiving,
+        LoadExchange::Waiting => ConnectionState::Service,
+        LoadExchange::Answered => ConnectionState::Idle,
     }
 }
 

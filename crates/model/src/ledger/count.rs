@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::facts::Context;
 use crate::facts::path::Endpoint;
 use crate::facts::suffered::{accepted, segments};
-use crate::observation::load::INITIAL_RTO_S;
+use crate::observation::load::{INITIAL_RTO_S, LoadExchange};
 use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, TcpState};
 
 use super::calls::{self, Calls};
@@ -387,12 +387,19 @@ impl<'c, 'a> Namespace<'c, 'a> {
                     let has_arrived = socket.send_queue > 0
                         && (other.is_some_and(|other| has_arrived(socket, other))
                             || must_have_arrived(socket, self.ways_us[tier], self.tick_ms));
-                    let known = ConnectionContext { before: *before, has_arrived, ..self.known(socket, tier) };
+                    // The beginning of an answer that the load has not read yet is at the client.
+                    let told = ends(socket).filter(|_| tier == 0).and_then(|(_, (_, port))| sample.exchanges.get(&port).copied());
+                    let exchange = match told {
+                        Some(LoadExchange::Waiting) if other.is_some_and(|other| other.receive_queue > 0) => Some(LoadExchange::Answered),
+                        told => told,
+                    };
+                    let known = ConnectionContext { before: *before, has_arrived, exchange, ..self.known(socket, tier) };
                     let is_under_way = self.add(&mut counts[tier], socket, &known, weight, &mut details.ages_ms[tier]);
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
                 None => {
-                    let called = self.add_called(&mut counts, socket, weight, &shaking);
+                    let told = ends(socket).and_then(|((_, port), _)| sample.exchanges.get(&port).copied());
+                    let called = self.add_called(&mut counts, socket, (weight, told), &shaking);
                     ends(socket).filter(|_| called == Some(0)).map(|((ip, _), _)| ip)
                 }
             };
@@ -449,7 +456,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
             ConnectionState::Service => {
                 let age_ms = socket.times.map_or(0, |times| times.last_data_recv_ms);
                 ages_ms.extend(socket.times.map(|_| age_ms));
-                if socket.times.is_some_and(|times| times.never_sent()) {
+                // Over TLS the server has sent before.
+                if (known.tls && known.asks_once) || socket.times.is_some_and(|times| times.never_sent()) {
                     counts.first += weight;
                 }
                 counts.age_ms += weight * age_ms as f64;
@@ -494,7 +502,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         &self,
         counts: &mut [Counts],
         socket: &RequestSocket,
-        weight: f64,
+        (weight, told): (f64, Option<LoadExchange>),
         shaking: &BTreeSet<(Endpoint, Endpoint)>,
     ) -> Option<usize> {
         let (local, remote) = ends(socket)?;
@@ -522,7 +530,11 @@ impl<'c, 'a> Namespace<'c, 'a> {
             counts[0].lost += weight;
         }
         // An answer came after what this end last sent, so it waits for none.
-        if unread > 0 || socket.times.as_ref().is_none_or(|times| times.received_last() != Some(true)) {
+        let waits = match told {
+            Some(exchange) => exchange == LoadExchange::Waiting,
+            None => socket.times.as_ref().is_none_or(|times| times.received_last() != Some(true)),
+        };
+        if unread > 0 || waits {
             counts[0].asking += weight;
         }
         None

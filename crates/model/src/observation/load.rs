@@ -108,6 +108,18 @@ pub struct Slice {
     pub in_flight: u32,
 }
 
+/// Whose turn it is on a connection of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadExchange {
+    /// The client's or the server's: no request was sent yet, TLS is being set up.
+    NotAsked,
+    /// The server's: a request was sent, and no byte of its answer has come.
+    Waiting,
+    /// The client's, unless the answer is incomplete: a part of it has come.
+    Answered,
+}
+
 /// Requests under way at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InFlight {
@@ -178,6 +190,24 @@ pub struct Lost {
     pub of_us: u64,
 }
 
+/// Why a TLS handshake failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsFailure {
+    /// The certificate is signed by an authority that is not trusted.
+    UnknownAuthority,
+    /// The certificate is no longer valid.
+    Expired,
+    /// The certificate is not valid yet.
+    NotYetValid,
+    /// The certificate is for other names.
+    WrongName,
+    /// The certificate cannot be accepted for another reason.
+    Certificate,
+    /// Something else: an alert, a close, or no TLS at all.
+    Handshake,
+}
+
 /// TLS handshakes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsLoad {
@@ -188,6 +218,9 @@ pub struct TlsLoad {
     /// From the connection to the end of the handshake. `None` in recordings of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_us: Option<Percentiles>,
+    /// Why the first failed handshake failed. `None` if none failed, and in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<TlsFailure>,
 }
 
 /// The result of one load.

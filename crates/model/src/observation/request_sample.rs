@@ -1,7 +1,9 @@
 //! Samples of the sockets that can hold a request, several times a second. They show where requests are.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
+use super::load::LoadExchange;
 use super::{SocketAddress, TcpState};
 
 /// The sockets of one namespace at one moment, or a random share of them.
@@ -15,6 +17,8 @@ pub struct RequestSample {
     pub under_way: Option<f64>,
     /// Requests of `under_way` with a partial answer.
     pub begun: Option<f64>,
+    /// What a load over TLS says of its connections at that moment, by local port. Empty without such a load.
+    pub exchanges: BTreeMap<u16, LoadExchange>,
     /// Number of polls of the load generator until it had a request under way. Zero for a sample that did not wait for a request.
     pub looks: u32,
     /// Delay of the sample behind its schedule, microseconds.

@@ -142,7 +142,7 @@ fn tls(sessions: Option<NginxTlsSessions>, requests: u64, offers_sessions: Optio
     (load.connections, load.requests, load.good, load.received_bytes) = (requests, requests, requests, 1_000_000);
     load.status = [(200, requests)].into();
     let handshakes = Handshakes { full: requests - resumed, resumed };
-    load.tls = offers_sessions.map(|offers_sessions| TlsLoad { offers_sessions, handshakes, time_us: None });
+    load.tls = offers_sessions.map(|offers_sessions| TlsLoad { offers_sessions, handshakes, time_us: None, failure: None });
     obs
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chokepoint_model::load::InFlight;
+use chokepoint_model::load::{InFlight, LoadExchange};
 use chokepoint_model::observation::NetnsId;
 
 use crate::netlink::Sockets;
@@ -14,6 +14,7 @@ use crate::netlink::Sockets;
 #[derive(Clone)]
 pub struct UnderWay {
     read: Arc<dyn Fn() -> InFlight + Send + Sync>,
+    exchange: Arc<dyn Fn(u16) -> Option<LoadExchange> + Send + Sync>,
     ends: Arc<Ends>,
 }
 
@@ -30,7 +31,16 @@ struct Ends {
 impl UnderWay {
     /// A counter that `read` reads.
     pub fn new(read: impl Fn() -> InFlight + Send + Sync + 'static) -> Self {
-        Self { read: Arc::new(read), ends: Arc::default() }
+        Self { read: Arc::new(read), exchange: Arc::new(|_| None), ends: Arc::default() }
+    }
+
+    /// The same of a load that tells by the local port of a connection whose turn it is there.
+    pub fn with_exchanges(self, exchange: impl Fn(u16) -> Option<LoadExchange> + Send + Sync + 'static) -> Self {
+        Self { exchange: Arc::new(exchange), ..self }
+    }
+
+    pub(crate) fn exchange(&self, port: u16) -> Option<LoadExchange> {
+        (self.exchange)(port)
     }
 
     pub(crate) fn now(&self) -> InFlight {

@@ -4,10 +4,11 @@
 pub(crate) mod awaiting;
 mod windows;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
+use chokepoint_model::load::LoadExchange;
 use chokepoint_model::observation::series::Series;
 use chokepoint_model::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_recording::{Entry, Outcome};
@@ -53,6 +54,9 @@ const SAMPLING: &str = "sampling";
 /// The same items of an awaited sample, see [`Awaiting`].
 const AWAITED: &str = "awaited";
 const AWAITED_SAMPLING: &str = "awaited-sampling";
+/// Begins a line with the local ports of a load's connections on which it is somebody's turn.
+const EXCHANGES: [(&str, LoadExchange); 3] =
+    [("not-asked", LoadExchange::NotAsked), ("waiting", LoadExchange::Waiting), ("answered", LoadExchange::Answered)];
 /// Ends the name of an item of the client's namespace, which was read together with the server's. The namespace's number follows.
 const OF_NETNS: char = '@';
 
@@ -148,6 +152,8 @@ struct SampledSockets {
     bytes: Vec<u8>,
     /// The shares of the connections and of the handshakes that were read.
     shares: (f64, f64),
+    /// What the load says of its connections, by its local port, at the moment of each.
+    exchanges: BTreeMap<u16, LoadExchange>,
 }
 
 impl RequestSampling {
@@ -167,29 +173,31 @@ impl RequestSampling {
     }
 
     /// Reads the TCP sockets, or a share of many.
-    fn take(&mut self, sockets: &Sockets) -> Result<SampledSockets, DumpError> {
+    fn take(&mut self, sockets: &Sockets, load: Option<&UnderWay>) -> Result<SampledSockets, DumpError> {
         if !self.is_refused && (self.connections.is_large() || self.handshakes.is_large()) {
-            match self.take_shares(sockets) {
+            match self.take_shares(sockets, load) {
                 Err(_) => self.is_refused = true,
                 taken => return taken,
             }
         }
-        let (bytes, share) = dump(sockets, &inet::sockets_with_requests())?;
-        Ok(SampledSockets { bytes, shares: (share, share) })
+        let mut exchanges = BTreeMap::new();
+        let (bytes, share) = dump(sockets, &inet::sockets_with_requests(), load, &mut exchanges)?;
+        Ok(SampledSockets { bytes, shares: (share, share), exchanges })
     }
 
-    fn take_shares(&mut self, sockets: &Sockets) -> Result<SampledSockets, DumpError> {
+    fn take_shares(&mut self, sockets: &Sockets, load: Option<&UnderWay>) -> Result<SampledSockets, DumpError> {
         let drawn = self.draw();
-        let one = |crowd: &mut Population, are_shaking| -> Result<_, DumpError> {
+        let mut exchanges = BTreeMap::new();
+        let mut one = |crowd: &mut Population, are_shaking| -> Result<_, DumpError> {
             let windows = crowd.windows(|| drawn);
             let program = windows.as_ref().map(|windows| windows.program(&self.ports));
-            let (bytes, kept) = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()))?;
+            let (bytes, kept) = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()), load, &mut exchanges)?;
             Ok((bytes, kept * windows.map_or(1.0, |windows| windows.share())))
         };
         let (mut bytes, connections) = one(&mut self.connections, false)?;
         let (more, handshakes) = one(&mut self.handshakes, true)?;
         bytes.extend(more);
-        Ok(SampledSockets { bytes, shares: (connections, handshakes) })
+        Ok(SampledSockets { bytes, shares: (connections, handshakes), exchanges })
     }
 
     /// Updates the state after a sample.
@@ -231,7 +239,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     }
     let under_way = || context.under_way.map(UnderWay::now);
     let before = under_way();
-    let mut taken = match requests.take(sockets) {
+    let mut taken = match requests.take(sockets, context.under_way) {
         Ok(taken) => taken,
         Err(error) => return only_item(error.outcome("this kernel cannot list TCP sockets", None)),
     };
@@ -239,7 +247,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     let others = context.under_way.and_then(|load| load.other_end(netns.id)).and_then(|(id, sockets)| {
         let sockets = sockets.as_ref()?;
         let mut requests = sockets.memory::<RequestSampling>().borrow_mut();
-        let taken = requests.take(sockets).ok()?;
+        let taken = requests.take(sockets, context.under_way).ok()?;
         requests.learn(&taken, Duration::ZERO, now);
         Some((id, taken))
     });
@@ -272,19 +280,33 @@ fn read(context: &ReadContext<'_>) -> Items {
 /// The two items of one sample: the sockets, and how the sample was taken.
 fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: SampledSockets, sampling: &str) -> [(String, Outcome); 2] {
     let (connections, handshakes) = taken.shares;
-    let sampling = format!("share {connections}\nhandshakes {handshakes}\n{sampling}");
+    let mut sampling = format!("share {connections}\nhandshakes {handshakes}\n{sampling}");
+    for (name, exchange) in EXCHANGES {
+        let ports = taken.exchanges.iter().filter(|(_, told)| **told == exchange).map(|(port, _)| format!(" {port}"));
+        let ports: String = ports.collect();
+        if !ports.is_empty() {
+            sampling.push_str(&format!("{name}{ports}\n"));
+        }
+    }
     let name = |kind: &str| netns.map_or(kind.to_owned(), |id| format!("{kind}{OF_NETNS}{}", id.0));
     [(name(kinds[0]), Outcome::Ok(taken.bytes)), (name(kinds[1]), Outcome::Ok(sampling.into_bytes()))]
 }
 
-/// Dumps the TCP sockets, each reduced to what is parsed, with the share that was kept.
-fn dump(sockets: &Sockets, parts: &DumpRequests) -> Result<(Vec<u8>, f64), DumpError> {
+/// Dumps the TCP sockets, each reduced to what is parsed, with the share that was kept. A load is asked about each connection when its socket is read.
+fn dump(
+    sockets: &Sockets,
+    parts: &DumpRequests,
+    load: Option<&UnderWay>,
+    exchanges: &mut BTreeMap<u16, LoadExchange>,
+) -> Result<(Vec<u8>, f64), DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
     let mut one = |part: &DumpRequest| {
         let result = sockets.diag().dump_into(part.kind, &part.body, &mut |message| {
             count += 1;
             if count <= SOCKETS_MAX {
                 append_short(message, &mut bytes);
+                let ports = load.and_then(|load| Some((load, ports_of_established(message)?)));
+                exchanges.extend(ports.into_iter().flat_map(|(load, ports)| ports.map(|port| Some((port, load.exchange(port)?)))).flatten());
             }
             Ok(())
         });
@@ -296,6 +318,13 @@ fn dump(sockets: &Sockets, parts: &DumpRequests) -> Result<(Vec<u8>, f64), DumpE
     }
     // The kernel lists sockets by hash, so the first ones are a random choice. (With one request for each family, IPv4 comes first.)
     Ok((bytes, SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64))
+}
+
+/// The ports of an established connection; the load's own is one of them.
+fn ports_of_established(message: &[u8]) -> Option<[u16; 2]> {
+    let [_, state, _, _, ports @ ..] = message.get(HEADER_BYTES..)?.first_chunk::<8>()?;
+    let [a, b, c, d] = *ports;
+    (*state == TcpState::Established as u8).then(|| [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])])
 }
 
 /// Appends a message reduced to its fixed part and the beginning of its struct tcp_info.
@@ -400,8 +429,15 @@ fn put_sampling(samples: &mut Series<RequestSample>, entry: &Entry) {
         let requests = |name: &str| value(name).filter(|number| *number == 0.0 || UNDER_WAY.contains(number));
         sample.under_way = requests("under_way");
         sample.begun = requests("begun");
+        sample.exchanges = text.lines().flat_map(exchanges).collect();
         sample.looks = value("looks").filter(|looks| LOOKS.contains(looks)).unwrap_or(0.0) as u32;
     });
+}
+
+/// The ports of a line with a load's connections.
+fn exchanges(line: &str) -> impl Iterator<Item = (u16, LoadExchange)> {
+    let found = EXCHANGES.iter().find_map(|(name, exchange)| Some((line.strip_prefix(name)?.strip_prefix(' ')?, *exchange)));
+    found.into_iter().flat_map(|(ports, exchange)| ports.split(' ').filter_map(move |port| Some((port.parse().ok()?, exchange))))
 }
 
 #[cfg(test)]

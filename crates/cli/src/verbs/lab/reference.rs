@@ -32,9 +32,12 @@ pub(super) struct Comparison {
     times: f64,
 }
 
-/// Builds the reference while `own` stays up, measures both in turn, and takes the reference down.
+/// Builds the reference while `own` stays up, measures both in turn, and takes the reference down. It is loaded over TLS where `own` is.
 pub(super) fn compare(own: &Lab, own_setup: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
-    let scenario = Scenario::find(&wanted.scenario)?;
+    let mut scenario = Scenario::find(&wanted.scenario)?;
+    if own_setup.request.scheme == "https" {
+        scenario = scenario.over_https()?;
+    }
     let other = stack::build_with(&scenario, false, Some(&own.scenario().name), interrupt)?;
     let result = measure_in_turn(own_setup, &stack::setup(&other, false)?, wanted, interrupt);
     let down = other.down()?;

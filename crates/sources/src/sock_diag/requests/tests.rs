@@ -36,7 +36,7 @@ fn a_request_shows_as_unread_then_in_service_then_answered() {
     let mut client = TcpStream::connect(address).unwrap();
     let sockets = Sockets::open().unwrap();
     let seen = || {
-        let (bytes, _) = dump(&sockets, &inet::sockets_with_requests()).unwrap();
+        let (bytes, _) = dump(&sockets, &inet::sockets_with_requests(), None, &mut BTreeMap::new()).unwrap();
         let own = |socket: &RequestSocket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == address.port());
         parse(&bytes).unwrap().sockets.into_iter().find(own).unwrap()
     };
@@ -90,7 +90,7 @@ fn the_kernel_reads_only_ports_within_the_windows() {
     let sockets = Sockets::open().unwrap();
     let within = |windows: &Windows| {
         let program = windows.program(&[address.port()]);
-        dump(&sockets, &inet::sockets_with_requests_within(false, Some(&program))).unwrap().0
+        dump(&sockets, &inet::sockets_with_requests_within(false, Some(&program)), None, &mut BTreeMap::new()).unwrap().0
     };
     let mut ports: Vec<u16> = clients.iter().map(|client| client.local_addr().unwrap().port()).collect();
     ports.sort_unstable();
@@ -122,12 +122,12 @@ fn of_many_sockets_a_share_is_read_and_an_expensive_sample_delays_the_next() {
     let mut requests = RequestSampling::default();
     assert!(requests.is_due(now) && !requests.connections.is_large());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
-    requests.learn(&SampledSockets { bytes: crowd, shares: (0.5, 1.0) }, Duration::from_millis(20), now);
+    requests.learn(&SampledSockets { bytes: crowd, shares: (0.5, 1.0), exchanges: BTreeMap::new() }, Duration::from_millis(20), now);
     assert_eq!((requests.connections.size, requests.ports.as_slice()), (4_000, &[80][..]));
     let (first, second) = (requests.connections.windows(|| 7).unwrap(), requests.connections.windows(|| 7).unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
     assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
-    requests.learn(&SampledSockets { bytes: message(80, 1), shares: (1.0, 1.0) }, Duration::ZERO, now);
+    requests.learn(&SampledSockets { bytes: message(80, 1), shares: (1.0, 1.0), exchanges: BTreeMap::new() }, Duration::ZERO, now);
     assert!(!requests.connections.is_large() && requests.ports.is_empty());
     assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
 }
@@ -137,13 +137,13 @@ fn a_flood_of_handshakes_does_not_reduce_the_share_of_connections() {
     let mut requests = RequestSampling::default();
     let flood = (0..3_000).flat_map(|n| message_in(TcpState::SynRecv, 80, 10_000 + n));
     let bytes: Vec<u8> = flood.chain((0..10).flat_map(|n| message(80, 50_000 + n))).collect();
-    requests.learn(&SampledSockets { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
+    requests.learn(&SampledSockets { bytes, shares: (1.0, 1.0), exchanges: BTreeMap::new() }, Duration::ZERO, Instant::now());
     assert_eq!((requests.connections.size, requests.handshakes.size), (10, 3_000));
     assert!(requests.connections.windows(|| 7).is_none() && requests.handshakes.windows(|| 7).is_some());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let _client = TcpStream::connect(address).unwrap();
-    let taken = requests.take(&Sockets::open().unwrap()).unwrap();
+    let taken = requests.take(&Sockets::open().unwrap(), None).unwrap();
     assert!(taken.shares.0 == 1.0 && taken.shares.1 < 0.5, "{:?}", taken.shares);
     let sockets = parse(&taken.bytes).unwrap().sockets;
     let ends = sockets.iter().filter(|socket| match socket.address {
@@ -276,7 +276,7 @@ proptest! {
         let mut short = Vec::new();
         append_short(&whole, &mut short);
         prop_assert!(messages(&short).all(|message| message.is_ok()));
-        RequestSampling::default().learn(&SampledSockets { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
+        RequestSampling::default().learn(&SampledSockets { bytes, shares: (1.0, 1.0), exchanges: BTreeMap::new() }, Duration::ZERO, Instant::now());
     }
 }
 
@@ -295,4 +295,36 @@ fn after_a_few_samples_all_ports_were_read_about_equally_often() {
         let (least, most) = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
         assert!(f64::from(most) - expected < 3.0 && expected - f64::from(least) < 3.0, "{population}: {least} to {most} of {expected}");
     }
+}
+
+#[test]
+fn a_load_over_tls_says_whose_turn_it_is_and_the_sample_keeps_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let clients = [0; 2].map(|_| TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+    let [waiting, answered] = clients.each_ref().map(|client| client.local_addr().unwrap().port());
+    let load = UnderWay::new(InFlight::default).with_exchanges(move |port| match port {
+        port if port == waiting => Some(LoadExchange::Waiting),
+        port => (port == answered).then_some(LoadExchange::Answered),
+    });
+    let (sockets, root, notes) = (Sockets::open().unwrap(), crate::Root::default(), crate::table::Notes::default());
+    let netns = crate::netns::NetnsRef { id: NetnsId(7), name: None, is_host: false, path: std::path::PathBuf::new() };
+    let context = ReadContext {
+        under_way: Some(&load),
+        netns: Some(&netns),
+        netlink: Some(&sockets),
+        ..ReadContext::new(&root, Scope::Netns(7), Phase::First, &notes)
+    };
+    let entries = read(&context).into_iter().map(|(item, outcome)| Entry { outcome, ..entry(1, &item, Vec::new()) });
+    let observation = crate::assemble(&entries.collect::<Vec<_>>());
+    let sample = observation.netns[&NetnsId(7)].request_samples.last().unwrap();
+    assert_eq!(sample.exchanges, BTreeMap::from([(waiting, LoadExchange::Waiting), (answered, LoadExchange::Answered)]));
+}
+
+#[test]
+fn damaged_lines_of_a_loads_connections_are_ignored() {
+    let text = "share 1\nwaiting 1 x 70000 -1 2\nansweredx 3\nanswered\nnot-asked 65535\nelse 4\n";
+    let observation = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, text.as_bytes().to_vec())]);
+    let sample = observation.netns[&NetnsId(7)].request_samples.last().unwrap();
+    let expected = [(1, LoadExchange::Waiting), (2, LoadExchange::Waiting), (65_535, LoadExchange::NotAsked)];
+    assert_eq!(sample.exchanges, BTreeMap::from(expected));
 }
