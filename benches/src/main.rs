@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::servers::Server;
 use crate::statistics::{Column, table};
-use crate::tools::{Job, Ran, Tool};
+use crate::tools::{Job, Ran, Sessions, Tool};
 
 /// Measures load generators beside each other.
 #[derive(Debug, Parser)]
@@ -49,6 +49,9 @@ struct Args {
     /// Each generator and the bare client run at the same time on the same core, each against a server of its own
     #[arg(long)]
     together: bool,
+    /// Over TLS alone: chokepoint and wrk at the same time on the same core
+    #[arg(long, requires = "together")]
+    tls: bool,
     /// Only generators whose names begin so
     #[arg(long)]
     only: Vec<String>,
@@ -72,6 +75,12 @@ enum Part {
 /// The columns of the table.
 const COLUMNS: [(&str, bool, bool); 3] =
     [("keep-alive, nginx", true, true), ("keep-alive, bare server", false, true), ("connection per request", true, false)];
+/// The columns of the table over TLS: their title, whether connections are kept, and what becomes of sessions. wrk resumes none.
+const TLS_COLUMNS: [(&str, bool, Sessions); 3] = [
+    ("TLS, keep-alive", true, Sessions::Full),
+    ("TLS, connection per request, full handshakes", false, Sessions::Full),
+    ("TLS, connection per request, resumed where it can", false, Sessions::Resumed),
+];
 /// Number of connections at which memory is measured.
 const RSS_CONNECTIONS: u32 = 1_000;
 
@@ -82,7 +91,8 @@ fn main() -> Result<()> {
         Some(Part::BareClient { address, connections, seconds, close }) => {
             bare_client::run(address, connections, Duration::from_secs(seconds.into()), close)
         }
-        None => compare(&args),
+        None if args.tls => compare_tls(&args),
+        None => compare(&args).and_then(|()| if args.together { compare_tls(&args) } else { Ok(()) }),
     }
 }
 
@@ -102,7 +112,7 @@ fn compare(args: &Args) -> Result<()> {
     for round in 0..args.rounds {
         for (column, (title, is_nginx, keep_alive)) in columns.iter_mut().zip(COLUMNS) {
             let [server, other] = &servers[usize::from(is_nginx)];
-            let job = Job { server, connections: args.connections, seconds: args.seconds, keep_alive };
+            let job = Job { server, connections: args.connections, seconds: args.seconds, keep_alive, tls: None };
             // Running the bare client beside itself shows nothing.
             for turn in usize::from(args.together)..tools.len() {
                 // The order is reversed in the next round.
@@ -126,12 +136,46 @@ fn compare(args: &Args) -> Result<()> {
     let mut memory = Column::new("RSS at 1,000, MB", tools.len());
     for _ in 0..args.rounds {
         for (place, tool) in tools.iter().enumerate() {
-            let job = Job { server: &servers[1][0], connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true };
+            let job = Job { server: &servers[1][0], connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true, tls: None };
             memory.add(place, measured(tool, &job)?.rss_bytes as f64 / 1e6);
         }
     }
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    print!("{}", table(&names, &columns, &memory));
+    print!("{}", table(&names, &columns, Some(&memory)));
+    Ok(())
+}
+
+/// Over TLS: each build of chokepoint at the same time as wrk, each against an nginx of its own. Prints nothing where wrk is not installed.
+fn compare_tls(args: &Args) -> Result<()> {
+    let found = Tool::found(&args.chokepoint, args.other.as_deref());
+    let (mut tools, rest): (Vec<Tool>, Vec<Tool>) = found.into_iter().partition(Tool::is_tls_reference);
+    tools.extend(rest.into_iter().filter(Tool::is_own));
+    if !tools[0].is_tls_reference() {
+        eprintln!("skipped: wrk is not installed, beside which TLS is measured");
+        return Ok(());
+    }
+    run_on(args.server_cpu)?;
+    let servers = [Server::nginx()?, Server::nginx()?];
+    run_on(args.generator_cpu)?;
+    let mut columns: Vec<Column> = TLS_COLUMNS.iter().map(|(title, ..)| Column::new(title, tools.len())).collect();
+    for round in 0..args.rounds {
+        for (column, (title, keep_alive, sessions)) in columns.iter_mut().zip(TLS_COLUMNS) {
+            let job = Job { server: &servers[0], connections: args.connections, seconds: args.seconds, keep_alive, tls: Some(sessions) };
+            for place in 1..tools.len() {
+                let (own, first) = together([&tools[place], &tools[0]], [&job, &Job { server: &servers[1], ..job }], round)?;
+                let ratio = own.per_cpu_s / first.per_cpu_s;
+                eprintln!(
+                    "round {}: {title}: {}: {:.1}k requests per CPU-second, {ratio:.3} of wrk",
+                    round + 1,
+                    tools[place].name,
+                    own.per_cpu_s / 1e3
+                );
+                column.add_pair(place, own.per_cpu_s, first.per_cpu_s);
+            }
+        }
+    }
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    print!("{}", table(&names, &columns, None));
     Ok(())
 }
 

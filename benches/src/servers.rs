@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// nginx's configuration, with `ADDRESS` as a placeholder; its paths are relative to the given directory.
+/// nginx's configuration, with `ADDRESS` and `SECURE` (TLS) as placeholders; its paths are relative to the given directory.
 const NGINX: &str = include_str!("../nginx.conf");
+/// The lab's certificate and its key, which is not secret.
+const CERTIFICATE: &str = include_str!("../../crates/lab/data/tls.crt");
+const KEY: &str = include_str!("../../crates/lab/data/tls.key");
 /// Where both servers report the number of answered requests.
 const COUNT_PATH: &str = "/count";
 /// Maximum wait for a server to listen.
@@ -18,6 +21,8 @@ const START_MAX: Duration = Duration::from_secs(5);
 /// A running server.
 pub(crate) struct Server {
     pub(crate) address: String,
+    /// Where it speaks TLS, if it does.
+    pub(crate) secure: Option<String>,
     child: Child,
     _directory: Option<TempDir>,
 }
@@ -28,22 +33,24 @@ impl Server {
         let mut child = Command::new(std::env::current_exe()?).arg("bare-server").stdout(Stdio::piped()).spawn()?;
         let mut address = String::new();
         BufReader::new(child.stdout.take().context("it has a pipe")?).read_line(&mut address)?;
-        let server = Self { address: address.trim().to_owned(), child, _directory: None };
+        let server = Self { address: address.trim().to_owned(), secure: None, child, _directory: None };
         server.ready()
     }
 
     /// nginx with one worker that answers `hello` from its configuration.
     pub(crate) fn nginx() -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        // The port is free now. If another program takes it meanwhile, nginx reports it.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        // The ports are free now. If another program takes one meanwhile, nginx reports it.
+        let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+        let (address, secure) = (listeners[0].local_addr()?.to_string(), listeners[1].local_addr()?.to_string());
+        drop(listeners);
+        store(&directory, "tls.crt", CERTIFICATE)?;
+        store(&directory, "tls.key", KEY)?;
         let path = directory.path().join("nginx.conf");
-        let mut config = tempfile::NamedTempFile::new_in(directory.path())?;
-        config.write_all(NGINX.replace("ADDRESS", &address).as_bytes())?;
-        config.persist(&path)?;
+        store(&directory, "nginx.conf", &NGINX.replace("ADDRESS", &address).replace("SECURE", &secure))?;
         let child = Command::new("nginx").arg("-p").arg(directory.path()).arg("-c").arg(&path).stderr(Stdio::null()).spawn();
         let child = child.context("nginx is needed: apt-get install nginx-light")?;
-        Self { address, child, _directory: Some(directory) }.ready()
+        Self { address, secure: Some(secure), child, _directory: Some(directory) }.ready()
     }
 
     fn ready(self) -> Result<Self> {
@@ -74,6 +81,14 @@ impl Server {
             _ => bail!("no count in {body:?}"),
         }
     }
+}
+
+/// Writes a file into the directory.
+fn store(directory: &TempDir, name: &str, text: &str) -> Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(directory.path())?;
+    file.write_all(text.as_bytes())?;
+    file.persist(directory.path().join(name))?;
+    Ok(())
 }
 
 impl Drop for Server {

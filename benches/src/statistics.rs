@@ -40,14 +40,15 @@ fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::MAX, 0f64), |(low, high), value| (low.min(*value), high.max(*value)))
 }
 
-/// The table in Markdown: thousands of requests per CPU-second as median and range, the ratio to the first row, and memory.
-pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> String {
+/// The table in Markdown: thousands of requests per CPU-second as median and range, the ratio to the first row, and memory
+/// if it was measured.
+pub(crate) fn table(names: &[&str], columns: &[Column], memory: Option<&Column>) -> String {
     let mut out = String::from("| |");
-    for column in columns.iter().chain([memory]) {
+    for column in columns.iter().chain(memory) {
         let _ = write!(out, " {} |", column.title);
     }
     out.push_str("\n|---|");
-    out.push_str(&"---|".repeat(columns.len() + 1));
+    out.push_str(&"---|".repeat(columns.len() + usize::from(memory.is_some())));
     out.push('\n');
     for (tool, name) in names.iter().enumerate() {
         let _ = write!(out, "| {name} |");
@@ -63,8 +64,11 @@ pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> Stri
                 _ => out.push_str(" |"),
             }
         }
-        let (low, high) = range(&memory.runs[tool]);
-        let _ = writeln!(out, " {:.1} ({low:.1}-{high:.1}) |", median(&memory.runs[tool]).unwrap_or(0.0));
+        if let Some(memory) = memory {
+            let (low, high) = range(&memory.runs[tool]);
+            let _ = write!(out, " {:.1} ({low:.1}-{high:.1}) |", median(&memory.runs[tool]).unwrap_or(0.0));
+        }
+        out.push('\n');
     }
     out
 }
@@ -85,7 +89,7 @@ mod tests {
             memory.add(0, first);
             memory.add(1, second);
         }
-        let table = table(&["bare", "x"], &[column], &memory);
+        let table = table(&["bare", "x"], &[column], Some(&memory));
         assert!(table.contains("| bare | 100.0k (50.0-200.0), 1.000 | 1.5 (1.2-2.0) |"), "{table}");
         assert!(table.contains("| x | 90.0k (25.0-180.0), 0.900 (0.500-0.900) | 2.5 (2.5-2.8) |"), "{table}");
     }

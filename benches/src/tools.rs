@@ -35,6 +35,17 @@ pub(crate) struct Job<'a> {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
     pub(crate) keep_alive: bool,
+    /// TLS; nothing for plain HTTP.
+    pub(crate) tls: Option<Sessions>,
+}
+
+/// What becomes of TLS sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sessions {
+    /// Each connection has a full handshake.
+    Full,
+    /// A connection resumes an earlier session, if the generator can.
+    Resumed,
 }
 
 /// The cost of a run.
@@ -67,8 +78,26 @@ impl Tool {
         self.kind == Kind::Bare
     }
 
+    /// Whether this is the generator that the others are held against over TLS, which the bare client does not speak.
+    pub(crate) fn is_tls_reference(&self) -> bool {
+        self.kind == Kind::Wrk
+    }
+
+    /// Whether this is a build of chokepoint.
+    pub(crate) fn is_own(&self) -> bool {
+        self.kind == Kind::Chokepoint
+    }
+
     fn arguments(&self, job: &Job<'_>) -> Vec<String> {
-        let url = format!("http://{}/", job.server.address);
+        let url = match (job.tls, &job.server.secure) {
+            (Some(_), Some(secure)) => format!("https://{secure}/"),
+            _ => format!("http://{}/", job.server.address),
+        };
+        let trust: &[&str] = match job.tls {
+            None => &[],
+            Some(Sessions::Resumed) => &["--insecure"],
+            Some(Sessions::Full) => &["--insecure", "--tls-no-resumption"],
+        };
         let (connections, seconds) = (job.connections.to_string(), job.seconds.to_string());
         let time = format!("{seconds}s");
         let close = !job.keep_alive;
@@ -77,8 +106,8 @@ impl Tool {
                 [&["bare-client", &job.server.address, &connections, &seconds][..], if close { &["--close"] } else { &[] }].concat()
             }
             Kind::Chokepoint => {
-                [&["bench", "--json", "-c", &connections, "-z", &time][..], if close { &["--disable-keepalive"] } else { &[] }, &[&url]]
-                    .concat()
+                let close: &[&str] = if close { &["--disable-keepalive"] } else { &[] };
+                [&["bench", "--json", "-c", &connections, "-z", &time][..], trust, close, &[&url]].concat()
             }
             Kind::Wrk => {
                 [&["-t", "1", "-c", &connections, "-d", &time][..], if close { &["-H", "Connection: close"] } else { &[] }, &[&url]]
