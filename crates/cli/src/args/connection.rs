@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where to connect, and whom to trust there.
+// No doc comment: clap would take it for the help of the verb.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Connection {
     /// https: trust the certificates in this file
     ///
     /// https: trust the authorities in this file of certificates (PEM) instead of the system's.
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "Target", display_order = 4)]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "Target", display_order = 4, hide_short_help = true)]
     pub(crate) cacert: Option<PathBuf>,
     /// https: accept any certificate
     ///

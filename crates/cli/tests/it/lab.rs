@@ -124,14 +124,22 @@ fn a_sample_of_scenarios_gives_the_same_finding_over_tls() {
     let _alone = alone();
     let chokepoint = Chokepoint::new();
     let before = host();
-    for (scenario, cause) in
-        [("pool-exhausted", "worker-pool-exhausted"), ("rate-limit-low", "rate-limited-by-config"), ("healthy-static", "")]
-    {
-        let scenario = shortened(&chokepoint, scenario, 4);
-        let run = chokepoint.run(&["lab", "run", &scenario, "--https", "--no-fix", "--json"]);
+    let recordings = chokepoint.file("recordings");
+    for (scenario, cause, more) in [
+        ("accept-queue-short", "accept-queue-full", &[][..]),
+        ("rate-limit-low", "rate-limited-by-config", &["--no-fix"]),
+        ("healthy-static", "", &["--no-fix"]),
+    ] {
+        let shortened = shortened(&chokepoint, scenario, 3);
+        let args = ["lab", "run", &shortened, "--https", "--json", "--record", recordings.to_str().unwrap()];
+        let run = chokepoint.run(&[&args[..], more].concat());
         let line = json_line(&run.stdout);
         assert_eq!(line["first_cause"].as_str().unwrap_or_default(), cause, "{scenario}: {line}\n{}", run.stderr);
         assert_eq!((&line["clean"], &line["undone"]), (&Value::Bool(true), &Value::Bool(true)), "{line}");
+        assert_eq!(line["kept"].as_array().is_some_and(|kept| !kept.is_empty()), more.is_empty(), "{line}");
+        let recording = recordings.join(format!("{scenario}-1.rec"));
+        let replay = json_line(&chokepoint.run(&["diagnose", "--json", "--replay", recording.to_str().unwrap()]).stdout.replace('\n', ""));
+        assert_eq!(replay["findings"][0]["id"].as_str().unwrap_or_default(), cause, "{replay}");
     }
     assert_eq!(host(), before);
 }
