@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-// No doc comment: clap would take it for the help of the verb.
+// Not a documentation comment: clap would begin the help of the verb with it.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Connection {
     /// https: trust the certificates in this file

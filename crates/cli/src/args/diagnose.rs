@@ -118,7 +118,7 @@ pub(crate) struct Diagnose {
     /// Write the report as Markdown, too
     ///
     /// Write the report into this file as well, in Markdown for a ticket or a pull request.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     pub(crate) markdown: Option<PathBuf>,
     /// Write what was read, for --replay
     ///
