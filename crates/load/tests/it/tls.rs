@@ -209,7 +209,8 @@ fn invalid_tls_settings_are_refused_before_anything_is_sent() {
 #[test]
 fn a_self_signed_certificate_is_accepted_by_those_who_were_given_it() {
     let own: (&[u8], &[u8]) = (include_bytes!("../data/self-signed.pem"), include_bytes!("../data/self-signed.key"));
-    let server = secured_by(own, |session| while request(session) && session.write_all(HELLO.as_bytes()).and_then(|()| session.flush()).is_ok() {});
+    let server =
+        secured_by(own, |session| while request(session) && session.write_all(HELLO.as_bytes()).and_then(|()| session.flush()).is_ok() {});
     let with = |name: &str, trust: &[u8]| {
         let mut plan = tls_plan(&server, authority(), true);
         plan.options.tls = Some(Tls { server_name: name.to_owned(), trust: Trust::Authorities(trust.to_vec()), resume: true });

@@ -305,8 +305,9 @@ fn dump(
             count += 1;
             if count <= SOCKETS_MAX {
                 append_short(message, &mut bytes);
-                let ports = load.and_then(|load| Some((load, ports_of_established(message)?)));
-                exchanges.extend(ports.into_iter().flat_map(|(load, ports)| ports.map(|port| Some((port, load.exchange(port)?)))).flatten());
+                for port in ports_of_established(message).into_iter().flatten() {
+                    exchanges.extend(load.and_then(|load| Some((port, load.exchange(port)?))));
+                }
             }
             Ok(())
         });

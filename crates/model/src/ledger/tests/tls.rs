@@ -6,8 +6,15 @@ use crate::observation::load::LoadExchange;
 /// Six connections whose server sent something in the same tick as the request came, or later, which the times alone take for an answer.
 fn with_tickets(told: Option<LoadExchange>, change: impl Fn(RequestSocket) -> RequestSocket) -> LedgerReport {
     let server = many(6, |n| change(idle(WEB, n)));
-    let stage =
-        Stage { server, in_flight: Some(6), at_samples: [Some(6.0); 2], begun: Some(0.0), scheme: "https", asks_once: true, ..Stage::default() };
+    let stage = Stage {
+        server,
+        in_flight: Some(6),
+        at_samples: [Some(6.0); 2],
+        begun: Some(0.0),
+        scheme: "https",
+        asks_once: true,
+        ..Stage::default()
+    };
     let mut obs = stage.observe();
     for view in obs.netns.values_mut() {
         let points = view.request_samples.points().to_vec();
