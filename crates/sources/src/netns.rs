@@ -13,7 +13,7 @@ use chokepoint_model::observation::NetnsId;
 use chokepoint_model::reading::Lack;
 use chokepoint_recording::Outcome;
 
-use crate::root::{Root, link_of_path, metadata_of_path, open_path};
+use crate::root::{Root, lacked, link_of_path, metadata_of_path, open_path};
 
 /// Most names under `/run/netns` to look at.
 const NAMES_MAX: usize = 65_536;
@@ -51,13 +51,11 @@ impl Namespaces {
     /// Why the list may be incomplete, if it may.
     pub fn lack(&self) -> Option<Lack> {
         (self.unreadable > 0).then(|| {
-            Lack::needing(
-                match self.unreadable {
-                    1 => "the namespace of one process may not be read by this user".to_owned(),
-                    count => format!("the namespaces of {count} processes may not be read by this user"),
-                },
-                "CAP_SYS_PTRACE",
-            )
+            let why = match self.unreadable {
+                1 => "the namespace of one process may not be read by this user".to_owned(),
+                count => format!("the namespaces of {count} processes may not be read by this user"),
+            };
+            Lack { why, needs: lacked("CAP_SYS_PTRACE") }
         })
     }
 }

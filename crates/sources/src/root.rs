@@ -10,6 +10,7 @@ use std::time::Duration;
 use chokepoint_foreign::within;
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_recording::Outcome;
+use rustix::thread::CapabilitySet;
 
 /// The file or directory does not exist.
 pub const WHY_MISSING: &str = "the file does not exist";
@@ -180,6 +181,15 @@ pub fn outcome_of(error: &io::Error, needs: Option<&str>) -> Outcome {
     }
 }
 
+/// The privileges that would help, without those that this process has: some processes are hidden even from root, by a security policy or a hypervisor.
+/// `needs`: names of capabilities, joined by "and" (capabilities(7)).
+pub(crate) fn lacked(needs: &str) -> Option<String> {
+    let effective = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    let has = |name: &str| name.strip_prefix("CAP_").and_then(CapabilitySet::from_name).is_some_and(|one| effective.contains(one));
+    let lacked: Vec<&str> = needs.split(" and ").filter(|name| !has(name)).collect();
+    (!lacked.is_empty()).then(|| lacked.join(" and "))
+}
+
 /// Parses an outcome. Bytes that do not parse are `Failed` with the parser's reason.
 pub fn reading_of<T, E: std::fmt::Display>(outcome: &Outcome, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> Reading<T> {
     match outcome {
@@ -210,6 +220,15 @@ mod tests {
         assert_eq!(root.pids(), Ok(vec![7]));
         assert!(matches!(root.read("proc", 9, None), Outcome::Failed(..)), "a directory is no file");
         assert!(!root.is_live());
+    }
+
+    #[test]
+    fn only_privileges_that_are_missing_would_help() {
+        let effective = rustix::thread::capabilities(None).unwrap().effective;
+        let is_held = effective.contains(CapabilitySet::SYS_PTRACE);
+        assert_eq!(lacked("CAP_SYS_PTRACE").is_none(), is_held);
+        let both = lacked("CAP_SYS_PTRACE and CAP_UNKNOWN").unwrap();
+        assert_eq!(both, if is_held { "CAP_UNKNOWN" } else { "CAP_SYS_PTRACE and CAP_UNKNOWN" });
     }
 
     #[test]

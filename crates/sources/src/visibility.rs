@@ -5,7 +5,7 @@ use chokepoint_model::series::Series;
 use chokepoint_recording::{Entry, Outcome};
 
 use crate::netns::list;
-use crate::root::reading_of;
+use crate::root::{lacked, reading_of};
 use crate::scope::is_of_host;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source, only_item};
 
@@ -53,7 +53,7 @@ fn processes(context: &ReadContext<'_>) -> Outcome {
         0 => Outcome::Ok(pids.len().to_string().into_bytes()),
         hidden => {
             let why = format!("the open sockets of {hidden} of {} processes may not be listed by this user", pids.len());
-            Outcome::Absent(why, PROCESSES.needs.map(str::to_owned))
+            Outcome::Absent(why, PROCESSES.needs.and_then(lacked))
         }
     }
 }

@@ -12,6 +12,10 @@ const PIECE_BYTES_MIN: u64 = 536;
 /// Bytes that are never a whole request: the header of a FastCGI record. The last record of a request is a header alone (FCGI_HEADER_LEN, FastCGI 1.0, 3.3).
 const HEADER_BYTES: u32 = 8;
 
+/// Segments of a client up to its first request over TLS: its hello, the end of its handshake, and the request, of which TLS 1.3 may join the last two (RFC
+/// 8446, 2; RFC 5246, 7.3).
+const FIRST_OVER_TLS: u64 = 3;
+
 /// The state of a connection and its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConnectionState {
@@ -186,7 +190,9 @@ fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> Connect
         Some((0, 1.., _)) => return ConnectionState::Idle,
         _ => {}
     }
-    if times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * known.tick_ms.max(1)) {
+    // A first request over TLS comes with the end of the handshake, which the server answers by itself.
+    let is_first = known.tls && times.data_segs_in.is_some_and(|segments| segments <= FIRST_OVER_TLS);
+    if !is_first && times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * known.tick_ms.max(1)) {
         return ConnectionState::Idle;
     }
     match known.rhythm.and_then(|rhythm| rhythm.is_pending(times, known.tls)) {
@@ -263,6 +269,12 @@ mod tests {
                 ConnectionState::Idle,
             ),
             ("one tick, a way longer than it", socket(Some(far)), plain, ConnectionState::Idle),
+            (
+                "the first request over TLS, a way longer than a tick",
+                socket(Some(RequestTimes { data_segs_in: Some(2), ..far })),
+                ConnectionContext { tls: true, ..plain },
+                ConnectionState::Undecided,
+            ),
             ("an old kernel without counters", socket(Some(old_kernel)), plain, ConnectionState::Idle),
             ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, ConnectionState::Unread),
             ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, ConnectionState::Service),

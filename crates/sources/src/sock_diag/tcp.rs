@@ -54,7 +54,7 @@ pub struct TcpSocketsRead {
 impl TcpSocketsRead {
     /// Nothing read yet; with the reason if some namespaces are not visible.
     pub(super) fn new(namespaces: &Namespaces) -> Self {
-        let hidden = namespaces.lack().map(|lack| (lack.why, Some("CAP_SYS_PTRACE")));
+        let hidden = namespaces.lack().map(|lack| (lack.why, lack.needs.map(|_| "CAP_SYS_PTRACE")));
         Self { namespaces: 0, failed: hidden.into_iter().collect() }
     }
 
