@@ -17,6 +17,8 @@ setting-net-ipv4-ip-local-port-range = local ports
 setting-net-ipv4-tcp-tw-reuse = tcp_tw_reuse
 setting-net-core-somaxconn = somaxconn
 setting-net-ipv4-tcp-max-syn-backlog = SYN backlog
+setting-net-ipv4-tcp-syncookies = SYN cookies
+setting-net-ipv4-tcp-wmem = send buffers, most
 setting-cpu-cfs-quota-us = CPU quota
 setting-cpu-max = CPU quota
 setting-nginx-listen-backlog = nginx backlog
@@ -27,3 +29,31 @@ setting-nginx-error-log-levels = error_log level
 setting-nginx-tls-session-cache = TLS session cache
 setting-php-fpm-max-children = php-fpm workers
 setting-php-fpm-backlog = php-fpm backlog
+
+# Values of settings as one reads them. A no-break space keeps a number and its unit on one line.
+setting-number = { $n }
+setting-ports = { $n ->
+    [one] { $n }{ "\u00A0" }port
+   *[other] { $n }{ "\u00A0" }ports
+}
+setting-cores = { $n ->
+    [one] { $n }{ "\u00A0" }core
+   *[other] { $n }{ "\u00A0" }cores
+}
+setting-connections = { $n ->
+    [one] { $n }{ "\u00A0" }connection
+   *[other] { $n }{ "\u00A0" }connections
+}
+setting-requests-each = { $n ->
+    [one] { $n }{ "\u00A0" }request each
+   *[other] { $n }{ "\u00A0" }requests each
+}
+setting-kib = { $n }{ "\u00A0" }KiB
+setting-seconds = { $n }{ "\u00A0" }s
+setting-us = { $n }{ "\u00A0" }µs
+net-ipv4-tcp-tw-reuse-0 = off
+net-ipv4-tcp-tw-reuse-1 = on
+net-ipv4-tcp-tw-reuse-2 = loopback only
+net-ipv4-tcp-syncookies-0 = off
+net-ipv4-tcp-syncookies-1 = on
+net-ipv4-tcp-syncookies-2 = always

@@ -6,7 +6,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::{Diagnosis, Finding};
 
 use super::brief::{LINES_MAX, LINES_MAX_TRIED};
-use super::wrap::columns;
+use super::wrap::{columns, sentence_ends};
 use super::{brief, render};
 use crate::report::samples;
 use crate::report::view::findings::commands;
@@ -77,6 +77,28 @@ fn no_line_of_a_short_page_is_wider_than_the_terminal() {
             }
         }
     }
+}
+
+/// The explanation of the cause ends where one of its sentences ends.
+#[test]
+fn an_explanation_in_a_short_page_ends_with_a_sentence() {
+    let words = Catalogue::english();
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut explained = 0;
+    for (name, diagnosis) in samples::all() {
+        let Some(cause) = crate::report::view::path::choke(&diagnosis) else { continue };
+        let explanation = flat(&diagnosis.findings[cause].explanation);
+        let ends = sentence_ends(&explanation);
+        for width in [40, 60, 80, 100, 200] {
+            let text = flat(&brief(&diagnosis, &plain(width), &words));
+            let begin = text.find(&explanation[..10]).unwrap_or_else(|| panic!("{name} at {width}: {text}"));
+            let same = text[begin..].bytes().zip(explanation.bytes()).take_while(|(shown, whole)| shown == whole).count();
+            let shown = text[begin..begin + same].trim_end();
+            assert!(ends.contains(&shown.len()), "{name} at {width}: {shown}");
+            explained += 1;
+        }
+    }
+    assert!(explained > 30, "{explained}");
 }
 
 /// What was known of the server as found has no place beside the verdict on the server after the fix, and a full queue is not drawn as empty.
