@@ -138,6 +138,18 @@ pub(crate) fn client_limited() -> Diagnosis {
     sample.target.netns = Some("host".into());
     sample.target.tiers[0].netns = "host".into();
     sample.target.tiers.truncate(1);
+    let condition = |condition: &str, held: bool| FailIfCondition {
+        condition: condition.into(),
+        held,
+        measured: None,
+        unit: None,
+        verdict: Some(Verdict::ClientLimited),
+    };
+    let conditions = vec![
+        condition("client-limited", true),
+        FailIfCondition { measured: Some(12_345.0), unit: Some(FailIfUnit::Us), verdict: None, ..condition("p99>250ms", false) },
+    ];
+    sample.fail_if = Some(FailIfReport { expression: "client-limited || p99>250ms".into(), held: true, conditions });
     sample.warnings = vec!["The load generator shares cores with the servers: rates are lower than the servers could give.".into()];
     sample
 }
@@ -400,6 +412,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         before: None,
         after: None,
         run: None,
+        fail_if: None,
     }
 }
 
