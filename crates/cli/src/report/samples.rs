@@ -290,7 +290,7 @@ fn conntrack() -> Finding {
             Evidence { text: "Of 1,910 requests, 1,703 timed out connecting.".into(), source: "load".into(), value: Some(1703.0) },
         ],
         explanation: "The firewall tracks every connection in a table of 200 entries. When it is full, the kernel drops each packet that would \
-                      begin a new connection: the client's SYN is lost and sent again after 1, 3 and 7 seconds, so requests time out although \
+                      begin a new connection: the client's SYN is lost and sent again after 1, 2, 3, 4, 5, 7 s and so on, so requests time out although \
                       the server is idle."
             .into(),
         remedies: vec![Remedy {

@@ -31,29 +31,29 @@ setting-php-fpm-max-children = php-fpm workers
 setting-php-fpm-backlog = php-fpm backlog
 
 # Values of settings as one reads them. A no-break space keeps a number and its unit on one line.
-setting-number = { $n }
-setting-ports = { $n ->
+value-number = { $n }
+value-ports = { $n ->
     [one] { $n }{ "\u00A0" }port
    *[other] { $n }{ "\u00A0" }ports
 }
-setting-cores = { $n ->
+value-cores = { $n ->
     [one] { $n }{ "\u00A0" }core
    *[other] { $n }{ "\u00A0" }cores
 }
-setting-connections = { $n ->
+value-connections = { $n ->
     [one] { $n }{ "\u00A0" }connection
    *[other] { $n }{ "\u00A0" }connections
 }
-setting-requests-each = { $n ->
+value-requests-each = { $n ->
     [one] { $n }{ "\u00A0" }request each
    *[other] { $n }{ "\u00A0" }requests each
 }
-setting-kib = { $n }{ "\u00A0" }KiB
-setting-seconds = { $n }{ "\u00A0" }s
-setting-us = { $n }{ "\u00A0" }µs
-net-ipv4-tcp-tw-reuse-0 = off
-net-ipv4-tcp-tw-reuse-1 = on
-net-ipv4-tcp-tw-reuse-2 = loopback only
-net-ipv4-tcp-syncookies-0 = off
-net-ipv4-tcp-syncookies-1 = on
-net-ipv4-tcp-syncookies-2 = always
+value-kib = { $n }{ "\u00A0" }KiB
+value-seconds = { $n }{ "\u00A0" }s
+value-us = { $n }{ "\u00A0" }µs
+value-net-ipv4-tcp-tw-reuse-0 = off
+value-net-ipv4-tcp-tw-reuse-1 = on
+value-net-ipv4-tcp-tw-reuse-2 = loopback only
+value-net-ipv4-tcp-syncookies-0 = off
+value-net-ipv4-tcp-syncookies-1 = on
+value-net-ipv4-tcp-syncookies-2 = always

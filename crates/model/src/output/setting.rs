@@ -44,23 +44,23 @@ fn name(change: &Change, words: &Catalogue) -> String {
 /// grouped if it is a number.
 pub fn setting_values(change: &SettingChange, words: &Catalogue) -> (String, String) {
     let both = |read: fn(&str) -> Option<f64>| read(&change.from).zip(read(&change.to));
-    let number = |value: f64| words.text(&Message::new("setting-number").with("n", value));
+    let number = |value: f64| words.text(&Message::new("value-number").with("n", value));
     let measured = |unit: &'static str, values: Option<(f64, f64)>| {
         let (from, to) = values?;
         Some((number(from), words.text(&Message::new(unit).with("n", to))))
     };
     let known = match change.setting.as_str() {
-        KEY_RANGE => measured("setting-ports", both(ports)),
+        KEY_RANGE => measured("value-ports", both(ports)),
         "net.ipv4.tcp_tw_reuse" | "net.ipv4.tcp_syncookies" => {
-            let word = |value: &str| words.plain(&format!("{}-{value}", change.setting.replace(['.', '_'], "-")));
+            let word = |value: &str| words.plain(&format!("value-{}-{value}", change.setting.replace(['.', '_'], "-")));
             word(&change.from).zip(word(&change.to))
         }
-        "net.ipv4.tcp_wmem" => measured("setting-kib", both(kib_most)),
-        "net.netfilter.nf_conntrack_tcp_timeout_time_wait" => measured("setting-seconds", both(whole)),
-        "cpu.max" => measured("setting-cores", both(cores)),
-        "cpu.cfs_quota_us" => measured("setting-us", both(whole)),
-        _ => measured("setting-connections", both(kept_connections).filter(|(from, to)| from != to))
-            .or_else(|| measured("setting-requests-each", both(requests_each))),
+        "net.ipv4.tcp_wmem" => measured("value-kib", both(kib_most)),
+        "net.netfilter.nf_conntrack_tcp_timeout_time_wait" => measured("value-seconds", both(whole)),
+        "cpu.max" => measured("value-cores", both(cores)),
+        "cpu.cfs_quota_us" => measured("value-us", both(whole)),
+        _ => measured("value-connections", both(kept_connections).filter(|(from, to)| from != to))
+            .or_else(|| measured("value-requests-each", both(requests_each))),
     };
     let as_set = |text: &str| whole(text).map_or_else(|| text.to_owned(), number);
     known.unwrap_or_else(|| (as_set(&change.from), as_set(&change.to)))
