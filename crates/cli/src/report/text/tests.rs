@@ -62,6 +62,9 @@ fn short_pages_equal_the_stored_ones_and_fit_one_screen() {
     }
     let ascii = Style { width: 80, color: false, unicode: false };
     assert!(brief(&samples::collapse(), &ascii, &words).is_ascii());
+    let demo = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo.md")).expect("the page is there");
+    let shown = brief(&samples::collapse(), &plain(80), &words);
+    assert!(demo.contains(&*shown) || std::env::var_os("CHOKEPOINT_BLESS").is_some(), "docs/demo.md shows another report: copy it\n{shown}");
     compare("collapse/brief-color.txt", &brief(&samples::collapse(), &Style { width: 80, color: true, unicode: true }, &words));
 }
 
