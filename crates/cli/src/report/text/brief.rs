@@ -56,7 +56,7 @@ impl Detail {
         places: 4,
         explanation: 4,
         others: 3,
-        remedy: 2,
+        remedy: 4,
         proof: 3,
         changes: 14,
         summary: 4,
@@ -66,9 +66,10 @@ impl Detail {
 
     /// Less and less, the least important part first.
     fn steps() -> impl Iterator<Item = Self> {
-        let steps: [fn(&mut Self); 21] = [
+        let steps: [fn(&mut Self); 22] = [
             |detail| detail.reasons = 0,
             |detail| detail.notes = 3,
+            |detail| detail.remedy = 2,
             |detail| detail.note_lines = 2,
             |detail| detail.explanation = 3,
             |detail| detail.places = 3,

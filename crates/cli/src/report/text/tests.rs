@@ -64,7 +64,10 @@ fn short_pages_equal_the_stored_ones_and_fit_one_screen() {
     assert!(brief(&samples::collapse(), &ascii, &words).is_ascii());
     let demo = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo.md")).expect("the page is there");
     let shown = brief(&samples::collapse(), &plain(80), &words);
-    assert!(demo.contains(&*shown) || std::env::var_os("CHOKEPOINT_BLESS").is_some(), "docs/demo.md shows another report: copy it\n{shown}");
+    assert!(
+        demo.contains(&*shown) || std::env::var_os("CHOKEPOINT_BLESS").is_some(),
+        "docs/demo.md shows another report: copy it\n{shown}"
+    );
     compare("collapse/brief-color.txt", &brief(&samples::collapse(), &Style { width: 80, color: true, unicode: true }, &words));
 }
 
@@ -147,7 +150,7 @@ fn every_message_is_in_the_catalogue() {
 fn lines_fit_the_page_unless_a_single_word_is_longer() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
-        let remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
+        let remedies = diagnosis.findings.iter().chain(&diagnosis.improvements).flat_map(|finding| &finding.remedies);
         let verbatim: Vec<String> = remedies.flat_map(commands).flat_map(|(_, lines)| lines).collect();
         for width in [0, 40, 60, 72, 80, 99, 120, 200] {
             for line in render(&diagnosis, &plain(width), &words).lines().filter(|line| columns(line) > width.max(40)) {
