@@ -17,5 +17,5 @@ pub use facts::{harm, owner, path, profile, spread, traffic, url};
 pub use fix::{change, remedies};
 pub use judge::{causes, finding, id, location, settle, station, stations};
 pub use observation::{load, reading, series};
-pub use output::{catalogue, diagnose, explain, message, outcome, readings, report, whereabouts};
+pub use output::{catalogue, diagnose, explain, message, outcome, readings, report, setting, whereabouts};
 pub use tools::{bench, bisect, edge, tcp};

@@ -8,5 +8,6 @@ pub mod outcome;
 pub(crate) mod profile;
 pub mod readings;
 pub mod report;
+pub mod setting;
 pub mod whereabouts;
 pub(crate) mod wire;

@@ -138,6 +138,18 @@ pub(crate) fn client_limited() -> Diagnosis {
     sample.target.netns = Some("host".into());
     sample.target.tiers[0].netns = "host".into();
     sample.target.tiers.truncate(1);
+    let condition = |condition: &str, held: bool| FailIfCondition {
+        condition: condition.into(),
+        held,
+        measured: None,
+        unit: None,
+        verdict: Some(Verdict::ClientLimited),
+    };
+    let conditions = vec![
+        condition("client-limited", true),
+        FailIfCondition { measured: Some(12_345.0), unit: Some(FailIfUnit::Us), verdict: None, ..condition("p99>250ms", false) },
+    ];
+    sample.fail_if = Some(FailIfReport { expression: "client-limited || p99>250ms".into(), held: true, conditions });
     sample.warnings = vec!["The load generator shares cores with the servers: rates are lower than the servers could give.".into()];
     sample
 }
@@ -278,7 +290,7 @@ fn conntrack() -> Finding {
             Evidence { text: "Of 1,910 requests, 1,703 timed out connecting.".into(), source: "load".into(), value: Some(1703.0) },
         ],
         explanation: "The firewall tracks every connection in a table of 200 entries. When it is full, the kernel drops each packet that would \
-                      begin a new connection: the client's SYN is lost and sent again after 1, 3 and 7 seconds, so requests time out although \
+                      begin a new connection: the client's SYN is lost and sent again after 1, 2, 3, 4, 5, 7 s and so on, so requests time out although \
                       the server is idle."
             .into(),
         remedies: vec![Remedy {
@@ -400,6 +412,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         before: None,
         after: None,
         run: None,
+        fail_if: None,
     }
 }
 

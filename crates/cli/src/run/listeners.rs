@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use chokepoint_model::observation::NetnsId;
-use chokepoint_sources::{PortSocket, Root, read_port_sockets};
+use chokepoint_sources::{PortSocket, Root, netns, read_port_sockets};
 
 /// Most listeners that are named.
 const NAMED_MAX: usize = 8;
@@ -20,6 +20,11 @@ pub(crate) fn unless_at(netns: NetnsId, port: u16) -> Option<String> {
     let sockets = read_port_sockets(&Root::default()).ok()?;
     let own = || sockets.iter().filter(|socket| !socket.udp && socket.netns == netns);
     (!own().any(|socket| socket.local.1 == port)).then(|| in_words(own()))
+}
+
+/// [`named`] of the own namespace; nothing if the address is not this host's.
+pub(crate) fn of_this_host(address: SocketAddr) -> Option<String> {
+    if is_here(Some(address)) { netns::own().ok().and_then(named) } else { None }
 }
 
 fn in_words<'a>(sockets: impl Iterator<Item = &'a PortSocket>) -> String {

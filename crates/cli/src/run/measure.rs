@@ -14,7 +14,7 @@ use chokepoint_model::path;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
-use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_recorded, netns};
+use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_recorded};
 
 use crate::Usage;
 use crate::run::background_task::BackgroundTask;
@@ -141,8 +141,7 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
 /// That no listener was found, and where this host listens if the target is an address of it.
 fn nobody(plan: &Plan) -> String {
     let nobody = format!("nothing on this host listens at {} for this client", plan.address);
-    let own = plan.address.tcp().filter(|address| plan.netns.is_none() && listeners::is_here(Some(*address)));
-    match own.and_then(|_| netns::own().ok()).and_then(listeners::named) {
+    match plan.address.tcp().filter(|_| plan.netns.is_none()).and_then(listeners::of_this_host) {
         Some(named) => format!("{nobody} (TCP listeners here: {named}); load is sent there"),
         None => format!("{nobody}; load is sent elsewhere"),
     }

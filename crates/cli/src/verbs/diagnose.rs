@@ -41,7 +41,7 @@ use fail_if::FailIf;
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let fail_if = fail_if(args)?;
     let outputs = files::DiagnosisFiles::open(args)?;
-    let (report, recorded) = match &args.replay {
+    let (mut report, recorded) = match &args.replay {
         Some(file) => {
             let events = recordings::load(file)?;
             let report = match bisect::is_recorded(&events) {
@@ -75,13 +75,16 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             (report, recorded)
         }
     };
+    // Conditions that cannot be judged keep nobody from the report.
+    let judged = fail_if.map(|fail_if| fail_if.judge(&report, words)).transpose();
+    report.fail_if = judged.as_ref().ok().and_then(Option::as_ref).map(|judged| judged.report.clone());
     let printed = match args.json {
         true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?)),
         false if args.verbose => output::print_painted(&crate::report::text::render(&report, &output::style(), words)),
         false => output::print_painted(&crate::report::text::brief(&report, &output::style(), words)),
     };
     files::first_error([printed, recorded].into_iter().chain(outputs.pages.write(&report, words)))?;
-    let failed = fail_if.map_or(Ok(Vec::new()), |fail_if| fail_if.failed(&report, words))?;
+    let failed = judged?.map(|judged| judged.failed).unwrap_or_default();
     failed.iter().for_each(|condition| output::note(&format!("failed: {condition}")));
     Ok(match report.verdict {
         _ if !failed.is_empty() => EXIT_THRESHOLD,

@@ -19,6 +19,7 @@ use chokepoint_sources::{read_congestion_control, read_tcp_info};
 
 use crate::Usage;
 use crate::args::Tcp;
+use crate::run::listeners;
 use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
@@ -86,10 +87,15 @@ fn connect(target: &str, timeout: Duration) -> Result<TcpStream> {
                 stream.set_write_timeout(Some(timeout))?;
                 return Ok(stream);
             }
-            Err(error) => last = Some(error.to_string()),
+            Err(error) => last = Some((address, error)),
         }
     }
-    bail!("cannot connect to {target}: {}", last.unwrap_or_else(|| "the name has no address".to_owned()))
+    let Some((address, error)) = last else { bail!("cannot connect to {target}: the name has no address") };
+    let listening = Some(address).filter(|_| error.kind() == ErrorKind::ConnectionRefused).and_then(listeners::of_this_host);
+    match listening {
+        Some(named) => bail!("cannot connect to {target}: {error} (TCP listeners here: {named})"),
+        None => bail!("cannot connect to {target}: {error}"),
+    }
 }
 
 fn request(path: &str, host: &str) -> String {
@@ -123,6 +129,21 @@ mod tests {
     fn targets_that_make_no_sense_are_refused() {
         for target in ["", "localhost", ":80", "127.0.0.1:99999", "127.0.0.1:http x"] {
             assert!(connect(target, Duration::from_secs(1)).unwrap_err().is::<Usage>(), "{target}");
+        }
+    }
+
+    mod live {
+        use std::net::TcpListener;
+
+        use super::*;
+
+        #[test]
+        fn where_a_port_is_closed_the_listeners_are_named() {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+            let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free");
+            let error = connect(&closed.to_string(), Duration::from_secs(5)).expect_err("nothing listens there").to_string();
+            assert!(error.contains("refused") && error.contains(" (TCP listeners here: port "), "{error}");
+            drop(listener);
         }
     }
 }

@@ -17,6 +17,8 @@ setting-net-ipv4-ip-local-port-range = local ports
 setting-net-ipv4-tcp-tw-reuse = tcp_tw_reuse
 setting-net-core-somaxconn = somaxconn
 setting-net-ipv4-tcp-max-syn-backlog = SYN backlog
+setting-net-ipv4-tcp-syncookies = SYN cookies
+setting-net-ipv4-tcp-wmem = send buffers, most
 setting-cpu-cfs-quota-us = CPU quota
 setting-cpu-max = CPU quota
 setting-nginx-listen-backlog = nginx backlog
@@ -27,3 +29,31 @@ setting-nginx-error-log-levels = error_log level
 setting-nginx-tls-session-cache = TLS session cache
 setting-php-fpm-max-children = php-fpm workers
 setting-php-fpm-backlog = php-fpm backlog
+
+# Values of settings as one reads them. A no-break space keeps a number and its unit on one line.
+value-number = { $n }
+value-ports = { $n ->
+    [one] { $n }{ "\u00A0" }port
+   *[other] { $n }{ "\u00A0" }ports
+}
+value-cores = { $n ->
+    [one] { $n }{ "\u00A0" }core
+   *[other] { $n }{ "\u00A0" }cores
+}
+value-connections = { $n ->
+    [one] { $n }{ "\u00A0" }connection
+   *[other] { $n }{ "\u00A0" }connections
+}
+value-requests-each = { $n ->
+    [one] { $n }{ "\u00A0" }request each
+   *[other] { $n }{ "\u00A0" }requests each
+}
+value-kib = { $n }{ "\u00A0" }KiB
+value-seconds = { $n }{ "\u00A0" }s
+value-us = { $n }{ "\u00A0" }µs
+value-net-ipv4-tcp-tw-reuse-0 = off
+value-net-ipv4-tcp-tw-reuse-1 = on
+value-net-ipv4-tcp-tw-reuse-2 = loopback only
+value-net-ipv4-tcp-syncookies-0 = off
+value-net-ipv4-tcp-syncookies-1 = on
+value-net-ipv4-tcp-syncookies-2 = always

@@ -1,16 +1,39 @@
 # The loop of --fix: why a change stayed or not, and what went wrong on the way.
 
-kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
-kept-yes-failed = Its signal improved and the share of failed requests went from { $share_before } % to { $share_after } %.
-kept-yes-latency = Its signal improved and p99 went from { $p99_before_ms } to { $p99_after_ms } ms.
-kept-yes-signal = Its signal improved and nothing got worse beyond noise.
-kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
-kept-yes-reach = Its signal improved and more clients are served: goodput went from { $before } to { $after } requests/s, but { $lost_before } % of the clients' time was lost before in requests that failed or took too long, { $lost_after } % after.
+# What improved is the reason. What goodput did beside it is a fact in brackets.
+kept-yes = { $sign ->
+    [gone] Its cause is gone
+   *[signal] Its signal improved
+} and { $gain ->
+    [goodput] goodput went from { $before } to { $after } requests/s.
+    [reach] less of the clients' time was lost in requests that failed or took too long: { $lost_before } % before, { $lost_after } % after (goodput { $before } before, { $after } requests/s after).
+    [failed] the share of failed requests went from { $share_before } % to { $share_after } % (goodput { $before } before, { $after } requests/s after).
+    [latency] p99 went from { $p99_before_ms } to { $p99_after_ms } ms (goodput { $before } before, { $after } requests/s after).
+   *[none] nothing got worse beyond noise (goodput { $before } before, { $after } requests/s after).
+}
+kept-yes-explained = { $sign ->
+    [gone] Its cause is gone
+   *[signal] Its signal improved
+}{ $gain ->
+    [goodput] {" "}and goodput went from { $before } to { $after } requests/s
+    [reach] {" "}and less of the clients' time was lost: { $lost_before } % before, { $lost_after } % after
+    [failed] {" "}and the share of failed requests went from { $share_before } % to { $share_after } %
+    [latency] {" "}and p99 went from { $p99_before_ms } to { $p99_after_ms } ms
+   *[none] {""}
+}. The next cause now { $loss ->
+    [reach] costs more of the clients' time: { $lost_before } % of it was lost before, { $lost_after } % after.
+    [failed] makes more requests fail: { $share_before } % before, { $share_after } % after.
+    [latency] makes requests wait: p99 { $p99_before_ms } ms before, { $p99_after_ms } ms after.
+   *[goodput] holds goodput back: { $before } before, { $after } requests/s after.
+}
 kept-yes-goodput = Its own signal did not improve, but goodput went from { $before } to { $after } requests/s.
-kept-yes-reach-alone = Its own signal did not improve, but more clients are served: { $lost_before } % of the clients' time was lost before in requests that failed or took too long, { $lost_after } % after (goodput { $before } before, { $after } requests/s after).
-kept-yes-gain = Its own signal did not improve, but the share of failed requests went from { $share_before } % to { $share_after } %.
-kept-yes-finding = Its cause is gone and goodput went from { $before } to { $after } requests/s.
-kept-yes-gone = What it was to remove is gone, and the next cause now holds goodput back ({ $before } before, { $after } requests/s after).
+kept-yes-reach-alone = Its own signal did not improve, but less of the clients' time was lost in requests that failed or took too long: { $lost_before } % before, { $lost_after } % after (goodput { $before } before, { $after } requests/s after).
+kept-yes-gain = Its own signal did not improve, but the share of failed requests went from { $share_before } % to { $share_after } % (goodput { $before } before, { $after } requests/s after).
+kept-yes-gone = Its cause is gone{ $gain ->
+    [failed] {" "}and the share of failed requests went from { $share_before } % to { $share_after } %
+    [latency] {" "}and p99 went from { $p99_before_ms } to { $p99_after_ms } ms
+   *[none] {""}
+}. The next cause now holds goodput back: { $before } before, { $after } requests/s after.
 kept-yes-together = Goodput fell to { $after } requests/s while the changes that seemed idle one by one were all out ({ $before } before): they were put back.
 kept-yes-missed = Put back: it had been left out, and the confirmation showed again what it mends (goodput { $after } requests/s, { $before } with it). It is not left out again.
 kept-no-fell = Its signal improved, but goodput fell from { $before } to { $after } requests/s and nothing explains that.

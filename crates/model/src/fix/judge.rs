@@ -96,12 +96,6 @@ fn less(before: &Diagnosis, after: &Diagnosis) -> Worse {
     if is_reach { Worse::Reach } else { Worse::Goodput }
 }
 
-/// True if goodput fell but reaches more clients.
-fn is_paid_for(before: &Diagnosis, after: &Diagnosis) -> bool {
-    let is_less = goodput(after) < goodput(before);
-    is_less && (fell(goodput(before), goodput(after)) || rose(reaching(before), reaching(after)))
-}
-
 /// In what `after` is worse than `before` beyond noise; `None` if it is not.
 pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Option<Worse> {
     if fell(reaching(before), reaching(after)) {
@@ -156,19 +150,18 @@ pub(super) fn judge(
     seen: Seen,
 ) -> Judgement {
     let judgement = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
-    let explained = |id: &'static str| Judgement { explained: true, ..judgement(true, id) };
     let loss = worse(before, after, objective);
     if after.verdict == Verdict::ClientLimited && matches!(loss, Some(Worse::Goodput | Worse::Reach)) {
         return judgement(false, "kept-no-client");
     }
     // If nothing counts what the station refuses, the signal is that the finding is gone.
     let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
-    let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
+    let by_signal = improved(before, after, place, remedy);
+    let is_improved = by_signal || (is_uncounted && seen.is_gone);
+    let sign = if by_signal { Sign::Signal } else { Sign::Gone };
     match (is_improved, loss) {
-        (true, None) if is_paid_for(before, after) => judgement(true, "kept-yes-reach"),
-        (true, None) if is_uncounted => judgement(true, "kept-yes-finding"),
-        (true, None) => judgement(true, reason(before, after)),
-        (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
+        (true, None) => Judgement { works: true, explained: false, why: kept(sign, before, after) },
+        (true, Some(loss)) if seen.has_next => Judgement { works: true, explained: true, why: kept_although(sign, loss, before, after) },
         (true, Some(Worse::Goodput)) => judgement(false, "kept-no-fell"),
         (true, Some(Worse::Reach)) => judgement(false, "kept-no-reach"),
         (true, Some(Worse::Failed)) => judgement(false, "kept-no-failed"),
@@ -179,20 +172,63 @@ pub(super) fn judge(
         }
         (false, None) if fails_less(before, after) => judgement(true, "kept-yes-gain"),
         // If goodput is the signal, the next cause can hide the gain completely. Then the only evidence left is that the finding is gone.
-        (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
+        (false, loss) if seen.is_gone && seen.has_next => {
+            let hidden = || figures("kept-yes-gone", before, after).with("gain", gain(before, after));
+            let why = loss.map_or_else(hidden, |loss| kept_although(Sign::Gone, loss, before, after));
+            Judgement { works: true, explained: true, why }
+        }
         (_, Some(Worse::Objective)) => judgement(false, "kept-no-objective"),
         (false, _) => judgement(false, "kept-no-signal"),
     }
 }
 
-/// Why a change is kept that did what it promised: what it improved. A fall of goodput within noise is no reason.
-fn reason(before: &Diagnosis, after: &Diagnosis) -> &'static str {
-    match () {
-        () if goodput(after) > goodput(before) => "kept-yes",
-        () if fails_less(before, after) => "kept-yes-failed",
-        () if faster(before, after) => "kept-yes-latency",
-        () => "kept-yes-signal",
+/// What shows that a change did what it was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// The signal that its remedy named improved.
+    Signal,
+    /// The finding that it was made for is no longer a cause.
+    Gone,
+}
+
+impl Sign {
+    /// Its name in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Sign::Signal => "signal",
+            Sign::Gone => "gone",
+        }
     }
+}
+
+/// What improved beyond noise and is the reason to keep a change, as messages name it; "none" if no figure did. A fall of goodput is never a reason, and
+/// neither is a rise within noise.
+fn gain(before: &Diagnosis, after: &Diagnosis) -> &'static str {
+    match () {
+        () if rose(goodput(before), goodput(after)) => "goodput",
+        () if rose(reaching(before), reaching(after)) => "reach",
+        () if fails_less(before, after) => "failed",
+        () if faster(before, after) => "latency",
+        // Fewer answers, but so much less of the clients' time is lost that they reach as far.
+        () if fell(goodput(before), goodput(after)) && lost_share(after) < lost_share(before) => "reach",
+        () => "none",
+    }
+}
+
+/// Why a change is kept that did what it promised and cost nothing.
+fn kept(sign: Sign, before: &Diagnosis, after: &Diagnosis) -> Message {
+    figures("kept-yes", before, after).with("sign", sign.name()).with("gain", gain(before, after))
+}
+
+/// Why a change is kept that did what it promised although something got worse, which the next cause explains.
+fn kept_although(sign: Sign, loss: Worse, before: &Diagnosis, after: &Diagnosis) -> Message {
+    let loss = match loss {
+        Worse::Goodput => "goodput",
+        Worse::Reach => "reach",
+        Worse::Failed => "failed",
+        Worse::Objective | Worse::Latency => "latency",
+    };
+    figures("kept-yes-explained", before, after).with("sign", sign.name()).with("gain", gain(before, after)).with("loss", loss)
 }
 
 /// Judges whether an improvement is one: more goodput, no more failures, and a tail within which no client gives up.
@@ -212,7 +248,7 @@ pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective
     if objective.latency_us_p99.is_none() && is_over(objective.timeout_us.map(|timeout| timeout / 2)) {
         return judgement(false, "kept-no-tail");
     }
-    judgement(true, "kept-yes")
+    Judgement { works: true, explained: false, why: kept(Sign::Signal, before, after) }
 }
 
 /// Why a change is needed whatever the figures are: in `without`, but not in all of `with`, its station refuses again or its finding is a cause again.
@@ -353,6 +389,113 @@ mod tests {
         assert_eq!(worse(&turned_away, &lost(0.0, measured(3_000.0, 0.0, 149)), none), Some(Worse::Goodput), "too dear");
     }
 
+    /// What is told of a change whose figures went from the first to the second: requests/s, share that failed, p99 in ms, share of the time lost.
+    fn told(sign: Sign, loss: Option<Worse>, before: (f64, f64, u64, f64), after: (f64, f64, u64, f64)) -> String {
+        let measured = |(goodput_rps, failed, p99_ms, lost): (f64, f64, u64, f64)| {
+            let mut diagnosis = measured(goodput_rps, failed, p99_ms);
+            diagnosis.load.as_mut().unwrap().lost_share = Some(lost);
+            diagnosis
+        };
+        let (before, after) = (measured(before), measured(after));
+        assert_eq!(worse(&before, &after, Objective::default()), loss, "{sign:?}");
+        let why = loss.map_or_else(|| kept(sign, &before, &after), |loss| kept_although(sign, loss, &before, &after));
+        Catalogue::english().text(&why)
+    }
+
+    /// What improved is the reason. A fall of goodput stands in brackets, and so does a rise within noise.
+    #[test]
+    fn the_reason_of_a_kept_change_is_what_improved() {
+        let usual = (1_000.0, 0.0, 500, 0.0);
+        let failing = (1_000.0, 0.2, 500, 0.0);
+        let rows = [
+            (usual, (1_500.0, 0.0, 500, 0.0), "Its signal improved and goodput went from 1,000 to 1,500 requests/s."),
+            (usual, (1_500.0, 0.0, 90, 0.0), "Its signal improved and goodput went from 1,000 to 1,500 requests/s."),
+            (
+                usual,
+                (950.0, 0.0, 90, 0.0),
+                "Its signal improved and p99 went from 500 to 90 ms (goodput 1,000 before, 950 requests/s after).",
+            ),
+            (
+                usual,
+                (1_020.0, 0.0, 90, 0.0),
+                "Its signal improved and p99 went from 500 to 90 ms (goodput 1,000 before, 1,020 requests/s after).",
+            ),
+            (
+                failing,
+                (950.0, 0.0, 500, 0.0),
+                "Its signal improved and the share of failed requests went from 20 % to 0 % (goodput 1,000 before, 950 requests/s after).",
+            ),
+            (
+                failing,
+                (950.0, 0.0, 90, 0.0),
+                "Its signal improved and the share of failed requests went from 20 % to 0 % (goodput 1,000 before, 950 requests/s after).",
+            ),
+            (
+                usual,
+                (950.0, 0.0, 500, 0.0),
+                "Its signal improved and nothing got worse beyond noise (goodput 1,000 before, 950 requests/s after).",
+            ),
+            (
+                (1_000.0, 0.0, 500, 0.5),
+                (800.0, 0.0, 90, 0.0),
+                "Its signal improved and less of the clients' time was lost in requests that failed or took too long: 50 % before, 0 % after \
+                 (goodput 1,000 before, 800 requests/s after).",
+            ),
+            // It reaches as far: p99 says more than the little that was lost.
+            (
+                (1_000.0, 0.0, 500, 0.02),
+                (890.0, 0.0, 90, 0.0),
+                "Its signal improved and p99 went from 500 to 90 ms (goodput 1,000 before, 890 requests/s after).",
+            ),
+            (
+                (1_000.0, 0.0, 500, 0.02),
+                (890.0, 0.0, 500, 0.0),
+                "Its signal improved and less of the clients' time was lost in requests that failed or took too long: 2 % before, 0 % after \
+                 (goodput 1,000 before, 890 requests/s after).",
+            ),
+        ];
+        for (before, after, sentence) in rows {
+            assert_eq!(told(Sign::Signal, None, before, after), sentence);
+            let gone = sentence.replace("Its signal improved", "Its cause is gone");
+            assert_eq!(told(Sign::Gone, None, before, after), gone);
+        }
+    }
+
+    /// What the next cause costs is a sentence of its own after what improved.
+    #[test]
+    fn what_the_next_cause_costs_is_no_reason_to_keep_a_change() {
+        let usual = (1_000.0, 0.0, 500, 0.0);
+        let goodput = "The next cause now holds goodput back: 1,000 before, 800 requests/s after.";
+        let failed = "The next cause now makes more requests fail: 0 % before, 30 % after.";
+        let latency = "The next cause now makes requests wait: p99 500 ms before, 2,000 ms after.";
+        let reach = "The next cause now costs more of the clients' time: 0 % of it was lost before, 60 % after.";
+        let rows = [
+            (Worse::Goodput, usual, (800.0, 0.0, 500, 0.0), format!("Its signal improved. {goodput}")),
+            (Worse::Goodput, usual, (800.0, 0.0, 90, 0.0), format!("Its signal improved and p99 went from 500 to 90 ms. {goodput}")),
+            (
+                Worse::Goodput,
+                (1_000.0, 0.2, 500, 0.0),
+                (800.0, 0.0, 90, 0.0),
+                format!("Its signal improved and the share of failed requests went from 20 % to 0 %. {goodput}"),
+            ),
+            (Worse::Failed, usual, (1_000.0, 0.3, 500, 0.0), format!("Its signal improved. {failed}")),
+            (Worse::Failed, usual, (1_000.0, 0.3, 90, 0.0), format!("Its signal improved and p99 went from 500 to 90 ms. {failed}")),
+            (Worse::Latency, usual, (1_000.0, 0.0, 2_000, 0.0), format!("Its signal improved. {latency}")),
+            (
+                Worse::Reach,
+                usual,
+                (1_500.0, 0.0, 500, 0.6),
+                format!("Its signal improved and goodput went from 1,000 to 1,500 requests/s. {reach}"),
+            ),
+            (Worse::Reach, usual, (1_000.0, 0.0, 500, 0.6), format!("Its signal improved. {reach}")),
+        ];
+        for (loss, before, after, sentence) in rows {
+            assert_eq!(told(Sign::Signal, Some(loss), before, after), sentence);
+            let gone = sentence.replace("Its signal improved", "Its cause is gone");
+            assert_eq!(told(Sign::Gone, Some(loss), before, after), gone);
+        }
+    }
+
     #[test]
     fn every_sentence_of_the_rounds_is_whole() {
         let words = Catalogue::english();
@@ -363,7 +506,7 @@ mod tests {
                 ["before", "after", "lost_before", "lost_after", "share_before", "share_after", "p99_before_ms", "p99_after_ms", "refused"];
             let ranges = ["low", "high", "share_low", "share_high", "p99_low_ms", "p99_high_ms"];
             let message = figures.into_iter().chain(ranges).fold(Message::new(id), |message, name| message.with(name, 12.5));
-            let names = ["remedy", "station", "why"];
+            let names = ["remedy", "station", "why", "sign", "gain", "loss"];
             let text = words.text(&names.into_iter().fold(message, |message, name| message.with(name, "name")));
             assert!(!text.starts_with('[') && !text.contains('{'), "{id}: {text}");
             seen += 1;

@@ -7,6 +7,7 @@ use super::{Action, Session, Step};
 use crate::output::message::Message;
 use crate::output::outcome;
 use crate::output::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
+use crate::output::setting;
 
 impl Session<'_> {
     /// Adds a round that is compared with the measurement `before`; does nothing if it holds no load. Returns its index.
@@ -45,7 +46,7 @@ impl Session<'_> {
             limited_by: measured.limited_by,
             summary: measured.summary.clone(),
             limit: outcome::limit(measured, self.words),
-            settings: outcome::settings(changes, self.words),
+            settings: setting::settings(changes, self.words),
         });
         Some(self.rounds.len() - 1)
     }

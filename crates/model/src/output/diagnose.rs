@@ -65,6 +65,7 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         before: None,
         after: None,
         run: outcome::run(obs),
+        fail_if: None,
     }
 }
 

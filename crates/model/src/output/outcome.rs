@@ -1,10 +1,9 @@
-//! Projects what a run of `--fix` achieved onto the report: the limit in a few words, the server before and after, the settings of a round, the time.
+//! Projects what a run of `--fix` achieved onto the report: the limit in a few words, the server before and after, the time.
 
-use crate::fix::change::{Change, ServerSetting};
 use crate::observation::Observation;
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
-use crate::output::report::{Diagnosis, LimitedBy, LoadReport, Role, RunReport, Served, SettingChange, Station, Verdict};
+use crate::output::report::{Diagnosis, LimitedBy, LoadReport, Role, RunReport, Served, Station, Verdict};
 
 /// Seconds of a day.
 const DAY_S: i64 = 86_400;
@@ -56,40 +55,6 @@ pub(crate) fn compare(report: &mut Diagnosis, words: &Catalogue) {
     let after = report.result().map(|last| served(&last.load, last.limit.clone(), last.verdict));
     let before = report.load.as_ref().map(|load| served(load, limit(report, words), report.verdict));
     (report.before, report.after) = before.zip(after).unzip();
-}
-
-/// The settings that changes set. A change that leaves the value as it was is not listed.
-pub(crate) fn settings(changes: &[Change], words: &Catalogue) -> Vec<SettingChange> {
-    let setting = |change: &Change| SettingChange {
-        setting: change.key(),
-        name: setting_name(change, words),
-        place: change.place().to_owned(),
-        from: change.from().to_owned(),
-        to: change.to().to_owned(),
-    };
-    changes.iter().filter(|change| change.from() != change.to()).map(setting).collect()
-}
-
-/// The setting in a few words; its own name if the catalogue has no words for it.
-fn setting_name(change: &Change, words: &Catalogue) -> String {
-    let id = match change {
-        Change::Sysctl { key, .. } => format!("setting-{}", key.replace(['.', '_'], "-")),
-        Change::Cgroup { file, .. } => format!("setting-{}", file.replace(['.', '_'], "-")),
-        Change::Server { setting, .. } => {
-            let name = match setting {
-                ServerSetting::NginxListenBacklog { .. } => "nginx-listen-backlog",
-                ServerSetting::NginxWorkerConnections => "nginx-worker-connections",
-                ServerSetting::NginxWorkerRlimitNofile => "nginx-worker-rlimit-nofile",
-                ServerSetting::NginxFastcgiReuse { .. } => "nginx-fastcgi-reuse",
-                ServerSetting::NginxErrorLogLevels { .. } => "nginx-error-log-levels",
-                ServerSetting::NginxTlsSessionCache => "nginx-tls-session-cache",
-                ServerSetting::PhpFpmMaxChildren { .. } => "php-fpm-max-children",
-                ServerSetting::PhpFpmBacklog { .. } => "php-fpm-backlog",
-            };
-            format!("setting-{name}")
-        }
-    };
-    words.plain(&id).unwrap_or_else(|| change.key())
 }
 
 /// When and where the observation was made; `None` if nothing of that was read.

@@ -20,7 +20,7 @@ use crate::observation::load::{Errors, Percentiles, TlsLoad};
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
-pub use outcome::{RunReport, Served, SettingChange};
+pub use outcome::{FailIfCondition, FailIfReport, FailIfUnit, RunReport, Served, SettingChange};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 pub use whereabouts::{WhereWindow, Whereabouts};
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
@@ -85,6 +85,9 @@ pub struct Diagnosis {
     /// When and where the run was; `None` in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunReport>,
+    /// What came of `--fail-if`; `None` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_if: Option<FailIfReport>,
 }
 
 /// What a place must cost to be worth a finding.

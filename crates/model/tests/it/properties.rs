@@ -263,7 +263,7 @@ fn one_or_two_missing_kinds_of_readings_are_never_replaced_by_a_guess() {
 /// Multiplies the limit of every station with one of these names. Everything else is unchanged.
 type Room = (&'static [&'static str], fn(&mut Observation, u32));
 
-const ROOM: [Room; 10] = [
+const ROOM: [Room; 11] = [
     (&["conntrack-table"], |obs, times| sysctl(obs, "net.netfilter.nf_conntrack_max", times)),
     (&["accept-queue", "syn-queue"], |obs, times| {
         for view in obs.netns.values_mut() {
@@ -292,6 +292,17 @@ const ROOM: [Room; 10] = [
         for view in obs.netns.values_mut() {
             change(&mut view.links, |links| {
                 links.iter_mut().for_each(|link| link.speed_bits_per_s = Some(u64::from(times) * 1_000_000_000));
+            });
+        }
+    }),
+    (&["shaper"], |obs, times| {
+        let widen = |rate: &mut Option<u64>| *rate = rate.map(|rate| rate * u64::from(times));
+        for view in obs.netns.values_mut() {
+            change(&mut view.qdiscs, |qdiscs| {
+                for qdisc in qdiscs {
+                    widen(&mut qdisc.rate_bits_per_s);
+                    qdisc.classes.iter_mut().for_each(|class| widen(&mut class.rate_bits_per_s));
+                }
             });
         }
     }),

@@ -30,7 +30,7 @@ struct Detail {
     note_lines: usize,
     /// Places where requests stood.
     places: usize,
-    /// Lines of the explanation of the cause.
+    /// Lines of the explanation of the cause. Its first sentence is always whole.
     explanation: usize,
     /// Lines about the other findings.
     others: usize,
@@ -56,7 +56,7 @@ impl Detail {
         places: 4,
         explanation: 4,
         others: 3,
-        remedy: 2,
+        remedy: 4,
         proof: 3,
         changes: 14,
         summary: 4,
@@ -66,9 +66,10 @@ impl Detail {
 
     /// Less and less, the least important part first.
     fn steps() -> impl Iterator<Item = Self> {
-        let steps: [fn(&mut Self); 21] = [
+        let steps: [fn(&mut Self); 22] = [
             |detail| detail.reasons = 0,
             |detail| detail.notes = 3,
+            |detail| detail.remedy = 2,
             |detail| detail.note_lines = 2,
             |detail| detail.explanation = 3,
             |detail| detail.places = 3,
@@ -101,23 +102,27 @@ impl Detail {
 /// wider than the page. What a flag asked for (`--bisect`, `--capture`) comes in addition.
 pub(crate) fn brief(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
     let most = if diagnosis.rounds.is_empty() { LINES_MAX } else { LINES_MAX_TRIED };
-    let mut detail = Detail::FULL;
-    for step in Detail::steps() {
-        detail = step;
-        if with(diagnosis, step, TextPage::new(style, words), false).lines().count() <= most {
+    let mut shortest = Painted::default();
+    for detail in Detail::steps() {
+        let (page, lines) = with(diagnosis, detail, TextPage::new(style, words));
+        shortest = page;
+        if lines <= most {
             break;
         }
     }
-    with(diagnosis, detail, TextPage::new(style, words), true)
+    shortest
 }
 
-/// The parts that only a flag asks for, as in the long report.
-fn write_asked(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+/// The parts that only a flag asks for, as in the long report. How many lines they take.
+fn write_asked(page: &mut TextPage<'_>, diagnosis: &Diagnosis) -> usize {
+    let before = page.lines_written();
     bisect::write(page, diagnosis);
     wire::write(page, diagnosis);
+    page.lines_written() - before
 }
 
-fn with(diagnosis: &Diagnosis, detail: Detail, mut page: TextPage<'_>, has_asked: bool) -> Painted {
+/// The report, and how many lines it has without those that a flag asked for.
+fn with(diagnosis: &Diagnosis, detail: Detail, mut page: TextPage<'_>) -> (Painted, usize) {
     head::write(&mut page, diagnosis, detail);
     cause::write(&mut page, diagnosis, detail);
     if detail.is_airy {
@@ -125,15 +130,14 @@ fn with(diagnosis: &Diagnosis, detail: Detail, mut page: TextPage<'_>, has_asked
     }
     places::write(&mut page, diagnosis, detail);
     changes::write(&mut page, diagnosis, detail);
-    if has_asked {
-        write_asked(&mut page, diagnosis);
-    }
+    let asked = write_asked(&mut page, diagnosis);
     if detail.is_airy {
         page.gap();
     }
     notes::write(&mut page, diagnosis, detail);
     next::write(&mut page, diagnosis);
-    page.finish()
+    let lines = page.lines_written() - asked;
+    (page.finish(), lines)
 }
 
 /// A label, padded to its column.

@@ -2,7 +2,7 @@
 
 use chokepoint_model::catalogue::Catalogue;
 
-use super::wrap::{Piece, columns, pieces};
+use super::wrap::{Piece, columns, pieces, sentence_ends};
 use crate::report::view::{Ink, Phrases, Span, span, steers};
 use crate::terminal::output::{Painted, Style};
 
@@ -127,6 +127,19 @@ impl<'a> TextPage<'a> {
         for (place, line) in wrapped.iter().enumerate() {
             self.line_within(line, is_cut && place == last);
         }
+    }
+
+    /// [`TextPage::flow`] of as many whole sentences as fit in this many lines, but at least the first. A word longer than the page is cut.
+    pub(crate) fn flow_sentences(&mut self, lines: usize, first: &[Span], rest: &[Span], ink: Ink, text: &str) {
+        let fits = |end: &usize| self.lines_of(first, rest, &[span(ink, &text[..*end])]) <= lines;
+        let ends = sentence_ends(text);
+        let end = ends.iter().rev().copied().find(fits).or_else(|| ends.first().copied()).unwrap_or(0);
+        self.flow_within(usize::MAX, first, rest, &[span(ink, &text[..end])]);
+    }
+
+    /// How many lines were written.
+    pub(crate) fn lines_written(&self) -> usize {
+        self.out.lines().count()
     }
 
     /// How many lines [`TextPage::flow`] takes for this text.

@@ -6,7 +6,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::{Diagnosis, Finding};
 
 use super::brief::{LINES_MAX, LINES_MAX_TRIED};
-use super::wrap::columns;
+use super::wrap::{columns, sentence_ends};
 use super::{brief, render};
 use crate::report::samples;
 use crate::report::view::findings::commands;
@@ -62,6 +62,12 @@ fn short_pages_equal_the_stored_ones_and_fit_one_screen() {
     }
     let ascii = Style { width: 80, color: false, unicode: false };
     assert!(brief(&samples::collapse(), &ascii, &words).is_ascii());
+    let demo = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo.md")).expect("the page is there");
+    let shown = brief(&samples::collapse(), &plain(80), &words);
+    assert!(
+        demo.contains(&*shown) || std::env::var_os("CHOKEPOINT_BLESS").is_some(),
+        "docs/demo.md shows another report: copy it\n{shown}"
+    );
     compare("collapse/brief-color.txt", &brief(&samples::collapse(), &Style { width: 80, color: true, unicode: true }, &words));
 }
 
@@ -77,6 +83,28 @@ fn no_line_of_a_short_page_is_wider_than_the_terminal() {
             }
         }
     }
+}
+
+/// The explanation of the cause ends where one of its sentences ends.
+#[test]
+fn an_explanation_in_a_short_page_ends_with_a_sentence() {
+    let words = Catalogue::english();
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut explained = 0;
+    for (name, diagnosis) in samples::all() {
+        let Some(cause) = crate::report::view::path::choke(&diagnosis) else { continue };
+        let explanation = flat(&diagnosis.findings[cause].explanation);
+        let ends = sentence_ends(&explanation);
+        for width in [40, 60, 80, 100, 200] {
+            let text = flat(&brief(&diagnosis, &plain(width), &words));
+            let begin = text.find(&explanation[..10]).unwrap_or_else(|| panic!("{name} at {width}: {text}"));
+            let same = text[begin..].bytes().zip(explanation.bytes()).take_while(|(shown, whole)| shown == whole).count();
+            let shown = text[begin..begin + same].trim_end();
+            assert!(ends.contains(&shown.len()), "{name} at {width}: {shown}");
+            explained += 1;
+        }
+    }
+    assert!(explained > 30, "{explained}");
 }
 
 /// What was known of the server as found has no place beside the verdict on the server after the fix, and a full queue is not drawn as empty.
@@ -122,7 +150,7 @@ fn every_message_is_in_the_catalogue() {
 fn lines_fit_the_page_unless_a_single_word_is_longer() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
-        let remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
+        let remedies = diagnosis.findings.iter().chain(&diagnosis.improvements).flat_map(|finding| &finding.remedies);
         let verbatim: Vec<String> = remedies.flat_map(commands).flat_map(|(_, lines)| lines).collect();
         for width in [0, 40, 60, 72, 80, 99, 120, 200] {
             for line in render(&diagnosis, &plain(width), &words).lines().filter(|line| columns(line) > width.max(40)) {

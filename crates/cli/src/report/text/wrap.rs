@@ -8,6 +8,9 @@ const NOT_AT_LINE_START: &str = "，。、；：？！）」』】》”’…";
 /// Units that stay on the line of the number before them.
 const UNITS: &[&str] = &["%", "s", "ms", "µs", "req/s", "requests/s", "kbit/s", "Mbit/s", "Gbit/s", "KiB", "MiB", "GiB"];
 
+/// A full stop behind these ends no sentence.
+const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "etc.", "vs.", "..."];
+
 /// A piece of text that stays on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -20,6 +23,19 @@ pub(super) struct Piece {
 /// The width of a text, columns.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
+}
+
+/// Where the sentences of a text end, bytes: behind a full stop with a space or a line break after it, and at the end of the text.
+pub(super) fn sentence_ends(text: &str) -> Vec<usize> {
+    let is_end = |at: &usize| {
+        let before = &text[..*at];
+        text[*at..].starts_with([' ', '\n'])
+            && before.ends_with(['.', '?', '!'])
+            && !ABBREVIATIONS.iter().any(|word| before.ends_with(word))
+    };
+    let text_end = text.trim_end().len();
+    let within = text.char_indices().map(|(at, _)| at).filter(|at| *at < text_end).filter(is_end);
+    within.chain((text_end > 0).then_some(text_end)).collect()
 }
 
 /// The pieces of a text: words, and single wide characters of scripts without spaces. A no-break space joins words.
@@ -75,6 +91,17 @@ mod tests {
         assert_eq!(texts("12\u{a0}% busy"), ["12\u{a0}%", "busy"]);
         assert_eq!(texts("99.4 % busy for 10 s. A s % b"), ["99.4\u{a0}%", "busy", "for", "10\u{a0}s.", "A", "s", "%", "b"]);
         assert!(texts(" \t").is_empty());
+    }
+
+    #[test]
+    fn sentences_end_at_full_stops() {
+        let ends = |text: &'static str| sentence_ends(text).into_iter().map(|end| &text[..end]).collect::<Vec<_>>();
+        assert_eq!(ends("One. two? Three"), ["One.", "One. two?", "One. two? Three"]);
+        assert_eq!(
+            ends("At 1.5 s, e.g. here (errno 11).\nThen. "),
+            ["At 1.5 s, e.g. here (errno 11).", "At 1.5 s, e.g. here (errno 11).\nThen."]
+        );
+        assert!(ends("").is_empty() && ends(" ").is_empty());
     }
 
     #[test]

@@ -29,11 +29,12 @@ fn every_recipe_prints_what_the_page_says() {
     }
     let chokepoint = Chokepoint::new();
     let recording = repository("tests/data/conntrack-table/conntrack-full.rec");
-    let report = chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap(), "--json"]);
+    let fail_if = ["--fail-if", "choked || p99>250ms"];
+    let report = chokepoint.run(&[&["diagnose", "--replay", recording.to_str().unwrap(), "--json"], &fail_if[..]].concat());
     chokepoint.write("report.json", report.stdout.as_bytes());
     let page = std::fs::read_to_string(repository("docs/json.md")).unwrap();
     let recipes = recipes(&page);
-    assert_eq!(recipes.len(), 5, "{recipes:?}");
+    assert_eq!(recipes.len(), 6, "{recipes:?}");
     for (recipe, expected) in recipes {
         let found = ran(Command::new("sh").args(["-c", recipe]).current_dir(chokepoint.dir.path()).output().unwrap());
         assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""), "{recipe}");

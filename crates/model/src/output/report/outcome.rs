@@ -34,6 +34,44 @@ pub struct SettingChange {
     pub to: String,
 }
 
+/// What `--fail-if` asked, and what came of it, judged by the state in which the run left the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailIfReport {
+    /// The expression as written.
+    pub expression: String,
+    /// True if one of its conditions held.
+    pub held: bool,
+    /// Its conditions in their order.
+    pub conditions: Vec<FailIfCondition>,
+}
+
+/// One condition of [`FailIfReport`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailIfCondition {
+    /// The condition as written: "choked", "p99>250ms".
+    pub condition: String,
+    /// True if it held.
+    pub held: bool,
+    /// The measured value in `unit`; `None` if the condition names a verdict, or if no request ended that could be measured.
+    pub measured: Option<f64>,
+    /// The unit of that value; `None` if the condition names a verdict.
+    pub unit: Option<FailIfUnit>,
+    /// The verdict that was reached; `None` if the condition names a figure.
+    pub verdict: Option<Verdict>,
+}
+
+/// Unit of a measured value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailIfUnit {
+    /// Microseconds.
+    Us,
+    /// A share from 0 to 1.
+    Share,
+    /// Requests a second.
+    PerSecond,
+}
+
 /// When and where the run was, and what measured it. A replay takes it from the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {

@@ -359,6 +359,7 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         before: None,
         after: None,
         run: None,
+        fail_if: None,
         profile: None,
         wire: None,
         harm: None,

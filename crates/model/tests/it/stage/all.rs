@@ -12,6 +12,7 @@ use super::limits::{self, ALERT, logged, nginx, overflow, rate};
 use super::pool::{php_pool, pool};
 use super::queue::{queue, suffer};
 use super::quota::{Did, PHP, cgroup, inside, throttled};
+use super::shaper::{self, Shaped};
 use super::{SERVER, cpu, healthy, ip, table_full};
 
 /// A named observation with the id of its first cause, or `None`.
@@ -59,6 +60,8 @@ fn stations() -> Vec<Staged> {
         ("a pool of php-fpm too small", Some("worker-pool-exhausted"), php_pool(5, "dynamic", 5, false)),
         ("few ports", Some("ephemeral-ports-exhausted"), made(edge(BACKEND, "20000 20050", 50), |obs| gateway_errors(obs, 60_000))),
         ("the search for a port", Some("time-wait-port-search"), search),
+        ("a full shaper towards the upstream", Some("egress-shaped"), shaper::full().observed()),
+        ("a full class of htb", Some("egress-shaped"), Shaped { is_class: true, ..shaper::full() }.observed()),
         ("a CPU quota too small", Some("cgroup-cpu-throttled"), throttled("v1:/php")),
         ("a CPU quota too small of version 2", Some("cgroup-cpu-throttled"), throttled("v2:/php")),
         ("a slow server away", Some("workers-blocked-on-upstream"), towards("192.0.2.7")),
@@ -152,6 +155,7 @@ fn decoys() -> Vec<Staged> {
         ("a rate that is not reached", None, nginx(10, 1_024, false, vec![rate(Some(true), 20, 20)])),
         ("a pool with room", None, pool(5, 3, 0)),
         ("a CPU quota that is not used up", None, roomy),
+        ("a shaper with room", None, Shaped { share: 0.5, waiting: 0, drops: (0, 0), ..shaper::full() }.observed()),
         ("failures that nothing explains", None, resets),
     ]
 }

@@ -10,6 +10,7 @@ pub(crate) mod pool;
 pub(crate) mod profiled;
 pub(crate) mod queue;
 pub(crate) mod quota;
+pub(crate) mod shaper;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -6,6 +6,8 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role, StationState, Verdict};
 
+use crate::stage::both::overflowing;
+use crate::stage::edge::{BACKEND, edge};
 use crate::stage::queue::*;
 use crate::stage::*;
 
@@ -19,6 +21,23 @@ fn bursts_into_a_short_queue_are_a_cause() {
         assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["accept-queue-full"]), "limit {limit}");
         assert!(diagnosis.findings[0].evidence.len() >= 3);
     }
+}
+
+/// Connections to an upstream come from its caller, whose kernel sends the SYNs again.
+#[test]
+fn a_lost_syn_to_an_upstream_is_sent_again_by_its_caller() {
+    let mut obs = edge(BACKEND, "10000 65535", 20);
+    overflowing(&mut obs, 200);
+    for (netns, linear) in [(CLIENT, "4"), (SERVER, "1")] {
+        for (key, value) in [("net.ipv4.tcp_syn_linear_timeouts", linear), ("net.ipv4.tcp_syn_retries", "3")] {
+            let sysctls = &mut obs.netns.get_mut(&netns).unwrap().sysctls;
+            sysctls.entry(key.into()).or_default().push(1, Reading::Ok(value.into()));
+        }
+    }
+    let diagnosis = told(&obs);
+    let finding = diagnosis.findings.iter().find(|finding| finding.id == "accept-queue-full").unwrap();
+    assert!(finding.at.listener.as_deref().is_some_and(|listener| listener.ends_with(":8080")), "{:?}", finding.at);
+    assert!(finding.explanation.contains("the client retries after 1, 2, 4, 8 s. "), "{}", finding.explanation);
 }
 
 #[test]

@@ -27,6 +27,35 @@ fn a_full_table_of_any_size_is_a_cause() {
     }
 }
 
+/// The kernel of the load's namespace sends the SYNs again.
+#[test]
+fn the_explanation_says_when_a_lost_syn_is_sent_again() {
+    const LINEAR: &str = "net.ipv4.tcp_syn_linear_timeouts";
+    const RETRIES: &str = "net.ipv4.tcp_syn_retries";
+    let explained = |linear: Option<Reading<String>>, is_loaded: bool| {
+        let mut obs = table_full(200);
+        let sysctls = &mut obs.netns.get_mut(&CLIENT).unwrap().sysctls;
+        if let Some(linear) = linear {
+            sysctls.entry(LINEAR.into()).or_default().push(1, linear);
+            sysctls.entry(RETRIES.into()).or_default().push(1, Reading::Ok("6".into()));
+        }
+        if !is_loaded {
+            (obs.load, obs.request.loaded) = (None, false);
+        }
+        told(&obs).findings.first().map(|finding| finding.explanation.clone()).unwrap_or_default()
+    };
+    let value = |value: &str| Some(Reading::Ok(value.to_owned()));
+    assert!(explained(value("4"), true).contains("the client retries after 1, 2, 3, 4, 5, 7 s and so on, so"));
+    assert!(explained(value("0"), true).contains("the client retries after 1, 3, 7, 15, 31, 63 s, so"));
+    let older = Some(Reading::Absent(Lack::new("the file does not exist")));
+    assert!(explained(older, true).contains("after 1, 3, 7, 15, 31, 63 s, so"), "before Linux 6.5");
+    let failed = Some(Reading::Failed(Lack::new("broken")));
+    assert!(explained(failed, true).contains("after one or more seconds"));
+    assert!(explained(None, true).contains("after one or more seconds"));
+    let watched = explained(value("4"), false);
+    assert!(watched.is_empty() || watched.contains("after one or more seconds"), "the clients are elsewhere: {watched}");
+}
+
 #[test]
 fn the_remedy_sets_the_limit_in_the_host_and_far_above_the_old_one() {
     let diagnosis = told(&table_full(200));

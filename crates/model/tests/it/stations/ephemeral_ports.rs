@@ -108,13 +108,20 @@ fn gateway_errors_with_free_ports_are_not_caused_by_ports() {
 
 #[test]
 fn time_wait_on_the_dialling_side_near_half_the_range_is_a_port_search() {
-    for (reuse, timestamps) in [("0", "1"), ("2", "1"), ("1", "0")] {
+    for (reuse, timestamps, why) in [
+        ("0", "1", "is 0 (off)."),
+        ("2", "1", "is 2 (loopback only, the kernel's default)."),
+        ("1", "0", "is 1, but TCP timestamps are off"),
+    ] {
         let mut obs = edge(BACKEND, "10000 65535", 20);
         dialled_waits(&mut obs, BACKEND, 27_700);
         set(&mut obs, "net.ipv4.tcp_tw_reuse", reuse);
         set(&mut obs, "net.ipv4.tcp_timestamps", timestamps);
         cpu(&mut obs, 0.99);
-        assert_eq!(causes(&told(&obs)), ["time-wait-port-search"], "reuse {reuse}, timestamps {timestamps}");
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), ["time-wait-port-search"], "reuse {reuse}, timestamps {timestamps}");
+        let told_why = diagnosis.findings[0].evidence.iter().any(|proof| proof.text.contains(&format!("tcp_tw_reuse {why}")));
+        assert!(told_why, "{:?}", diagnosis.findings[0].evidence);
     }
 }
 

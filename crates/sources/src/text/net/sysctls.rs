@@ -33,6 +33,8 @@ pub(crate) const KEYS: &[&str] = &[
     "net.ipv4.tcp_mem",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syn_linear_timeouts",
+    "net.ipv4.tcp_syn_retries",
     "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_tw_reuse",

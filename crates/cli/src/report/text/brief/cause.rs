@@ -24,7 +24,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
     }
     write_title(page, diagnosis, cause);
     let indent = [span(Ink::Plain, INDENT)];
-    page.flow_within(detail.explanation, &indent, &indent, &[span(Ink::Plain, &cause.explanation)]);
+    page.flow_sentences(detail.explanation, &indent, &indent, Ink::Plain, &cause.explanation);
     for proof in cause.evidence.iter().take(PROOFS_MAX) {
         write_proof(page, proof, detail.proof);
     }

@@ -2,6 +2,7 @@
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Round, RoundKind, SettingChange};
+use chokepoint_model::setting::setting_values;
 
 use super::{Detail, right};
 use crate::report::text::page::TextPage;
@@ -75,12 +76,8 @@ fn write_round(page: &mut TextPage<'_>, round: &Round, detail: Detail) {
 /// "conntrack table     200 → 262,144".
 fn setting(page: &TextPage<'_>, first: &SettingChange, others: usize) -> String {
     let phrases = page.phrases();
-    // Values are printed as they are set, but for the grouping of their digits.
-    let value = |text: &str| {
-        text.parse::<f64>().ok().filter(|number| number.fract() == 0.0).map_or_else(|| text.to_owned(), |number| phrases.number(number))
-    };
-    let mut text =
-        format!("{}{} {} {}", super::padded(&first.name, NAME_COLUMNS), value(&first.from), page.glyph("→", "->"), value(&first.to));
+    let (from, to) = setting_values(first, phrases.0);
+    let mut text = format!("{}{from} {} {to}", super::padded(&first.name, NAME_COLUMNS), page.glyph("→", "->"));
     if others > 0 {
         text.push_str(&phrases.say(&Message::new("brief-more-settings").with("n", others as f64)));
     }

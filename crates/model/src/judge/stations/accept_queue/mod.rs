@@ -5,7 +5,7 @@ mod unforced;
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
-use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
+use crate::facts::queue::{OVERFLOWS, Queue, refused, retries, unix, watch};
 use crate::facts::suffered::{self, in_flight_peak};
 use crate::facts::{Logged, pool};
 use crate::judge::finding::{Evidence, Finding};
@@ -164,7 +164,10 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
     let at_unix = listener_of(ctx, placed).and_then(|(tier, listener)| Some((tier, unix::path_of(listener)?)));
     let (listener, tier) = (placed.at.listener_name(), ctx.owner_name(&placed.owner));
     let args = |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", tier.as_str());
-    let explanation = args(if at_unix.is_some() { "finding-accept-queue-full-unix" } else { "finding-accept-queue-full-explanation" });
+    let explanation = match at_unix {
+        Some(_) => args("finding-accept-queue-full-unix"),
+        None => args("finding-accept-queue-full-explanation").with("again", retries::told(ctx, ctx.only_tier(&placed.owner))),
+    };
     let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, placed.used.unwrap_or(0.0) > limit));
     // The load's answers do not show who turned the connections away. A log line of the refused server does.
     let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.at.netns, path).is_some());

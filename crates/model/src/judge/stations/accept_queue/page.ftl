@@ -4,7 +4,7 @@ page-accept-queue-title = Accept queue
 page-accept-queue-limits =
     Established connections that wait for the server to accept them, per listener. The limit is the smaller of the listen() backlog and net.core.somaxconn at the time of listen(). Defaults: somaxconn is 4096 since Linux 5.4 and 128 before; the backlog is 511 in nginx and, on Linux, in php-fpm.
 page-accept-queue-shows =
-    Recv-Q of the listener reaches Send-Q + 1, and the listener's own drop counter grows (TcpExt.ListenOverflows for the whole namespace). Some clients take one or more seconds to connect.
+    Recv-Q of the listener reaches Send-Q + 1, and the listener's own drop counter grows (TcpExt.ListenOverflows for the whole namespace). Some clients take 1, 2, 3 or more seconds to connect: those whose SYN was dropped and sent again.
 page-accept-queue-sure =
     The listener's own drop counter is proof. Sampling 20 times a second sees a full queue in about one sample of ten; the counter misses none. ListenDrops also counts other drops. Unix sockets are in none of these counters: unix_diag shows their queue, and the error log of the connecting server counts the refused connections (errno 11).
 page-accept-queue-remedies =
@@ -14,7 +14,7 @@ page-accept-queue-sources =
 
 page-accept-queue-full-title = An accept queue overflows
 page-accept-queue-full-limits =
-    New connections to this listener. The kernel drops those that find the queue full, and the client retries a second or more later.
+    New connections to this listener. The kernel drops those that find the queue full, and the client sends its SYN again after 1, 2, 3, 4, 5, 7 and 11 s (net.ipv4.tcp_syn_linear_timeouts is 4 by default since Linux 6.5; before, and with 0, after 1, 3, 7 and 15 s).
 page-accept-queue-full-shows =
     The listener's own drop counter grows, and p99 rises to a second or more while goodput may stay the same and some clients get nothing. A unix socket does not retry: connect() fails at once with errno 11, nginx logs it and answers 502.
 page-accept-queue-full-sure =

@@ -10,7 +10,7 @@ state-conntrack-harmless = Full with { $max } entries, and { $drops } packets we
 state-conntrack-refusing = Full: { $peak } of { $max } entries, and { $drops } packets of new connections were dropped.
 
 finding-conntrack-table-full-title = the connection tracking table of { $netns } is full ({ $max } entries)
-finding-conntrack-table-full-explanation = The firewall tracks every connection in a table of { $max } entries. When the table is full, the kernel drops every packet that would start a new connection. The client's SYN is lost, and the client retries after one or more seconds, so requests time out although the server is idle. An entry stays for a while after its connection is closed (TIME_WAIT, 120 s by default), so a high rate of short connections fills the table even with few clients.
+finding-conntrack-table-full-explanation = The firewall tracks every connection in a table of { $max } entries. When the table is full, the kernel drops every packet that would start a new connection. The client's SYN is lost, and the client retries { $again }, so requests time out although the server is idle. An entry stays for a while after its connection is closed (TIME_WAIT, 120 s by default), so a high rate of short connections fills the table even with few clients.
 
 evidence-conntrack-drops = The kernel dropped { $drops } packets of new connections in { $seconds } s because no entry was free.
 evidence-conntrack-count = The table held { $peak } of { $max } entries.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
+use crate::facts::queue::retries;
 use crate::facts::suffered;
 use crate::facts::table::{Table, is_filled_by_cuts};
 use crate::judge::finding::{Evidence, Finding};
@@ -93,7 +94,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, id: NetnsId, view: &Netns
         confidence,
         title: args("finding-conntrack-table-full-title"),
         evidence: proofs(ctx, id, view, table),
-        explanation: vec![args("finding-conntrack-table-full-explanation")],
+        explanation: vec![args("finding-conntrack-table-full-explanation").with("again", retries::told(ctx, None))],
         ..placed.finding(FindingId::TABLE_FULL)
     }
 }

@@ -16,7 +16,7 @@ page-conntrack-table-full-title = The connection tracking table is full
 page-conntrack-table-full-limits =
     Every new connection through this network namespace, including those between its servers over loopback if the firewall tracks them.
 page-conntrack-table-full-shows =
-    Clients time out while connecting, the server is idle, and goodput falls to nearly nothing. The kernel logs "nf_conntrack: table full, dropping packet", with a rate limit. Expired entries count until they are collected, 15 to 90 s later.
+    Clients time out while connecting, the server is idle, and goodput falls to nearly nothing. A client sends a lost SYN again after 1, 2, 3, 4, 5, 7 and 11 s (net.ipv4.tcp_syn_linear_timeouts is 4 by default since Linux 6.5; before, and with 0, after 1, 3, 7 and 15 s). The kernel logs "nf_conntrack: table full, dropping packet", with a rate limit. Expired entries count until they are collected, 15 to 90 s later.
 page-conntrack-table-full-sure =
     High: the entries are at the limit, drops are counted, and the client or the kernel log shows timeouts. Medium or low if one of these could not be read. Silent if the table is nearly full and nothing is dropped, if the drops are clashes in an empty table, if early eviction frees space, and if the load lost too little to count as harm: then somebody else's packets are dropped.
 page-conntrack-table-full-remedies =

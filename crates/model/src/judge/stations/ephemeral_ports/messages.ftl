@@ -16,6 +16,10 @@ finding-time-wait-port-search-explanation = { $tier } closes its connections to 
 evidence-ports-used = At most { $live } open connections and { $waiting } sockets in TIME_WAIT on the connecting side towards { $remote }.
 evidence-ports-range = The range is { $low } to { $high }: { $usable } ports for each remote address and port.
 evidence-ports-gateway = The gateway answered { $count } of { $requests } requests with an error (500, 502 or 503).
-evidence-ports-no-reuse = Taking over ports in TIME_WAIT is not in force for this remote address (tcp_tw_reuse 2, the default, covers loopback alone; timestamps are needed).
+evidence-ports-no-reuse = Ports in TIME_WAIT towards this remote address cannot be taken over: tcp_tw_reuse is { $value }{ $why ->
+    [off] {" "}(off)
+    [loopback] {" "}(loopback only, the kernel's default)
+   *[timestamps] , but TCP timestamps are off, which it needs
+}.
 
 coupling-ports-table = Connections to the upstream are dropped on the way and hang, and each keeps its port until it times out. If the table were not full, the ports would be a cause of their own.

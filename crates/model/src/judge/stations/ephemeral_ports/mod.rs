@@ -243,7 +243,6 @@ fn time_wait_grown(ctx: &Context<'_>, view: &NetnsView, is_remote: impl Fn(&(IpA
 
 /// tcp_tw_reuse: 1 for all, 2 (the default) only for loopback, and only with timestamps (ip-sysctl.rst).
 pub(crate) fn reuses(view: &NetnsView, loopback: bool) -> bool {
-    let stamped = view.sysctl_number(KEY_TIMESTAMPS).is_none_or(|value| value != 0);
     let allowed = match view.sysctl_number(KEY_REUSE) {
         Some(1) => true,
         Some(2) => loopback,
@@ -251,7 +250,25 @@ pub(crate) fn reuses(view: &NetnsView, loopback: bool) -> bool {
         // Not read, so ports in TIME_WAIT prove nothing.
         None => true,
     };
-    stamped && allowed
+    is_stamped(view) && allowed
+}
+
+/// True unless TCP timestamps are off, without which no port in TIME_WAIT is taken over.
+fn is_stamped(view: &NetnsView) -> bool {
+    view.sysctl_number(KEY_TIMESTAMPS).is_none_or(|value| value != 0)
+}
+
+/// The value of tcp_tw_reuse that keeps ports in TIME_WAIT.
+fn no_reuse(ctx: &Context<'_>, ports: &Ports, netns: &str) -> Option<Evidence> {
+    let view = ctx.obs.netns.get(&ports.netns)?;
+    let value = view.sysctl_number(KEY_REUSE)?;
+    let why = match (is_stamped(view), value) {
+        (_, 0) => "off",
+        (true, _) => "loopback",
+        (false, _) => "timestamps",
+    };
+    let text = Message::new("evidence-ports-no-reuse").with("value", value).with("why", why);
+    Some(Evidence::new(text, format!("{KEY_REUSE} ({netns})"), Some(value as f64)))
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
@@ -360,7 +377,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: Findin
     let mut is_sampled = false;
     if !exhausted {
         if !ports.reuses {
-            proofs.push(Evidence::new(Message::new("evidence-ports-no-reuse"), format!("{KEY_REUSE} ({netns})"), None));
+            proofs.extend(no_reuse(ctx, ports, &netns));
         }
         if let Some((share, function)) = sampled(ctx, ports) {
             is_sampled = Cost::of_time(share.low).hurts();

@@ -32,6 +32,6 @@ page-time-wait-port-search-shows =
 page-time-wait-port-search-sure =
     High if a profile shows more CPU time in the search than noise could hide; medium without a profile, because the mechanism is certain but its share is not measured. Silent if a profile shows that the search is too cheap to matter, if reuse is in force for the remote address, if TIME_WAIT is on the accepting side, if the cores have idle time, and if the connecting tier spends less than a tenth of them in the kernel: then the application uses the CPU. Kernels differ in the cost of the search.
 page-time-wait-port-search-remedies =
-    The best remedy is to reuse connections to the upstream. Then tcp_tw_reuse 1: it helps only the connecting side, needs timestamps, and reuses a port after one second. tcp_tw_recycle no longer exists.
+    The best remedy is to reuse connections to the upstream. Then tcp_tw_reuse 1 (2, the default, covers loopback only; 0 is off): it helps only the connecting side, needs timestamps, and reuses a port after one second. tcp_tw_recycle no longer exists.
 page-time-wait-port-search-sources =
     As for station ephemeral-ports; `__inet_hash_connect`, `__inet_check_established`, `tcp_twsk_unique` in the kernel's source.

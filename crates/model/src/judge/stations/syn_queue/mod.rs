@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use crate::facts::Context;
 use crate::facts::path::{PlacedListener, Tier};
-use crate::facts::queue::{self, KEY_COOKIES};
+use crate::facts::queue::{self, KEY_COOKIES, retries};
 use crate::facts::suffered;
 use crate::facts::sum::mean;
 use crate::judge::finding::Finding;
@@ -238,7 +238,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, queue: &Queue<'_>) -> Fin
         confidence: if ctx.obs.load.is_some() && queue.was_full() { Confidence::High } else { Confidence::Medium },
         title: args("finding-syn-queue-full-title"),
         evidence: proofs::proofs(ctx, queue),
-        explanation: vec![args("finding-syn-queue-full-explanation")],
+        explanation: vec![args("finding-syn-queue-full-explanation").with("again", retries::told(ctx, ctx.only_tier(&placed.owner)))],
         ..placed.finding(FindingId::SYN_QUEUE_FULL)
     }
 }

@@ -16,7 +16,7 @@ page-syn-queue-full-title = A SYN queue is full and SYN cookies are off
 page-syn-queue-full-limits =
     New connections to this listener: the kernel drops a SYN that finds the queue full, whoever sent it.
 page-syn-queue-full-shows =
-    Clients time out while connecting or take one or more seconds, while the server is idle and kept connections work normally. The kernel may log "possible SYN flooding ... Dropping request", once for each listener.
+    Clients time out while connecting or take seconds: a client sends a lost SYN again after 1, 2, 3, 4, 5, 7 and 11 s (net.ipv4.tcp_syn_linear_timeouts is 4 by default since Linux 6.5; before, and with 0, after 1, 3, 7 and 15 s). Meanwhile the server is idle, and kept connections work normally. The kernel may log "possible SYN flooding ... Dropping request", once for each listener.
 page-syn-queue-full-sure =
     High with a load whose connects were affected and a queue that was seen full; medium if only counters show it. It is a symptom if the accept queue of the same listener overflows, because a handshake stays open until that queue has space. Silent with cookies on, if too few requests were affected to count as harm, and if the queue is short but never full.
 page-syn-queue-full-remedies =
