@@ -34,7 +34,10 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
     let (target, targets) = asked_for(args).map_err(usage)?;
     if target.scheme != "https" && (args.insecure || args.cacert.is_some() || args.tls_no_resumption) {
-        bail!(Usage(format!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", without_values(&target.url))));
+        bail!(Usage(format!(
+            "--insecure, --cacert and --tls-no-resumption need an https URL, and {} is not one",
+            without_values(&target.url)
+        )));
     }
     outputs::check(args).map_err(usage)?;
     let threshold = args.fail_if.as_deref().map(Threshold::parse).transpose().map_err(|error| usage(error.into()))?;

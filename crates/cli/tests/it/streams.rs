@@ -47,7 +47,7 @@ fn a_file_that_is_no_capture_or_is_cut_is_reported_and_fails() {
     let cut = chokepoint.write("cut.pcap.gz", &whole[..whole.len() / 2]);
     let empty = chokepoint.write("empty.pcap", b"");
     for (file, reason) in
-        [(&text, "no capture"), (&cut, "cannot be read"), (&empty, "empty"), (&"/no/such/file".to_owned(), "No such file")]
+        [(&text, "not a capture"), (&cut, "cannot be read"), (&empty, "empty"), (&"/no/such/file".to_owned(), "No such file")]
     {
         let ran = chokepoint.run(&["streams", file]);
         assert_eq!(ran.status, Some(1), "{file}");

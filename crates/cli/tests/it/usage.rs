@@ -20,7 +20,7 @@ fn an_invalid_command_line_is_refused_with_the_reason() {
         (&["diagnose", "fcgi://127.0.0.1:9000/"], "names no script"),
         (&["diagnose", "--load", "--fcgi-param", "A=b", "http://127.0.0.1/"], "fcgi URL"),
         (&["diagnose", "--load", "--fcgi-param", "A", "fcgi://127.0.0.1/x.php"], "NAME=VALUE"),
-        (&["diagnose", "--load", "--fcgi-param", "=b", "fcgi://127.0.0.1/x.php"], "no name of a FastCGI parameter"),
+        (&["diagnose", "--load", "--fcgi-param", "=b", "fcgi://127.0.0.1/x.php"], "not the name of a FastCGI parameter"),
         (&["diagnose", "http://127.0.0.1:99999/"], "not a"),
         (&["diagnose", "-z", "soon", "http://127.0.0.1/"], "not a time"),
         (&["diagnose", "--expect", "ok", "http://127.0.0.1/"], "not a status"),

@@ -26,7 +26,7 @@ impl FailIf {
                 "unknown" => verdicts.push(Verdict::Unknown),
                 word if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') => {
                     bail!(
-                        "--fail-if \"{word}\" is no condition: write choked, client-limited, unknown, p99>250ms, errors>0.1% or goodput<1000"
+                        "--fail-if \"{word}\" is not a condition: write choked, client-limited, unknown, p99>250ms, errors>0.1% or goodput<1000"
                     )
                 }
                 _ => others.push(one),
@@ -49,7 +49,7 @@ impl FailIf {
             self.verdicts.iter().filter(|one| **one == verdict).map(|one| format!("{}: {summary}", name(*one))).collect();
         if let Some(threshold) = &self.threshold {
             let Some(load) = last.map(|round| &round.load).or(report.load.as_ref()) else {
-                bail!("--fail-if cannot be judged: the report has no load; use only choked, client-limited and unknown");
+                bail!("--fail-if cannot be judged, because the report has no load: use only choked, client-limited and unknown");
             };
             let judged = threshold.judge_figures(&figures(load));
             failed.extend(judged.iter().filter(|judged| judged.failed).map(|judged| condition(Phrases(words), judged)));
