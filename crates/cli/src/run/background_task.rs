@@ -52,6 +52,6 @@ mod tests {
         });
         assert!(matches!(waits.finish(), Outcome::Ok(json) if json == [1]));
         let panics = BackgroundTask::start("watch", |_| panic!("on purpose"));
-        assert!(matches!(panics.finish(), Outcome::Failed(why, None) if why == "the watch broke off"));
+        assert!(matches!(panics.finish(), Outcome::Failed(why, None) if why == "the watch stopped unexpectedly"));
     }
 }

@@ -78,7 +78,7 @@ fn the_exit_status_says_whether_requests_were_answered_and_conditions_held() {
     assert!(refused.stdout.starts_with("Every connection was refused"), "{}", refused.stdout);
     let all_wrong = text(&[&few[..], &[&wrong.url()]].concat());
     let words: Vec<&str> = all_wrong.stdout.split_whitespace().collect();
-    assert!(words.join(" ").contains("status 500; is this the right URL?"), "{}", all_wrong.stdout);
+    assert!(words.join(" ").contains("status 500. Check the URL."), "{}", all_wrong.stdout);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn the_report_has_tcp_figures_of_a_sample_of_connections() {
         assert_eq!(tcp["rwnd_limited_us"].as_u64(), Some(0), "a request fits into every window: {tcp:#}");
     }
     let printed = text(&["-z", "500ms", "-c", "3", &server.url()]).stdout;
-    assert!(printed.contains("round trip ") && printed.contains("sample of "), "{printed}");
+    assert!(printed.contains("round-trip time ") && printed.contains("sampled on "), "{printed}");
     let (_, nobody) = bench(&["--yes", "-z", "200ms", &closed_port()]);
     assert_eq!(nobody["tcp"], Value::Null);
 }

@@ -68,7 +68,7 @@ fn the_page_draws_a_stream_and_the_connections_of_its_edge() {
         assert_eq!(ran.status, Some(0), "{}", ran.stderr);
         let page = std::fs::read_to_string(&page).expect("the page");
         assert_eq!(page.matches("<svg").count(), 3);
-        assert!(page.contains("sent again") && !page.contains("[streams-") && !page.contains("NaN"), "{page}");
+        assert!(page.contains("retransmitted") && !page.contains("[streams-") && !page.contains("NaN"), "{page}");
     }
     let none = chokepoint.run(&["streams", "--html", &page, "--stream", "99999", &capture("close.pcap.gz")]);
     assert!(none.status == Some(1) && none.stderr.contains("no stream 99999"), "{}", none.stderr);
