@@ -16,7 +16,7 @@ use crate::harness::{Chokepoint, OK, Server, becomes_true, open_terminal, signal
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// A line that only the view has.
-const PAGE: &str = "Ctrl-C ends it";
+const PAGE: &str = "Ctrl-C stops the load";
 
 /// A program on a separate terminal, and everything that it wrote there.
 struct OnTerminal {
