@@ -93,9 +93,9 @@ pub(crate) struct Diagnose {
     pub(crate) reload_unseen: bool,
     /// Exit with 99 if this holds: 'choked || p99>1s'
     ///
-    /// Exit with status 99 if one of these conditions holds; join them by ||. A condition is a verdict (choked, client-limited, unknown) or compares by
-    /// >, >=, < or <=: p50 to p999 and max with a time, errors with a percentage, goodput and rps with a rate. With --fix the last measurement
-    /// counts. Example: 'choked || p99>250ms || goodput<1000 || errors>0.1%'.
+    /// Exit with status 99 if one of these conditions holds; join them by ||. A condition is a verdict (choked, client-limited, unknown), or compares a
+    /// figure by >, >=, < or <=: p50 to p999 and max with a time, errors with a percentage, goodput and rps with a rate. With --fix the last
+    /// measurement counts. Example: 'choked || p99>250ms || goodput<1000 || errors>0.1%'.
     #[arg(long, value_name = "EXPR", help_heading = "Output")]
     pub(crate) fail_if: Option<String>,
     /// Print the long report

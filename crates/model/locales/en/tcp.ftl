@@ -80,8 +80,8 @@ tcp-missing = This kernel does not report: { $fields }.
 tcp-heading-before = After the handshake
 tcp-heading-after = After the response
 
-tcp-live-totals = { $sockets } TCP sockets, { $namespaces } network namespaces, { $edges } edges (the two ends of a connection count separately).
-tcp-live-edge = { $client } to { $server }, { $end } end, in { $netns }: { $sockets } sockets
+tcp-live-totals = TCP sockets: { $sockets }; network namespaces: { $namespaces }; edges: { $edges } (each end of a connection counts as one).
+tcp-live-edge = { $client } to { $server }, { $end } end, network namespace { $netns }: { $sockets } sockets
 tcp-live-rtt = round-trip time
 tcp-live-cwnd = congestion window
 tcp-live-segments = p50 { $p50 }, p95 { $p95 }, p99 { $p99 }, max { $max } segments
@@ -103,7 +103,7 @@ tcp-live-failed-needs = { $why } (needs { $needs })
 
 tcp-watch-ended = { $bytes } bytes arrived in { $time }; then the peer closed.
 tcp-watch-open = { $bytes } bytes arrived in { $time }; the connection was still open.
-tcp-watch-peer = Measured at the peer's socket, in { $netns }: the figures are the sender's.
+tcp-watch-peer = Measured at the peer's socket, in network namespace { $netns }: the figures are the sender's.
 tcp-watch-here = Measured at this end. The peer's socket is not on this host, so the windows of the sender are unknown.
 tcp-watch-shares = Of { $time }: { $parts }.
 tcp-watch-threshold = Slow start ended at { $at } with a threshold of { $first } segments, which was { $last } at the end. { $again } segments were retransmitted.
