@@ -55,7 +55,7 @@ pub(crate) struct Diagnose {
     pub(crate) load: Load,
     /// Watch or load for this long [default: 10s]
     ///
-    /// Watch or load for this long: 10s, 500ms or 2m; a bare number is seconds. With --fix this is the time of each measurement.
+    /// Watch or load for this long: 10s, 500ms or 2m; a bare number is seconds. With --fix this is the time of each measurement. [default: 10s]
     #[arg(short = 'z', long, value_name = "TIME", default_value = "10s", hide_default_value = true, help_heading = "Load")]
     pub(crate) duration: String,
     /// Statuses that count as good [default: 2xx,3xx]

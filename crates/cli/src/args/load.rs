@@ -31,7 +31,7 @@ pub(crate) struct Load {
     pub(crate) timeout: Option<String>,
     /// Method [default: GET]; -X is the same
     ///
-    /// Method of the requests. -X and --request, as in curl, mean the same. A method other than GET and HEAD may change something, so it needs --yes.
+    /// Method of the requests. -X and --request, as in curl, mean the same. A method other than GET and HEAD may change something, so it needs --yes. [default: GET]
     #[arg(
         short = 'm',
         long,

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 pub(crate) struct Look {
     /// Colours: auto, always or never [default: auto]
     ///
-    /// Colours: auto (on a terminal, unless NO_COLOR is set), always or never.
+    /// Colours: auto (on a terminal, unless NO_COLOR is set), always or never. [default: auto]
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true, hide_possible_values = true)]
     pub(crate) color: ColorWhen,
     /// Plain ASCII instead of line drawing

@@ -32,12 +32,12 @@ pub(crate) struct Where {
     /// Network namespace of the client: name, PID or path
     ///
     /// Network namespace from which the client connects: a name below /run/netns, the PID of a process in it, or a path.
-    #[arg(long, value_name = "NETNS", help_heading = "Target")]
+    #[arg(long, value_name = "NETNS", help_heading = "Target", display_order = 1)]
     pub(crate) client_netns: Option<String>,
     /// Network namespace of the server: name, PID or path
     ///
     /// Network namespace in which the server listens: a name below /run/netns, the PID of a process in it, or a path.
-    #[arg(long, value_name = "NETNS", help_heading = "Target")]
+    #[arg(long, value_name = "NETNS", help_heading = "Target", display_order = 2)]
     pub(crate) server_netns: Option<String>,
     /// Show it for this long [default: until q or Ctrl-C]
     ///

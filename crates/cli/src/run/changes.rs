@@ -173,7 +173,7 @@ fn key_of(change: &Change) -> String {
 }
 
 fn store() -> Result<Store> {
-    own_store()?.context("root owns the journal there: run as root, or without CHOKEPOINT_STATE_DIR")
+    own_store()?.context("this is root's journal: run as root, or without CHOKEPOINT_STATE_DIR")
 }
 
 /// The store of this user; nothing if CHOKEPOINT_STATE_DIR names the store of root, which other users cannot read.
