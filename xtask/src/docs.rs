@@ -134,7 +134,7 @@ fn findings_page(words: &Catalogue) -> anyhow::Result<String> {
 /// The cause graph as a table.
 fn graph(words: &Catalogue) -> anyhow::Result<String> {
     let mut text =
-        "\n## What brings about what\n\nWhere both are found, the one is the other's symptom if it lies where the table says and the last \
+        "\n## Causes and symptoms\n\nIf both are found, one is the symptom of the other if it lies where the table says and the last \
                     column allows it. A chain names its root first.\n\n"
             .to_owned();
     text.push_str("| cause | symptom | where the cause is | what tells them apart |\n| --- | --- | --- | --- |\n");

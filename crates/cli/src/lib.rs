@@ -70,7 +70,7 @@ pub fn main() -> ExitCode {
 /// Prints what clap says of the command line: help, or why it is invalid and how the flag is spelled here.
 fn refuse(error: &clap::Error) -> ExitCode {
     match args::hint(error) {
-        Some((flag, hint)) => output::note(&format!("chokepoint: there is no {flag}: {hint}; --help lists the flags")),
+        Some((flag, hint)) => output::note(&format!("chokepoint: there is no flag {flag}: {hint}; --help lists the flags")),
         // A closed terminal takes nothing.
         None => drop(error.print()),
     }

@@ -37,7 +37,7 @@ impl Tree {
         match self {
             Self::Nginx(tree) => nginx_edited(tree, setting, to),
             Self::PhpFpm(tree) => {
-                let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is no setting of php-fpm".to_owned())?;
+                let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is not a setting of php-fpm".to_owned())?;
                 let mut editor = php_fpm::Editor::new(tree);
                 editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())
             }
@@ -152,7 +152,9 @@ fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result
         ServerSetting::NginxErrorLogLevels { to: log } => {
             let levels = to.parse::<LogLevels>().map_err(|error| format!("\"{to}\": {error}"))?;
             match nginx::set_log_levels(&mut editor, &nginx, log, &levels) {
-                Ok(false) => return Err(format!("not as many error_log go to {log} as there are levels in \"{to}\"")),
+                Ok(false) => {
+                    return Err(format!("the number of error_log directives for {log} differs from the number of levels in \"{to}\""));
+                }
                 Ok(true) => Ok(()),
                 Err(error) => Err(error),
             }

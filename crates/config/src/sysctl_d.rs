@@ -125,7 +125,9 @@ fn entry(line: &str, at: usize) -> Entry {
     match right {
         None if optional => Entry::Exclude { path: path_of(key) },
         None => Entry::Mistake { why: "no assignment" },
-        Some(right) if right.contains(" #") || right.contains("\t#") => Entry::Mistake { why: "no comment can stand behind a value" },
+        Some(right) if right.contains(" #") || right.contains("\t#") => {
+            Entry::Mistake { why: "a comment cannot follow a value on its line" }
+        }
         Some(right) => {
             let value = right.trim();
             let start = at + left.len() + 1 + (right.len() - right.trim_start().len());

@@ -48,7 +48,7 @@ impl Files {
     /// `/proc/PID/root` as a mere prefix of the path.
     ///
     /// # Errors
-    /// As of openat2(2); "it is no regular file" for a FIFO, a device, a socket or a directory; the kernel is older than Linux 5.6.
+    /// As of openat2(2); "it is not a regular file" for a FIFO, a device, a socket or a directory; the kernel is older than Linux 5.6.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         reopen(&self.locate(path)?)
     }
@@ -202,7 +202,7 @@ pub fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
 /// itself, whatever is at its path now.
 ///
 /// # Errors
-/// As of open(2); "it is no regular file".
+/// As of open(2); "it is not a regular file".
 pub fn open_link(link: &Path) -> io::Result<File> {
     open_link_if(link, |_| true)
 }
@@ -228,7 +228,7 @@ fn reopen(located: &File) -> io::Result<File> {
 }
 
 fn not_regular() -> io::Error {
-    io::Error::other("it is no regular file")
+    io::Error::other("it is not a regular file")
 }
 
 #[cfg(test)]
@@ -319,7 +319,7 @@ mod tests {
         let link = |file: &dyn AsRawFd| Path::new(OWN).join(file.as_raw_fd().to_string());
         assert_eq!(io::read_to_string(open_link(&link(&held)).unwrap()).unwrap(), "x");
         let (reader, _writer) = io::pipe().unwrap();
-        assert_eq!(open_link(&link(&reader)).unwrap_err().to_string(), "it is no regular file");
+        assert_eq!(open_link(&link(&reader)).unwrap_err().to_string(), "it is not a regular file");
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
         symlink("pipe", tree.path().join("link")).unwrap();
         let files = Files::of_directory(tree.path()).unwrap();
         for name in ["pipe", "link"] {
-            assert_eq!(files.open(name).unwrap_err().to_string(), "it is no regular file", "{name}");
+            assert_eq!(files.open(name).unwrap_err().to_string(), "it is not a regular file", "{name}");
         }
         assert!(Files::of_directory(Path::new("/")).unwrap().open("/dev/null").is_err());
         assert!(Files::of_directory(&tree.path().join("pipe")).is_err(), "a root is a directory");

@@ -22,7 +22,7 @@ static HANGING: AtomicUsize = AtomicUsize::new(0);
 /// TimedOut; no thread can be started; 16 reads hang already.
 pub fn within<T: Send + 'static>(time: Duration, read: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     if HANGING.load(Ordering::Relaxed) >= HANGING_MAX {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{HANGING_MAX} reads hang already")));
+        return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{HANGING_MAX} other reads hang")));
     }
     let (done, is_done) = sync_channel(1);
     let work = move || {
@@ -35,7 +35,7 @@ pub fn within<T: Send + 'static>(time: Duration, read: impl FnOnce() -> T + Send
     thread::Builder::new().name("within".to_owned()).stack_size(256 << 10).spawn(work)?;
     match is_done.recv_timeout(time) {
         Ok(result) => Ok(result),
-        Err(RecvTimeoutError::Timeout) => Err(io::Error::new(io::ErrorKind::TimedOut, "the process holds up who reads it")),
+        Err(RecvTimeoutError::Timeout) => Err(io::Error::new(io::ErrorKind::TimedOut, "reading this process takes too long")),
         Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the read panicked")),
     }
 }

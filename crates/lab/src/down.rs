@@ -190,7 +190,7 @@ fn own_namespaces(state: &mut State, report: &mut DownReport) -> BTreeSet<u64> {
     for namespace in state.namespaces.iter_mut().filter(|namespace| namespace.begun) {
         match (netns::inode(&netns::path(&namespace.netns)), namespace.inode) {
             (Ok(found), Some(made)) if found != made => {
-                report.problems.push(format!("namespace {} is not the one that was made: it was left alone", namespace.netns));
+                report.problems.push(format!("namespace {} is not the one that the lab created, so it was left alone", namespace.netns));
                 namespace.begun = false;
             }
             (Ok(found), _) => {
@@ -226,13 +226,13 @@ fn end_processes(state: &State, namespaces: &BTreeSet<u64>, report: &mut DownRep
         report.done.push(format!("{} processes ended", found.len() - left.len().min(found.len())));
     }
     for process in left {
-        report.problems.push(format!("process {} ({}) does not end", process.pid, process::name(process.pid)));
+        report.problems.push(format!("process {} ({}) does not exit", process.pid, process::name(process.pid)));
     }
     for process in ancestors {
         let name = process::name(process.pid);
         report
             .problems
-            .push(format!("process {} ({name}) is in the lab, and this command runs below it: leave it and try again", process.pid));
+            .push(format!("this command runs below process {} ({name}), which is in the lab: leave the lab and try again", process.pid));
     }
 }
 
@@ -246,7 +246,7 @@ fn remove_namespaces(state: &mut State, report: &mut DownReport) {
         if std::fs::symlink_metadata(&path).is_ok() {
             let removed = spawn::tool(&ip, &["netns", "del", &namespace.netns], None);
             if std::fs::symlink_metadata(&path).is_ok() {
-                let why = removed.err().map_or_else(|| "it is still there".to_owned(), |error| error.to_string());
+                let why = removed.err().map_or_else(|| "it still exists".to_owned(), |error| error.to_string());
                 report.problems.push(format!("namespace {} cannot be removed: {why}", namespace.netns));
                 continue;
             }

@@ -15,7 +15,7 @@ pub enum LabError {
         missing: Vec<Missing>,
     },
     /// A lab of that name is up or was left behind.
-    #[error("lab \"{name}\" is there already ({how}); `chokepoint lab down {name}` takes it away")]
+    #[error("lab \"{name}\" is already up ({how}): `chokepoint lab down {name}` takes it down")]
     Exists {
         /// Its name.
         name: String,
@@ -23,7 +23,9 @@ pub enum LabError {
         how: String,
     },
     /// Another lab has set the same setting of the machine.
-    #[error("lab \"{other}\" has set {key} for the whole machine; only one lab at a time can (`chokepoint lab down {other}`)")]
+    #[error(
+        "lab \"{other}\" has set {key} for the whole machine, and only one lab can: take it down first (`chokepoint lab down {other}`)"
+    )]
     SysctlTaken {
         /// The other lab.
         other: String,
@@ -39,7 +41,7 @@ pub enum LabError {
         by: Option<String>,
     },
     /// The machine itself needs what the scenario would take.
-    #[error("{key} = {wanted} would hurt this machine itself: {why}")]
+    #[error("{key} = {wanted} would harm this machine: {why}")]
     HostInUse {
         /// The setting.
         key: String,
@@ -109,7 +111,7 @@ pub enum LabError {
     #[error("no lab \"{0}\" is up")]
     NotUp(String),
     /// Another process is building it or taking it down.
-    #[error("lab \"{0}\" is being built or taken down by another process")]
+    #[error("another process is building lab \"{0}\" or taking it down")]
     Busy(String),
     /// The user interrupted.
     #[error("interrupted")]

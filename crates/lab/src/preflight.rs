@@ -41,7 +41,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Missing::Program { program, package } => write!(f, "{program} is not installed: `apt-get install {package}` (Debian)"),
-            Missing::Cgroups { why } => write!(f, "no cgroup with a limit of CPU time can be made: {why}"),
+            Missing::Cgroups { why } => write!(f, "cannot create a cgroup with a CPU limit: {why}"),
             Missing::Capability { capability } => write!(f, "{capability} is missing: run it as root (with sudo)"),
         }
     }

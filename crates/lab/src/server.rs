@@ -84,8 +84,9 @@ pub(crate) fn plan(server: &Server, values: &Values<'_>, tools: &Tools, run: &Pa
         }
         ProgramKind::PhpFpm => {
             let program = tools.php_fpm.clone().ok_or_else(|| wrong("php-fpm was not looked for".to_owned()))?;
-            let note = (!has_setting(text, "error_log"))
-                .then(|| format!("server \"{}\" sets no error_log in [global]: php-fpm logs where it was built to", server.name));
+            let note = (!has_setting(text, "error_log")).then(|| {
+                format!("server \"{}\" sets no error_log in [global], so php-fpm uses the log file it was built with", server.name)
+            });
             (program, vec!["--nodaemonize".to_owned(), "--fpm-config".to_owned(), file("conf")], note.into_iter().collect())
         }
         ProgramKind::Command => {
@@ -120,7 +121,7 @@ fn condition(server: &Server, expand: &dyn Fn(&str) -> Result<String, LabError>)
     };
     let condition = if let Some(tcp) = &given.tcp {
         let text = expand(tcp)?;
-        Condition::Tcp(text.parse().map_err(|_| LabError::Scenario(format!("\"{text}\" is no address with port")))?)
+        Condition::Tcp(text.parse().map_err(|_| LabError::Scenario(format!("\"{text}\" is not an address with a port")))?)
     } else if let Some(unix) = &given.unix {
         Condition::Unix(expand(unix)?)
     } else if let Some(http) = &given.http {
@@ -168,10 +169,10 @@ fn parse_nginx_version(text: &str) -> Option<(u32, u32, u32)> {
 fn nginx_notes(name: &str, config: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if has_directive(config, "http") && !has_directive(config, "access_log") {
-        notes.push(format!("server \"{name}\" sets no access_log: nginx logs where it was built to"));
+        notes.push(format!("server \"{name}\" sets no access_log, so nginx uses the log file it was built with"));
     }
     if has_directive(config, "http") && !has_directive(config, "client_body_temp_path") {
-        notes.push(format!("server \"{name}\" sets no temporary paths ({{nginx_temp_paths}} does): nginx uses those it was built with"));
+        notes.push(format!("server \"{name}\" sets no temporary paths ({{nginx_temp_paths}} does), so nginx uses those it was built with"));
     }
     notes
 }
@@ -216,7 +217,7 @@ pub(crate) fn wait_ready(
     let start = Instant::now();
     let failed = |why: String| LabError::Server { server: name.to_owned(), why, log: last_lines(name, run) };
     loop {
-        let status = child.try_wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+        let status = child.try_wait().map_err(|error| failed(format!("cannot be watched: {error}")))?;
         match (status, &plan.ready) {
             (Some(status), _) if !status.success() => return Err(failed(format!("ended at once ({status})"))),
             (Some(_), Condition::Finished) => return Ok(()),
@@ -239,7 +240,7 @@ fn unmet(condition: &Condition) -> String {
     match condition {
         Condition::Tcp(address) => format!("nothing listens on {address} in its host"),
         Condition::Unix(path) => format!("nothing listens on {path}"),
-        Condition::Http(url) => format!("{url} gives no answer with status 2xx or 3xx"),
+        Condition::Http(url) => format!("{url} gives no response with status 2xx or 3xx"),
         Condition::Listening => "it has no listening socket".to_owned(),
         Condition::Finished => "it has not ended".to_owned(),
         Condition::Started => "it did not start".to_owned(),

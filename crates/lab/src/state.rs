@@ -188,7 +188,7 @@ pub(crate) fn read(run_root: &Path, name: &str) -> Result<Option<State>, LabErro
     let wrong = |why: String| LabError::State { path: path.clone(), why };
     let state: State = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("it is damaged ({error})")))?;
     if state.schema != SCHEMA {
-        return Err(wrong(format!("it is of schema {}, this program knows {SCHEMA}", state.schema)));
+        return Err(wrong(format!("it has schema {}, and this chokepoint knows {SCHEMA}", state.schema)));
     }
     if state.name != name {
         return Err(wrong(format!("it is of lab \"{}\"", state.name)));

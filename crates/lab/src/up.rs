@@ -139,7 +139,7 @@ fn check_host_use(key: &str, wanted: &str) -> Result<(), LabError> {
         Ok(max) if max > 0 && used > max / 2 => Err(LabError::HostInUse {
             key: key.to_owned(),
             wanted: wanted.to_owned(),
-            why: format!("its own table holds {used} connections now, and the maximum counts for all namespaces"),
+            why: format!("its own table has {used} connections now, and the maximum applies to all namespaces"),
         }),
         _ => Ok(()),
     }

@@ -17,13 +17,13 @@ const ZSTD_WINDOW_BYTES_MAX: u64 = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file is neither pcap nor pcapng, compressed or not.
-    #[error("this is no capture: it begins with {}", hex(.0))]
+    #[error("this is not a capture: it begins with {}", hex(.0))]
     NotACapture(Vec<u8>),
     /// The file is empty.
     #[error("the file is empty")]
     Empty,
     /// The file ends within a record: the capture was cut off or is still being written.
-    #[error("the capture ends within a record, at byte {0}")]
+    #[error("the capture ends in the middle of a record, at byte {0}")]
     CutOff(u64),
     /// A record violates the format.
     #[error("the capture is damaged at byte {at}: {what}")]
@@ -157,7 +157,7 @@ impl Read for ZstdFrames<'_> {
                 continue;
             }
             if zstd_window(&head).is_some_and(|bytes| bytes > ZSTD_WINDOW_BYTES_MAX) {
-                return Err(io::Error::other("it is packed with a window of more than 32 MiB"));
+                return Err(io::Error::other("it is compressed with a window of more than 32 MiB"));
             }
             let whole: Box<dyn Read> = Box::new(io::Cursor::new(head).chain(source));
             self.frame = Some(ruzstd::decoding::StreamingDecoder::new(whole).map_err(|error| io::Error::other(error.to_string()))?);

@@ -17,7 +17,7 @@ pub enum Error {
         hint: String,
     },
     /// `perf_event_open` does not exist (a kernel without `CONFIG_PERF_EVENTS`, or a container's seccomp filter).
-    #[error("this kernel, or the container's seccomp filter, offers no perf_event_open: {0}")]
+    #[error("perf_event_open is missing: this kernel does not have it, or the container's seccomp filter blocks it ({0})")]
     Unsupported(io::Error),
     /// This kernel lacks something that is needed.
     #[error("{0}")]

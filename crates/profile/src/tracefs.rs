@@ -36,13 +36,13 @@ impl Tracefs {
         match mount_detached() {
             Ok(fd) => Ok(Self { directory: PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd())), _mount: Some(fd) }),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => Err(NoTracefs(
-                "not readable for this user: run as root, or mount it (mount -t tracefs tracefs /sys/kernel/tracing) and give read access"
+                "not readable by this user: run as root, or mount it (mount -t tracefs tracefs /sys/kernel/tracing) and allow reading"
                     .to_owned(),
             )),
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOSYS)) => {
                 Err(NoTracefs("not in this kernel (CONFIG_TRACING)".to_owned()))
             }
-            Err(error) => Err(NoTracefs(format!("not to be opened: {error}"))),
+            Err(error) => Err(NoTracefs(format!("not accessible: {error}"))),
         }
     }
 

@@ -64,7 +64,7 @@ pub enum ReadError {
     #[error("this is not a chokepoint recording (it does not begin with \"chokepoint-recording\")")]
     NotARecording,
     /// A newer version of the program wrote it.
-    #[error("the recording has format version {found}, this program knows up to {known}: read it with a newer chokepoint")]
+    #[error("the recording has format version {found}, but this chokepoint knows versions up to {known}: use a newer chokepoint")]
     VersionTooNew {
         /// Its version.
         found: u32,
@@ -73,21 +73,21 @@ pub enum ReadError {
     },
     /// The file is truncated.
     #[error(
-        "the recording is cut off after {entries_read} whole entries: the disk was full, the copy was not finished, or the writer was killed"
+        "the recording is cut off after {entries_read} complete entries: the disk was full, the copy was not finished, or the writer was killed"
     )]
     Cut {
         /// Complete entries before the end.
         entries_read: u64,
     },
     /// The bytes were changed after they were written.
-    #[error("the recording is damaged at entry {at_entry} (counted from 0): copy it again from where it was made")]
+    #[error("the recording is damaged at entry {at_entry} (counted from 0): copy it again from its source")]
     Corrupt {
         /// The entry at which the damage was found; the number of entries if it was found after them.
         at_entry: u64,
     },
     /// It decompresses to more than its size allows.
     #[error(
-        "the recording unpacks to more than {} MiB and {UNPACKED_RATIO_MAX} times its size, as none does that chokepoint writes: it is damaged or made to fill the memory",
+        "the recording unpacks to more than {} MiB and more than {UNPACKED_RATIO_MAX} times its size, which no recording of chokepoint does: it is damaged, or made to exhaust memory",
         UNPACKED_BYTES_MIN >> 20
     )]
     Inflated,
@@ -95,7 +95,7 @@ pub enum ReadError {
     #[error("the recording cannot be read: {0}")]
     Unreadable(io::ErrorKind),
     /// It exceeds a limit of recordings.
-    #[error("the recording holds more than a recording may ({limit})")]
+    #[error("the recording is larger than allowed ({limit})")]
     TooLarge {
         /// The limit in words: "512 MiB in all".
         limit: &'static str,

@@ -52,7 +52,7 @@ impl fmt::Display for Level {
 
 /// An unknown redaction level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no redaction level: public, all or none")]
+#[error("\"{0}\" is not a redaction level: use public, all or none")]
 pub struct UnknownLevel(String);
 
 impl FromStr for Level {

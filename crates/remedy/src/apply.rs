@@ -102,7 +102,7 @@ impl Guard {
         for (index, change) in changes.iter().enumerate() {
             let key = change.key();
             if changes[..index].iter().any(|earlier| kinds::same_setting(earlier, change)) {
-                return Err(bad(key, "it is in the set twice"));
+                return Err(bad(key, "it is in the set of changes twice"));
             }
             let setting = kinds::open(change, &self.store.root)?;
             setting.check(change.to())?;

@@ -17,13 +17,13 @@ pub enum RemedyError {
         pid: Option<u32>,
     },
     /// The file system is full.
-    #[error("no space left for the journal in {}: free some, or name another directory with CHOKEPOINT_STATE_DIR", .path.display())]
+    #[error("no space left for the journal in {}: free some space, or set CHOKEPOINT_STATE_DIR to another directory", .path.display())]
     NoSpace {
         /// The file written.
         path: PathBuf,
     },
     /// The file system is mounted read-only.
-    #[error("the journal's file system is read-only ({}): name a writable directory with CHOKEPOINT_STATE_DIR", .path.display())]
+    #[error("the journal's file system is read-only ({}): set CHOKEPOINT_STATE_DIR to a writable directory", .path.display())]
     ReadOnly {
         /// The file written.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum RemedyError {
         path: PathBuf,
     },
     /// Other users could write false entries into the journal.
-    #[error("{} {why}: its entries are written to the host, so make it yours alone (chown, chmod go-w)", .path.display())]
+    #[error("{} {why}, so somebody else could have chokepoint change the host: make it yours alone (chown, chmod go-w)", .path.display())]
     UnsafeDirectory {
         /// The directory or file.
         path: PathBuf,
@@ -43,10 +43,10 @@ pub enum RemedyError {
         why: &'static str,
     },
     /// Another user could redirect root's journal.
-    #[error("{0}: root's journal does not belong there; name another directory with CHOKEPOINT_STATE_DIR, or make that one root's alone")]
+    #[error("{0}: root's journal is not safe there: set CHOKEPOINT_STATE_DIR to another directory, or let only root write to that one")]
     Untrusted(chokepoint_foreign::Untrusted),
     /// The changes applied by root are not known.
-    #[error("what root applied on this host cannot be told ({}: {source}): run `sudo chokepoint undo --list`", .path.display())]
+    #[error("changes that root applied on this host are not known ({}: {source}): run `sudo chokepoint undo --list`", .path.display())]
     Untold {
         /// The summary.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum RemedyError {
         source: io::Error,
     },
     /// A line before the last one is damaged.
-    #[error("the journal {} is damaged in line {line}: `chokepoint undo` takes back what is readable and sets it aside", .path.display())]
+    #[error("the journal {} is damaged in line {line}: `chokepoint undo` takes back the readable changes and moves the journal away", .path.display())]
     Corrupt {
         /// The journal.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum RemedyError {
         line: usize,
     },
     /// A newer program wrote the journal.
-    #[error("the journal {} has version {found}, this program knows up to {known}: use the newer chokepoint that made the changes", .path.display())]
+    #[error("the journal {} has version {found}, but this chokepoint knows versions up to {known}: use the newer chokepoint that made the changes", .path.display())]
     VersionTooNew {
         /// The journal.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum RemedyError {
         known: u32,
     },
     /// The journal is too large.
-    #[error("the journal {} is larger than {limit} bytes: take back what it holds (`chokepoint undo`)", .path.display())]
+    #[error("the journal {} is larger than {limit} bytes: take back its changes (`chokepoint undo`)", .path.display())]
     TooLarge {
         /// The journal.
         path: PathBuf,
@@ -115,7 +115,7 @@ pub enum ApplyError {
     #[error("nothing was changed: {0}")]
     Journal(#[from] RemedyError),
     /// The setting no longer holds the value that the change expects.
-    #[error("{key} was \"{proposed_from}\" when the change was proposed and is \"{found}\" now: diagnose again")]
+    #[error("{key} was \"{proposed_from}\" when the change was proposed but is \"{found}\" now: diagnose again")]
     Changed {
         /// The setting.
         key: String,
@@ -125,7 +125,7 @@ pub enum ApplyError {
         found: String,
     },
     /// An interrupted change of an earlier run is not settled.
-    #[error("an interrupted change of {key} (number {id}) is not settled: run `chokepoint undo` first")]
+    #[error("a change of {key} (number {id}) was interrupted: run `chokepoint undo` first")]
     Unfinished {
         /// The setting.
         key: String,
@@ -141,13 +141,13 @@ pub enum ApplyError {
         why: String,
     },
     /// The host does not have this setting.
-    #[error("{key} does not exist on this host: is its module loaded?")]
+    #[error("{key} does not exist on this host: check whether its kernel module is loaded")]
     Missing {
         /// The setting.
         key: String,
     },
     /// The network namespace no longer exists.
-    #[error("the network namespace {netns} of {key} cannot be found any more")]
+    #[error("the network namespace {netns} of {key} no longer exists")]
     NetnsGone {
         /// The setting.
         key: String,
@@ -175,7 +175,7 @@ pub enum ApplyError {
         source: io::Error,
     },
     /// The value was written and did not come into force.
-    #[error("{key} was set to \"{wanted}\" and reads \"{found}\"")]
+    #[error("{key} was set to \"{wanted}\" but reads \"{found}\"")]
     NotInForce {
         /// The setting.
         key: String,
@@ -194,8 +194,8 @@ pub enum ApplyError {
     },
     /// A reload would put more in force than this change, without the user's consent.
     #[error(
-        "{key} is not changed: a reload would also put in force what {server} has not read, as far as can be shown: {}. Look at it and reload \
-         {server} yourself, or agree to it (diagnose --reload-unseen)",
+        "{key} is not changed: a reload would also activate changes that {server} does not seem to have read: {}. Check them and reload \
+         {server} yourself, or allow it (diagnose --reload-unseen)",
         .files.join(", ")
     )]
     Unread {
@@ -217,7 +217,7 @@ pub enum ApplyError {
         said: String,
     },
     /// A file has changed unexpectedly.
-    #[error("{path} was edited by someone else at this moment: {key} was left alone")]
+    #[error("somebody else edited {path} at the same time: {key} was left alone")]
     FileChanged {
         /// The setting.
         key: String,
@@ -225,7 +225,7 @@ pub enum ApplyError {
         path: String,
     },
     /// Someone else set the setting after this program.
-    #[error("{key} is {found} now, which someone else set")]
+    #[error("{key} is {found} now, set by somebody else")]
     SetByOthers {
         /// The setting.
         key: String,
@@ -233,7 +233,7 @@ pub enum ApplyError {
         found: String,
     },
     /// The server did not load the configuration.
-    #[error("{key} did not come into force: {why}")]
+    #[error("{key} did not take effect: {why}")]
     NotActivated {
         /// The setting.
         key: String,

@@ -101,7 +101,7 @@ impl Setting for Server {
         }
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let fits = is_number(value) || value.strip_prefix('-').is_some_and(is_number);
-        if fits && value.len() <= NUMBER_BYTES_MAX { Ok(()) } else { Err(self.bad(format!("\"{value}\" is no number"))) }
+        if fits && value.len() <= NUMBER_BYTES_MAX { Ok(()) } else { Err(self.bad(format!("\"{value}\" is not a number"))) }
     }
 
     fn same(&self, one: &str, other: &str) -> bool {
@@ -112,7 +112,7 @@ impl Setting for Server {
         let master = self.running()?;
         let refused = |said| ApplyError::ServerRefuses { key: self.key.clone(), when: " as it is, before any change", said };
         if to == ServerSetting::UNSET {
-            return Err(self.bad("a value is to be set, not taken away".to_owned()));
+            return Err(self.bad("the change must set a value, not remove it".to_owned()));
         }
         // The files after the earlier changes of the set.
         let mut over: Vec<(String, String)> = Vec::new();
@@ -146,7 +146,9 @@ impl Setting for Server {
     fn state(&self, intent: &Intent) -> Result<State, ApplyError> {
         let Some(backup) = &intent.backup else { return Err(self.bad("the journal has no copy of its file".to_owned())) };
         let now = match file::read(Path::new(&backup.path)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(State::Gone("its configuration file is no more")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(State::Gone("its configuration file no longer exists"));
+            }
             read => read.map_err(|error| self.io(error))?,
         };
         if now == text::encode(&backup.before) {

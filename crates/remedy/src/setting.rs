@@ -70,7 +70,7 @@ pub(crate) trait Setting: Debug {
 
     /// The message where another namespace or cgroup has replaced that of the change.
     fn replaced(&self) -> &'static str {
-        "its network namespace is no more; another one has its number"
+        "its network namespace no longer exists; another one has its number"
     }
 
     /// Its state relative to a change.

@@ -177,10 +177,10 @@ impl Guard {
         let gone = |why: &str| Ok(UndoOutcome::Gone(why.to_owned()));
         let set = self.content.ledger.sets.iter().find(|set| set.id == id);
         if set.is_some_and(|set| self.store.has_ended(set, &intent.change)) {
-            return gone("the host was rebooted since, which ended it");
+            return gone("a reboot since then ended it");
         }
         let setting = match kinds::open(&intent.change, &self.store.root) {
-            Err(ApplyError::NetnsGone { .. }) => return gone("its network namespace is no more"),
+            Err(ApplyError::NetnsGone { .. }) => return gone("its network namespace no longer exists"),
             opened => opened?,
         };
         let state = setting.state(intent)?;

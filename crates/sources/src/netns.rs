@@ -52,8 +52,8 @@ impl Namespaces {
     pub fn lack(&self) -> Option<Lack> {
         (self.unreadable > 0).then(|| {
             let why = match self.unreadable {
-                1 => "the namespace of one process may not be read by this user".to_owned(),
-                count => format!("the namespaces of {count} processes may not be read by this user"),
+                1 => "this user may not read the network namespace of one process".to_owned(),
+                count => format!("this user may not read the network namespaces of {count} processes"),
             };
             Lack { why, needs: lacked("CAP_SYS_PTRACE") }
         })
@@ -94,7 +94,7 @@ pub enum NetnsError {
     #[error("{} is not a network namespace", .0.display())]
     NotNetns(PathBuf),
     /// The path leads to another namespace than before: the old one is gone.
-    #[error("the network namespace {wanted} is gone (its path now leads to {found})")]
+    #[error("the network namespace {wanted} no longer exists (its path now leads to {found})")]
     Gone {
         /// The old one.
         wanted: NetnsId,

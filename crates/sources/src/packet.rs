@@ -43,7 +43,7 @@ pub enum CaptureStartError {
     #[error("there is no interface \"{0}\" in this network namespace")]
     Interface(String),
     /// A privilege is missing.
-    #[error("packets may not be captured by this user (needs CAP_NET_RAW)")]
+    #[error("this user may not capture packets (needs CAP_NET_RAW)")]
     Privilege,
     /// The kernel refuses.
     #[error("{what}: {error}")]
@@ -261,16 +261,16 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
     let socket = unsafe {
         let descriptor = libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC, 0);
         if descriptor < 0 {
-            return Err(refused("no socket for packets can be made"));
+            return Err(refused("the packet socket cannot be created"));
         }
         OwnedFd::from_raw_fd(descriptor)
     };
     let mut filter: Vec<libc::sock_filter> =
         program.iter().map(|(code, jt, jf, k)| libc::sock_filter { code: *code, jt: *jt, jf: *jf, k: *k }).collect();
     let filter = libc::sock_fprog { len: u16::try_from(filter.len()).unwrap_or(u16::MAX), filter: filter.as_mut_ptr() };
-    set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter).ok_or_else(|| refused("the filter is refused"))?;
+    set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter).ok_or_else(|| refused("the kernel refuses the filter"))?;
     set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as libc::c_int))
-        .ok_or_else(|| refused("this kernel has no ring of version 3"))?;
+        .ok_or_else(|| refused("this kernel has no TPACKET_V3 ring"))?;
     let ring = libc::tpacket_req3 {
         tp_block_size: BLOCK_BYTES as u32,
         tp_block_nr: BLOCKS as u32,
@@ -280,7 +280,7 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
         tp_sizeof_priv: 0,
         tp_feature_req_word: 0,
     };
-    set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring).ok_or_else(|| refused("the ring is refused"))?;
+    set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring).ok_or_else(|| refused("the kernel refuses the ring"))?;
     // SAFETY: all zeros are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -292,7 +292,7 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
         libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) == 0
             && libc::getsockname(socket.as_fd().as_raw_fd(), (&raw mut address).cast(), &raw mut length) == 0
     };
-    if bound { Ok((socket, address.sll_hatype)) } else { Err(refused("the interface cannot be listened to")) }
+    if bound { Ok((socket, address.sll_hatype)) } else { Err(refused("the interface cannot be captured on")) }
 }
 
 fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> Option<()> {

@@ -25,7 +25,7 @@ pub fn redact(entry: &Entry, address: &mut dyn FnMut(IpAddr) -> IpAddr) -> Entry
     }
     let outcome = match rewritten(bytes, kind, address) {
         Ok(bytes) => Outcome::Ok(bytes),
-        Err(error) => Outcome::Failed(format!("left out of this recording, for its addresses could not be found: {error}"), None),
+        Err(error) => Outcome::Failed(format!("left out of this recording, because its addresses could not be found: {error}"), None),
     };
     Entry { outcome, ..entry.clone() }
 }

@@ -23,5 +23,5 @@ pub struct Reduction {
 
 /// The outcome for a text that could not be reduced.
 pub(crate) fn unreadable() -> Outcome {
-    Outcome::Failed("left out of this recording, for what is read of it could not be found".to_owned(), None)
+    Outcome::Failed("left out of this recording, because the part that is needed could not be found".to_owned(), None)
 }

@@ -23,7 +23,7 @@ const STATM_BYTES_MAX: usize = 256;
 /// The observation of the recording is larger than that of any real host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its readings take more than {} MiB and {ROOM_RATIO_MAX} times their bytes once they are parsed, as none do that chokepoint reads: it is damaged or made to fill the memory",
+    "its parsed readings take more than {} MiB and more than {ROOM_RATIO_MAX} times their size, which no readings of chokepoint do: it is damaged, or made to exhaust memory",
     ROOM_BYTES_MIN >> 20
 )]
 pub struct Overfull;

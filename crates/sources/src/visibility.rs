@@ -52,7 +52,7 @@ fn processes(context: &ReadContext<'_>) -> Outcome {
     match pids.iter().filter(hidden).count() {
         0 => Outcome::Ok(pids.len().to_string().into_bytes()),
         hidden => {
-            let why = format!("the open sockets of {hidden} of {} processes may not be listed by this user", pids.len());
+            let why = format!("this user may not list the open sockets of {hidden} of {} processes", pids.len());
             Outcome::Absent(why, PROCESSES.needs.and_then(lacked))
         }
     }

@@ -9,28 +9,28 @@ use clap::Args;
 pub(crate) struct Connection {
     /// https: trust the certificates in this file
     ///
-    /// https: trust the authorities in this file of certificates (PEM) instead of the system's.
+    /// https: trust the certificate authorities in this PEM file instead of the system's.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "Target", display_order = 4, hide_short_help = true)]
     pub(crate) cacert: Option<PathBuf>,
     /// https: accept any certificate
     ///
-    /// https: accept any certificate, as curl's -k does.
+    /// https: accept any certificate, like curl -k.
     #[arg(short = 'k', long, help_heading = "Target", display_order = 5)]
     pub(crate) insecure: bool,
     /// https: a full handshake for each connection
     ///
-    /// https: a full handshake for each connection, without resumption.
+    /// https: do a full handshake for each connection, and never resume a session.
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub(crate) tls_no_resumption: bool,
-    /// Take HOST:PORT to be at ADDRESS
+    /// Use ADDRESS for HOST:PORT, without the resolver
     ///
-    /// Take HOST:PORT to be at ADDRESS, "HOST:PORT:ADDRESS[,ADDRESS]", without asking the resolver. May be given several times.
+    /// Use ADDRESS for HOST:PORT instead of asking the resolver: "HOST:PORT:ADDRESS[,ADDRESS]". May be given several times.
     #[arg(long, value_name = "HOST:PORT:ADDRESS", requires = "url", help_heading = "Target", display_order = 6, hide_short_help = true)]
     pub(crate) resolve: Vec<String>,
     /// Connect to another host and port
     ///
-    /// Connect to HOST2:PORT2 for the URL's HOST1:PORT1, "HOST1:PORT1:HOST2:PORT2". The Host header and the name of TLS stay those of the URL. An empty
-    /// HOST1 or PORT1 stands for any, an empty HOST2 or PORT2 for the same. May be given several times; the first that fits counts.
+    /// Connect to HOST2:PORT2 instead of the URL's HOST1:PORT1. The Host header and the TLS server name stay those of the URL. An empty HOST1 or PORT1
+    /// matches any, an empty HOST2 or PORT2 means the same. May be given several times; the first match is used.
     #[arg(
         long,
         value_name = "HOST1:PORT1:HOST2:PORT2",

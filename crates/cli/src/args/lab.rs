@@ -8,7 +8,9 @@ use super::Look;
 
 pub(super) const EXIT: &str = "Exit status: 0 done, 1 it could not be done, 2 usage.";
 
-const RUN_EXIT: &str = "Exit status: 0 every expectation held, 1 one did not, or it could not be run, 2 usage.";
+const RUN_EXIT: &str = "\
+Exit status: 0 every expectation was met, 1 one was not, or it could not run,
+2 usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
@@ -18,56 +20,63 @@ pub(crate) struct Lab {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabVerb {
-    /// List the scenarios, and the labs that are up
+    /// List all scenarios and the labs that are up
     #[command(after_help = EXIT)]
     List {
-        /// As JSON
+        /// Print the list as JSON
         #[arg(long)]
         json: bool,
     },
     /// Build a scenario and leave it up
     #[command(after_help = EXIT)]
     Up {
-        /// A scenario's name or a file
+        /// Name of a scenario, or a scenario file (TOML)
         scenario: String,
     },
     /// Take down one lab or all of them
     #[command(after_help = EXIT)]
     Down {
-        /// A scenario's name; all where none is given
+        /// Name of a scenario [default: all labs]
         scenario: Option<String>,
     },
-    /// Build, diagnose, fix, undo, take down, and check a scenario
+    /// Build, diagnose, fix, undo and take down a scenario
     ///
-    /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check what it expects.
-    #[command(after_help = RUN_EXIT)]
+    /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check that the results are as the scenario expects.
+    #[command(after_help = RUN_EXIT, disable_help_flag = true, disable_version_flag = true)]
     Run(Box<LabRun>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabRun {
-    /// A scenario's name or a file
+    /// Name of a scenario, or a scenario file (TOML)
+    #[arg(help_heading = "Target")]
     pub(crate) scenario: String,
     /// Run it this many times
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: u32,
-    /// Only watch while a load runs that is not ours (no --load, no fix)
-    #[arg(long)]
+    /// Diagnose by watching only, and fix nothing
+    ///
+    /// Diagnose by watching only, as `chokepoint diagnose` does without a load. The load runs in the background. Nothing is fixed.
+    #[arg(long, help_heading = "Run")]
     pub(crate) passive: bool,
-    /// Load over TLS: the scenario's front server speaks it on its ports
-    #[arg(long, conflicts_with = "passive")]
+    /// Load over TLS
+    ///
+    /// Load over TLS: the scenario's front nginx speaks TLS on its ports, with a certificate of the lab.
+    #[arg(long, conflicts_with = "passive", help_heading = "Run")]
     pub(crate) https: bool,
-    /// Only diagnose: change nothing, whatever the scenario expects of a fix
-    #[arg(long)]
+    /// Only diagnose, and fix nothing
+    ///
+    /// Only diagnose, and fix nothing. What the scenario expects of a fix is not checked.
+    #[arg(long, help_heading = "Run")]
     pub(crate) no_fix: bool,
-    /// Time of each load instead of the scenario's, 3s to 1h
-    #[arg(short = 'z', long, value_name = "TIME")]
+    /// Time of each load, 3s to 1h [default: scenario's]
+    #[arg(help_heading = "Run", short = 'z', long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
     /// Write a recording of each run into this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = "Output", value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
-    /// Print a JSON line a run instead of reports
-    #[arg(long)]
+    /// Print one JSON line per run, not reports
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) look: Look,

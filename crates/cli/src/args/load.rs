@@ -10,17 +10,18 @@ use clap::Args;
 pub(crate) struct Load {
     /// Connections, each with one request at a time
     ///
-    /// Load with this many connections. Each sends its next request when the last is answered (closed loop). [default: 100; with -q up to 1,000]
+    /// Load with this many connections. Each sends its next request when it gets the response to the last one (closed loop). [default: 100; with -q up
+    /// to 1,000]
     #[arg(short = 'c', long, value_name = "N")]
     pub(crate) connections: Option<u32>,
-    /// Requests a second in all, whatever the answers
+    /// Requests per second in all (open loop)
     ///
-    /// Load with this many requests a second in all, whatever the answers (open loop). Times count from when a request was due.
+    /// Load with this many requests per second in all, however fast the responses are (open loop). Response times count from when a request was due.
     #[arg(short = 'q', long, value_name = "N")]
     pub(crate) rate: Option<f64>,
-    /// Requests in all
+    /// Stop after this many requests
     ///
-    /// End the load after this many requests.
+    /// Stop the load after this many requests.
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) requests: Option<u64>,
     /// Give up a request after this time
@@ -30,7 +31,7 @@ pub(crate) struct Load {
     pub(crate) timeout: Option<String>,
     /// Method [default: GET]; -X is the same
     ///
-    /// Method of the requests. -X and --request, as in curl, are the same. A method other than GET and HEAD may change something and takes --yes.
+    /// Method of the requests. -X and --request, as in curl, mean the same. A method other than GET and HEAD may change something, so it needs --yes. [default: GET]
     #[arg(
         short = 'm',
         long,
@@ -43,27 +44,27 @@ pub(crate) struct Load {
     pub(crate) method: String,
     /// Header, "Name: value"; repeatable
     ///
-    /// A header, "Name: value". May be given several times.
+    /// Send this header, "Name: value". May be given several times.
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub(crate) headers: Vec<String>,
     /// Body of each request
     ///
-    /// Body of each request. The method stays GET unless -m says otherwise. (wrk's -d is a time: here that is -z.)
+    /// Send this body with each request. The method stays GET unless -m changes it. (wrk's -d is a time; here that is -z.)
     #[arg(short = 'd', long, alias = "data", value_name = "TEXT", conflicts_with = "body_file")]
     pub(crate) body: Option<String>,
     /// File with the body
     ///
-    /// File with the body of each request.
+    /// Send the contents of this file as the body of each request.
     #[arg(short = 'D', long, value_name = "FILE", hide_short_help = true)]
     pub(crate) body_file: Option<PathBuf>,
     /// Content-Type of the body
     ///
-    /// Content-Type of the body, as in application/json.
+    /// Content-Type of the body, for example application/json.
     #[arg(short = 'T', long, value_name = "TYPE", hide_short_help = true)]
     pub(crate) content_type: Option<String>,
     /// The Accept header
     ///
-    /// What the answer may be: the Accept header.
+    /// Send this Accept header, for example text/html.
     #[arg(short = 'A', long, value_name = "TYPE", hide_short_help = true)]
     pub(crate) accept: Option<String>,
     /// A new connection for each request
@@ -73,22 +74,23 @@ pub(crate) struct Load {
     pub(crate) disable_keepalive: bool,
     /// FastCGI parameter, "NAME=VALUE"; repeatable
     ///
-    /// A FastCGI parameter, "NAME=VALUE", in addition to those made from the URL or in their place. May be given several times.
+    /// Send this FastCGI parameter, "NAME=VALUE". It is added to the parameters made from the URL, or replaces the one with its name. May be given several
+    /// times.
     #[arg(long = "fcgi-param", value_name = "PARAM", hide_short_help = true)]
     pub(crate) fcgi_params: Vec<String>,
     /// Threads of the load generator [default: 1]
     ///
-    /// Threads of the load generator. (wrk's -t: here -t is the timeout.)
+    /// Threads of the load generator. More threads help only if the generator is the limit. (This is wrk's -t; here -t is the timeout.) [default: 1]
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, hide_short_help = true)]
     pub(crate) threads: u32,
     /// Cores for these threads, "0" or "0,2-3"
     ///
-    /// Cores for the load generator's threads, "0" or "0,2-3".
+    /// Restrict the load generator's threads to these cores: numbers and ranges, as in "0" or "0,2-3". [default: all cores]
     #[arg(long, value_name = "LIST", hide_short_help = true)]
     pub(crate) cpus: Option<String>,
     /// Stop when this holds, "errors>20% || p99>5s"
     ///
-    /// Stop the load when one of these conditions holds, "errors>20% || p99>5s".
+    /// Stop the load when one of these conditions holds, for example "errors>20% || p99>5s". [default: none; this one if the load needs --yes]
     #[arg(long, value_name = "EXPR", hide_short_help = true)]
     pub(crate) guard: Option<String>,
 }

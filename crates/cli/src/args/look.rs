@@ -1,4 +1,4 @@
-//! How reports look on the terminal: the arguments of every verb that prints one.
+//! How reports look on the terminal, and help: the arguments of every verb that prints a report.
 
 use clap::{Args, ValueEnum};
 
@@ -8,14 +8,17 @@ use clap::{Args, ValueEnum};
 pub(crate) struct Look {
     /// Colours: auto, always or never [default: auto]
     ///
-    /// Colours: auto (on a terminal, unless NO_COLOR is set), always or never.
+    /// Colours: auto (on a terminal, unless NO_COLOR is set), always or never. [default: auto]
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true, hide_possible_values = true)]
     pub(crate) color: ColorWhen,
     /// Plain ASCII instead of line drawing
     ///
-    /// Plain ASCII in text reports: no line drawing and no other characters beyond ASCII. This is the default where the locale is not UTF-8.
+    /// Plain ASCII in text reports: no line drawing and no other characters beyond ASCII. This is the default if the locale is not UTF-8.
     #[arg(long)]
     pub(crate) ascii: bool,
+    /// Print help; --help says more
+    #[arg(short = 'h', long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 /// When text reports have colours.

@@ -3,6 +3,7 @@
 use clap::{Command, CommandFactory};
 
 use super::Cli;
+use super::deferred::unrepeated;
 
 /// The verbs in the order of the help: what a new user needs first, then single tools.
 const GROUPS: [(&str, &[&str]); 2] =
@@ -10,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 2] =
 
 /// The command line; its help lists the verbs in groups, which clap has no setting for.
 pub(crate) fn program() -> Command {
-    let command = Cli::command();
+    let command = Cli::command().mut_subcommands(unrepeated);
     let line = |name: &str| {
         let about = command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
         format!("  {name:<10}{}\n", about.unwrap_or_else(|| "Print the help of a verb".to_owned()))

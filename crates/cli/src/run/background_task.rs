@@ -34,7 +34,7 @@ impl BackgroundTask {
     pub(crate) fn finish(mut self) -> Outcome {
         self.stop.store(true, Ordering::Relaxed);
         let outcome = self.thread.take().and_then(|thread| thread.join().ok());
-        outcome.unwrap_or_else(|| Outcome::Failed(format!("the {} broke off", self.what), None))
+        outcome.unwrap_or_else(|| Outcome::Failed(format!("the {} stopped unexpectedly", self.what), None))
     }
 }
 
@@ -52,6 +52,6 @@ mod tests {
         });
         assert!(matches!(waits.finish(), Outcome::Ok(json) if json == [1]));
         let panics = BackgroundTask::start("watch", |_| panic!("on purpose"));
-        assert!(matches!(panics.finish(), Outcome::Failed(why, None) if why == "the watch broke off"));
+        assert!(matches!(panics.finish(), Outcome::Failed(why, None) if why == "the watch stopped unexpectedly"));
     }
 }

@@ -111,7 +111,7 @@ impl BisectDriver for BisectReplay {
                 return measure::recorded(&entries);
             }
         }
-        bail!("the recording holds no measurement of the whole")
+        bail!("the recording has no measurement of all tiers together")
     }
 
     fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
@@ -119,7 +119,7 @@ impl BisectDriver for BisectReplay {
         match self.events.pop_front_if(|event| matches!(event, Event::Part { id, .. } if *id == wanted)) {
             Some(Event::Part { read: Ok(entries), .. }) => Ok(Ok(measure::recorded(&entries)?)),
             Some(Event::Part { read: Err(why), .. }) => Ok(Err(why)),
-            _ => Ok(Err("the recording does not hold it".to_owned())),
+            _ => Ok(Err("the recording does not contain it".to_owned())),
         }
     }
 }
@@ -186,7 +186,7 @@ fn namespace(part: &Part) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let all = netns::list(&Root::default())?;
-    Ok(Some(all.get(part.netns).context("its network namespace is gone")?.path.clone()))
+    Ok(Some(all.get(part.netns).context("its network namespace no longer exists")?.path.clone()))
 }
 
 /// Sends one request. An error if the answer is not as expected: a load would show nothing.
@@ -221,5 +221,5 @@ fn file_in(directory: &Path, part: &Part) -> Result<String> {
             .then(|| (metadata.len().abs_diff(part.answer_bytes), name))
     };
     let nearest = entries.flatten().take(NAMES_MAX).filter_map(file).min();
-    nearest.map(|(_, name)| name).with_context(|| format!("{} holds no file that is sent as it is", directory.display()))
+    nearest.map(|(_, name)| name).with_context(|| format!("{} contains no file that nginx sends unchanged", directory.display()))
 }

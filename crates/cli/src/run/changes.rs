@@ -92,8 +92,8 @@ impl UndoOutcome {
         let mut problems: Vec<String> = report.conflicts.iter().map(conflict).collect();
         problems.extend(report.failed.iter().map(|failed| format!("{}: {}", in_words(&failed.change), failed.error)));
         problems.extend(report.journal_error.iter().map(|error| format!("the journal could not be written: {error}")));
-        problems.extend(report.corrupt_lines.iter().map(|line| format!("line {line} of the journal is damaged and was passed over")));
-        problems.extend(report.set_aside.iter().map(|file| format!("the damaged journal was put aside as {}", file.display())));
+        problems.extend(report.corrupt_lines.iter().map(|line| format!("line {line} of the journal is damaged and was skipped")));
+        problems.extend(report.set_aside.iter().map(|file| format!("the damaged journal was moved to {}", file.display())));
         Self {
             restored: report.restored.iter().map(restored).collect(),
             folded: report
@@ -113,16 +113,17 @@ impl UndoOutcome {
 fn note_unread(guard: &Guard, filter: &Filter) -> Vec<String> {
     let unread = guard.unread(filter);
     let sentences = |will: &str| -> Vec<String> {
-        let one =
-            |unread: &Unread| format!("the reload of {} {will} also what it had not read: {}", unread.server, unread.files.join(", "));
+        let one = |unread: &Unread| {
+            format!("the reload of {} {will} these changes, which the server had not read: {}", unread.server, unread.files.join(", "))
+        };
         unread.iter().map(one).collect()
     };
-    sentences("puts in force").iter().for_each(|line| output::note(&format!("note: {line}")));
-    sentences("put in force")
+    sentences("also activates").iter().for_each(|line| output::note(&format!("note: {line}")));
+    sentences("also activated")
 }
 
 fn restored(restored: &Restored) -> String {
-    let edited = if restored.edited { "; what someone else edited in the file stays, and a reload puts it in force as well" } else { "" };
+    let edited = if restored.edited { "; edits that somebody else made in the file stay, and a reload activates them as well" } else { "" };
     format!("{} is {} again{edited}", key_of(&restored.change), restored.value)
 }
 
@@ -149,7 +150,7 @@ pub(crate) fn conflicts() -> Result<Vec<Conflict>> {
 pub(crate) fn forget(id: u64) -> Result<Vec<Forgotten>> {
     let forgotten = store()?.lock()?.forget(id)?;
     if forgotten.is_empty() {
-        bail!("no change has number {id}: `chokepoint undo --list` shows those that are applied");
+        bail!("there is no change {id}: `chokepoint undo --list` shows the applied changes");
     }
     Ok(forgotten)
 }
@@ -172,14 +173,14 @@ fn key_of(change: &Change) -> String {
 }
 
 fn store() -> Result<Store> {
-    own_store()?.context("the journal there is root's: run as root, or without CHOKEPOINT_STATE_DIR")
+    own_store()?.context("this is root's journal: run as root, or without CHOKEPOINT_STATE_DIR")
 }
 
 /// The store of this user; nothing if CHOKEPOINT_STATE_DIR names the store of root, which other users cannot read.
 fn own_store() -> Result<Option<Store>> {
     let env = |name: &str| std::env::var_os(name);
     let directory = chokepoint_remedy::default_state_dir(euid(), env)
-        .context("there is no directory for the journal: set HOME, XDG_STATE_HOME or CHOKEPOINT_STATE_DIR")?;
+        .context("no directory for the journal is known: set HOME, XDG_STATE_HOME or CHOKEPOINT_STATE_DIR")?;
     let host = chokepoint_remedy::host_state_dir(euid(), env);
     let belongs_to_root = || std::fs::metadata(&directory).is_ok_and(|meta| meta.uid() == 0);
     if host.as_ref() == Some(&directory) && belongs_to_root() {

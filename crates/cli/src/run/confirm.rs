@@ -28,7 +28,7 @@ fn of_server(plan: &Plan) -> Vec<String> {
 }
 
 fn will_be_refused(error: &ApplyError) -> String {
-    format!("nothing: it will be refused ({error})")
+    format!("nothing: the change will be refused ({error})")
 }
 
 /// Asks whether to apply a remedy.
@@ -56,13 +56,13 @@ fn question(remedy: &Remedy, commands: &[String], files: impl Iterator<Item = St
 
 /// Asks whether a reload may activate other edits as well.
 pub(crate) fn unread(server: &str, files: &[String], interrupt: &Interrupt) -> Result<bool> {
-    prompt::ask(&format!("\n{}\nReload {} all the same?", unread_files(files), printable(server)), interrupt)
+    prompt::ask(&format!("\n{}\nReload {} anyway?", unread_files(files), printable(server)), interrupt)
 }
 
 fn unread_files(files: &[String]) -> String {
     let list: String = files.iter().map(|file| format!("    {}\n", printable(file))).collect();
     format!(
-        "The server has not read these files and directories since they were changed, as far as can be shown; the reload puts them in force too:\n{list}"
+        "The server does not seem to have read these files and directories since they were changed. The reload activates them as well:\n{list}"
     )
 }
 

@@ -210,7 +210,7 @@ impl GrowingFile {
     /// Appends bytes.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let path = self.output.path();
-        self.grow(bytes).with_context(|| format!("the capture {path} cannot be written any further"))
+        self.grow(bytes).with_context(|| format!("the capture {path} can no longer be written"))
     }
 
     fn grow(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -226,7 +226,7 @@ impl GrowingFile {
 /// Makes a directory for output files, accessible by its owner only, and checks that files can be written there.
 pub(crate) fn make_directory(directory: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.with_context(|| format!("{} cannot be made", directory.display()))?;
+    made.with_context(|| format!("{} cannot be created", directory.display()))?;
     Output::open(&directory.join("probe"), "directory").map(drop)
 }
 

@@ -29,10 +29,10 @@ pub(crate) fn start(window: Duration, begin_us: u64) -> BackgroundTask {
 
 fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
     let begin = Instant::now();
-    let early = || Outcome::Absent("the load ended before the last third of its time".to_owned(), None);
+    let early = || Outcome::Absent("the load ended before its last third".to_owned(), None);
     let third = window / 3;
     if third < SPAN_MIN {
-        return Outcome::Absent(format!("a third of the time is less than {} ms", SPAN_MIN.as_millis()), None);
+        return Outcome::Absent(format!("the last third is shorter than {} ms", SPAN_MIN.as_millis()), None);
     }
     while begin.elapsed() < window - third {
         if stop.load(Ordering::Relaxed) {
@@ -50,7 +50,9 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
             Ok(json) => Outcome::Ok(json),
             Err(error) => Outcome::Failed(error.to_string(), None),
         },
-        Err(Error::Privilege { what, needs, .. }) => Outcome::Absent(format!("{what} is not allowed to this user"), Some(needs.to_owned())),
+        Err(Error::Privilege { what, needs, .. }) => {
+            Outcome::Absent(format!("{what} is not allowed for this user"), Some(needs.to_owned()))
+        }
         Err(error @ Error::Unsupported(_)) => Outcome::Absent(error.to_string(), None),
         Err(error) => Outcome::Failed(error.to_string(), None),
     }

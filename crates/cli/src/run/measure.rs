@@ -170,8 +170,8 @@ pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, in
         bail!(Usage(refused(what).to_string()));
     }
     let guard = plan.guards.first().map_or_else(|| GUARD_FOREIGN.to_owned(), ToString::to_string);
-    if !prompt::ask(&format!("{what} only with your leave, and stopped where {guard}.\nSend it?"), interrupt)? {
-        bail!("nothing was sent: answer y, or give --yes, to send it");
+    if !prompt::ask(&format!("{what} only if you agree, and stopped when {guard}.\nSend it?"), interrupt)? {
+        bail!("nothing was sent: to send it, answer y or add --yes");
     }
     permitted(plan, true, answers).map_err(refused)
 }

@@ -73,13 +73,13 @@ pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
     let opened = opened.and_then(|file| Ok((file.metadata()?, file))).with_context(|| format!("the recording {name} cannot be read"))?;
     let (metadata, file) = opened;
-    anyhow::ensure!(metadata.is_file(), "the recording {name} is no regular file");
-    anyhow::ensure!(metadata.len() <= FILE_BYTES_MAX, "{name} is larger than any recording ({} bytes)", metadata.len());
+    anyhow::ensure!(metadata.is_file(), "the recording {name} is not a regular file");
+    anyhow::ensure!(metadata.len() <= FILE_BYTES_MAX, "{name} is larger than a recording may be ({} bytes)", metadata.len());
     // The file is read in pieces, and only up to the bound even if it grows.
     let recording = chokepoint_recording::read_from(BufReader::new(file.take(FILE_BYTES_MAX)));
     let recording = recording.with_context(|| format!("{name} cannot be replayed"))?;
     if recording.left_out > 0 {
-        output::note(&format!("note: {} readings were beyond the recording's bounds and are not in it", recording.left_out));
+        output::note(&format!("note: {} readings did not fit into the recording and were left out", recording.left_out));
     }
     Ok(split(recording.entries))
 }
@@ -87,7 +87,7 @@ pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
 /// The entries with addresses, secrets and unneeded data hidden, also in binary ones; and a summary of what was kept and hidden.
 fn redacted(mut entries: Vec<Entry>, level: Level) -> (Vec<Entry>, String) {
     if level == Level::None {
-        let summary = format!("kept all {} readings as they were read; hid nothing", entries.len());
+        let summary = format!("kept all {} readings unchanged; hid nothing", entries.len());
         return (entries, summary);
     }
     let mut reduction = Reduction::default();

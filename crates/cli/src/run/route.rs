@@ -32,11 +32,11 @@ impl Route {
     pub(crate) fn parse(resolve: &[String], connect_to: &[String]) -> Result<Self> {
         let resolve = resolve.iter().map(|text| {
             resolved(text)
-                .with_context(|| format!("--resolve \"{text}\" makes no sense: write HOST:PORT:ADDRESS, as in example.com:443:127.0.0.1"))
+                .with_context(|| format!("--resolve \"{text}\" is not valid: write HOST:PORT:ADDRESS, as in example.com:443:127.0.0.1"))
         });
         let connect_to = connect_to.iter().map(|text| {
             peer(text).with_context(|| {
-                format!("--connect-to \"{text}\" makes no sense: write HOST1:PORT1:HOST2:PORT2, as in example.com:443:127.0.0.1:8443")
+                format!("--connect-to \"{text}\" is not valid: write HOST1:PORT1:HOST2:PORT2, as in example.com:443:127.0.0.1:8443")
             })
         });
         Ok(Self { resolve: resolve.collect::<Result<_>>()?, connect_to: connect_to.collect::<Result<_>>()?, known: Vec::new() })

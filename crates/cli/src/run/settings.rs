@@ -45,7 +45,7 @@ impl Target {
             _ => Self::parse_tcp(text, route)?,
         };
         if target.is_fastcgi() && target.path_and_query.split('?').next() == Some("/") {
-            bail!("\"{}\" names no script: give its file, as in fcgi://127.0.0.1:9000/srv/app/index.php", without_values(text));
+            bail!("\"{}\" names no script: give its file, for example fcgi://127.0.0.1:9000/srv/app/index.php", without_values(text));
         }
         Ok(target)
     }
@@ -57,9 +57,9 @@ impl Target {
         let without_fragment = rest.split('#').next().unwrap_or(rest);
         let (name, path) = without_fragment.split_once(":/").unwrap_or((without_fragment, ""));
         if !name.starts_with(['/', '@']) {
-            bail!("\"{}\" names no unix socket by its whole path: {example}", without_values(text));
+            bail!("\"{}\" does not give the whole path of a unix socket: {example}", without_values(text));
         }
-        let address = Address::unix(name).with_context(|| format!("\"{name}\" is no unix socket: {example}"))?;
+        let address = Address::unix(name).with_context(|| format!("\"{name}\" is not a unix socket: {example}"))?;
         let path_and_query = format!("/{path}");
         path_and_query
             .parse::<http::uri::PathAndQuery>()
@@ -152,7 +152,7 @@ impl Target {
         match self.is_fastcgi() {
             true => Ok(Protocol::FastCgi { params }),
             false if params.is_empty() => Ok(Protocol::Http),
-            false => bail!("--fcgi-param goes with a fcgi URL: {} is none", without_values(&self.url)),
+            false => bail!("--fcgi-param needs a fcgi URL, and {} is not one", without_values(&self.url)),
         }
     }
 }

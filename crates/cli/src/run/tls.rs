@@ -12,7 +12,7 @@ use crate::run::settings::Target;
 pub(crate) fn settings(connection: &Connection, target: &Target) -> Result<Option<Tls>> {
     if target.scheme != "https" {
         if connection.insecure || connection.cacert.is_some() || connection.tls_no_resumption {
-            bail!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", without_values(&target.url));
+            bail!("--insecure, --cacert and --tls-no-resumption need an https URL, and {} is not one", without_values(&target.url));
         }
         return Ok(None);
     }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
         }
         None => {
             if args.fix && !args.yes && !std::io::stdin().is_terminal() {
-                bail!(Usage("--fix asks before each change, and there is nobody to ask: add --yes".to_owned()));
+                bail!(Usage("--fix asks before each change, but there is no terminal to ask on: add --yes".to_owned()));
             }
             let setup = setup(args)?;
             if !args.is_loaded() {
@@ -200,7 +200,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
     driver.unproven(0);
     match failure {
         Some(error) => Err(error.context("the changes that were not proven yet were taken back")),
-        None => session.report().context("interrupted before anything was measured: run it again, with a shorter -z if it took too long"),
+        None => session.report().context("interrupted before anything was measured: run it again, with a shorter -z if it takes too long"),
     }
 }
 
@@ -400,7 +400,7 @@ impl Driver for Replay {
             (None, _) => Permit::Over,
             // Another version decided differently. Its later measurements do not show the effect of this version's choice.
             (Some(_), next) => {
-                output::note(&format!("note: the recorded run went another way than to {}; it is replayed up to there", next.name()));
+                output::note(&format!("note: the replay stops here, because the recorded run did not do this: {}", next.name()));
                 Permit::Over
             }
         }
@@ -409,7 +409,7 @@ impl Driver for Replay {
     fn measure(&mut self) -> Result<Observation> {
         match self.events.pop_front() {
             Some(Event::Measured(entries)) => measure::recorded(&entries),
-            _ => bail!("the recording holds no further measurement: record the run again with --record"),
+            _ => bail!("the recording has no further measurement: record the run again with --record"),
         }
     }
 
@@ -417,7 +417,7 @@ impl Driver for Replay {
         match self.events.pop_front() {
             Some(Event::Acted { failure: Some(why), .. }) => Err(why),
             Some(Event::Acted { failure: None, .. }) => Ok(()),
-            _ => Err("the recording does not tell what came of it".to_owned()),
+            _ => Err("the recording does not contain the result".to_owned()),
         }
     }
 }
@@ -433,7 +433,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
     let loaded = args.is_loaded();
     if args.bisect && !loaded {
-        bail!(Usage("--bisect loads each tier by itself: add -c, -q, -n or --load".to_owned()));
+        bail!(Usage("--bisect loads each tier on its own: add -c, -q, -n or --load".to_owned()));
     }
     let root = Root::default();
     let own = netns::own()?;

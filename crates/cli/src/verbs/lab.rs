@@ -129,9 +129,9 @@ fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, inter
 fn not_undone(report: &Diagnosis, undo: &UndoOutcome) -> Option<String> {
     let stayed = expectation::kept(report).count();
     if !undo.problems.is_empty() {
-        Some(format!("not everything was undone: {}", undo.problems.join("; ")))
+        Some(format!("some changes were not undone: {}", undo.problems.join("; ")))
     } else if undo.restored.is_empty() && stayed > 0 {
-        Some(format!("{stayed} changes were kept and none was found to undo"))
+        Some(format!("{stayed} changes were kept, but undo found none"))
     } else {
         None
     }

@@ -149,7 +149,7 @@ fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
     progress.finish();
     let profile = profile?;
     if profile.samples.is_empty() && interrupt.is_set() {
-        bail!("interrupted before anything was sampled: run it again");
+        bail!("interrupted before the first sample: run it again");
     }
     Ok(profile)
 }

@@ -31,7 +31,7 @@ const PACKETS_AT_ONCE: u64 = 16_384;
 /// Reads and reports the captures; false if one could not be read to its end.
 pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     if args.html.is_some() && args.stream.is_none() && reread(args).is_none() {
-        let why = "what comes from stdin or an interface comes once: name the stream to draw by --stream, or keep the packets by --write";
+        let why = "packets from stdin or an interface can be read only once: name the stream to draw with --stream, or store the packets with --write";
         return Err(Usage(why.to_owned()).into());
     }
     let page = files::Output::open_where(args.html.as_deref(), "page")?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     let is_text = !args.json && !args.each && !result.is_nothing_read();
     let is_told = is_text && output::is_terminal();
     for UnreadFile { file, why } in result.failed.iter().filter(|_| !is_told) {
-        output::note(&format!("chokepoint: {}: {why}: give captures as pcap or pcapng, plain, .gz or .zst; - is stdin", file.display()));
+        output::note(&format!("chokepoint: {}: {why}: a capture is a pcap or pcapng file, plain, .gz or .zst; - is stdin", file.display()));
     }
     if args.json {
         output::print_json(&format!("{:#}\n", result.json(words)))?;
@@ -124,20 +124,20 @@ fn draw(
     let Some(stream) =
         args.stream.or(gallery.watched()).or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest())
     else {
-        bail!("there is no TCP stream to draw: the capture holds none");
+        bail!("the capture has no TCP stream to draw");
     };
     if args.stream.is_some() {
         let trace = report.trace.as_ref().filter(|trace| !trace.points.is_empty());
-        return trace
-            .map(|trace| gallery.page(trace, words))
-            .with_context(|| format!("there is no stream {stream} to draw: `chokepoint streams --each` lists them by number (index)"));
+        return trace.map(|trace| gallery.page(trace, words)).with_context(|| {
+            format!("the capture has no stream {stream}: `chokepoint streams --each` lists the streams by number (index)")
+        });
     }
     let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::new(windows));
     let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
     // Errors of the first reading were reported then.
     read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
     let report = analyzer.finish(&mut sink);
-    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read: wait until it is written")
+    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read: wait until it is complete")
 }
 
 fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {

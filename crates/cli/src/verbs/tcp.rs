@@ -34,17 +34,18 @@ pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Resul
         return live::run(args, words, interrupt);
     }
     if args.edge.is_some() || args.duration.is_some() {
-        return Err(Usage("--edge and -z are for what --live reads".to_owned()).into());
+        return Err(Usage("--edge and -z need --live".to_owned()).into());
     }
-    let target = args.target.as_deref().ok_or_else(|| Usage("where to connect to is missing: HOST:PORT".to_owned()))?;
+    let target =
+        args.target.as_deref().ok_or_else(|| Usage("the server to connect to is missing: give HOST:PORT, or --live".to_owned()))?;
     let timeout = settings::duration(&args.timeout).map_err(|error| Usage(error.to_string()))?;
     if timeout.is_zero() {
-        return Err(Usage("--timeout must be longer than nothing".to_owned()).into());
+        return Err(Usage("--timeout must be longer than 0".to_owned()).into());
     }
     if let Some(path) = &args.get
         && (!path.starts_with('/') || path.chars().any(|character| character.is_control() || character == ' '))
     {
-        return Err(Usage(format!("--get {path:?} is no path: it begins with / and has no spaces")).into());
+        return Err(Usage(format!("--get {path:?} is not a path: a path begins with / and has no spaces")).into());
     }
     let mut stream = connect(target, timeout)?;
     if args.watch {
@@ -77,7 +78,7 @@ fn connect(target: &str, timeout: Duration) -> Result<TcpStream> {
         if target.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
             return Err(Usage(format!("\"{target}\" is not HOST:PORT: write 127.0.0.1:80, or [::1]:80 for IPv6")).into());
         }
-        bail!("the name in {target} cannot be resolved: check it, or give the address");
+        bail!("the name in {target} cannot be resolved: check the name, or give an address");
     };
     let mut last = None;
     for address in addresses {
@@ -112,11 +113,11 @@ fn fetch(stream: &mut TcpStream, path: &str, host: &str, timeout: Duration) -> R
             Ok(read) => bytes += read as u64,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
-            Err(error) => return Err(error).context("the answer cannot be read"),
+            Err(error) => return Err(error).context("the response cannot be read"),
         }
     }
     if bytes == 0 {
-        bail!("no answer came within {timeout:?}: give more time with -t, or see with `chokepoint where` what requests wait for");
+        bail!("no response within {timeout:?}: wait longer with -t, or see what requests wait for with `chokepoint where`");
     }
     Ok((bytes, false))
 }

@@ -49,7 +49,8 @@ fn forget(id: u64, json: bool) -> Result<()> {
         return output::print_json(&format!("{report:#}\n"));
     }
     let line = |one: &chokepoint_remedy::Forgotten| {
-        let copy = one.copy.as_ref().map_or(String::new(), |path| format!("; the file as it was before is kept in {}", path.display()));
+        let copy =
+            one.copy.as_ref().map_or(String::new(), |path| format!("; a copy of the file before the change is in {}", path.display()));
         let (key, place, to) = (one.change.key(), one.change.place(), one.change.to());
         format!("forgotten: {key} in {place} stays as it is; it was set to {to}, and was {} before{copy}\n", one.was)
     };
@@ -140,13 +141,13 @@ fn root_in_words(of_root: &Result<HostPending>) -> Vec<String> {
         lines.push(format!("root applied {} {plural} on this host: {}; run `sudo chokepoint undo`", applied.len(), applied.join(", ")));
     }
     if let Some(pid) = of_root.held_by {
-        lines.push(format!("chokepoint of root (process {pid}) is changing this host at this moment"));
+        lines.push(format!("a chokepoint of root (process {pid}) is changing this host right now"));
     }
     if let Some(pid) = of_root.broken_off {
-        lines.push(format!("chokepoint of root (process {pid}) ended while it changed this host: run `sudo chokepoint undo`"));
+        lines.push(format!("a chokepoint of root (process {pid}) ended while it changed this host: run `sudo chokepoint undo`"));
     }
     if of_root.damaged {
-        lines.push("root's journal is damaged, and may hold more: run `sudo chokepoint undo`".to_owned());
+        lines.push("root's journal is damaged and may contain more changes: run `sudo chokepoint undo`".to_owned());
     }
     lines
 }
@@ -168,7 +169,7 @@ pub(crate) fn report_leftovers() {
                 }
             }
         }
-        (Err(error), _) => output::note(&format!("note: what earlier runs left behind cannot be told: {error:#}")),
+        (Err(error), _) => output::note(&format!("note: cannot check whether earlier runs left changes: {error:#}")),
     }
     for line in root_in_words(&changes::of_root()) {
         output::note(&format!("note: {line}"));

@@ -87,7 +87,7 @@ fn a_pool_that_is_slow_by_itself_explains_the_whole_live_and_in_a_replay() {
     let replay = chokepoint.run(&["diagnose", "--json", "--replay", &recording]);
     assert_eq!(replay.stdout, live.stdout, "{}", replay.stderr);
     let text = chokepoint.run(&["diagnose", "--replay", &recording]).stdout;
-    assert!(text.contains("Each tier by itself") && text.contains("asked directly"), "{text}");
+    assert!(text.contains("Each tier on its own") && text.contains("requested directly"), "{text}");
 }
 
 /// The certificate is self-signed and for the name "lab".

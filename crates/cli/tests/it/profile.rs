@@ -46,8 +46,8 @@ fn a_profile_that_cannot_be_read_is_reported_with_the_reason() {
     chokepoint.write("odd.folded", b"a;b 1\nnonsense\n");
     for (args, reason, status) in [
         (vec!["profile", "--replay", &path("none")], "none cannot be read", 1),
-        (vec!["profile", "--replay", &path("odd.json")], "no profile", 1),
-        (vec!["profile", "--replay", &path("odd.folded")], "line 2 is no folded stack", 1),
+        (vec!["profile", "--replay", &path("odd.json")], "not a profile", 1),
+        (vec!["profile", "--replay", &path("odd.folded")], "line 2 is not a folded stack", 1),
         (vec!["profile", "--pid", "4294967295"], "there is no process 4294967295", 1),
         (vec!["profile", "--frequency", "0"], "0", 2),
         (vec!["profile", "--pid", "1", "--cgroup", "/a"], "--cgroup", 2),
@@ -76,7 +76,7 @@ fn invalid_counts_are_refused_with_the_reason() {
         (vec!["profile", "--count", "--count-for", "0s"], "--count-for 0s", 2),
         (vec!["profile", "--count", "--count-for", "1h"], "at most 60 s", 2),
         (vec!["profile", "--count", "--requests=-1"], "--requests", 2),
-        (vec!["profile", "--count", "--requests", "0"], "is no rate", 2),
+        (vec!["profile", "--count", "--requests", "0"], "is not a rate", 2),
         (vec!["profile", "--count", "--html", "x"], "--html", 2),
         (vec!["profile", "--drops", "--pid", "1"], "--pid", 2),
         (vec!["profile", "--count", "page-faults", "--pid", "4294967295"], "there is no process 4294967295", 1),

@@ -16,7 +16,7 @@ use crate::harness::{Chokepoint, OK, Server, becomes_true, open_terminal, signal
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// A line that only the view has.
-const PAGE: &str = "Ctrl-C ends it";
+const PAGE: &str = "Ctrl-C stops the load";
 
 /// A program on a separate terminal, and everything that it wrote there.
 struct OnTerminal {
@@ -98,10 +98,10 @@ fn a_stopped_load_restores_the_terminal_and_is_drawn_again_when_it_continues() {
     program.wait_for(PAGE, before + 1);
     program.send(Signal::INT);
     assert!(program.wait_for_change().exited());
-    program.wait_for("The load generator was stopped for", 1);
+    program.wait_for("The load generator was suspended for", 1);
     let text = program.text();
     assert_eq!(text.matches(LEAVE).count(), 2, "{text:?}");
-    assert!(text.rfind(LEAVE) < text.rfind("The load generator was stopped for"), "the report follows the view: {text:?}");
+    assert!(text.rfind(LEAVE) < text.rfind("The load generator was suspended for"), "the report follows the view: {text:?}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn any_end_of_the_load_restores_the_terminal() {
 /// The view of `where` for a server without requests.
 fn watching(chokepoint: &Chokepoint, server: &Server) -> OnTerminal {
     let program = OnTerminal::start(chokepoint.command(&["where", &server.url()]));
-    program.wait_for("No request is under way", 1);
+    program.wait_for("No request is in flight", 1);
     assert!(!program.reads_lines(), "keys are read as they are typed");
     program
 }
@@ -133,7 +133,7 @@ fn any_end_of_where_restores_the_terminal_and_its_modes() {
         let (chokepoint, server) = (Chokepoint::new(), answering());
         let mut program = watching(&chokepoint, &server);
         program.keys.write_all(b"?").unwrap();
-        program.wait_for("any key leads back", 1);
+        program.wait_for("any key goes back", 1);
         match signal {
             Some(signal) => program.send(signal),
             None => program.keys.write_all(b"q").unwrap(),

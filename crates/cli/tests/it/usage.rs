@@ -20,7 +20,7 @@ fn an_invalid_command_line_is_refused_with_the_reason() {
         (&["diagnose", "fcgi://127.0.0.1:9000/"], "names no script"),
         (&["diagnose", "--load", "--fcgi-param", "A=b", "http://127.0.0.1/"], "fcgi URL"),
         (&["diagnose", "--load", "--fcgi-param", "A", "fcgi://127.0.0.1/x.php"], "NAME=VALUE"),
-        (&["diagnose", "--load", "--fcgi-param", "=b", "fcgi://127.0.0.1/x.php"], "no name of a FastCGI parameter"),
+        (&["diagnose", "--load", "--fcgi-param", "=b", "fcgi://127.0.0.1/x.php"], "not the name of a FastCGI parameter"),
         (&["diagnose", "http://127.0.0.1:99999/"], "not a"),
         (&["diagnose", "-z", "soon", "http://127.0.0.1/"], "not a time"),
         (&["diagnose", "--expect", "ok", "http://127.0.0.1/"], "not a status"),
@@ -150,14 +150,26 @@ fn every_help_says_the_exit_statuses_and_the_short_one_fits_a_screen() {
 
 #[test]
 fn the_help_begins_with_what_the_verb_does_and_has_its_flags_under_headings() {
-    for flag in ["-h", "--help"] {
-        let text = help(&["diagnose"], flag);
-        assert!(text.starts_with("Find what holds a server back"), "{text}");
-        let place = |heading: &str| text.lines().position(|line| line == heading);
-        let places = ["Target:", "Load:", "Fix:", "Output:"].map(place);
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {text}");
-        assert!(place("Options:").is_none() && place("Arguments:").is_none(), "{text}");
-        assert!(help(&["bench"], flag).starts_with("Load a server"));
+    let verbs: [(&[&str], &str, &[&str]); 9] = [
+        (&["diagnose"], "Find what limits a server", &["Target", "Load", "Fix", "Output"]),
+        (&["bench"], "Load a server", &["Target", "Load", "Output"]),
+        (&["where"], "Show live", &["Target", "Display", "Output"]),
+        (&["profile"], "Profile where CPU time goes", &["Target", "Sampling", "Counting", "Output"]),
+        (&["tcp"], "Show the kernel's state", &["Target", "One connection", "All connections", "Output"]),
+        (&["streams"], "Analyse TCP streams", &["Target", "Capture", "Output"]),
+        (&["explain"], "Explain a station", &["Target", "Output"]),
+        (&["lab", "run"], "Build", &["Target", "Run", "Output"]),
+        (&["undo"], "Take back the changes", &["Options"]),
+    ];
+    for (verb, begin, headings) in verbs {
+        for flag in ["-h", "--help"] {
+            let text = help(verb, flag);
+            assert!(text.starts_with(begin), "{verb:?} {flag}: {text}");
+            let is_heading =
+                |line: &&str| line.ends_with(':') && line.starts_with(|first: char| first.is_uppercase()) && *line != "Examples:";
+            let found: Vec<&str> = text.lines().filter(is_heading).map(|line| line.trim_end_matches(':')).collect();
+            assert_eq!(found, headings, "{verb:?} {flag}: {text}");
+        }
     }
     let text = help(&[], "--help");
     let order =

@@ -16,7 +16,7 @@ const WORK_LEAST: usize = 4_096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unparsed {
     /// The line has another format: another log format, a truncated line or a foreign one.
-    #[error("the line is not of this format")]
+    #[error("the line does not match this format")]
     Format,
     /// The line is longer than any that a server writes.
     #[error("the line has more than {LINE_BYTES_MAX} bytes")]

@@ -19,7 +19,7 @@ use crate::{Edited, Node};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EditError {
     /// The file is included in several places, and the edit would change all of them.
-    #[error("{path} is included in several places, and an edit would act in all of them: {}", includes.join(", "))]
+    #[error("{path} is included in several places, so an edit would apply to all of them: {}", includes.join(", "))]
     SharedFile {
         /// Path of the file.
         path: String,
@@ -42,7 +42,7 @@ pub enum EditError {
     #[error("an upstream \"{0}\" exists already")]
     Exists(String),
     /// Two edits change the same bytes.
-    #[error("two edits change the same text of {0}")]
+    #[error("two edits change the same text in {0}")]
     Overlap(String),
     /// The file would not parse afterwards: the value contains what cannot be quoted.
     #[error("the edit would break the file: {0}")]

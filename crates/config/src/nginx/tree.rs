@@ -30,7 +30,7 @@ pub enum LoadError {
         why: String,
     },
     /// A file includes itself, directly or through others; nginx itself would run until it crashes.
-    #[error("these files include each other in a circle: {chain}")]
+    #[error("these files include each other in a cycle: {chain}")]
     IncludeLoop {
         /// "a.conf:3 -> b.conf:1 -> a.conf".
         chain: String,
@@ -50,7 +50,7 @@ pub enum LoadError {
         line: u32,
     },
     /// The configuration would take too much memory; each file counts as often as it is included.
-    #[error("the configuration has more directives than are read, with all includes: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    #[error("the configuration and its includes have too many directives: parsed, they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
     TooMuch,
     /// More items than this reader accepts.
     #[error("the configuration has more than {limit} {what}")]
@@ -61,7 +61,7 @@ pub enum LoadError {
         limit: usize,
     },
     /// A dump (`nginx -T`) without any file.
-    #[error("this is no output of nginx -T: no line \"# configuration file ...:\"")]
+    #[error("this is not the output of nginx -T: it has no line \"# configuration file ...:\"")]
     NotADump,
 }
 

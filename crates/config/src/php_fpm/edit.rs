@@ -17,7 +17,7 @@ pub enum EditError {
     #[error("there is no section [{0}]")]
     NoSection(String),
     /// The file is included in several places.
-    #[error("{path} is included in several places, and an edit would act in all of them: {}", includes.join(", "))]
+    #[error("{path} is included in several places, so an edit would apply to all of them: {}", includes.join(", "))]
     SharedFile {
         /// Path of the file.
         path: String,
@@ -25,10 +25,10 @@ pub enum EditError {
         includes: Vec<String>,
     },
     /// A value with a line feed, which this format cannot hold.
-    #[error("the value of \"{0}\" has a line ending in it")]
+    #[error("the value of \"{0}\" contains a line break")]
     LineEnding(String),
     /// Two edits want to change the same bytes.
-    #[error("two edits change the same text of {0}")]
+    #[error("two edits change the same text in {0}")]
     Overlap(String),
     /// The file would not parse afterwards.
     #[error("the edit would break the file: {0}")]

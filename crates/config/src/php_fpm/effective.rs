@@ -352,7 +352,7 @@ impl Fpm {
                 return Err(format!("unknown directive '{key}'"));
             }
             if index.is_empty() != (key == "access.suppress_path") {
-                return Err(format!("the key in the brackets of '{key}' is missing or not wanted"));
+                return Err(format!("the brackets of '{key}' lack a key, or must not have one"));
             }
             pool.arrays.retain(|(known, known_index, _)| index.is_empty() || known != key || known_index != index);
             pool.arrays.push((key.to_owned(), index.to_owned(), Setting::set(value, place.clone())));

@@ -33,7 +33,7 @@ pub enum Syntax {
     #[error("the file has more than {} MiB", crate::FILE_BYTES_MAX >> 20)]
     TooLarge,
     /// The parsed configuration exceeds the memory budget, all files together.
-    #[error("the configuration has more lines than are read: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    #[error("the configuration has too many lines: parsed, they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
     TooMuch,
 }
 
@@ -58,7 +58,7 @@ pub enum LoadError {
         chain: String,
     },
     /// The parsed configuration exceeds the memory budget. Each file counts once for each include of it.
-    #[error("the configuration has more lines than are read, with all includes: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    #[error("the configuration and its includes have too many lines: parsed, they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
     TooMuch,
     /// More than this reader accepts.
     #[error("the configuration has more than {limit} {what}")]

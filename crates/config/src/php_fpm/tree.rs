@@ -41,7 +41,7 @@ impl Tree {
     /// Reads files that were joined as `nginx -T` joins them ([`dump::add`]), the main one first.
     pub fn from_dump(text: &str, prefix: Option<&str>) -> Result<Self, LoadError> {
         let files = dump::sections(text);
-        let why = "the dump holds no file".to_owned();
+        let why = "the dump contains no file".to_owned();
         let main = files.first().ok_or(LoadError::Unreadable { path: "php-fpm.conf".to_owned(), why })?.0;
         Self::load(main, prefix, &mut |pattern: &str| dump::resolve(&files, pattern))
     }

@@ -20,7 +20,7 @@ impl fmt::Display for Conflict {
         let Conflict { key, original, ours, found } = self;
         write!(
             f,
-            "{key} is {found}: the lab had set {ours}, someone changed it since; before the lab it was {original}: `sysctl -w {key}='{original}'`"
+            "{key} is {found}: the lab had set it to {ours}, and somebody changed it since. To restore the value from before the lab: `sysctl -w {key}='{original}'`"
         )
     }
 }

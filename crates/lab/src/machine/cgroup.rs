@@ -37,7 +37,7 @@ pub(crate) fn find() -> Result<Hierarchy, String> {
         Hierarchy::V2(root) => {
             let given = fs::read_to_string(root.join("cgroup.subtree_control")).unwrap_or_default();
             if !given.split_ascii_whitespace().any(|controller| controller == "cpu") {
-                return Err(format!("{} does not give the controller cpu to the cgroups in it (cgroup.subtree_control)", root.display()));
+                return Err(format!("{} does not enable the cpu controller for its cgroups (cgroup.subtree_control)", root.display()));
             }
             std::slice::from_ref(root)
         }
@@ -74,7 +74,7 @@ fn find_in(mounts: &str, own: &str) -> Result<Hierarchy, String> {
         (Some(cpu), Some(account), _) if account != cpu => Ok(Hierarchy::V1(vec![cpu, account])),
         (Some(cpu), ..) => Ok(Hierarchy::V1(vec![cpu])),
         (None, _, Some((_, root))) if own_in("cpu").is_none() => Ok(Hierarchy::V2(root)),
-        _ => Err("no hierarchy of cgroups with the controller cpu is mounted".to_owned()),
+        _ => Err("no cgroup hierarchy with the cpu controller is mounted".to_owned()),
     }
 }
 

@@ -14,8 +14,8 @@ pub(crate) fn choose(who: &str, wanted: Option<&[u32]>, allowed: &[u32]) -> (Opt
     let Some(wanted) = wanted else { return (None, None) };
     let missing = wanted.iter().find(|core| !allowed.contains(core));
     let why = match missing {
-        _ if allowed.len() < 2 => "this machine gives one core only".to_owned(),
-        Some(core) => format!("this machine gives no core {core}"),
+        _ if allowed.len() < 2 => "this machine has only one usable core".to_owned(),
+        Some(core) => format!("core {core} is not usable on this machine"),
         None => return (Some(wanted.to_vec()), None),
     };
     (None, Some(format!("{who} is not pinned to its cores ({why}): load and servers may share cores")))
@@ -30,7 +30,7 @@ mod tests {
         assert_eq!(choose("nginx", None, &[0, 1]), (None, None));
         assert_eq!(choose("nginx", Some(&[1]), &[0, 1]), (Some(vec![1]), None));
         let (cores, note) = choose("nginx", Some(&[0]), &[0]);
-        assert!(cores.is_none() && note.unwrap().contains("one core"));
+        assert!(cores.is_none() && note.unwrap().contains("one usable core"));
         let (cores, note) = choose("nginx", Some(&[1, 7]), &[0, 1]);
         assert!(cores.is_none() && note.unwrap().contains("core 7"));
         assert!(!allowed().is_empty());

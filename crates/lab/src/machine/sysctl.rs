@@ -17,7 +17,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
         && key.bytes().all(allowed)
         && parts.contains('/')
         && parts.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    if good { Ok(()) } else { Err(format!("\"{key}\" is no setting's name, such as \"net.core.somaxconn\"")) }
+    if good { Ok(()) } else { Err(format!("\"{key}\" is not the name of a setting, such as \"net.core.somaxconn\"")) }
 }
 
 /// True for settings that may belong to a network namespace.
@@ -72,11 +72,11 @@ pub(crate) fn set(place: SysctlScope<'_>, key: &str, value: &str) -> Result<(), 
         std::fs::OpenOptions::new().write(true).open(file).and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
     })
     .map_err(|error| explain(&error, place, value))?;
-    let found = read(place, key).map_err(|error| format!("it was set and cannot be read back: {error}"))?;
+    let found = read(place, key).map_err(|error| format!("it was set but cannot be read back: {error}"))?;
     if found == normalized(value) {
         Ok(())
     } else {
-        Err(format!("it was set to \"{value}\" and reads \"{found}\": the kernel does not take that value"))
+        Err(format!("it was set to \"{value}\" but reads \"{found}\": the kernel does not accept that value"))
     }
 }
 
@@ -94,7 +94,7 @@ fn explain(error: &io::Error, place: SysctlScope<'_>, value: &str) -> String {
         (io::ErrorKind::PermissionDenied, SysctlScope::Machine) => {
             "it is read-only here: this is not the machine's own network namespace (a container?), or root is needed".to_owned()
         }
-        (io::ErrorKind::InvalidInput, _) => format!("the kernel does not take the value \"{value}\""),
+        (io::ErrorKind::InvalidInput, _) => format!("the kernel does not accept the value \"{value}\""),
         _ => error.to_string(),
     }
 }

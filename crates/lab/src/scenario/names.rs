@@ -44,7 +44,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let edges = !name.starts_with('-') && !name.ends_with('-');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(allowed) || !edges {
         return Err(format!(
-            "\"{name}\" is no name: 1 to {NAME_BYTES_MAX} lower-case letters, digits and `-` are allowed, `-` not at the ends"
+            "\"{name}\" is not a valid name: use 1 to {NAME_BYTES_MAX} lower-case letters, digits and `-`, but no `-` at the ends"
         ));
     }
     Ok(())
@@ -56,7 +56,7 @@ pub(crate) fn check_interface(name: &str) -> Result<(), String> {
     let reserved = matches!(name, "lo" | "." | ".." | "all" | "default" | BRIDGE_INTERFACE) || name.starts_with('-');
     if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || !name.bytes().all(allowed) || reserved {
         return Err(format!(
-            "\"{name}\" is no interface name: 1 to {INTERFACE_BYTES_MAX} letters, digits, `-`, `_` and `.` are allowed; \
+            "\"{name}\" is not a valid interface name: use 1 to {INTERFACE_BYTES_MAX} letters, digits, `-`, `_` and `.`; \
              lo, all, default and {} are taken",
             BRIDGE_INTERFACE
         ));

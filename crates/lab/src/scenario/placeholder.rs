@@ -57,7 +57,7 @@ pub(crate) fn expand(text: &str, values: &Values<'_>) -> Result<String, String> 
 
 /// The value of one placeholder; `None` for an unknown name.
 fn value_of(name: &str, values: &Values<'_>) -> Option<Result<String, String>> {
-    let here = |value: Option<String>| value.ok_or_else(|| format!("{{{name}}} has no meaning here"));
+    let here = |value: Option<String>| value.ok_or_else(|| format!("{{{name}}} is not known here"));
     let server = values.server;
     Some(match name {
         "lab" => Ok(values.lab.to_owned()),
@@ -125,7 +125,7 @@ mod tests {
         assert!(expanded("{address:servr}").unwrap_err().contains("servr"));
         let topology = Topology::of(&scenario_with(""));
         let values = Values { lab: "t", topology: &topology, run: None, server: None };
-        assert_eq!(expand("{run}", &values), Err("{run} has no meaning here".to_owned()));
+        assert_eq!(expand("{run}", &values), Err("{run} is not known here".to_owned()));
     }
 
     proptest! {

@@ -90,7 +90,7 @@ fn defaults_are_as_documented() {
 fn an_invalid_text_is_reported_with_line_and_column() {
     let one = |text: &str| problems(text)[0].to_string();
     assert!(one("").contains("missing field `schema`"));
-    assert!(one("schema = 2\nwhatever = 1\n").contains("x.toml:1:1: schema: this program reads schema 1"));
+    assert!(one("schema = 2\nwhatever = 1\n").contains("x.toml:1:1: schema: this chokepoint reads schema 1"));
     assert!(one("schema = \"1\"\n").contains("x.toml:1:10: "));
     assert!(one("schema = 1\nname = \n").starts_with("x.toml:2:"));
     assert!(one(&BASE.replace("title = \"A base.\"\n", "")).contains("missing field `title`"));
@@ -99,7 +99,7 @@ fn an_invalid_text_is_reported_with_line_and_column() {
     let kind = refused("duration = 10\n");
     assert!(kind.contains("x.toml:15:12: ") && kind.contains("expected"), "{kind}");
     assert!(refused("duration = \"10\"\n").contains("\"10s\""));
-    assert!(refused("timeout = \"1 fortnight\"\n").contains("is no time span"));
+    assert!(refused("timeout = \"1 fortnight\"\n").contains("is not a time"));
     assert!(refused("[expect]\nverdict = \"fine\"\n").contains("`choked`, `healthy`, `client-limited`, `unknown`"));
     assert!(refused("[[server]]\nname='a'\nhost='server'\nkind='apache'\n").contains("`nginx`, `php-fpm`, `command`"));
     for length in 0..BASE.len() {
@@ -112,16 +112,16 @@ fn an_invalid_text_is_reported_with_line_and_column() {
 #[test]
 fn contradictory_values_are_reported_with_their_field() {
     let cases = [
-        ("[[host]]\nname = 'Web'\n", "x.toml:16:1: host[3].name: \"Web\" is no name"),
+        ("[[host]]\nname = 'Web'\n", "x.toml:16:1: host[3].name: \"Web\" is not a valid name"),
         ("[[host]]\nname = 'server'\n", "there is a host \"server\" already"),
         (
             "[[host]]\nname = 'x'\nsysctls = { 'vm.swappiness' = 1 }\n",
             "x.toml:17:13: host[3].sysctls.\"vm.swappiness\": only net. settings",
         ),
-        ("[[host]]\nname = 'x'\nsysctls = { 'net/../../etc/passwd' = 1 }\n", "is no setting's name"),
+        ("[[host]]\nname = 'x'\nsysctls = { 'net/../../etc/passwd' = 1 }\n", "is not the name of a setting"),
         ("[[host]]\nname = 'x'\nnftables = ''\n", "the ruleset is empty"),
-        ("[[host]]\nname = 'x'\nroutes = [{ to = 'default', via = '10.9.9.9' }]\n", "10.9.9.9 is in no network of host \"x\""),
-        ("[host_sysctls]\n'x y' = 2\n", "\"x y\" is no setting's name"),
+        ("[[host]]\nname = 'x'\nroutes = [{ to = 'default', via = '10.9.9.9' }]\n", "host \"x\" has no network that contains 10.9.9.9"),
+        ("[host_sysctls]\n'x y' = 2\n", "\"x y\" is not the name of a setting"),
         (
             "[[link]]\na = { host = 'clint' }\nb = { host = 'server' }\n",
             "link[2].a.host: there is no host \"clint\": hosts are client, server; did you mean \"client\"?",
@@ -133,7 +133,7 @@ fn contradictory_values_are_reported_with_their_field() {
         ),
         (
             "[[link]]\na = { host = 'client', addresses = ['10.1.0.1/24'] }\nb = { host = 'server' }\n",
-            "addresses are wanted at both ends or at neither",
+            "give addresses for both ends or for neither",
         ),
         (
             "[[link]]\na = { host = 'client', addresses = ['127.0.0.1/8'] }\nb = { host = 'server', addresses = [] }\n",
@@ -144,9 +144,9 @@ fn contradictory_values_are_reported_with_their_field() {
             "has the address 10.78.0.1 already",
         ),
         ("[[link]]\nmtu = 576\na = { host = 'client' }\nb = { host = 'server' }\n", "IPv6 needs 1280"),
-        ("[[link]]\na = { host = 'client', shape = { rate = '1mbit', burst = '8KiB' } }\nb = { host = 'server' }\n", "one of `latency`"),
-        ("[[file]]\npath = '../x'\ncontent = ''\n", "is no path below the run directory"),
-        ("[[file]]\npath = 'x'\n", "one of `content` and `size`"),
+        ("[[link]]\na = { host = 'client', shape = { rate = '1mbit', burst = '8KiB' } }\nb = { host = 'server' }\n", "either `latency`"),
+        ("[[file]]\npath = '../x'\ncontent = ''\n", "is not a path below the run directory"),
+        ("[[file]]\npath = 'x'\n", "either `content` or `size`"),
         ("[[file]]\npath = 'x'\nsize = '1GiB'\n", "at most 256 MiB"),
         ("[[file]]\npath = 'x'\ncontent = ''\n[[file]]\npath = 'x'\ncontent = ''\n", "there is a file \"x\" already"),
         ("[[file]]\npath = 'server.nft'\ncontent = ''\n", "or a server's own"),
@@ -157,7 +157,10 @@ fn contradictory_values_are_reported_with_their_field() {
         ("[[server]]\nname = 'a'\nhost = 'server'\nkind = 'command'\ncommand = ['x']\nconfig = 'x'\n", "write it with [[file]]"),
         ("[[server]]\nname = 'a'\nhost = 'server'\nkind = 'command'\ncommand = ['x']\ncpus = []\n", "at least one"),
         ("[[server]]\nname = 'a'\nhost = 'server'\nkind = 'command'\ncommand = ['x']\nready = {}\n", "one of `tcp`"),
-        ("[[server]]\nname = 'a'\nhost = 'server'\nkind = 'command'\ncommand = ['x']\nready = { tcp = '80' }\n", "is no address with port"),
+        (
+            "[[server]]\nname = 'a'\nhost = 'server'\nkind = 'command'\ncommand = ['x']\nready = { tcp = '80' }\n",
+            "is not an address with a port",
+        ),
         (
             "[[server]]\nname = 'a'\nhost = 'server'\nkind = 'command'\ncommand = ['x']\nready = { http = 'http://web/' }\n",
             "names are not resolved",
@@ -167,29 +170,29 @@ fn contradictory_values_are_reported_with_their_field() {
         ("rate = 0.0\n", "more than 0"),
         ("rate = nan\n", "more than 0"),
         ("duration = '0s'\n", "more than 0"),
-        ("method = 'GE T'\n", "is no HTTP method"),
+        ("method = 'GE T'\n", "is not an HTTP method"),
         ("headers = { 'X-A' = \"1\\r\\nX-B: 2\" }\n", "its value one line"),
-        ("expect = '700'\n", "is no HTTP status"),
-        ("[expect]\nfinding = 'Conntrack Full'\n", "is no id"),
-        ("[expect]\nverdict = 'healthy'\nfinding = 'conntrack-table-full'\n", "the verdict can be \"choked\""),
-        ("[expect]\nfinding = 'a'\nforbidden = ['a']\n", "the expected finding is forbidden"),
-        ("[expect]\nfinding = ['none', 'b']\nforbidden = ['b']\n", "the expected finding is forbidden"),
-        ("[expect]\nimprovements = ['a']\nimprovements_forbidden = ['a']\n", "the expected improvement is forbidden"),
-        ("[expect]\nimprovements = ['A b']\n", "is no id"),
-        ("tls = { resume = false }\n", "only a URL with https has it"),
-        ("[expect]\nfinding = ['a', 'B b']\n", "expect.finding[2]: \"B b\" is no id"),
-        ("[expect]\nverdict = 'healthy'\nfinding = ['a', 'b']\n", "the verdict can be \"choked\""),
+        ("expect = '700'\n", "is not an HTTP status"),
+        ("[expect]\nfinding = 'Conntrack Full'\n", "is not an id"),
+        ("[expect]\nverdict = 'healthy'\nfinding = 'conntrack-table-full'\n", "the verdict can only be \"choked\""),
+        ("[expect]\nfinding = 'a'\nforbidden = ['a']\n", "the finding is both expected and forbidden"),
+        ("[expect]\nfinding = ['none', 'b']\nforbidden = ['b']\n", "the finding is both expected and forbidden"),
+        ("[expect]\nimprovements = ['a']\nimprovements_forbidden = ['a']\n", "the improvement is both expected and forbidden"),
+        ("[expect]\nimprovements = ['A b']\n", "is not an id"),
+        ("tls = { resume = false }\n", "only an https URL can have this"),
+        ("[expect]\nfinding = ['a', 'B b']\n", "expect.finding[2]: \"B b\" is not an id"),
+        ("[expect]\nverdict = 'healthy'\nfinding = ['a', 'b']\n", "the verdict can only be \"choked\""),
         ("[expect]\nfinding = 'none'\nremedy = 'x'\n", "nothing is fixed"),
         ("[expect]\nfinding = 'none'\ncauses = ['x']\n", "nothing is fixed"),
-        ("[expect]\ncauses = ['X Y']\n", "is no id"),
-        ("[expect]\ncalls = { server = 'a', what = 'malloc', per_request = [2, 1] }\n", "the least and the most"),
-        ("[expect]\nresult = {}\n", "changes_at_most is wanted"),
+        ("[expect]\ncauses = ['X Y']\n", "is not an id"),
+        ("[expect]\ncalls = { server = 'a', what = 'malloc', per_request = [2, 1] }\n", "the minimum and the maximum"),
+        ("[expect]\nresult = {}\n", "changes_at_most"),
         ("[expect]\nreference = { scenario = 'x', pairs = 0 }\n", "1 to 20"),
         ("slo_p99 = '0s'\n", "more than 0"),
         ("[expect]\neffect = { failed_share_at_most = 0.1 }\n", "`remedy` must be given"),
         ("[expect]\nremedy = 'x'\neffect = {}\n", "one of goodput_times_at_least"),
         ("[expect]\nremedy = 'x'\neffect = { failed_share_at_most = 10.0 }\n", "0 to 1"),
-        ("[expect]\nverdict = 'choked'\nlimited_by = 'cpu'\n", "only a verdict \"healthy\" has it"),
+        ("[expect]\nverdict = 'choked'\nlimited_by = 'cpu'\n", "only the verdict \"healthy\" can have this"),
     ];
     for (more, wanted) in cases {
         let shown = refused(more);
@@ -254,11 +257,11 @@ fn cgroups_must_be_ordered_and_within_the_kernels_limits() {
     ] {
         assert!(refused(&cgroup(more)).contains("allowed"), "{more}");
     }
-    assert!(refused(&cgroup("cores = 1\nwithin = 'a'")).contains("no cgroup \"a\" above"));
+    assert!(refused(&cgroup("cores = 1\nwithin = 'a'")).contains("no cgroup \"a\" before"));
     assert!(refused(&format!("{0}{0}", cgroup("cores = 1"))).contains("already"));
     let server = |name: &str| format!("[[server]]\nname = 's'\nhost = 'server'\nkind = 'command'\ncommand = ['true']\ncgroup = '{name}'\n");
     assert!(refused(&server("a")).contains("no cgroup \"a\""));
     let within = format!("{}[[cgroup]]\nname = 'b'\ncores = 1\nwithin = 'a'\n", cgroup("cores = 1"));
-    assert!(refused(&format!("{within}{}", server("a"))).contains("around another"));
+    assert!(refused(&format!("{within}{}", server("a"))).contains("contains another"));
     scenario_with(&format!("{within}{}", server("b")));
 }

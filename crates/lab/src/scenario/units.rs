@@ -46,7 +46,7 @@ impl Default for StatusRanges {
 impl FromStr for TimeSpan {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no time span: a number with a unit is wanted, \"500us\", \"250ms\", \"10s\" or \"2m\"");
+        let wrong = || format!("\"{text}\" is not a time: write a number with a unit, \"500us\", \"250ms\", \"10s\" or \"2m\"");
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
         let seconds = number * unit_ns(unit).ok_or_else(wrong)? / 1e9;
         if seconds > 86_400.0 {
@@ -59,7 +59,7 @@ impl FromStr for TimeSpan {
 impl FromStr for ByteSize {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no size: bytes with a unit are wanted, \"512B\", \"64KiB\", \"10MiB\" or \"1GiB\"");
+        let wrong = || format!("\"{text}\" is not a size: write a number with a unit, \"512B\", \"64KiB\", \"10MiB\" or \"1GiB\"");
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
         let factor = match unit {
             "B" => 1.0,
@@ -76,7 +76,7 @@ impl FromStr for ByteSize {
 impl FromStr for BitRate {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no rate: bits a second with a unit are wanted, \"500kbit\", \"50mbit\" or \"1gbit\"");
+        let wrong = || format!("\"{text}\" is not a rate: write bits per second with a unit, \"500kbit\", \"50mbit\" or \"1gbit\"");
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
         let factor = match unit {
             "bit" => 1.0,
@@ -93,7 +93,7 @@ impl FromStr for BitRate {
 impl FromStr for Cidr {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no address with prefix length, such as \"10.0.0.1/24\" or \"fd00::1/64\"");
+        let wrong = || format!("\"{text}\" is not an address with a prefix length, such as \"10.0.0.1/24\" or \"fd00::1/64\"");
         let (ip, bits) = text.split_once('/').ok_or_else(wrong)?;
         let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
         let bits_max = if ip.is_ipv4() { 32 } else { 128 };
@@ -146,7 +146,7 @@ impl FromStr for FileMode {
         let mode = if octal { u32::from_str_radix(text, 8).ok() } else { None };
         match mode {
             Some(mode) if mode <= 0o777 => Ok(FileMode(mode)),
-            _ => Err(format!("\"{text}\" are no permissions: three octal digits are wanted, \"0644\" or \"0755\"")),
+            _ => Err(format!("\"{text}\" are not permissions: write three octal digits, \"0644\" or \"0755\"")),
         }
     }
 }
@@ -156,7 +156,7 @@ impl FromStr for StatusRanges {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut ranges = Vec::new();
         for part in text.split(',').map(str::trim) {
-            let wrong = || format!("\"{part}\" is no HTTP status: \"200\", \"200-204\" or \"2xx\" is wanted, several with commas between");
+            let wrong = || format!("\"{part}\" is not an HTTP status: write \"200\", \"200-204\" or \"2xx\", several separated by commas");
             let range = match part.strip_suffix("xx") {
                 Some(class) => {
                     class.parse::<u16>().ok().and_then(|class| Some((class.checked_mul(100)?, class.checked_mul(100)?.checked_add(99)?)))

@@ -26,7 +26,7 @@ pub(super) fn check_schema(text: &str) -> Result<(), (Path, String)> {
     let schema = document.get_ref().iter().find(|(key, _)| key.get_ref() == "schema").and_then(|(_, value)| value.get_ref().as_integer());
     match schema {
         Some(schema) if i64::from_str_radix(schema.as_str(), schema.radix()) != Ok(SCHEMA) => {
-            let message = format!("this program reads schema {SCHEMA}, the file is of schema {schema}");
+            let message = format!("this chokepoint reads schema {SCHEMA}, but the file has schema {schema}");
             Err((Path::root().key("schema"), message))
         }
         _ => Ok(()),
@@ -39,7 +39,7 @@ pub(super) fn validate(scenario: &Scenario) -> Vec<(Path, String)> {
     let root = Path::root();
     check.name(&scenario.name, root.key("name"));
     if scenario.title.trim().is_empty() || scenario.title.contains('\n') {
-        check.problem(root.key("title"), "one sentence on one line is wanted");
+        check.problem(root.key("title"), "write one sentence on one line");
     }
     check.hosts();
     check.links();
@@ -64,13 +64,16 @@ impl Check<'_> {
             let path = root.key("file").index(index);
             let parts_good = file.path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
             if !parts_good || file.path.contains('\0') || file.path.len() > 200 {
-                let message = format!("\"{}\" is no path below the run directory: it begins without / and has no `.` or `..`", file.path);
+                let message = format!(
+                    "\"{}\" is not a path below the run directory: such a path does not begin with / and has no `.` or `..`",
+                    file.path
+                );
                 self.problem(path.key("path"), message);
             } else if !seen.insert(file.path.clone()) {
                 self.problem(path.key("path"), format!("there is a file \"{}\" already (one given here, or a server's own)", file.path));
             }
             if file.content.is_some() == file.size.is_some() {
-                self.problem(path.clone(), "one of `content` and `size` is wanted");
+                self.problem(path.clone(), "give either `content` or `size`");
             }
             if let Some(content) = &file.content {
                 self.expanded(content, None, path.key("content"));

@@ -125,8 +125,9 @@ fn socket_inodes(session: u32) -> BTreeSet<u64> {
 
 /// Splits "http://10.0.0.2:80/x" into address, host and path. Names are not resolved: a lab has no name service.
 pub(crate) fn split_url(url: &str) -> Result<(SocketAddr, String, String), String> {
-    let wrong =
-        || format!("\"{url}\" is no URL with an address, such as \"http://10.0.0.2:80/\" (names are not resolved, https is not spoken)");
+    let wrong = || {
+        format!("\"{url}\" is not a URL with an address, such as \"http://10.0.0.2:80/\" (names are not resolved, https is not supported)")
+    };
     let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
     let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
     let address = authority.parse::<SocketAddr>().or_else(|_| {

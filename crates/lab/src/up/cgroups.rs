@@ -17,7 +17,7 @@ impl Builder<'_, '_> {
         if scenario.cgroups.is_empty() {
             return Ok(());
         }
-        let hierarchy = cgroup::find().map_err(|why| LabError::Scenario(format!("no cgroup can be made: {why}")))?;
+        let hierarchy = cgroup::find().map_err(|why| LabError::Scenario(format!("cannot create a cgroup: {why}")))?;
         for cgroup in &scenario.cgroups {
             let parent = cgroup.within.as_ref().and_then(|name| self.state.cgroups.iter().find(|made| made.name == *name));
             let roots = parent.map_or_else(|| hierarchy.roots(), |parent| parent.dirs.clone());

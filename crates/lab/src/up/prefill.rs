@@ -61,7 +61,7 @@ fn send_all(to: SocketAddr, flows: u32, first: u16) -> io::Result<u16> {
 }
 
 fn no_port() -> io::Error {
-    io::Error::new(io::ErrorKind::AddrNotAvailable, "no source port is left for so many flows to one address")
+    io::Error::new(io::ErrorKind::AddrNotAvailable, "there are not enough source ports for so many flows to one address")
 }
 
 /// Sends one byte from a port. False where the port is in use.
@@ -84,7 +84,7 @@ impl Builder<'_, '_> {
         let mut ports = Ports::default();
         for prefill in &scenario.prefills {
             let to = placeholder::expand(&prefill.to, &self.values("", None)).map_err(LabError::Scenario)?;
-            let address = to.parse().map_err(|_| LabError::Scenario(format!("prefill: \"{to}\" is no address with port")))?;
+            let address = to.parse().map_err(|_| LabError::Scenario(format!("prefill: \"{to}\" is not an address with a port")))?;
             self.step(&format!("{} flows from {} to {to}", prefill.flows, prefill.host), |_| ())?;
             let failed = |error| LabError::Scenario(format!("prefill from host \"{}\" to {to}: {error}", prefill.host));
             ports.send(&prefill.host, &self.netns_path(&prefill.host), address, prefill.flows).map_err(failed)?;

@@ -68,7 +68,7 @@ impl Builder<'_, '_> {
         let user = user.ok_or_else(missing)?;
         match state::closed_to_others(run) {
             Some(closed) if user.uid != 0 => Err(LabError::Scenario(format!(
-                "user \"{}\" of server \"{}\" cannot pass through {}: `chmod o+x` it or choose another CHOKEPOINT_RUN_DIR",
+                "user \"{}\" of server \"{}\" has no access to {}: run `chmod o+x` on it, or choose another CHOKEPOINT_RUN_DIR",
                 user.name,
                 server.name,
                 closed.display()

@@ -255,7 +255,7 @@ fn a_failed_server_is_reported_with_its_output_and_nothing_is_left() {
         ("[[host]]\nname = 'x'\nsysctls = { 'net.core.netdev_max_backlog' = 5 }\n".into(), ["netdev_max_backlog", "[host_sysctls]"]),
         (
             "[[host]]\nname = 'x'\nsysctls = { 'net.core.somaxconn' = 'many' }\n".into(),
-            ["in host \"x\"", "does not take the value \"many\""],
+            ["in host \"x\"", "does not accept the value \"many\""],
         ),
         (
             "[[server]]\nname = 'x'\nhost = 'server'\nkind = 'command'\ncommand = ['no-such-program']\n".into(),

@@ -37,7 +37,7 @@ pub enum LoadError {
     Plan(#[from] PlanError),
     /// The connections do not fit into the hard limit on file descriptors. `threads`: those that share them, each with its own descriptor table.
     #[error(
-        "{connections} connections on {threads} threads need {needed} file descriptors a thread, but {limit} is the limit (RLIMIT_NOFILE); use fewer connections or more threads, or raise the hard limit (ulimit -Hn)"
+        "{connections} connections on {threads} threads need {needed} file descriptors per thread, but the limit is {limit} (RLIMIT_NOFILE): use fewer connections or more threads, or raise the hard limit (ulimit -Hn)"
     )]
     #[allow(missing_docs)]
     Files { connections: u32, threads: u32, needed: u64, limit: u64 },
@@ -65,13 +65,17 @@ pub enum LoadError {
 fn netns_hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => " (entering it needs CAP_SYS_ADMIN, which root has)",
-        Some(libc::EINVAL) => " (it is no network namespace)",
+        Some(libc::EINVAL) => " (it is not a network namespace)",
         _ => "",
     }
 }
 
 fn bind_hint(error: &io::Error) -> &'static str {
-    if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) { " (it is none of this host's, or not in this network namespace)" } else { "" }
+    if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) {
+        " (this host does not have the address, or not in this network namespace)"
+    } else {
+        ""
+    }
 }
 
 /// A message from a generator thread to the caller's thread.

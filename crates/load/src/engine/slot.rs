@@ -265,7 +265,7 @@ impl Slot {
         Ended {
             end: RequestEnd::Status(self.reply.status()),
             reusable: self.reply.reusable() && !is_followed_by_bytes && !self.peer_closed && self.phase == Phase::Awaiting,
-            detail: if is_followed_by_bytes { Detail::Text("bytes followed the end of the answer") } else { Detail::None },
+            detail: if is_followed_by_bytes { Detail::Text("bytes followed the end of the response") } else { Detail::None },
         }
     }
 

@@ -50,7 +50,7 @@ impl Stages {
         }
         let stages = Stages { start_per_s, stages };
         if stages.requests() < 1.0 {
-            return Err(fail("less than one request comes due in them".to_owned()));
+            return Err(fail("less than one request is due in them".to_owned()));
         }
         Ok(stages)
     }
@@ -72,7 +72,7 @@ impl Stages {
 }
 
 fn stage(text: &str) -> Result<Stage, String> {
-    let wrong = || format!("{:?} is no stage like 30s:1000, a duration and the rate at its end", text.trim());
+    let wrong = || format!("{:?} is not a stage: write one like 30s:1000, a duration and the rate at its end", text.trim());
     let (duration, rate) = text.trim().split_once(':').ok_or_else(wrong)?;
     let rate_per_s = decimal(rate.trim()).ok_or_else(wrong)?;
     Ok(Stage { duration: Duration::from_nanos(duration_ns(duration.trim())?), rate_per_s })

@@ -65,8 +65,8 @@ impl fmt::Display for Guard {
 fn condition(text: &str) -> Result<Condition, String> {
     let text = text.trim();
     let Some((name, rest)) = text.split_once('>') else {
-        let hint = if text.contains('<') { "; a guard stops what grows too large, so it needs >" } else { "" };
-        return Err(format!("{text:?} is no condition like errors>20% or p99>5s{hint}"));
+        let hint = if text.contains('<') { "; a guard stops a value that grows too large, so it needs >" } else { "" };
+        return Err(format!("{text:?} is not a condition: write one like errors>20% or p99>5s{hint}"));
     };
     let (or_equal, value) = match rest.strip_prefix('=') {
         Some(value) => (true, value.trim()),
@@ -82,7 +82,7 @@ fn condition(text: &str) -> Result<Condition, String> {
         "p99" => latency(0.01)?,
         "p999" | "p99.9" => latency(0.001)?,
         "max" => latency(0.0)?,
-        other => return Err(format!("{other:?} is none of errors, p50, p75, p90, p95, p99, p999, max")),
+        other => return Err(format!("{other:?} is not one of errors, p50, p75, p90, p95, p99, p999, max")),
     };
     Ok(Condition { text: text.to_owned(), metric, or_equal })
 }
@@ -243,7 +243,7 @@ mod tests {
             error(text);
         }
         assert!(error("p99<5s").contains("needs >"));
-        assert!(error("latency>5s").contains("none of errors"));
+        assert!(error("latency>5s").contains("not one of errors"));
         error(&"errors>1% || ".repeat(50));
         error(&"x".repeat(5000));
     }

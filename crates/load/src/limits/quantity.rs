@@ -20,14 +20,14 @@ pub(crate) fn conditions<T>(text: &str, condition: fn(&str) -> Result<T, String>
 pub(crate) fn percentage(text: &str) -> Result<f64, String> {
     match split_unit(text) {
         Some((percent, unit)) if unit.trim_ascii_start() == "%" && percent <= 100.0 => Ok(percent / 100.0),
-        _ => Err(format!("{text:?} is no percentage like 20% (0% to 100%)")),
+        _ => Err(format!("{text:?} is not a percentage: write one like 20% (0% to 100%)")),
     }
 }
 
 /// "250ms" in nanoseconds.
 pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
     let ns = split_unit(text).and_then(|(number, unit)| Some(number * unit_ns(unit.trim_ascii_start().replace('\u{b5}', "u").as_str())?));
-    let wrong = || format!("{text:?} is no duration like 5s or 250ms (units us, ms, s, m; at most 60m)");
+    let wrong = || format!("{text:?} is not a duration: write one like 5s or 250ms (units us, ms, s, m; at most 60m)");
     ns.filter(|ns| *ns <= 3600e9).map(|ns| ns as u64).ok_or_else(wrong)
 }
 

@@ -134,7 +134,7 @@ impl Metric {
 
 fn condition(text: &str) -> Result<Condition, String> {
     let text = text.trim();
-    let wrong = || format!("{text:?} is no condition like p99>250ms, errors>0.1% or rps<1000");
+    let wrong = || format!("{text:?} is not a condition: write one like p99>250ms, errors>0.1% or rps<1000");
     let place = text.find(['<', '>']).ok_or_else(wrong)?;
     let (name, rest) = text.split_at(place);
     let (comparison, value) = match (rest.strip_prefix(">="), rest.strip_prefix("<="), rest.strip_prefix('>'), rest.strip_prefix('<')) {
@@ -146,7 +146,8 @@ fn condition(text: &str) -> Result<Condition, String> {
     };
     let value = value.trim();
     let latency = |of: fn(&Percentiles) -> u64| duration_ns(value).map(|ns| (Metric::Latency(of), ns as f64 / 1e3));
-    let rate = |metric| decimal(value).map(|rate| (metric, rate)).ok_or_else(|| format!("{value:?} is no number of requests a second"));
+    let rate =
+        |metric| decimal(value).map(|rate| (metric, rate)).ok_or_else(|| format!("{value:?} is not a number of requests per second"));
     let (metric, limit) = match name.trim() {
         "p50" => latency(|latency| latency.p50)?,
         "p75" => latency(|latency| latency.p75)?,
@@ -158,7 +159,7 @@ fn condition(text: &str) -> Result<Condition, String> {
         "errors" => (Metric::Errors, percentage(value)?),
         "rps" => rate(Metric::Throughput)?,
         "good" | "goodput" => rate(Metric::Goodput)?,
-        other => return Err(format!("{other:?} is none of p50, p75, p90, p95, p99, p999, max, errors, rps, goodput")),
+        other => return Err(format!("{other:?} is not one of p50, p75, p90, p95, p99, p999, max, errors, rps, goodput")),
     };
     Ok(Condition { text: text.to_owned(), metric, comparison, limit })
 }
@@ -230,7 +231,7 @@ mod tests {
             assert!(Threshold::parse(text).is_err(), "{text:?} was taken");
         }
         assert!(Threshold::parse(&"p99>1s||".repeat(100)).is_err());
-        assert!(Threshold::parse("latency>1s").expect_err("no metric").to_string().contains("none of p50"));
+        assert!(Threshold::parse("latency>1s").expect_err("no metric").to_string().contains("not one of p50"));
     }
 
     proptest! {

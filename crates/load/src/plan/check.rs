@@ -42,49 +42,49 @@ pub enum PlanError {
     Zero(&'static str),
     #[error("{what} must be at most {max}")]
     TooLarge { what: &'static str, max: String },
-    #[error("the rate must be a number of requests a second over 0 and at most 10000000, not {0}")]
+    #[error("the rate must be above 0 and at most 10000000 requests per second, not {0}")]
     Rate(String),
     #[error("the load needs an end: a duration or a number of requests")]
     NoEnd,
-    #[error("{0:?} is no HTTP method")]
+    #[error("{0:?} is not an HTTP method")]
     Method(String),
-    #[error("the method CONNECT opens a tunnel and cannot be a load")]
+    #[error("the method CONNECT opens a tunnel, so it cannot be used as a load")]
     Connect,
     #[error("the path {0:?} must begin with / (or be * for OPTIONS)")]
     PathStart(String),
-    #[error("the path {path:?} holds {what}; write it percent-encoded")]
+    #[error("the path {path:?} contains {what}: percent-encode it")]
     PathByte { path: String, what: String },
-    #[error("{0:?} is no header name")]
+    #[error("{0:?} is not a header name")]
     HeaderName(String),
-    #[error("the value of header {0} holds a control character, such as a line break")]
+    #[error("the value of header {0} contains a control character, such as a line break")]
     HeaderValue(String),
-    #[error("{0:?} is no value for the Host header")]
+    #[error("{0:?} is not a value for the Host header")]
     Host(String),
     #[error("header Host is given {0} times")]
     Hosts(usize),
-    #[error("header {0} follows from the body and cannot be given")]
+    #[error("header {0} is computed from the body and cannot be set")]
     Framing(String),
-    #[error("header Connection cannot be given where each request has a connection of its own")]
+    #[error("header Connection cannot be set if each request has its own connection")]
     ConnectionHeader,
-    #[error("{0:?} is no name of a FastCGI parameter")]
+    #[error("{0:?} is not the name of a FastCGI parameter")]
     ParamName(String),
-    #[error("the FastCGI parameter {0} holds a NUL, which no server takes")]
+    #[error("the FastCGI parameter {0} contains a NUL byte, which no server accepts")]
     ParamValue(String),
     #[error("no expected status is given")]
     NoExpect,
-    #[error("{0}-{1} is no range of statuses within 100-999")]
+    #[error("{0}-{1} is not a range of statuses within 100-999")]
     Expect(u16, u16),
     #[error("the list of cores is empty")]
     NoCpus,
-    #[error("core {0} is over 1023, the highest that can be chosen")]
+    #[error("core {0} is above 1023, the highest that can be chosen")]
     Cpu(u32),
     #[error("the warm-up must be a multiple of 100 ms and at most an hour, not {0:?}")]
     WarmUp(Duration),
-    #[error("header Connection cannot be given where a connection carries a number of requests")]
+    #[error("header Connection cannot be set if the number of requests per connection is set")]
     ConnectionCount,
-    #[error("stages are rates of an open loop, which this load is none of")]
+    #[error("stages set the rate of an open loop, but this load is a closed loop")]
     StagesClosed,
-    #[error("stages end a load themselves: a duration of {0:?} cannot be given beside them")]
+    #[error("the load ends with its last stage, so a duration of {0:?} cannot be set as well")]
     StagesDuration(Duration),
     #[error("a warm-up before stages needs a rate at their start (-q)")]
     StagesWarmUp,
@@ -334,22 +334,22 @@ mod tests {
         let header = |name: &str, value: &str| error(|plan| plan.headers = vec![(name.into(), value.into())]);
         assert!(header("X", "a\r\nEvil: b").contains("line break"));
         assert!(header("X", "a\0b").contains("control character"));
-        assert!(header("X\r\nEvil", "a").contains("no header name"));
-        assert!(header("", "a").contains("no header name"));
-        assert!(header("X:", "a").contains("no header name"));
-        assert!(header("content-Length", "5").contains("follows from the body"));
-        assert!(header("Transfer-Encoding", "chunked").contains("follows from the body"));
-        assert!(header("Host", "a b").contains("no value for the Host header"));
+        assert!(header("X\r\nEvil", "a").contains("not a header name"));
+        assert!(header("", "a").contains("not a header name"));
+        assert!(header("X:", "a").contains("not a header name"));
+        assert!(header("content-Length", "5").contains("computed from the body"));
+        assert!(header("Transfer-Encoding", "chunked").contains("computed from the body"));
+        assert!(header("Host", "a b").contains("not a value for the Host header"));
         assert!(error(|plan| plan.headers = vec![("Host".into(), "a".into()), ("host".into(), "b".into())]).contains("2 times"));
         assert!(error(|plan| plan.host_header = "a\r\nEvil: b".into()).contains("Host"));
         for method in ["", "GE T", "GET\r\n", "G\u{e9}T"] {
-            assert!(error(|plan| plan.method = method.into()).contains("no HTTP method"), "{method:?}");
+            assert!(error(|plan| plan.method = method.into()).contains("not an HTTP method"), "{method:?}");
         }
         assert!(error(|plan| plan.method = "CONNECT".into()).contains("tunnel"));
         assert!(error(|plan| plan.path_and_query = String::new()).contains("must begin with /"));
         assert!(error(|plan| plan.path_and_query = "*".into()).contains("must begin with /"));
         for path in ["/a b", "/a\r\nEvil: b", "/\u{e4}", "/a#b", "/\u{7f}"] {
-            assert!(error(|plan| plan.path_and_query = path.into()).contains("percent-encoded"), "{path:?}");
+            assert!(error(|plan| plan.path_and_query = path.into()).contains("percent-encode"), "{path:?}");
         }
         assert!(error(|plan| plan.shape = Loop::Closed { connections: 0 }).contains("connections must be at least 1"));
         for rate_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
@@ -358,7 +358,7 @@ mod tests {
         assert!(error(|plan| plan.address = Address::Tcp(([127, 0, 0, 1], 0).into())).contains("port must be"));
         let param = |name: &str, value: &str| error(|plan| plan.protocol = Protocol::FastCgi { params: vec![(name.into(), value.into())] });
         assert_eq!(param("APP_ENV", "\u{e4} =\n"), "no error");
-        assert!(["", "A=B", "A B", "\u{e4}"].iter().all(|name| param(name, "").contains("no name of a FastCGI")));
+        assert!(["", "A=B", "A B", "\u{e4}"].iter().all(|name| param(name, "").contains("not the name of a FastCGI")));
         assert!(param("A", "\0").contains("NUL") && param("A", &"v".repeat(2_000_000)).contains("1 MiB"));
         let script = |path: &str| error(|plan| (plan.protocol, plan.path_and_query) = (Protocol::FastCgi { params: vec![] }, path.into()));
         assert!(script("/a%00b").contains("NUL") && script("*").contains("must begin"));
@@ -376,13 +376,13 @@ mod tests {
         assert!(error(|plan| plan.cpus = Some(Vec::new())).contains("empty"));
         assert!(error(|plan| plan.cpus = Some(vec![0, 4000])).contains("core 4000"));
         let close = |plan: &mut Plan| (plan.keep_alive, plan.headers) = (false, vec![("connection".into(), "keep-alive".into())]);
-        assert!(error(close).contains("Connection cannot be given"));
+        assert!(error(close).contains("Connection cannot be set"));
         assert!(error(|plan| plan.options.warm_up = Duration::from_millis(150)).contains("multiple of 100 ms"));
         assert!(error(|plan| plan.options.warm_up = Duration::from_secs(7200)).contains("an hour"));
         assert!(error(|plan| plan.options.requests_per_connection = Some(0)).contains("requests of a connection must be at least 1"));
         let counted = |plan: &mut Plan| {
             (plan.options.requests_per_connection, plan.headers) = (Some(2), vec![("Connection".into(), "keep-alive".into())]);
         };
-        assert!(error(counted).contains("carries a number of requests"));
+        assert!(error(counted).contains("requests per connection"));
     }
 }

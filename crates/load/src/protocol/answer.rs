@@ -160,7 +160,7 @@ impl Answer {
                 self.take_head(&head)?;
                 Ok(Some(part.len()))
             }
-            _ => Err(BadAnswer("a head that does not end at its empty line")),
+            _ => Err(BadAnswer("a response head without an empty line at its end")),
         }
     }
 
@@ -212,7 +212,7 @@ fn parse(bytes: &[u8], to_head_request: bool) -> Result<Option<Head>, BadAnswer>
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer("more than 128 header fields")),
         Err(httparse::Error::Version) => return Err(BadAnswer("no HTTP/1.x status line")),
-        Err(httparse::Error::Status) => return Err(BadAnswer("a status that is no number of three digits")),
+        Err(httparse::Error::Status) => return Err(BadAnswer("a status that is not a number of three digits")),
         Err(_) => return Err(BadAnswer("a malformed head")),
     };
     let status = response.code.unwrap_or(0);
@@ -288,7 +288,7 @@ impl<'a> Fields<'a> {
 }
 
 fn length(value: &[u8]) -> Result<u64, BadAnswer> {
-    let bad = BadAnswer("a Content-Length that is no number");
+    let bad = BadAnswer("a Content-Length that is not a number");
     // FromStr accepts a leading plus sign; the grammar (1*DIGIT) does not.
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return Err(bad);

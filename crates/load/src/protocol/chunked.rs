@@ -98,14 +98,14 @@ impl Chunked {
             return Ok(Part::Size);
         }
         if self.part == Part::SizeFirst {
-            return Err(BadAnswer("a chunk size that is no hexadecimal number"));
+            return Err(BadAnswer("a chunk size that is not a hexadecimal number"));
         }
         match (self.part, byte) {
             (_, b'\r') => Ok(Part::SizeLf),
             (Part::Extension, b'\t' | b' '..=b'~' | 0x80..) => Ok(Part::Extension),
             (Part::Size | Part::SizePad, b' ' | b'\t') => Ok(Part::SizePad),
             (Part::Size | Part::SizePad, b';') => Ok(Part::Extension),
-            _ => Err(BadAnswer("a chunk size that is no hexadecimal number")),
+            _ => Err(BadAnswer("a chunk size that is not a hexadecimal number")),
         }
     }
 
@@ -121,7 +121,7 @@ impl Chunked {
             (Part::TrailerValue, b'\r') => Ok(Part::TrailerLf),
             (Part::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => Ok(Part::TrailerValue),
             (Part::TrailerLf, b'\n') => Ok(Part::TrailerStart),
-            _ => Err(BadAnswer("a trailer that is no header field")),
+            _ => Err(BadAnswer("a trailer that is not a header field")),
         }
     }
 }

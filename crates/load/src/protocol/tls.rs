@@ -49,7 +49,7 @@ impl Client {
     /// `exchanges`: where the connections tell whose turn it is. The error says what is wrong with the name or the authorities.
     pub(crate) fn new(tls: &Tls, exchanges: Option<Exchanges>) -> Result<Self, String> {
         let bare = tls.server_name.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(bare).map_err(|_| format!("{:?} is no name of a server", tls.server_name))?;
+        let name = ServerName::try_from(bare).map_err(|_| format!("{:?} is not the name of a server", tls.server_name))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| error.to_string())?;
@@ -84,17 +84,18 @@ fn roots(trust: &Trust) -> Result<Option<(RootCertStore, Vec<CertificateDer<'sta
         Trust::System => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                return Err("this system has no certificates of authorities".to_owned());
+                return Err("this system has no certificates of certificate authorities".to_owned());
             }
         }
         Trust::Authorities(pem) => {
             for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate = certificate.map_err(|error| format!("the authorities' certificates cannot be read: {error}"))?;
+                let certificate =
+                    certificate.map_err(|error| format!("the certificates of certificate authorities cannot be read: {error}"))?;
                 given.push(certificate.clone());
-                roots.add(certificate).map_err(|error| format!("an authority's certificate is of no use: {error}"))?;
+                roots.add(certificate).map_err(|error| format!("the certificate of a certificate authority cannot be used: {error}"))?;
             }
             if roots.is_empty() {
-                return Err("there is no certificate of an authority in it".to_owned());
+                return Err("it contains no certificate of a certificate authority".to_owned());
             }
         }
     }
@@ -298,7 +299,7 @@ impl TlsStream {
                 break;
             }
             if self.receive()? == 0 {
-                return Err(io::Error::new(ErrorKind::UnexpectedEof, "closed within the handshake"));
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, "closed during the handshake"));
             }
         }
         let taken = self.session.writer().write(bytes)?;

@@ -116,7 +116,7 @@ fn php_fpm_answers_over_tcp_and_unix() {
         let failing = load(&server.plan(address, "?fail"));
         assert_eq!(failing.status.get(&503), Some(&40), "{address}: {failing:?}");
         let said = failing.error_samples.iter().find(|sample| sample.contains("FCGI_STDERR"));
-        assert!(said.is_some_and(|said| said.contains("with 40 answers") && said.contains("it failed")), "{failing:?}");
+        assert!(said.is_some_and(|said| said.contains("with 40 responses") && said.contains("it failed")), "{failing:?}");
         let missing = load(&Plan { path_and_query: "/no/such.php".to_owned(), ..get.clone() });
         assert_eq!(missing.status.get(&404), Some(&40), "{address}: {missing:?}");
         assert_eq!(load(&Plan { path_and_query: "/ping".to_owned(), ..get }).good, 40, "its own page");

@@ -54,8 +54,8 @@ fn an_invalid_namespace_is_an_error_with_its_path() {
     let mut plan = plan(([127, 0, 0, 1], 1).into());
     for (path, words) in [
         ("/run/netns/t-load-no-such", "No such file"),
-        ("/proc/self/status", "no network namespace"),
-        ("/proc/self/ns/uts", "no network namespace"),
+        ("/proc/self/status", "not a network namespace"),
+        ("/proc/self/ns/uts", "not a network namespace"),
     ] {
         plan.netns = Some(PathBuf::from(path));
         let error = run(&plan, &Control::new()).expect_err(path);

@@ -140,7 +140,7 @@ fn a_length_that_is_too_large() {
 fn a_length_that_is_too_small() {
     let result = answered(&Ends::With(200), b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello");
     assert_eq!(result.connections, REQUESTS, "a connection with bytes that nobody asked for is not used again: {result:?}");
-    assert_eq!(result.error_samples, ["answered 200 OK: bytes followed the end of the answer"]);
+    assert_eq!(result.error_samples, ["answered 200 OK: bytes followed the end of the response"]);
 }
 
 #[test]

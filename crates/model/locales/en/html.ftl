@@ -14,7 +14,7 @@ html-p99 = p99
 html-failed = failed
 html-requests = requests
 html-per-second = { $rate }/s
-html-load = The load and what became of it
+html-load = The load and its results
 html-change = { $before } → { $after }
 
 html-column-tier = tier
@@ -25,14 +25,14 @@ html-idle = { $n ->
     [one] 1 station with headroom
    *[other] { $n } stations with headroom
 }
-html-in = requests come in
-html-out = answers leave
-html-legend = The walls close in as a station's use nears its limit, and the choke point is drawn shut. Behind it only a trickle runs. Drops are refusals.
-html-legend-open = The walls close in as a station's use nears its limit. Drops are refusals.
+html-in = requests arrive
+html-out = responses leave
+html-legend = The closer a station is to its limit, the narrower it is drawn; the choke point is drawn closed. Drops mark refused requests.
+html-legend-open = The closer a station is to its limit, the narrower it is drawn. Drops mark refused requests.
 
-html-chain-note = An arrow leads from what brings about to what is brought about. Causes are mended in this order.
+html-chain-note = An arrow leads from a cause to its symptom. Causes are fixed in this order.
 
-html-copy = A click on a command selects it.
+html-copy = Click a command to select it.
 
 # A trial without one change: it was missed and put back, or it was not.
 round-put-back = put back
@@ -45,11 +45,11 @@ html-column-predicted = predicted
 html-column-after = goodput after
 html-column-outcome = kept or taken back
 html-predicted = { $rate }/s ({ $low } to { $high })
-html-predicted-held = { $rate }/s ({ $low } to { $high }): it held
+html-predicted-held = { $rate }/s ({ $low } to { $high }): met
 html-predicted-missed = { $rate }/s ({ $low } to { $high }): missed
 html-not-predicted = not predicted: { $why }
 html-goodput-of-rounds = Goodput, requests/s
-html-p99-of-rounds = p99 of response time
-html-chart-note = Bracket and diamond: what had been predicted, low to high.
+html-p99-of-rounds = p99 response time
+html-chart-note = Bracket and diamond: the prediction, low to high.
 
-html-machine = For programs, the whole report is in this file as JSON: the element with the id "diagnosis", schema { $schema }.
+html-machine = The whole report is in this file as JSON, for programs: the element with the id "diagnosis", schema { $schema }.

@@ -3,15 +3,15 @@
 step-set = Set { $key } to { $value }:
 step-set-back = Set { $key } back to { $value }:
 step-set-in-netns = Set { $key } to { $value } in network namespace { $netns }, from one of its processes (nsenter -t PID -n).
-step-load-module = Load { $module } at boot before the sysctls are set; its settings do not exist earlier:
+step-load-module = Load { $module } at boot before the sysctls are set; without it these settings do not exist:
 step-keep-sysctl = Set it at every boot:
 step-forget-sysctl = Remove the files that set it at boot, if you added them:
-step-keep-in-netns = Set { $key } to { $value } where network namespace { $netns } is created: it ends with the namespace.
+step-keep-in-netns = Set { $key } to { $value } where network namespace { $netns } is created, because the setting ends with the namespace.
 step-edit = Edit { $file }:
-step-edit-back = Take the edit of { $file } back:
+step-edit-back = Revert the edit of { $file }:
 step-write = Set in { $file }:
 step-write-back = Set back in { $file }:
-step-write-away = Remove from { $file } again:
+step-write-away = Remove again from { $file }:
 step-test = Test the configuration:
 step-reload = Reload { $server }:
 step-restart = Restart { $server }; a reload does not apply this:
@@ -19,16 +19,16 @@ step-test-and-reload = Test { $file } with the program of { $server } (option -t
 step-test-and-restart = Test { $file } with the program of { $server } (option -t), then restart { $server }; a reload does not apply this.
 step-restart-container = { $server } runs in a container: make the edit in its image or in the mounted file, then restart it ({ $engine } restart { $id }), or start a new one if the image changed.
 step-restart-pod = { $server } runs in a pod: make the edit in its image or ConfigMap, then restart its workload (kubectl rollout restart).
-step-restart-elsewhere = { $server } (process { $pid }) has a file system of its own: make the edit there, and restart it the way it was started.
+step-restart-elsewhere = { $server } (process { $pid }) has its own file system: make the edit there, and restart it the way it was started.
 step-php-fpm-files = Set in { $file }, in [global] or the pool:
 step-unit-files = Set in a drop-in of its unit (systemctl edit), then restart the unit:
 step-line-now = { $place }, as it is now:
 step-pod-manifest = In the pod's manifest, at its container:
 step-compose-file = In compose.yaml, at its service:
 
-stops-nginx-reload = By hand, a reload stops nothing: old workers finish the requests they have, and idle kept connections are closed.
+stops-nginx-reload = By hand, a reload stops nothing: old workers finish their requests, and idle kept connections are closed.
 stops-php-fpm-reload = { $seconds ->
-    [0] The reload ends the requests in service at that moment, because process_control_timeout is not set.
+    [0] The reload ends the requests in service, because process_control_timeout is not set.
    *[other] The reload lets workers finish their requests for up to { $seconds } s (process_control_timeout).
 }
 stops-php-fpm-restart = By hand, php-fpm must be restarted: new connections are refused until it runs again, and { $seconds ->

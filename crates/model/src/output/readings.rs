@@ -62,7 +62,7 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         }
     }
     for tier in path.tiers.iter().filter(|tier| tier.pids.is_empty()) {
-        let why = "no process that this user may look at holds this socket".to_owned();
+        let why = "no process that this user may inspect holds this socket".to_owned();
         let needs = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned();
         add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why), Some(needs))));
     }
@@ -93,10 +93,10 @@ fn fate<T>(series: &Series<T>) -> Option<Fate> {
 fn with_gap(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
     let (status, why, needs) = fate?;
     let gap = match extent.map(|extent| (extent.rotated, extent.skipped_bytes)) {
-        Some((true, 0)) => Some("it was replaced or cut meanwhile: lines may be missing".to_owned()),
+        Some((true, 0)) => Some("it was replaced or truncated during the measurement: lines may be missing".to_owned()),
         Some((rotated, skipped @ 1..)) => {
-            let also = if rotated { ", and it was replaced or cut meanwhile" } else { "" };
-            Some(format!("only its end was read: {skipped} bytes were passed over{also}"))
+            let also = if rotated { ", and it was replaced or truncated during the measurement" } else { "" };
+            Some(format!("only its end was read: {skipped} bytes were skipped{also}"))
         }
         _ => None,
     };
@@ -106,7 +106,7 @@ fn with_gap(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
 /// The result of a log whose lines do not say how a request was answered.
 fn without_status(fate: Option<Fate>) -> Option<Fate> {
     let (status, why, needs) = fate?;
-    let blind = "its format has no status: good and failed answers cannot be told apart";
+    let blind = "its format has no status: good and failed responses cannot be distinguished";
     Some((status, Some(why.map_or_else(|| blind.to_owned(), |why| format!("{why}; {blind}"))), needs))
 }
 

@@ -110,12 +110,12 @@ fn a_part_that_cannot_be_loaded_is_reported_with_its_reason() {
         vec![one]
     };
     for (asks, own, front, behind) in [
-        (vec![], vec![], "names no file", "No configuration"),
+        (vec![], vec![], "has no file", "No configuration"),
         (vec![asks()], vec![own()], "status 404", "status 404"),
-        (with(|asks| asks.unknown = Some("$x (n.conf:3)".into())), vec![], "names no file", "n.conf:3"),
-        (with(|asks| asks.tls = true), vec![], "names no file", "TLS"),
-        (with(|asks| asks.pass.kind = "uwsgi".into()), vec![], "names no file", "uwsgi"),
-        (with(|asks| asks.pass.servers = vec![ListenerAddress::Tcp(ip("127.0.0.1"), 9001)]), vec![], "names no file", "No configuration"),
+        (with(|asks| asks.unknown = Some("$x (n.conf:3)".into())), vec![], "has no file", "n.conf:3"),
+        (with(|asks| asks.tls = true), vec![], "has no file", "TLS"),
+        (with(|asks| asks.pass.kind = "uwsgi".into()), vec![], "has no file", "uwsgi"),
+        (with(|asks| asks.pass.servers = vec![ListenerAddress::Tcp(ip("127.0.0.1"), 9001)]), vec![], "has no file", "No configuration"),
     ] {
         let told = reasons(asks, own);
         assert!(told[0].contains(front) && told[1].contains(behind), "{told:?}");
@@ -197,7 +197,7 @@ fn an_interrupted_part_or_another_server_proves_nothing() {
     for (change, why) in [
         ((|obs| obs.load.as_mut().unwrap().interrupted = true) as fn(&mut Observation), "interrupted"),
         (|obs| obs.load.as_mut().unwrap().stopped_by = Some("p99>5s".into()), "p99>5s"),
-        (|obs| (obs.request.port, obs.request.addresses) = (80, vec![ip("10.0.0.2")]), "Another server"),
+        (|obs| (obs.request.port, obs.request.addresses) = (80, vec![ip("10.0.0.2")]), "A server other than"),
     ] {
         let bisect = told(change);
         assert_eq!(bisect.explained_by, ExplainedBy::Untold);

@@ -166,7 +166,7 @@ impl Reader {
             PACKET_OLD => usize::from(u16_at(body, 0, self.big)),
             _ => 0,
         };
-        let interface = self.interfaces.get(number).ok_or("a packet of an interface that was not described")?;
+        let interface = self.interfaces.get(number).ok_or("a packet belongs to an interface that was not described")?;
         let (kept, wire_bytes, stamp) = if kind == PACKET_SIMPLE {
             let snap = if interface.snap_bytes == 0 { u32::MAX } else { interface.snap_bytes };
             let room = u32::try_from(body.len() - header).unwrap_or(u32::MAX);

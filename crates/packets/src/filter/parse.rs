@@ -12,14 +12,14 @@ const WORDS_MAX: usize = 200;
 pub enum FilterError {
     /// A word with no meaning at this position.
     #[error(
-        "\"{word}\" is not understood here; known are: tcp, ip, ip6, [src|dst] port N, [src|dst] host ADDRESS, [src|dst] net ADDRESS/BITS, and, or, not, ( )"
+        "\"{word}\" is not valid here; a filter has these parts: tcp, ip, ip6, [src|dst] port N, [src|dst] host ADDRESS, [src|dst] net ADDRESS/BITS, and, or, not, ( )"
     )]
     Word {
         /// The word.
         word: String,
     },
     /// The text ends too early.
-    #[error("the filter ends where {0} is missing")]
+    #[error("the filter ends, but {0} is missing")]
     Ends(&'static str),
     /// The program would be longer than jumps can reach.
     #[error("the filter is too long")]

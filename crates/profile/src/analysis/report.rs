@@ -120,19 +120,19 @@ const NO_LAYER: fn(Layer) -> bool = |_| false;
 #[rustfmt::skip]
 const ASPECTS: &[Aspect] = &[
     Aspect { id: "kernel-network", what: "the kernel's network path", by: "a network stack in user space (kernel bypass)", layers: Layer::is_kernel_network, below: &[] },
-    Aspect { id: "connection", what: "opening and closing connections, with all that this sets off", by: "connections that are kept", layers: NO_LAYER,
+    Aspect { id: "connection", what: "opening and closing connections, with all work that follows from it", by: "kept connections", layers: NO_LAYER,
         below: &["tcp_v4_connect", "tcp_v6_connect", "unix_stream_connect", "__sys_connect*", "__sys_accept*", "do_accept", "inet_csk_accept", "tcp_conn_request", "tcp_check_req",
             "tcp_v4_syn_recv_sock", "tcp_v6_syn_recv_sock", "tcp_child_process", "tcp_close", "__tcp_close", "tcp_fin", "tcp_send_fin", "sock_close", "__sock_release", "tcp_time_wait*",
             "tcp_timewait_state_process", "tw_timer_handler", "inet_twsk_*", "__sys_socket*", "tcp_shutdown", "__sys_shutdown*", "tcp_rcv_synsent_state_process", "unix_accept"] },
     Aspect { id: "tls-handshake", what: "TLS handshakes", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
         below: &["SSL_do_handshake", "SSL_accept", "SSL_connect", "state_machine*", "ossl_statem_*", "tls_process_*", "tls_construct_*", "gnutls_handshake", "ngx_ssl_handshake*"] },
-    Aspect { id: "tls-signature", what: "signatures with a private key", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
+    Aspect { id: "tls-signature", what: "private-key signatures", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
         below: &["EVP_DigestSign*", "EVP_PKEY_sign*", "EVP_PKEY_decrypt*", "RSA_private_*", "RSA_sign*", "ECDSA_sign*", "gnutls_privkey_*"] },
-    Aspect { id: "softirq", what: "packets that come in, in soft interrupts", by: "more cores that receive (RSS, RPS)", layers: NO_LAYER,
+    Aspect { id: "softirq", what: "soft interrupts for received packets", by: "more receiving cores (RSS, RPS)", layers: NO_LAYER,
         below: &["net_rx_action", "__napi_poll", "process_backlog"] },
     Aspect { id: "script-compile", what: "compiling scripts", by: "an opcode cache", layers: NO_LAYER,
         below: &["compile_file", "zend_compile*", "zendparse", "lex_scan", "phar_compile_file", "open_file_for_scanning", "php_compile*", "_PyParser_*", "_PyAST_Compile", "rb_parser_compile*"] },
-    Aspect { id: "error-log", what: "writing error logs, with all that this sets off", by: "logs that tell errors alone", layers: NO_LAYER,
+    Aspect { id: "error-log", what: "writing error logs, with all work that follows from it", by: "logging only errors", layers: NO_LAYER,
         below: &["ngx_log_error_core", "ngx_log_debug_core"] },
 ];
 
@@ -283,9 +283,9 @@ fn bounds(profile: &Profile, limit: &Limit) -> Vec<Bound> {
 fn remover_of(layer: Layer) -> Option<&'static str> {
     match layer {
         Layer::Allocator => Some("an allocator that costs nothing"),
-        Layer::PortSearch => Some("reuse of connections or of ports in TIME_WAIT"),
-        Layer::Netfilter => Some("no firewall rules and no tracking for this traffic"),
-        Layer::Compression => Some("no compression, or what was compressed before"),
+        Layer::PortSearch => Some("kept connections, or reuse of ports in TIME_WAIT"),
+        Layer::Netfilter => Some("no firewall rules and no connection tracking for this traffic"),
+        Layer::Compression => Some("no compression, or files compressed in advance"),
         _ => None,
     }
 }

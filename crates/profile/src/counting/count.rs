@@ -165,7 +165,9 @@ impl Counting {
             if event.probe.is_some() && chosen.len() > PROBED_THREADS_MAX {
                 let all = chosen.len();
                 chosen = self.busiest(&chosen);
-                notes.push(format!("only in the {PROBED_THREADS_MAX} busiest of {all} threads: each more makes every call dearer"));
+                notes.push(format!(
+                    "only in the {PROBED_THREADS_MAX} busiest of {all} threads: each further one would slow down every call"
+                ));
             }
             let found = self.open_in(event, &chosen, room).map_err(|refused| match refused {
                 OpenError::Kernel(error) => describe_refusal(source.mechanism, &error),
@@ -175,7 +177,7 @@ impl Counting {
             opened.extend(found);
         }
         if matches!(source.mechanism, Mechanism::Uprobe | Mechanism::Kprobe) {
-            notes.push("not in threads and processes that started meanwhile".to_owned());
+            notes.push("not in threads and processes that started during the count".to_owned());
         }
         let cost = calibrate::cost(source.mechanism, kernel, &source.events, consumers);
         self.counters.push(Counter { what: what.to_string(), how: source.how, cost, opened, notes });
@@ -309,12 +311,12 @@ fn describe_refusal(mechanism: Mechanism, error: &io::Error) -> String {
         Mechanism::Counter => "this counter",
     };
     if is_refusal(error) {
-        return format!("the kernel refuses {what} to this user ({error}): it takes CAP_PERFMON, and access to the file for uprobes");
+        return format!("this user may not use {what} ({error}): that needs CAP_PERFMON, and for uprobes read access to the file");
     }
     if mechanism == Mechanism::Counter {
-        return format!("this processor does not count it ({error})");
+        return format!("this processor does not support the counter ({error})");
     }
-    format!("the kernel refuses this one of its {what}: {error}")
+    format!("the kernel refuses this {what}: {error}")
 }
 
 /// The threads of the scope's programs, without kernel threads.

@@ -69,7 +69,7 @@ pub fn counters() -> impl Iterator<Item = &'static str> {
 
 /// Why a word names nothing that can be counted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" cannot be counted: write CATEGORY:TRACEPOINT (sched:sched_switch), LIBRARY:FUNCTION (libc:malloc), FUNCTION of the kernel, or one of {list}", list = counters().collect::<Vec<_>>().join(", "))]
+#[error("\"{0}\" cannot be counted: write CATEGORY:TRACEPOINT (sched:sched_switch), LIBRARY:FUNCTION (libc:malloc), a kernel FUNCTION (tcp_v4_connect), or one of {list}", list = counters().collect::<Vec<_>>().join(", "))]
 pub struct WhatError(String);
 
 impl std::str::FromStr for What {
@@ -187,13 +187,15 @@ impl Kernel {
     pub(crate) fn lacking(&self) -> Vec<String> {
         let mut lacking = Vec::new();
         if !self.pmu {
-            lacking.push("this machine has no PMU: cycles, instructions and misses of caches are not counted".to_owned());
+            lacking.push("this machine has no PMU, so cycles, instructions and cache misses are not counted".to_owned());
         }
         if self.kprobe.is_none() {
-            lacking.push("this kernel has no kprobes (CONFIG_KPROBES): its functions are counted only where it has tracepoints".to_owned());
+            lacking.push(
+                "this kernel has no kprobes (CONFIG_KPROBES), so its functions are counted only if it has a tracepoint for them".to_owned(),
+            );
         }
         if self.uprobe.is_none() {
-            lacking.push("this kernel has no uprobes (CONFIG_UPROBE_EVENTS): functions of programs are not counted".to_owned());
+            lacking.push("this kernel has no uprobes (CONFIG_UPROBE_EVENTS), so functions of programs are not counted".to_owned());
         }
         if let Err(none) = &self.tracefs {
             lacking.push(none.to_string());
@@ -211,7 +213,7 @@ impl Kernel {
             What::Pair(first, second) => match &self.tracefs {
                 Ok(tracefs) => match tracefs.id(first, second) {
                     Some(id) => Ok(tracepoint(id, None, format!("tracepoint {first}:{second}"))),
-                    None => self.uprobe(Some(first), second, pids).map_err(|why| format!("it is no tracepoint of this kernel, and {why}")),
+                    None => self.uprobe(Some(first), second, pids).map_err(|why| format!("this kernel has no such tracepoint, and {why}")),
                 },
                 Err(none) => self.uprobe(Some(first), second, pids).map_err(|why| format!("{none}; and {why}")),
             },
@@ -243,12 +245,12 @@ impl Kernel {
         let Some(kind) = self.kprobe else {
             let instead = tracepoints_for(name)
                 .first()
-                .map_or_else(String::new, |way| format!("; {}:{} counts much the same", way.category, way.name));
+                .map_or_else(String::new, |way| format!("; {}:{} counts nearly the same", way.category, way.name));
             return Err(format!(
-                "functions of the kernel take kprobes, and this kernel has none (CONFIG_KPROBES); tracepoints and LIBRARY:FUNCTION work{instead}"
+                "counting kernel functions needs kprobes, which this kernel lacks (CONFIG_KPROBES); tracepoints and LIBRARY:FUNCTION work{instead}"
             ));
         };
-        let function = CString::new(name).map_err(|_| "its name has a NUL byte".to_owned())?;
+        let function = CString::new(name).map_err(|_| "the name contains a NUL byte".to_owned())?;
         let event = Event { kind, config: 0, probe: Some((function, 0)), is_single_stepped: false, filter: None, pids: None };
         Ok(Source { how: format!("kprobe {name}"), mechanism: Mechanism::Kprobe, events: vec![event] })
     }
@@ -265,7 +267,7 @@ impl Kernel {
 
     /// Probes a function in each mapped file that matches `library`; without a library, in the allocator of each process.
     fn uprobe(&self, library: Option<&str>, function: &str, pids: &[u32]) -> Result<Source, String> {
-        let kind = self.uprobe.ok_or("functions of programs take uprobes, and this kernel has none (CONFIG_UPROBE_EVENTS)")?;
+        let kind = self.uprobe.ok_or("counting functions of programs needs uprobes, which this kernel lacks (CONFIG_UPROBE_EVENTS)")?;
         let mut files: Vec<ProbedFile> = Vec::new();
         let (mut seen, mut without) = (false, None);
         for pid in pids {
@@ -305,7 +307,7 @@ impl Kernel {
             return Err(match without {
                 Some(why) => why,
                 None if seen => format!("{library} has no function {function}"),
-                None => format!("none of these processes has mapped {library}"),
+                None => format!("none of these processes uses {library}"),
             });
         }
         let described: Vec<String> = files.iter().take(3).map(ProbedFile::described).collect();
@@ -349,7 +351,7 @@ fn probed_path(pid: u32, mapping: &crate::unwinding::mappings::Mapping, path: &s
     } else {
         format!("/proc/{pid}/root{path}")
     };
-    CString::new(text).map_err(|_| format!("{path} has a NUL byte in its name"))
+    CString::new(text).map_err(|_| format!("the name of {path} contains a NUL byte"))
 }
 
 /// Mappings of the library. Without one: of possible allocators, in the dynamic linker's search order.
@@ -434,7 +436,7 @@ mod tests {
     fn an_error_names_missing_functions_and_libraries() {
         let kernel = Kernel { tracefs: Err(Tracefs::absent()), uprobe: Some(8), kprobe: None, pmu: false };
         let why = |text: &str| kernel.resolve(&text.parse().unwrap(), &[std::process::id()]).unwrap_err();
-        assert!(why("libnothing:malloc").contains("has mapped libnothing"), "{}", why("libnothing:malloc"));
+        assert!(why("libnothing:malloc").contains("uses libnothing"), "{}", why("libnothing:malloc"));
         if kernel.resolve(&"libc:malloc".parse().unwrap(), &[std::process::id()]).is_ok() {
             assert!(why("libc:no_such_function").contains("no function no_such_function"), "{}", why("libc:no_such_function"));
         }

@@ -13,11 +13,11 @@ pub fn render(counts: &Counts) -> String {
     let mut text = format!("counted for {:.1} s: {}", counts.duration_s, counts.scope);
     // Writing to a string cannot fail, here and below.
     if let Some(rate) = counts.requests_per_s {
-        let _ = write!(text, "; {rate:.0} requests a second");
+        let _ = write!(text, "; {rate:.0} requests/s");
     }
     text.push('\n');
     if !counts.counts.is_empty() {
-        let _ = write!(text, "\n{:18} {:16} {:>12} {:>10} {:>16}\n", "what", "program", "calls/s", "a request", "probe, % of CPU");
+        let _ = write!(text, "\n{:18} {:16} {:>12} {:>11} {:>16}\n", "what", "program", "calls/s", "per request", "probe, % of CPU");
     }
     for count in &counts.counts {
         one(&mut text, count);
@@ -32,7 +32,7 @@ pub fn render(counts: &Counts) -> String {
     for lacking in &counts.lacking {
         let _ = writeln!(text, "note: {lacking}");
     }
-    text.push_str("note: all probes are gone again; they would go with this program however it ends\n");
+    text.push_str("note: all probes are removed; the kernel removes them whenever this program ends\n");
     text
 }
 
@@ -53,7 +53,7 @@ fn one(text: &mut String, count: &Count) {
     let cost = count
         .cost_ns
         .zip(count.cost_range_ns)
-        .map_or_else(String::new, |(median, (low, high))| format!("; {median:.0} ns a call here ({low:.0} to {high:.0})"));
+        .map_or_else(String::new, |(median, (low, high))| format!("; {median:.0} ns per call on this host ({low:.0} to {high:.0})"));
     let _ = writeln!(text, "    by {}{cost}", count.how);
     for note in &count.notes {
         let _ = writeln!(text, "    {note}");
@@ -65,7 +65,7 @@ fn row(what: &str, program: &ProgramCount) -> String {
     let per_request = program.per_request.map_or_else(|| "-".to_owned(), |calls| format!("{calls:.2}"));
     let share = program.probe_share.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", 100.0 * share));
     let rate = if program.per_s < 10.0 { format!("{:.1}", program.per_s) } else { format!("{:.0}", program.per_s) };
-    format!("{what:18} {name:16} {rate:>12} {per_request:>10} {share:>16}")
+    format!("{what:18} {name:16} {rate:>12} {per_request:>11} {share:>16}")
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
         };
         let counts = Counts {
             schema: COUNTS_SCHEMA,
-            scope: "process 7 and what it started".to_owned(),
+            scope: "process 7 and its children".to_owned(),
             duration_s: 3.0,
             requests_per_s: Some(100.0),
             counts: vec![count("malloc", vec![program]), count("accept", vec![])],
@@ -102,11 +102,11 @@ mod tests {
         };
         let text = render(&counts);
         for part in [
-            "100 requests a second",
+            "100 requests/s",
             "nginx",
             "10.00",
             "1.23",
-            "812 ns a call here (700 to 900)",
+            "812 ns per call on this host (700 to 900)",
             "not counted: cycles: this machine has no PMU",
             "no kprobes",
         ] {

@@ -40,7 +40,8 @@ impl Dropping {
         };
         #[cfg(not(feature = "bpf"))]
         let why_no_sockets = NOT_BUILT.to_owned();
-        let notes = vec![format!("sockets of drops are not known, only what other tracepoints tell of the same packets: {why_no_sockets}")];
+        let notes =
+            vec![format!("the sockets of dropped packets are known only if other tracepoints show the same packets: {why_no_sockets}")];
         Ok(Self { method: Method::Samples(Sampling::open(&tracefs, &drop_tracepoint)?), drop_tracepoint, notes })
     }
 
@@ -102,7 +103,7 @@ impl Dropping {
 
 /// Why a build without BPF does not know sockets.
 #[cfg(not(feature = "bpf"))]
-const NOT_BUILT: &str = "this program was built without BPF (cargo feature `bpf`)";
+const NOT_BUILT: &str = "this chokepoint was built without BPF (cargo feature `bpf`)";
 
 /// What this build or kernel lacks to count drops by socket, as a sentence.
 pub(crate) fn lacking() -> Option<String> {

@@ -87,7 +87,7 @@ pub(super) fn drops(kinds: Vec<(DropKey, u64)>, format: &Format, kallsyms: &str)
     drops.sort_by_key(|drop| std::cmp::Reverse(drop.count));
     let mut notes = Vec::new();
     if functions.hidden || kallsyms.is_empty() {
-        notes.push("functions of the kernel have no names for this user (CAP_SYSLOG)".to_owned());
+        notes.push("this user may not see the names of kernel functions (needs CAP_SYSLOG)".to_owned());
     }
     (drops, notes)
 }

@@ -60,10 +60,10 @@ impl Sampling {
                 Err(error) => return Err(Error::Io("perf_event_open".to_owned(), error)),
             };
             if !filter.is_empty() {
-                let refused = |error| Error::Io("the kernel takes no condition for skb:kfree_skb".to_owned(), error);
+                let refused = |error| Error::Io("the kernel accepts no filter for skb:kfree_skb".to_owned(), error);
                 event::set_filter(&fd, &filter).map_err(refused)?;
             }
-            rings.push(Ring::map(&fd, bytes).map_err(|error| Error::Io("the drops' buffer cannot be mapped".to_owned(), error))?);
+            rings.push(Ring::map(&fd, bytes).map_err(|error| Error::Io("the buffer for drops cannot be mapped".to_owned(), error))?);
             for tracepoint in ends.ids() {
                 // Drops are counted even if a reporting tracepoint cannot be opened.
                 let follower = event::open(&attributes(tracepoint, bytes), -1, core).ok();

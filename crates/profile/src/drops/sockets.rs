@@ -99,11 +99,11 @@ fn refused(error: &(dyn std::error::Error + 'static)) -> Error {
     }
     // The verifier's log has many lines; the first one states the error.
     let first = text.lines().next().unwrap_or_default();
-    Error::Missing(format!("{first}{}", if is_privilege { "; it takes CAP_BPF and CAP_PERFMON" } else { "" }))
+    Error::Missing(format!("{first}{}", if is_privilege { "; it needs CAP_BPF and CAP_PERFMON" } else { "" }))
 }
 
 fn absent() -> Error {
-    Error::Missing("BPF: the program in the kernel is not as it was built".to_owned())
+    Error::Missing("BPF: the program in the kernel differs from the built one".to_owned())
 }
 
 #[cfg(test)]

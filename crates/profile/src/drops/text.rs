@@ -15,7 +15,7 @@ const SOCKETS_MAX: usize = 20;
 pub fn render(drops: &Drops) -> String {
     let rate = |count: u64| count as f64 / drops.duration_s.max(1e-9);
     let mut text = format!(
-        "drops of packets for {:.1} s, the whole host: {} ({:.1} a second); {} lost\n",
+        "dropped packets in {:.1} s on the whole host: {} ({:.1}/s); {} not recorded\n",
         drops.duration_s,
         drops.packets,
         rate(drops.packets),
@@ -23,7 +23,7 @@ pub fn render(drops: &Drops) -> String {
     );
     // Writing to a string cannot fail, here and below.
     if !drops.left_out.is_empty() {
-        let _ = writeln!(text, "left out as no loss: {}", drops.left_out.join(", "));
+        let _ = writeln!(text, "not counted, because these are no losses: {}", drops.left_out.join(", "));
     }
     let mut reasons: BTreeMap<&str, Vec<&Drop>> = BTreeMap::new();
     for drop in &drops.drops {
@@ -51,14 +51,16 @@ pub fn render(drops: &Drops) -> String {
         }
     }
     write_sockets(drops, &mut text);
-    text.push_str("\nnote: what ran is mostly the sender where both ends are on this host, else whoever was interrupted\n");
+    text.push_str(
+        "\nnote: the running program is mostly the sender if both ends are on this host, otherwise whichever program was interrupted\n",
+    );
     if drops.drops.iter().any(|drop| drop.local.is_none() && drop.remote.is_none()) {
-        text.push_str("note: where no address stands, nothing told which socket it was\n");
+        text.push_str("note: a line without an address belongs to an unknown socket\n");
     }
     for note in &drops.notes {
         let _ = writeln!(text, "note: {note}");
     }
-    let _ = writeln!(text, "counting took {:.2} s of CPU time in this program", drops.cost_cpu_s);
+    let _ = writeln!(text, "chokepoint used {:.2} s of CPU time for counting", drops.cost_cpu_s);
     text
 }
 
@@ -106,7 +108,7 @@ fn write_sockets(drops: &Drops, text: &mut String) {
     if drops.sockets.is_empty() {
         return;
     }
-    text.push_str("\nby the sockets' own counts, connections that a full queue turned away among them:\n");
+    text.push_str("\ncounted by the sockets themselves, including connections that a full accept queue rejected:\n");
     for socket in drops.sockets.iter().take(SOCKETS_MAX) {
         let _ = writeln!(text, "{:>9}  {} {} of {}", socket.count, socket.protocol, socket.local, describe_holder(&socket.holder));
     }
@@ -157,7 +159,7 @@ mod tests {
         };
         let text = render(&drops);
         for part in [
-            "60 (30.0 a second)",
+            "60 (30.0/s)",
             "NOT_SPECIFIED",
             "B  a meaning",
             "tcp_v4_rcv (IPv4, for a TCP socket) (nginx in cp-web) while nginx in cp-web ran",

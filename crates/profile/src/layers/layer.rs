@@ -60,14 +60,14 @@ pub const LAYERS: &[LayerDef] = &[
     def(Layer::TcpTransmit, "tcp-transmit", "TCP/IP transmit", "#9db8d3"),
     def(Layer::SoftirqReceive, "softirq-receive", "packet receive (softirq)", "#84a9c6"),
     def(Layer::Netfilter, "netfilter", "firewall and connection tracking", "#c05746"),
-    def(Layer::PortSearch, "port-search", "search for a free port", "#d7263d"),
+    def(Layer::PortSearch, "port-search", "searching for a free port", "#d7263d"),
     def(Layer::Scheduler, "scheduler", "scheduler, wake-ups and waiting for events", "#d9ae61"),
     def(Layer::Lock, "lock", "locks, spinning and futexes", "#d0606d"),
     def(Layer::PageFault, "page-fault", "page faults and memory mappings", "#cf8e80"),
     def(Layer::Interrupt, "interrupt", "interrupts, timers and other soft interrupts", "#a09ebb"),
-    def(Layer::Polling, "polling", "polling without work (poll-mode programs)", "#cfcfa8"),
-    def(Layer::KernelOther, "kernel-other", "kernel, other", "#9a9a9a"),
-    def(Layer::Unknown, "unknown", "no stack", "#c8c8c8"),
+    def(Layer::Polling, "polling", "polling without finding work (poll-mode programs)", "#cfcfa8"),
+    def(Layer::KernelOther, "kernel-other", "other kernel code", "#9a9a9a"),
+    def(Layer::Unknown, "unknown", "no stack recorded", "#c8c8c8"),
     def(Layer::Idle, "idle", "idle", "#dddddd"),
 ];
 

@@ -87,7 +87,7 @@ pub(crate) fn resolve(
     if !left_out.is_empty() {
         left_out.truncate(8);
         notes.push(format!(
-            "inlined functions are not told apart in {}: too much debugging information, or too little time",
+            "inlined functions are not shown for {}: its debugging information is too large, or time ran out",
             left_out.join(", ")
         ));
     }
@@ -111,7 +111,7 @@ fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Vec<Frame>>, notes: 
     let kallsyms = Kallsyms::parse(&text);
     if kallsyms.hidden {
         notes.push(
-            "kernel functions have no names: /proc/kallsyms hides addresses from this user (CAP_SYSLOG, or kernel.kptr_restrict 0)"
+            "kernel functions have no names: /proc/kallsyms hides addresses from this user (needs CAP_SYSLOG, or kernel.kptr_restrict 0)"
                 .to_owned(),
         );
     } else if text.is_empty() {

@@ -35,7 +35,7 @@ impl PerfMapBudget {
     pub(crate) fn note(&self) -> Option<String> {
         (self.cut > 0).then(|| {
             format!(
-                "compiled code of {} processes may have no names: of a perf map {} MiB are read, and {} MiB of all together",
+                "compiled code of {} processes may have no names: at most {} MiB of a perf map are read, and {} MiB of all maps together",
                 self.cut,
                 MAP_BYTES_MAX >> 20,
                 ALL_BYTES_MAX >> 20

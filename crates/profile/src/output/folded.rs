@@ -16,7 +16,7 @@ const SAMPLES_MAX: usize = 1 << 20;
 
 /// Why a text is no list of folded stacks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {0} is no folded stack: write \"program;function;function COUNT\"")]
+#[error("line {0} is not a folded stack, which is \"program;function;function COUNT\"")]
 pub struct FoldedError(usize);
 
 /// The busy samples of each stack below its program, in alphabetical order. Weights of waiting are in microseconds.

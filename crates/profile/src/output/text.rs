@@ -32,7 +32,7 @@ pub struct Layout {
 pub fn render(profile: &Profile, report: &Report, layout: &Layout) -> String {
     let mut text = head(profile, report);
     if report.samples_busy == 0 {
-        text.push_str("\nNothing ran but the idle thread: there is nothing to tell.\n");
+        text.push_str("\nThe cores were idle: no program ran.\n");
         return text;
     }
     text.push_str(&layers(report, layout));
@@ -62,7 +62,7 @@ fn head(profile: &Profile, report: &Report) -> String {
         .map(|core| {
             let busy = core.busy.map_or_else(|| "not read".to_owned(), |busy| format!("{:.0} %", 100.0 * busy));
             let stolen = core.stolen.filter(|stolen| *stolen >= LINE_SHARE_MIN);
-            let stolen = stolen.map_or_else(String::new, |stolen| format!(" (of it {:.1} % stolen)", 100.0 * stolen));
+            let stolen = stolen.map_or_else(String::new, |stolen| format!(" ({:.1} % stolen)", 100.0 * stolen));
             format!("core {} {busy}{stolen}", core.cpu)
         })
         .collect();
@@ -74,7 +74,7 @@ fn head(profile: &Profile, report: &Report) -> String {
     }
     let _ = writeln!(
         text,
-        "user stacks: {}, {} % broken, {} % deeper than a sample carries, {} % completed a moment later\nwithout a name: {} % of user functions, {} % of the kernel's",
+        "user stacks: {}; {} % incomplete, {} % deeper than a sample holds, {} % completed from memory a moment later\nfunctions without a name: {} % of user functions, {} % of kernel functions",
         quality.user_samples,
         percent(quality.broken),
         percent(quality.deep),
@@ -85,23 +85,23 @@ fn head(profile: &Profile, report: &Report) -> String {
     if quality.unread > 0.0 {
         let _ = writeln!(
             text,
-            "note: {} % of the user stacks are of 32-bit programs or of none that can be walked here",
+            "note: {} % of the user stacks belong to 32-bit programs, or could not be unwound for another reason",
             percent(quality.unread)
         );
     }
     if quality.broken > BROKEN_SHARE_NOTED {
-        let _ = writeln!(text, "note: the tree shows broken stacks below their program's name, without what called them");
+        let _ = writeln!(text, "note: the tree shows incomplete stacks directly below their program");
     }
     if profile.throttled > 0 {
-        let _ = writeln!(text, "note: the kernel left samples out {} times, for they took too long", profile.throttled);
+        let _ = writeln!(text, "note: the kernel paused sampling {} times, because samples took too long", profile.throttled);
     }
     if profile.outside > 0 {
-        let _ = writeln!(text, "note: {} samples fell on other processes", profile.outside);
+        let _ = writeln!(text, "note: {} samples hit other processes", profile.outside);
     }
     for note in &profile.notes {
         let _ = writeln!(text, "note: {}", printable(note));
     }
-    let _ = writeln!(text, "sampling, unwinding and naming took {:.2} s of CPU time in this program", profile.cost_cpu_s);
+    let _ = writeln!(text, "chokepoint used {:.2} s of CPU time for sampling, unwinding and naming", profile.cost_cpu_s);
     text
 }
 
@@ -141,10 +141,10 @@ fn bounds(report: &Report) -> String {
             let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
             format!("of core {}, which is busy all the time", cores.join(", "))
         }
-        Limit::None => "no core is busy all the time: CPU time is not what limits yet, and these hold once it does".to_owned(),
-        Limit::Unknown => "it is not known whether a core is busy all the time".to_owned(),
+        Limit::None => "no core is busy all the time, so CPU time is not the limit yet; these bounds apply once it is".to_owned(),
+        Limit::Unknown => "whether a core is busy all the time is unknown".to_owned(),
     };
-    let mut text = format!("\nMost to be gained if it cost nothing ({about}):\n");
+    let mut text = format!("\nHighest possible gain if this work cost nothing ({about}):\n");
     let mut any = false;
     for bound in report.bounds.iter().filter(|bound| bound.share >= 0.02) {
         any = true;
@@ -175,7 +175,7 @@ fn hottest(report: &Report, layout: &Layout) -> String {
 /// The tree, heaviest branches first. A chain of functions with a single callee each is one line.
 pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
     let root = build(profile, |_, _| true);
-    let mut text = format!("\nwho called what, branches from {} %\n", percent(layout.tree_share_min));
+    let mut text = format!("\ncall tree, branches of at least {} %\n", percent(layout.tree_share_min));
     let whole = root.total.max(1) as f64;
     let (bar, corner) = if layout.unicode { ("│", "└ ") } else { ("|", "` ") };
     let mut left: Vec<(&Node, usize)> = root.children.iter().rev().map(|child| (child, 0)).collect();
@@ -202,7 +202,7 @@ pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
 
 /// What changed since an earlier profile.
 pub fn changes(layers: &[Change], functions: &[Change], before: &str) -> String {
-    let mut text = format!("\nagainst {}, % of busy time (* beyond what chance does with so many samples)\n", printable(before));
+    let mut text = format!("\ncompared with {}, % of busy time (*: more than chance for this number of samples)\n", printable(before));
     for (title, changes) in [("layers", layers), ("functions, own time", functions)] {
         let _ = writeln!(text, "{title:48} before     now");
         for change in changes.iter().filter(|change| (change.now - change.before).abs() >= LINE_SHARE_MIN).take(12) {
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn an_empty_profile_says_so() {
         let profile = folded::read("[idle];do_idle_[k] 5\n").unwrap();
-        assert!(render(&profile, &report(&profile), &LAYOUT).ends_with("there is nothing to tell.\n"));
+        assert!(render(&profile, &report(&profile), &LAYOUT).ends_with("no program ran.\n"));
     }
 
     #[test]

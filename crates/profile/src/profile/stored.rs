@@ -14,13 +14,13 @@ const LIST_MAX: usize = 1 << 22;
 #[non_exhaustive]
 pub enum ReadError {
     /// It is no JSON of this shape.
-    #[error("it is no profile: {0}")]
+    #[error("it is not a profile: {0}")]
     Json(#[from] serde_json::Error),
     /// It is of another version.
-    #[error("it is of the form \"{0}\", and this program reads {SCHEMA}")]
+    #[error("it has schema \"{0}\", and this chokepoint reads {SCHEMA}")]
     Schema(String),
     /// It refers to something that it does not contain.
-    #[error("it refers to a {0} that is not in it")]
+    #[error("it refers to a {0} that it does not contain")]
     Reference(&'static str),
     /// It is larger than any profile that this program writes.
     #[error("it has more than {LIST_MAX} entries in a list, or {STACK_FRAMES_MAX} functions in a stack")]

@@ -79,15 +79,15 @@ impl Sampler {
         }
         if !opened.kernel {
             notes.push(
-                "kernel functions are not in it: this user may sample programs only (CAP_PERFMON, or kernel.perf_event_paranoid 1)"
+                "kernel functions are missing: this user may sample only programs (needs CAP_PERFMON, or kernel.perf_event_paranoid 1)"
                     .to_owned(),
             );
         }
         if !event::USER_STACKS {
-            notes.push("user stacks are not unwound on this kind of processor".to_owned());
+            notes.push("user stacks cannot be unwound on this kind of processor".to_owned());
         }
         let bytes = bytes_of_each(opened.leaders.len());
-        let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
+        let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the buffer for samples cannot be mapped".to_owned(), error));
         let rings = opened.leaders.iter().map(ring).collect::<Result<Vec<_>, _>>()?;
         gather(&opened.leaders, &opened.followers)?;
         let OpenedEvents { leaders, followers, cores, clock, .. } = opened;
@@ -259,6 +259,6 @@ mod tests {
     #[test]
     fn a_scope_is_described_in_words() {
         let options = Options { scope: Scope::Processes(vec![7, 8]), cores: Some(vec![0, 2]), frequency_hz: 99 };
-        assert_eq!(describe(&options), "process 7, 8 and what it started, on cores 0,2");
+        assert_eq!(describe(&options), "process 7, 8 and its children, on cores 0,2");
     }
 }

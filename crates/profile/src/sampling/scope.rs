@@ -43,7 +43,7 @@ impl fmt::Display for Scope {
             Self::System => f.write_str("all processes"),
             Self::Processes(pids) => {
                 let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-                write!(f, "process {} and what it started", pids.join(", "))
+                write!(f, "process {} and its children", pids.join(", "))
             }
             Self::Cgroup(path) => write!(f, "cgroup {path}"),
         }

@@ -117,7 +117,7 @@ impl Room {
     pub(crate) fn note(&self) -> Option<String> {
         (self.files_without_tables > 0).then(|| {
             format!(
-                "stacks through {}{} are walked by frame pointers alone: the unwind tables of one file may take {} MiB, and those of all {} MiB",
+                "stacks through {}{} are unwound by frame pointers only: the unwind tables of one file may take at most {} MiB, and those of all files {} MiB",
                 self.named.join(", "),
                 if self.files_without_tables > self.named.len() { " and others" } else { "" },
                 FILE_BYTES_MAX >> 20,

@@ -106,7 +106,7 @@ impl Waiting {
         if stacks.is_empty() {
             return Err(Error::NoProcess(scope.to_string()));
         }
-        let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
+        let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the buffer for samples cannot be mapped".to_owned(), error));
         let rings = stacks.iter().chain(&switches).map(ring).collect::<Result<Vec<_>, _>>()?;
         gather(&stacks, &followers)?;
         Ok(Self { scope, wanted, cores, rings, stacks, followers, is_followed, switches })
@@ -203,15 +203,16 @@ impl Pause {
 
 fn notes(period_max: u64, switches: u64, duration: Duration, paused: f64) -> Vec<String> {
     let rate = switches as f64 / duration.as_secs_f64().max(1e-9);
-    let mut notes = vec![format!("{rate:.0} switches a second were followed; threads that never ran meanwhile are not in it")];
+    let mut notes =
+        vec![format!("{rate:.0} context switches per second were followed; threads that never ran in this time are not included")];
     if period_max > 1 {
         notes.push(format!(
-            "at the most one in {period_max} of them gave a stack; each thread's time is whole, and shared out by the stacks that were taken"
+            "stacks were taken for as few as one in {period_max} switches; the total of each thread is exact, and is divided according to these stacks"
         ));
     }
     if paused > 0.0 {
         notes.push(format!(
-            "there were so many that stacks were taken in {:.0} % of the time; each thread's time is whole, and shared out by the stacks that were taken",
+            "stacks were taken in only {:.0} % of the time, because there were too many switches; the total of each thread is exact, and is divided according to these stacks",
             100.0 * (1.0 - paused)
         ));
     }

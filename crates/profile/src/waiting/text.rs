@@ -18,7 +18,7 @@ pub fn render(profile: &Profile, layout: &Layout) -> String {
     let mut text = head(profile);
     let shares = waits(profile);
     if shares.is_empty() {
-        text.push_str("\nNothing ran and waited meanwhile: there is nothing to tell.\n");
+        text.push_str("\nNo thread ran and then waited in this time.\n");
         return text;
     }
     let mut programs: BTreeMap<&str, (f64, Vec<&WaitShare>)> = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn render(profile: &Profile, layout: &Layout) -> String {
     // Writing to a string cannot fail, here and below.
     for (program, (seconds, lines)) in programs.into_iter().take(PROGRAMS_MAX) {
         let program = printable(program);
-        let _ = writeln!(text, "\n{program}: its threads waited {seconds:.2} s together, for");
+        let _ = writeln!(text, "\n{program}: its threads waited for {seconds:.2} s in all:");
         for line in lines.into_iter().filter(|line| line.share >= LINE_SHARE_MIN) {
             let peer = line.peer.as_ref().map_or_else(String::new, |peer| format!(": {peer}"));
             let _ = writeln!(text, "{:>9.3} s {:>6.1} %  {}{peer}", line.seconds, 100.0 * line.share, line.title);
@@ -59,7 +59,7 @@ pub fn head(profile: &Profile) -> String {
     for note in &profile.notes {
         let _ = writeln!(text, "note: {note}");
     }
-    let _ = writeln!(text, "sampling, unwinding and naming took {:.2} s of CPU time in this program", profile.cost_cpu_s);
+    let _ = writeln!(text, "chokepoint used {:.2} s of CPU time for sampling, unwinding and naming", profile.cost_cpu_s);
     text
 }
 
@@ -80,7 +80,7 @@ mod tests {
         let text = render(&profile, &Layout { width: 100, unicode: true, tree_share_min: 0.01 });
         for part in [
             "6.5 s in 13 stacks",
-            "php-fpm: its threads waited 2.00 s",
+            "php-fpm: its threads waited for 2.00 s",
             "1.500 s   75.0 %  data from the other end",
             "a timer",
             "epoll",
@@ -89,6 +89,6 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         profile.samples.clear();
-        assert!(render(&profile, &Layout { width: 80, unicode: false, tree_share_min: 0.01 }).contains("nothing to tell"));
+        assert!(render(&profile, &Layout { width: 80, unicode: false, tree_share_min: 0.01 }).contains("No thread ran"));
     }
 }

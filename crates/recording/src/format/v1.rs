@@ -127,7 +127,7 @@ fn put_entry(entry: &Entry, limits: &Limits, out: &mut Vec<u8>) {
     // 64 bytes are more than all fixed fields together.
     let bytes = (strings + entry.source.len() + entry.item.len()) as u64 + 64;
     if bytes > limits.entry_bytes {
-        let why = format!("left out of the recording: its {bytes} bytes are more than one entry may hold ({})", limits.entry_bytes);
+        let why = format!("left out of the recording: its {bytes} bytes are more than an entry may have ({})", limits.entry_bytes);
         let kept = |text: &str| text.chars().take(256).collect();
         put_fields(&Entry { outcome: Outcome::Failed(why, None), source: kept(&entry.source), item: kept(&entry.item), ..*entry }, out);
     } else {

@@ -60,12 +60,12 @@ fn reload(master: &Master, view: &View, main: &str, setting: &ServerSetting, val
                 Ok(()) => return Ok(now),
                 Err(error) => why = error,
             },
-            Ok(None) => why = "the server ended as it reloaded: start it again".to_owned(),
+            Ok(None) => why = "the server exited during the reload: start it again".to_owned(),
             // Its title is not set yet, or the old master still runs.
             Err(error) => why = error,
         }
     }
-    Err(format!("{why}, {} s after the reload: its error log tells more", RELOAD_TIME_MAX.as_secs()))
+    Err(format!("{why}, {} s after the reload: see its error log", RELOAD_TIME_MAX.as_secs()))
 }
 
 /// The signal that makes a master reload.
@@ -101,7 +101,7 @@ fn in_force(
             let count = fresh.iter().filter(|worker| worker.title == of_pool).count();
             let is_static = edit::php_fpm_pool(view, main, pool).is_some_and(|(manager, _)| manager == Some(Manager::Static));
             if workers.len() != fresh.len() {
-                Err("old workers did not end yet".to_owned())
+                Err("old workers have not exited yet".to_owned())
             } else if is_static && count.to_string() != value {
                 Err(format!("{count} workers of {value} were started"))
             } else if fresh.is_empty() && waited < QUIET_TIME {
@@ -113,7 +113,7 @@ fn in_force(
         _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
         _ if fresh.is_empty() => Err(no_worker_yet()),
         // nginx ends its old workers shortly after starting new ones. Until then they say nothing about what is in force.
-        _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers did not end yet".to_owned()),
+        _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers have not exited yet".to_owned()),
         (ServerSetting::NginxListenBacklog { .. }, Some(value)) => {
             // Without the right to inspect the sockets, the new workers are the evidence.
             sockets(master, view, main, setting).map_or(Ok(()), |sockets| check_limits(master, &sockets, Wanted { value, queue: None }))
@@ -121,7 +121,7 @@ fn in_force(
         (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
             let limit = files_limit(fresh[0].pid);
             match limit {
-                Some(limit) if limit != value => Err(format!("the limit of its workers is {limit} and not {value}")),
+                Some(limit) if limit != value => Err(format!("the limit of its workers is {limit} instead of {value}")),
                 _ => Ok(()),
             }
         }
@@ -149,11 +149,11 @@ fn sockets(master: &Master, view: &View, main: &str, setting: &ServerSetting) ->
         ServerSetting::NginxListenBacklog { address } => address.clone(),
         ServerSetting::PhpFpmBacklog { pool } => {
             let listen = edit::php_fpm_pool(view, main, pool).and_then(|(_, listen)| listen);
-            listen.ok_or("the pool has no address that is known")?.to_string()
+            listen.ok_or("the address of the pool is not known")?.to_string()
         }
         _ => return Ok(Vec::new()),
     };
-    let place = listener::ListenAddress::parse(&address).ok_or_else(|| format!("{address} is no address that can be found"))?;
+    let place = listener::ListenAddress::parse(&address).ok_or_else(|| format!("{address} is not a valid address"))?;
     let sockets = listener::of(&master.hold()?, master.pid(), &place)?;
     if sockets.is_empty() { Err(format!("the server does not listen on {address}")) } else { Ok(sockets) }
 }
@@ -165,7 +165,7 @@ fn check_limits(master: &Master, sockets: &[OwnedFd], wanted: Wanted<'_>) -> Res
     let (Some(asked), Some(somaxconn)) = (asked, somaxconn(master)) else { return Ok(()) };
     let limit = asked.min(somaxconn);
     match sockets.iter().filter_map(listener::limit).find(|now| *now != limit) {
-        Some(now) => Err(format!("the accept queue's limit is {now} and not {limit}")),
+        Some(now) => Err(format!("the limit of the accept queue is {now} instead of {limit}")),
         None => Ok(()),
     }
 }
@@ -179,7 +179,7 @@ fn somaxconn(master: &Master) -> Option<u64> {
 fn listen_again(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: Wanted<'_>) -> Result<(), String> {
     let sockets = sockets(master, view, main, setting)?;
     let asked = wanted.queue.and_then(|queue| i32::try_from(queue).ok()).or_else(|| wanted.value.parse().ok());
-    let backlog = asked.ok_or("the backlog is no number")?;
+    let backlog = asked.ok_or("the backlog is not a number")?;
     for socket in &sockets {
         rustix::net::listen(socket, backlog).map_err(|error| format!("listen(2): {error}"))?;
     }

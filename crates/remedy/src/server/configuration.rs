@@ -29,7 +29,7 @@ impl Server {
     /// Reads nothing yet.
     pub(crate) fn open(change: &Change) -> Result<Self, ApplyError> {
         let Change::Server { server, pid, start_ticks, file, setting, .. } = change else {
-            return Err(ApplyError::BadChange { key: change.key(), why: "it is no server's setting".to_owned() });
+            return Err(ApplyError::BadChange { key: change.key(), why: "it is not the setting of a server".to_owned() });
         };
         let opened =
             Self { kind: *server, pid: *pid, start_ticks: *start_ticks, main: file.clone(), setting: setting.clone(), key: change.key() };
@@ -47,8 +47,8 @@ impl Server {
         match source.kind() {
             std::io::ErrorKind::PermissionDenied => ApplyError::NoPermission {
                 key: self.key.clone(),
-                why: "its file may not be written".to_owned(),
-                needs: "root, and a file that is not immutable (lsattr(1))",
+                why: "its file cannot be written".to_owned(),
+                needs: "root, and a file without the immutable attribute (lsattr(1))",
             },
             // An error without an error number is a reason in words.
             std::io::ErrorKind::Other if source.raw_os_error().is_none() => self.not_here(source.to_string()),
@@ -70,7 +70,7 @@ impl Server {
     }
 
     pub(super) fn running(&self) -> Result<Master, ApplyError> {
-        let gone = || self.not_here(format!("{} (process {}, {}) does not run any more", self.kind.name(), self.pid, self.main));
+        let gone = || self.not_here(format!("{} (process {}, {}) is no longer running", self.kind.name(), self.pid, self.main));
         self.master(None)?.ok_or_else(gone)
     }
 
@@ -153,7 +153,7 @@ impl Server {
 
     /// A file's path with links resolved. Refuses a file that others can change or that cannot be replaced.
     pub(super) fn editable(&self, path: &str) -> Result<String, ApplyError> {
-        let path = real_path(path).ok_or_else(|| self.bad(format!("the path of {path} is no text")))?;
+        let path = real_path(path).ok_or_else(|| self.bad(format!("the path of {path} is not valid text")))?;
         file::EditableFile::open(Path::new(&path)).map_err(|error| self.io(error))?;
         Ok(path)
     }
@@ -178,7 +178,7 @@ impl Server {
 /// Advice where the file belongs to a container image.
 fn elsewhere(why: &str, setting: &ServerSetting, main: &str) -> String {
     format!(
-        "{why} (a container, or a service with PrivateTmp=): an edit in a container vanishes with it. Set {} in the configuration of its image ({main}), or mount such a file over it in the compose file or the Kubernetes manifest (a ConfigMap), and roll it out",
+        "{why} (a container, or a service with PrivateTmp=): an edit in a container is lost with it. Set {} in the configuration of its image ({main}), or mount a changed file over it (compose file, or ConfigMap in the Kubernetes manifest), and roll it out",
         setting.told()
     )
 }

@@ -38,11 +38,11 @@ pub(super) fn command(program: &File, name: &str, identity: &Identity) -> Result
     let uids = identity.uids;
     if own != 0 && uids.iter().any(|uid| *uid != own) {
         return Err(format!(
-            "it runs as user {}, whose rights user {own} cannot take: run chokepoint as that user, or as root",
+            "it runs as user {}, and user {own} cannot act as that user: run chokepoint as that user, or as root",
             identity.uid()
         ));
     }
-    let ours = rustix::thread::capabilities(None).map_err(|error| format!("the own capabilities cannot be read ({error})"))?;
+    let ours = rustix::thread::capabilities(None).map_err(|error| format!("chokepoint's own capabilities cannot be read ({error})"))?;
     let ours = ours.permitted.bits();
     let confinement = Confinement {
         uids: [uids[0], uids[1], uids[2]],
@@ -240,7 +240,7 @@ mod tests {
     fn the_rights_are_exactly_those_of_the_identity() {
         if rustix::process::geteuid().as_raw() != 0 {
             let why = command(&File::open("/bin/sh").unwrap(), "sh", &Identity { uids: [0; 4], ..own() }).unwrap_err();
-            assert!(why.contains("cannot take"), "{why}");
+            assert!(why.contains("cannot act as"), "{why}");
             println!("skipped: only root takes others' rights");
             return;
         }

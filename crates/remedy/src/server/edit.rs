@@ -81,7 +81,7 @@ pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str,
         (None, _) => Err(format!("{} is {to} already", setting.told())),
         (Some(last), _) => {
             let others: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-            Err(format!("it takes edits of several files at once ({}, {}): make them by hand", others.join(", "), last.path))
+            Err(format!("it needs edits in several files at once ({}, {}): make them by hand", others.join(", "), last.path))
         }
     }
 }

@@ -50,13 +50,11 @@ impl EditableFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let own = rustix::process::geteuid().as_raw();
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::Error::other(format!("{} is no file in a directory", path.display())));
+            return Err(io::Error::other(format!("{} is not a file in a directory", path.display())));
         };
         let refused = |why: chokepoint_foreign::Untrusted| match why {
             chokepoint_foreign::Untrusted::Io { source, .. } => source,
-            why => {
-                io::Error::other(format!("{why}, and so it is not edited by user {own}: edit it by hand, or run chokepoint as its owner"))
-            }
+            why => io::Error::other(format!("{why}, so user {own} does not edit it: edit it by hand, or run chokepoint as its owner")),
         };
         let directory = trusted(parent, own).map_err(refused)?;
         // A directory opened with O_PATH cannot be synced.
@@ -64,7 +62,10 @@ impl EditableFile {
         trusted(path, own).map_err(refused)?;
         let (old, meta) = open_regular(&directory, name)?;
         if meta.nlink() > 1 {
-            return Err(io::Error::other(format!("{} has several names (hard links), which replacing it would part", path.display())));
+            return Err(io::Error::other(format!(
+                "{} has several names (hard links), and replacing it would separate them",
+                path.display()
+            )));
         }
         let mut bytes = Vec::new();
         (&old).take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
@@ -169,11 +170,11 @@ impl Drop for TemporaryFile<'_> {
 fn open_regular(directory: &File, name: &OsStr) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, Mode::empty()) {
-        Err(Errno::LOOP) => return Err(io::Error::other("it is no regular file")),
+        Err(Errno::LOOP) => return Err(io::Error::other("it is not a regular file")),
         opened => File::from(opened?),
     };
     let meta = file.metadata()?;
-    if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is no regular file")) }
+    if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn copy_attributes(old: &File, new: &File) -> io::Result<()> {

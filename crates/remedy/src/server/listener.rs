@@ -47,7 +47,7 @@ impl ListenAddress {
 /// Duplicates of the sockets with which a process listens at an address: several with `reuseport`, each once even if the process has several descriptors
 /// of it. The error is a clause.
 pub(super) fn of(process: &OwnedFd, pid: u32, place: &ListenAddress) -> Result<Vec<OwnedFd>, String> {
-    let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
+    let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be accessed (pidfd_getfd(2): {error})");
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for entry in entries.take(DESCRIPTORS_MAX).flatten() {

@@ -59,7 +59,7 @@ impl Master {
             match (Self::of(kind, identity), known) {
                 (Ok(master), _) => {
                     let other = master.main().filter(|own| own != main);
-                    return other.map_or(Ok(Some(master)), |own| Err(format!("process {pid} runs with {own} and not with {main}")));
+                    return other.map_or(Ok(Some(master)), |own| Err(format!("process {pid} runs with {own} instead of {main}")));
                 }
                 (Err(why), None) => return Err(why),
                 // The server that was changed executes another program by now: it is no more.
@@ -82,7 +82,7 @@ impl Master {
         found.retain(|master| stat(master.pid()).is_none_or(|(parent, _)| !pids.contains(&parent)));
         match found.len() {
             0 | 1 => Ok(found.pop()),
-            count => Err(format!("{count} {} run with {main}: which of them is meant is not known", kind.name())),
+            count => Err(format!("{count} {} run with {main}, so it is not known which of them is meant", kind.name())),
         }
     }
 
@@ -91,13 +91,13 @@ impl Master {
         let pid = identity.pid;
         let executable = path_of(&identity);
         if program_kind(&executable) != Some(kind) {
-            return Err(format!("process {pid} is no {}: it executes {executable}", kind.name()));
+            return Err(format!("process {pid} is not a process of {}: it executes {executable}", kind.name()));
         }
         let line = command_line(pid).unwrap_or_default();
         let title = line.split_once(": master process").filter(|(program, _)| !program.contains([' ', '/']));
         match title {
             Some((_, rest)) => Ok(Self { kind, identity, title: rest.trim().to_owned() }),
-            None => Err(format!("process {pid} is no master process of {}", kind.name())),
+            None => Err(format!("process {pid} is not a master process of {}", kind.name())),
         }
     }
 
@@ -107,13 +107,13 @@ impl Master {
 
     /// A clause where the server sees other files or users than this program.
     pub(super) fn is_elsewhere(&self) -> Option<&'static str> {
-        let Ok(own) = Identity::of(Path::new(PROC), std::process::id()) else { return Some("the own namespaces cannot be looked at") };
+        let Ok(own) = Identity::of(Path::new(PROC), std::process::id()) else { return Some("chokepoint's own namespaces cannot be read") };
         let root = |pid: u32| fs::metadata(format!("{PROC}/{pid}/root")).ok().map(|meta| FileId::of(&meta));
         if self.identity.namespaces.user != own.namespaces.user {
-            return Some("the server is in another user namespace than this program");
+            return Some("the server is in another user namespace than chokepoint");
         }
         if self.identity.namespaces.mount != own.namespaces.mount || root(self.pid()).is_none() || root(self.pid()) != root(own.pid) {
-            return Some("the server has another file system than this program");
+            return Some("the server has another file system than chokepoint");
         }
         None
     }
@@ -130,8 +130,8 @@ impl Master {
     pub(super) fn hold(&self) -> Result<OwnedFd, String> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
         let held = pidfd_open(pid, PidfdFlags::empty())
-            .map_err(|error| format!("process {} cannot be held (pidfd_open(2): {error})", self.pid()))?;
-        if self.is_same() { Ok(held) } else { Err(format!("process {} is another one by now", self.pid())) }
+            .map_err(|error| format!("process {} cannot be opened (pidfd_open(2): {error})", self.pid()))?;
+        if self.is_same() { Ok(held) } else { Err(format!("process {} has been replaced by another one", self.pid())) }
     }
 
     /// Its main file, if its title names it.
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_process_is_identified_by_its_executable() {
         let why = Master::of(ServerKind::Nginx, own()).unwrap_err();
-        assert!(why.contains("is no nginx: it executes /"), "{why}");
+        assert!(why.contains("is not a process of nginx: it executes /"), "{why}");
         for (path, kind) in [
             ("/usr/sbin/nginx", Some(ServerKind::Nginx)),
             ("/usr/sbin/nginx-debug", Some(ServerKind::Nginx)),

@@ -28,7 +28,7 @@ pub(super) fn without(server: &Server, intent: &Intent, backup: &Backup, now: &[
         .filter(is_old)
         .or_else(|| with_old_value(server, &view, intent, backup, &now_text).filter(is_old))
         .map(|text| text::encode(&text))
-        .ok_or_else(|| format!("{found}, but the lines of the change were edited as well"))
+        .ok_or_else(|| format!("{found}, and the changed lines were edited as well"))
 }
 
 /// The state of a setting whose file is neither as before the change nor as the change left it.
@@ -37,7 +37,7 @@ pub(super) fn state(server: &Server, intent: &Intent, backup: &Backup, now: &[u8
         // After an interrupted undo the value may be in the file and not in force.
         Ok(text) if text == now && !intent.restoring => State::Old,
         Ok(_) => State::Edited,
-        Err(found) => State::Other(format!("{found} in a file that someone edited since ({})", backup.path)),
+        Err(found) => State::Other(format!("{found} in a file that somebody edited since ({})", backup.path)),
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn run(master: &Master, main: &str, instead: Option<Instead<'_>>) -> 
     };
     // The checks above apply only to this process.
     if !master.is_same() {
-        return Err(format!("process {pid} is another one by now"));
+        return Err(format!("process {pid} has been replaced by another one"));
     }
     // A new thread, whose private mount namespace ends with it.
     let tested = place.run(|| {
@@ -131,7 +131,7 @@ fn program(master: &Master) -> Result<File, String> {
     let program = File::from(opened.map_err(|error| unreadable(error.into()))?);
     let meta = program.metadata().map_err(unreadable)?;
     if !meta.is_file() || FileId::of(&meta) != identity.executable {
-        return Err(format!("process {} is another one by now", master.pid()));
+        return Err(format!("process {} has been replaced by another one", master.pid()));
     }
     if let Some(by) = other_writer(&program, &meta, identity.uid()).map_err(unreadable)? {
         return Err(format!("{path} can be changed by {by}"));
@@ -149,7 +149,7 @@ fn program(master: &Master) -> Result<File, String> {
 /// the test loads the files now at their paths. A user without access to the mappings is not root and executes the test with the own rights.
 fn loaded(pid: u32) -> Result<Vec<PathBuf>, String> {
     let read = move || File::open(format!("/proc/{pid}/maps")).and_then(|maps| io::read_to_string(maps.take(MAPS_BYTES_MAX)));
-    let text = within(MAPS_TIME_MAX, read).map_err(|error| format!("the mappings of process {pid} cannot be read ({error})"))?;
+    let text = within(MAPS_TIME_MAX, read).map_err(|error| format!("the memory mappings of process {pid} cannot be read ({error})"))?;
     let text = text.unwrap_or_default();
     let path = |line: &str| {
         let mut fields = line.splitn(6, ' ');

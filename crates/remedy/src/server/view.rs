@@ -44,7 +44,7 @@ impl View {
 
     /// Runs `work` with these rights. The error is a clause.
     pub(super) fn run<T: Send>(&self, work: impl FnOnce(&Files) -> T + Send) -> Result<T, String> {
-        self.rights.run(|| work(&self.files)).map_err(|error| format!("the rights of user {} cannot be taken ({error})", self.rights.uid()))
+        self.rights.run(|| work(&self.files)).map_err(|error| format!("chokepoint cannot act as user {} ({error})", self.rights.uid()))
     }
 }
 

@@ -18,7 +18,7 @@ const MAX: &str = "cpu.max";
 const QUOTA_US_MIN: u64 = 1_000;
 /// Longest value that is read, bytes; two numbers are shorter.
 const VALUE_BYTES_MAX: usize = 256;
-const NEEDS: &str = "root, and a cgroup file system that is mounted writable";
+const NEEDS: &str = "root, and a writable cgroup file system";
 
 /// One limit of one cgroup.
 #[derive(Debug)]
@@ -34,16 +34,16 @@ impl Cgroup {
         let key = format!("{file} of {dir}");
         let bad = |why: &str| ApplyError::BadChange { key: key.clone(), why: why.to_owned() };
         if ![QUOTA, MAX].contains(&file) {
-            return Err(bad("it is no limit of CPU time"));
+            return Err(bad("it is not a CPU limit"));
         }
         let mut parts = Path::new(dir).components();
         let is_plain = parts.next() == Some(Component::RootDir) && parts.all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || dir.contains(char::is_control) {
-            return Err(bad("its directory is not told from the root"));
+            return Err(bad("its path does not begin at the root"));
         }
         let dir = root.join(dir.trim_start_matches('/'));
         if netns::is_host(root) && dir.exists() && !is_cgroup(&dir) {
-            return Err(bad("its directory is no cgroup"));
+            return Err(bad("its directory is not a cgroup"));
         }
         Ok(Self { file: file.to_owned(), dir, key })
     }
@@ -69,7 +69,7 @@ impl Cgroup {
         let mut file = OpenOptions::new().write(true).truncate(true).open(self.dir.join(&self.file))?;
         match file.write(line.as_bytes())? {
             written if written == line.len() => Ok(()),
-            _ => Err(io::Error::new(io::ErrorKind::WriteZero, "the value was taken in part")),
+            _ => Err(io::Error::new(io::ErrorKind::WriteZero, "only part of the value was accepted")),
         }
     }
 }
@@ -110,7 +110,11 @@ impl Setting for Cgroup {
             (MAX, [quota, period]) => (*quota == "max" || is_time(quota)) && is_time(period),
             _ => false,
         };
-        if is_value { Ok(()) } else { Err(ApplyError::BadChange { key: self.key.clone(), why: format!("\"{value}\" is no such limit") }) }
+        if is_value {
+            Ok(())
+        } else {
+            Err(ApplyError::BadChange { key: self.key.clone(), why: format!("\"{value}\" is not such a limit") })
+        }
     }
 
     fn same(&self, one: &str, other: &str) -> bool {
@@ -118,6 +122,6 @@ impl Setting for Cgroup {
     }
 
     fn replaced(&self) -> &'static str {
-        "its cgroup is no more; another one has its name"
+        "its cgroup no longer exists; another one has its name"
     }
 }

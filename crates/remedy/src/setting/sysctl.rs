@@ -35,7 +35,7 @@ impl Sysctl {
             NoNetns::Gone => ApplyError::NetnsGone { key: key.to_owned(), netns },
             NoNetns::Hidden => ApplyError::NoPermission {
                 key: key.to_owned(),
-                why: format!("the namespace {netns} is not to be found among those that may be looked at"),
+                why: format!("the namespace {netns} is not among those that this user may inspect"),
                 needs: NEEDS_ENTER,
             },
         })?;
@@ -90,7 +90,7 @@ impl Sysctl {
             // The kernel takes each write(2) as a whole value.
             match file.write(line.as_bytes())? {
                 written if written == line.len() => Ok(()),
-                _ => Err(io::Error::new(io::ErrorKind::WriteZero, "the value was taken in part")),
+                _ => Err(io::Error::new(io::ErrorKind::WriteZero, "only part of the value was accepted")),
             }
         })?;
         written.map_err(|error| self.failed(error, Some(value)))
@@ -107,7 +107,7 @@ impl Setting for Sysctl {
         let (bytes, place) = read.map_err(|error| self.failed(error, None))?;
         let text = std::str::from_utf8(&bytes).map_err(|_| bad(&self.key, "its value is not text"))?.trim_end_matches('\n');
         if bytes.len() > VALUE_BYTES_MAX || text.contains('\n') {
-            return Err(bad(&self.key, "its value is not one line and could not be put back"));
+            return Err(bad(&self.key, "its value has more than one line and could not be restored"));
         }
         Ok(Found { value: text.trim_end().to_owned(), place })
     }
@@ -137,7 +137,7 @@ fn check_value(value: &str) -> Result<(), &'static str> {
         return Err("the value is longer than a page");
     }
     if value.contains(|c: char| c.is_control() && c != '\t') {
-        return Err("the value holds a line feed or another control character");
+        return Err("the value contains a line feed or another control character");
     }
     Ok(())
 }
@@ -153,7 +153,7 @@ fn key_path(key: &str) -> Result<String, &'static str> {
         return Err("a key begins with a name");
     }
     if key.contains(|c: char| c.is_control() || c.is_whitespace()) {
-        return Err("the key holds a blank or a control character");
+        return Err("the key contains a blank or a control character");
     }
     let swapped = |c| match c {
         '.' => '/',

@@ -164,7 +164,7 @@ fn a_change_that_names_a_look_alike_is_refused_and_root_executes_nothing() {
     }
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read_to_string(nginx.main()).unwrap();
-    let whys = ["is no nginx: it executes", "refuses the configuration", "another file system"];
+    let whys = ["is not a process of nginx: it executes", "refuses the configuration", "another file system"];
     for (impostor, why) in all(&nginx.main()).iter().zip(whys) {
         let change = impostor.change(&nginx.main());
         let planned = plan(&change);

@@ -217,7 +217,7 @@ fn a_setting_that_someone_else_edited_is_left_alone_until_it_is_forgotten() {
     for _ in 0..2 {
         let report = guard.undo(&Filter::All);
         assert_eq!((report.conflicts.len(), report.restored.len()), (1, 0), "{report:?}");
-        assert!(report.conflicts[0].found.starts_with("300 in a file that someone edited since"), "{report:?}");
+        assert!(report.conflicts[0].found.starts_with("300 in a file that somebody edited since"), "{report:?}");
         assert_eq!(store(nginx.dir()).conflicts().unwrap(), report.conflicts);
         assert_eq!(fs::read_to_string(nginx.main()).unwrap(), edited);
     }
@@ -262,7 +262,7 @@ fn a_dead_master_is_reported_and_its_file_restored() {
     let change = nginx.change(ServerSetting::NginxWorkerConnections, "200", "300");
     nginx.stop();
     let gone = apply(guard, &[change]).unwrap_err();
-    assert!(gone.to_string().contains("does not run any more"), "{gone}");
+    assert!(gone.to_string().contains("is no longer running"), "{gone}");
     assert!(guard.undo(&Filter::All).is_clean());
     assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
 }
@@ -484,7 +484,7 @@ fn a_php_fpm_that_dies_at_the_reload_is_reported_and_its_file_restored() {
     let before = fs::read_to_string(fpm.main()).unwrap() + &added;
     fs::write(fpm.main(), &before).unwrap();
     let failed = guard.apply_agreed(&[change], &servers::purpose(), &Consent::AnyUnread, &mut |_| {}).unwrap_err();
-    assert!(failed.to_string().contains("the server ended as it reloaded"), "{failed}");
+    assert!(failed.to_string().contains("the server exited during the reload"), "{failed}");
     assert_eq!(fs::read_to_string(fpm.main()).unwrap(), before);
     assert!(guard.pending().is_empty(), "{:?}", guard.pending());
 }

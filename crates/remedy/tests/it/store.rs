@@ -237,7 +237,7 @@ fn a_reboot_ends_changes_that_are_not_persistent() {
     guard.apply(&[change(MAX, "300", "400")], &purpose("diagnose"), &mut |_| {}).unwrap();
     let report = guard.undo(&Filter::All);
     assert_eq!((report.restored.len(), report.gone.len(), report.is_clean()), (1, 1, true));
-    assert!(report.gone[0].why.contains("rebooted"));
+    assert!(report.gone[0].why.contains("reboot"));
     assert_eq!(host.get(MAX), "300", "what holds in this boot is not ours");
 }
 

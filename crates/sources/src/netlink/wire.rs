@@ -12,7 +12,7 @@ const NLM_F_DUMP_INTR: u16 = 0x10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
     /// The length of a message is shorter than its header or longer than the bytes.
-    #[error("a netlink message at byte {at} says {length} bytes, {left} are there")]
+    #[error("a netlink message at byte {at} claims {length} bytes, but {left} are left")]
     Message {
         /// Its offset.
         at: usize,
@@ -32,7 +32,7 @@ pub(crate) enum WireError {
         wanted: usize,
     },
     /// The length of an attribute is shorter than its header or longer than the bytes.
-    #[error("a netlink attribute at byte {at} says {length} bytes, {left} are there")]
+    #[error("a netlink attribute at byte {at} claims {length} bytes, but {left} are left")]
     Attribute {
         /// Its offset within its message or parent.
         at: usize,

@@ -174,7 +174,7 @@ fn repeat(
 
 fn read_host(shared: &ReaderEnvironment, order: &ReadOrder) -> Items {
     if order.source.scope == ScopeKind::Netns {
-        return only_item(Outcome::Failed("it is read in a namespace, not for the host".to_owned(), None));
+        return only_item(Outcome::Failed("it is read per namespace, not for the host".to_owned(), None));
     }
     (order.source.read)(&ReadContext::new(&shared.root, order.scope, order.phase, &shared.notes))
 }

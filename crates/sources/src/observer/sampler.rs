@@ -377,7 +377,7 @@ impl Sampler {
             }
         }
         let hanging =
-            self.lanes.iter().filter(|(_, lane)| lane.is_busy()).map(|(scope, _)| format!("a reader of {scope:?} gave no answer for 10 s"));
+            self.lanes.iter().filter(|(_, lane)| lane.is_busy()).map(|(scope, _)| format!("a reader of {scope:?} did not answer for 10 s"));
         self.bounds.extend(hanging.collect::<Vec<_>>());
     }
 
@@ -503,7 +503,7 @@ impl Sampler {
         }
         for pid in wanted.pids {
             if self.path.pids.len() == PIDS_MAX && !self.path.pids.contains(&pid) {
-                self.bounds.insert(format!("of the path's processes only {PIDS_MAX} were read"));
+                self.bounds.insert(format!("only {PIDS_MAX} processes of the path were read"));
                 break;
             }
             if self.path.pids.insert(pid) {

@@ -328,7 +328,7 @@ impl Schedule {
                 Scope::Netns(id) => format!(" of net:[{id}]"),
                 _ => String::new(),
             };
-            format!("{name}{place}: up to {} ms passed between two reads, so that reading stays cheap", gap_us / 1000)
+            format!("{name}{place}: up to {} ms passed between two reads, to keep reading cheap", gap_us / 1000)
         })
     }
 }

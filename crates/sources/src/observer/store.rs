@@ -114,9 +114,8 @@ impl Store {
         let limit = self.bytes_max;
         let thinned = strides
             .keys()
-            .map(|(source, stride)| format!("of the readings of {source} every {stride}th was kept, so that all fit into {limit} bytes"));
-        let refused =
-            (self.refused > 0).then(|| format!("{} readings were left out, for all together may have {limit} bytes", self.refused));
+            .map(|(source, stride)| format!("only every {stride}th reading of {source} was kept, to stay within {limit} bytes"));
+        let refused = (self.refused > 0).then(|| format!("{} readings were left out, to stay within {limit} bytes", self.refused));
         thinned.chain(refused).collect()
     }
 
@@ -182,7 +181,7 @@ mod tests {
         store.add(entry(1001, "listeners", 1000), Cadence::Fast, Phase::Last);
         assert!(store.bytes <= 100_000);
         let losses = store.losses();
-        assert!(losses.len() == 1 && losses[0].contains("listeners every 16th"), "{losses:?}");
+        assert!(losses.len() == 1 && losses[0].contains("every 16th reading of listeners"), "{losses:?}");
         let entries = store.into_entries();
         assert_eq!(times(&entries, "netstat").len(), 50, "the rare ones were not touched");
         let kept = times(&entries, "listeners");

@@ -32,10 +32,10 @@ pub(super) enum AskError {
     #[error("it answered with status {0}")]
     Status(u16),
     /// The connection was closed before a response.
-    #[error("it closed the connection without an answer")]
+    #[error("it closed the connection without a response")]
     Closed,
     /// A malformed response.
-    #[error("its answer {0}")]
+    #[error("its response {0}")]
     Broken(&'static str),
 }
 
@@ -143,7 +143,7 @@ fn http_body(answer: &[u8]) -> Result<Vec<u8>, AskError> {
     if answer.is_empty() {
         return Err(AskError::Closed);
     }
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").ok_or(AskError::Broken("has no end of its head"))?;
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").ok_or(AskError::Broken("has a head without an end"))?;
     let head = String::from_utf8_lossy(&answer[..end]);
     let status = head.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
     match status.ok_or(AskError::Broken("is no HTTP"))? {
@@ -206,7 +206,7 @@ fn fastcgi_body(answer: &[u8]) -> Result<Vec<u8>, AskError> {
             return Err(AskError::Broken("was cut"));
         };
         let length = usize::from(u16::from_be_bytes([high, low]));
-        let (Some(content), 1) = (behind.get(..length), version) else { return Err(AskError::Broken("is no FastCGI, or was cut")) };
+        let (Some(content), 1) = (behind.get(..length), version) else { return Err(AskError::Broken("is not FastCGI, or was cut off")) };
         match kind {
             FCGI_END_REQUEST => break,
             FCGI_STDOUT => output.extend_from_slice(content),
@@ -214,7 +214,7 @@ fn fastcgi_body(answer: &[u8]) -> Result<Vec<u8>, AskError> {
         }
         rest = behind.get(length + usize::from(padding)..).ok_or(AskError::Broken("was cut"))?;
     }
-    let end = output.windows(4).position(|window| window == b"\r\n\r\n").ok_or(AskError::Broken("has no end of its head"))?;
+    let end = output.windows(4).position(|window| window == b"\r\n\r\n").ok_or(AskError::Broken("has a head without an end"))?;
     let head = String::from_utf8_lossy(&output[..end]);
     let status = head.lines().find_map(|line| line.strip_prefix("Status:")?.split_ascii_whitespace().next()?.parse().ok());
     match status.unwrap_or(200) {
@@ -243,8 +243,8 @@ mod tests {
         assert!(reason(http_body(b"")).contains("closed") && reason(http_body(b"SSH-2.0\r\n\r\n")).contains("no HTTP"));
         assert_eq!(fastcgi_body(&fastcgi_answer(b"Content-type: text/plain\r\n\r\nbody")).unwrap(), b"body");
         assert!(reason(fastcgi_body(&fastcgi_answer(b"Status: 404 Not Found\r\n\r\nFile not found."))).contains("status 404"));
-        assert!(reason(fastcgi_body(&fastcgi_answer(b"no head"))).contains("no end of its head"));
-        assert!(reason(fastcgi_body(b"HTTP/1.1 400 Bad Request\r\n\r\n")).contains("no FastCGI"));
+        assert!(reason(fastcgi_body(&fastcgi_answer(b"no head"))).contains("a head without an end"));
+        assert!(reason(fastcgi_body(b"HTTP/1.1 400 Bad Request\r\n\r\n")).contains("not FastCGI"));
     }
 
     #[test]

@@ -108,9 +108,9 @@ fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<Status
 fn reached(http: &Http, server: &Server, location: &Location) -> Result<StatusPage, String> {
     let place = &location.place;
     let path = location.path().filter(|_| !location.is_internal());
-    let path = path.ok_or_else(|| format!("{place}: no path leads to this location for sure"))?;
+    let path = path.ok_or_else(|| format!("{place}: no path certainly leads to this location"))?;
     if !shows_mark(http, location) {
-        return Err(format!("{place}: its access log could not tell our requests from others (access_log off; would do)"));
+        return Err(format!("{place}: its access log would mix our requests with others (access_log off; prevents that)"));
     }
     let plain = server.listens.iter().filter(|listen| !(listen.ssl || listen.quic || listen.udp || listen.proxy_protocol));
     let addresses = plain.flat_map(|listen: &Listen| listen.address.each().take(1)).filter_map(|address| literal(&address));
@@ -131,7 +131,7 @@ fn reached(http: &Http, server: &Server, location: &Location) -> Result<StatusPa
             return Ok(StatusPage::Nginx { at, host: host.to_owned(), path: path.to_owned() });
         }
     }
-    Err(format!("{place}: no address without TLS, and no name, leads to this location for sure"))
+    Err(format!("{place}: no address without TLS, and no name, certainly leads to this location"))
 }
 
 /// The address to connect to. A wildcard is reached through loopback.
@@ -175,11 +175,11 @@ fn of_pool(pool: &php_fpm::Pool) -> Option<StatusPage> {
         php_fpm::Listen::Port(port) => ListenerAddress::Tcp(Ipv6Addr::UNSPECIFIED.into(), port),
         php_fpm::Listen::Ip(ip, port) => ListenerAddress::Tcp(ip, port),
         php_fpm::Listen::Name(name, port) if name == "localhost" => ListenerAddress::Tcp(Ipv4Addr::LOCALHOST.into(), port),
-        php_fpm::Listen::Name(name, port) => return barred(format!("it listens at a name, {name}:{port}, which is not looked up")),
+        php_fpm::Listen::Name(name, port) => return barred(format!("it listens at a host name, {name}:{port}, which is not resolved")),
         php_fpm::Listen::Unix(path) => ListenerAddress::Unix(path),
     };
     if own && pool.manager().is_some_and(|manager| manager.value == php_fpm::Manager::Ondemand) {
-        return barred("to ask would start workers (pm = ondemand without pm.status_listen)".to_owned());
+        return barred("a request would start workers (pm = ondemand without pm.status_listen)".to_owned());
     }
     Some(StatusPage::PhpFpm { pool: pool.name.clone(), at, path, own })
 }
@@ -261,6 +261,6 @@ mod tests {
         assert_eq!(fpm("listen = 9000\npm = static\npm.max_children = 2"), []);
         let is_barred = |pages: Vec<StatusPage>, part: &str| matches!(&pages[..], [StatusPage::Barred { why, .. }] if why.contains(part));
         assert!(is_barred(pool("pm = ondemand"), "would start workers"));
-        assert!(is_barred(pool("listen = db.example:9000"), "not looked up"));
+        assert!(is_barred(pool("listen = db.example:9000"), "not resolved"));
     }
 }

@@ -88,7 +88,7 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until:
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
     let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
     if time.is_zero() {
-        return (absent("no time was left for it in any turn"), true);
+        return (absent("there was no time left to read it"), true);
     }
     let (at, answer) = match page {
         StatusPage::Barred { why, .. } => return (absent(why), false),
@@ -97,7 +97,7 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until:
         }
         StatusPage::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
         StatusPage::PhpFpm { at, own: true, .. } if queued(context, at) != Some(0) => {
-            return (absent("connections wait for the pool's workers, and one of those would have to answer"), true);
+            return (absent("connections wait for the pool's workers, and the page would need one of them"), true);
         }
         StatusPage::PhpFpm { at, path, .. } => (at, ask::fastcgi(server, at, path, &format!("json&{MARK}"), time)),
     };
@@ -155,7 +155,7 @@ fn put(observation: &mut Observation, entry: &Entry) {
 
 /// Reduces a status page to the parsed figures. A page of another form becomes a failure without its text.
 pub(crate) fn reduced(item: &str, bytes: &[u8], reduction: &mut Reduction) -> Outcome {
-    let other = || Outcome::Failed("the page is not of the form that is read; its text is not recorded".to_owned(), None);
+    let other = || Outcome::Failed("the page has an unknown format; its text is not recorded".to_owned(), None);
     if item == ITEM_NGINX {
         let Ok(page) = nginx(&String::from_utf8_lossy(bytes)) else { return other() };
         let [accepts, handled, requests] = [page.accepts, page.handled, page.requests];

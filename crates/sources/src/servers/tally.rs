@@ -118,7 +118,7 @@ fn take_extent(extent: &mut LogExtent, name: &str, value: &str) -> Result<bool, 
 
 fn facts(text: &str) -> Result<Vec<(&str, &str)>, String> {
     if !text.ends_with('\n') {
-        return Err("the last line is not whole".to_owned());
+        return Err("the last line is not complete".to_owned());
     }
     text.lines().map(|line| line.split_once(' ').ok_or_else(|| format!("expected \"name value\", found {line:?}"))).collect()
 }

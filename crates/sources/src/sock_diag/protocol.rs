@@ -38,6 +38,6 @@ pub(crate) enum DiagError {
     #[error("socket in unknown state {0}")]
     State(u8),
     /// A line of the counts is not a pair of numbers.
-    #[error("'{0}' is no count of sockets by state")]
+    #[error("'{0}' is not a count of sockets by state")]
     Count(String),
 }

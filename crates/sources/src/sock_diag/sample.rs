@@ -131,7 +131,7 @@ fn read(context: &ReadContext<'_>) -> Outcome {
             Ok(message) => bytes.extend_from_slice(&message),
             // The connection is closed (ENOENT), or another one has its addresses (ESTALE).
             Err(DumpError::System(error)) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => {}
-            Err(error) => return error.outcome("this kernel cannot tell of one TCP socket", None),
+            Err(error) => return error.outcome("this kernel cannot report a single TCP socket", None),
         }
     }
     Outcome::Ok(bytes)

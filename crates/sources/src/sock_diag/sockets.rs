@@ -138,7 +138,7 @@ fn put_crowd(observation: &mut Observation, entry: &Entry) {
     }
     let Scope::Netns(id) = entry.scope else { return };
     let text = format!(
-        "sockets of net:[{id}]: connections at crowded ports were read every few seconds and stand in between as they were seen last"
+        "sockets of net:[{id}]: connections at crowded ports were read only every few seconds; in between, the last reading was used"
     );
     if !observation.bounded.contains(&text) {
         observation.bounded.push(text);

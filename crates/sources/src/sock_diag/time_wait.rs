@@ -120,7 +120,7 @@ fn none_waits(root: &Root) -> bool {
 
 /// A malformed line of the counts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no line of sockets in TIME_WAIT")]
+#[error("'{0}' is not a line of sockets in TIME_WAIT")]
 pub(crate) struct LineError(String);
 
 fn parse(bytes: &[u8]) -> Result<TimeWaits, LineError> {

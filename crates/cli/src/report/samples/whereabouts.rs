@@ -43,7 +43,7 @@ pub(crate) fn busy() -> Whereabouts {
     let lack = SourceReport {
         source: "process_files (holder of php-fpm)".to_owned(),
         status: SourceStatus::Absent,
-        why: Some("no process that this user may look at holds this socket".to_owned()),
+        why: Some("no process that this user may inspect holds this socket".to_owned()),
         needs: Some("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned()),
     };
     Whereabouts {

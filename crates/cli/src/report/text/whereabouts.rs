@@ -71,13 +71,13 @@ mod tests {
         let style = Style { width: 100, color: false, unicode: true };
         let text = whereabouts_text(&samples::busy(), &style, &words).to_string();
         let expected = [
-            "01:01:40 UTC: where requests stood at http://10.0.0.2/ in the last 5 s",
-            "100.0 requests were under way",
+            "01:01:40 UTC: requests in flight at http://10.0.0.2/, last 5 s",
+            "100.0 requests were in flight",
             "accept queue of php-fpm",
             "90.0  90 %  ███",
             "unaccounted",
             "lost: 7.0/s",
-            "Clients with most requests under way: 10.0.0.1 60.0, 10.0.0.7 30.0",
+            "Clients with most requests in flight: 10.0.0.1 60.0, 10.0.0.7 30.0",
             "Not read: process_files (holder of php-fpm): no process",
             "CAP_SYS_PTRACE",
         ];
@@ -86,7 +86,7 @@ mod tests {
         }
         assert!(text.ends_with("\n\n"), "blocks are separated by an empty line: {text:?}");
         let text = whereabouts_text(&samples::nobody(), &style, &words).to_string();
-        assert!(text.contains("Nothing on this host listens at 10.0.0.2:80") && !text.contains("under way"), "{text}");
+        assert!(text.contains("Nothing on this host listens at 10.0.0.2:80") && !text.contains("requests were in flight"), "{text}");
     }
 
     #[test]

@@ -18,19 +18,19 @@ const LINKS_MAX: usize = 40;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlaceError {
     /// The path leads to something other than a regular file.
-    #[error("it is a {0}, and reports are written to regular files: what is printed can be sent there with > (see also --json)")]
+    #[error("it is a {0}, and reports are written only to regular files: redirect the printed report with > instead (see also --json)")]
     Kind(&'static str),
     /// The path names no file.
-    #[error("it names no file")]
+    #[error("it does not name a file")]
     NoName,
     /// A link on the way belongs to another user.
-    #[error("{0:?} is a link of user {1}, who could lead it elsewhere")]
+    #[error("{0:?} is a link of user {1}, who could redirect it")]
     Link(OsString, u32),
     /// A link leads into a directory of another user.
     #[error("a link leads into a directory of user {0}")]
     Directory(u32),
     /// The file belongs to another user and may not be replaced.
-    #[error("it is a file of user {0}, in a directory where only its owner may replace it")]
+    #[error("user {0} owns the file, and in this directory only that user may replace it")]
     Foreign(u32),
     /// A system call failed.
     #[error("{0}")]
@@ -150,6 +150,6 @@ fn kind(kind: FileType) -> &'static str {
         FileType::Fifo => "pipe",
         FileType::Socket => "socket",
         FileType::CharacterDevice | FileType::BlockDevice => "device",
-        _ => "thing of another kind",
+        _ => "special file",
     }
 }

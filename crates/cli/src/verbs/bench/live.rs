@@ -30,7 +30,7 @@ pub(super) fn offer(plan: &Plan, title: &str, words: &Catalogue, interrupt: &Int
     let mut view =
         LoadView { plan, title, words, viewer: Viewer::default(), begin: Instant::now(), drawn: None, screen: None, is_over: false };
     let mut suspend = Suspend::install()?;
-    let mut waiting = Progress::new("waiting for the last answers", None);
+    let mut waiting = Progress::new("waiting for the last responses", None);
     let measured = measure::offer_shown(plan, &control, interrupt, &mut |control| {
         if suspend.is_asked() {
             // The view is drawn again when the program continues.

@@ -21,8 +21,8 @@ pub(super) fn read(file: &Path, base: Option<Target>, method: &str) -> Result<(T
         }
         false => read_file("list of targets", file)?,
     };
-    let text = String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("the list of targets {} is no UTF-8 text", file.display()))?;
-    parse(&text, base, method).with_context(|| format!("the list of targets {} makes no sense", file.display()))
+    let text = String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("the list of targets {} is not UTF-8 text", file.display()))?;
+    parse(&text, base, method).with_context(|| format!("the list of targets {} is not valid", file.display()))
 }
 
 /// Parses lines of `METHOD URL`, `URL` or a path. Empty lines and lines that begin with # are skipped.
@@ -40,7 +40,7 @@ fn parse(text: &str, mut base: Option<Target>, method: &str) -> Result<(Target, 
     }
     match base {
         Some(base) if !targets.is_empty() => Ok((base, targets)),
-        _ => bail!("there is no target in it: write a line for each, as in GET http://127.0.0.1/path"),
+        _ => bail!("it has no target: write one per line, for example GET http://127.0.0.1/path"),
     }
 }
 
@@ -49,10 +49,10 @@ fn parse_line(line: &str, base: &mut Option<Target>, same: &mut Vec<String>, met
     let (method, url) = match (words.next(), words.next(), words.next()) {
         (Some(url), None, _) => (method, url),
         (Some(method), Some(url), None) => (method, url),
-        _ => bail!("{line:?} is no target like GET http://127.0.0.1/path"),
+        _ => bail!("{line:?} is not a target: write one like GET http://127.0.0.1/path"),
     };
     if method.ends_with(':') || url.starts_with('@') || line.starts_with('@') {
-        bail!("{line:?}: a target has neither headers nor a body of its own; -H and -d give those of all");
+        bail!("{line:?}: a target cannot have its own headers or body; -H and -d set them for all");
     }
     let path = |rest: &str| match rest.split('#').next() {
         Some(path) if path.starts_with('/') => path.to_owned(),
@@ -61,7 +61,7 @@ fn parse_line(line: &str, base: &mut Option<Target>, same: &mut Vec<String>, met
     };
     let target = |path_and_query| load::Target { method: method.to_owned(), path_and_query };
     if url.starts_with('/') {
-        ensure!(base.is_some(), "{url:?} is a path and no URL was given before: where is it?");
+        ensure!(base.is_some(), "{url:?} is a path, but no URL before it names the server");
         return Ok(target(path(url)));
     }
     let begin = origin(url);
@@ -70,7 +70,7 @@ fn parse_line(line: &str, base: &mut Option<Target>, same: &mut Vec<String>, met
         match base {
             Some(base) if is_same(base, &parsed) => {}
             Some(base) => {
-                bail!("{} is on another server than {}: all targets are asked of one", without_values(url), without_values(&base.url))
+                bail!("{} is on another server than {}: all targets must be on one server", without_values(url), without_values(&base.url))
             }
             None => *base = Some(parsed),
         }
@@ -124,15 +124,15 @@ mod tests {
     #[test]
     fn invalid_lists_are_refused_with_the_reason() {
         let cases = [
-            ("", "no target in it"),
-            ("# nothing\n", "no target in it"),
-            ("/path", "where is it"),
-            ("GET http://127.0.0.1/\nX-Header: value", "neither headers nor a body"),
-            ("POST http://127.0.0.1/\n@body.txt", "neither headers nor a body"),
+            ("", "it has no target"),
+            ("# nothing\n", "it has no target"),
+            ("/path", "no URL before it"),
+            ("GET http://127.0.0.1/\nX-Header: value", "cannot have its own headers"),
+            ("POST http://127.0.0.1/\n@body.txt", "cannot have its own headers"),
             ("http://127.0.0.1/\nhttp://127.0.0.2/", "another server"),
             ("http://127.0.0.1/\nhttp://127.0.0.1:8080/", "another server"),
             ("http://127.0.0.1/\nhttps://127.0.0.1/", "another server"),
-            ("GET http://127.0.0.1/ HTTP/1.1", "no target like"),
+            ("GET http://127.0.0.1/ HTTP/1.1", "is not a target"),
             ("ftp://127.0.0.1/", "not supported"),
         ];
         for (text, reason) in cases {

@@ -37,7 +37,7 @@ impl FailIf {
                 "unknown" => Some(Verdict::Unknown),
                 word if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') => {
                     bail!(
-                        "--fail-if \"{word}\" is no condition: write choked, client-limited, unknown, p99>250ms, errors>0.1% or goodput<1000"
+                        "--fail-if \"{word}\" is not a condition: write choked, client-limited, unknown, p99>250ms, errors>0.1% or goodput<1000"
                     )
                 }
                 _ => None,
@@ -61,7 +61,7 @@ impl FailIf {
         let mut by_load = match (&self.threshold, last.map(|round| &round.load).or(report.load.as_ref())) {
             (None, _) => Vec::new(),
             (Some(_), None) => {
-                bail!("--fail-if cannot be judged: the report has no load; use only choked, client-limited and unknown")
+                bail!("--fail-if cannot be judged, because the report has no load: use only choked, client-limited and unknown")
             }
             (Some(threshold), Some(load)) => threshold
                 .judge_figures(&figures(load))

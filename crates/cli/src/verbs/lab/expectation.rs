@@ -57,9 +57,9 @@ pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<Str
     }
     let is_reported = |id: &&String| report.improvements.iter().any(|finding| finding.id == **id);
     let missing = expect.improvements.iter().filter(|id| !is_reported(id));
-    failures.extend(missing.map(|id| format!("{id} was not told as an improvement")));
+    failures.extend(missing.map(|id| format!("{id} was not shown as an improvement")));
     let forbidden = expect.improvements_forbidden.iter().filter(is_reported);
-    failures.extend(forbidden.map(|id| format!("{id} was told as an improvement and is forbidden")));
+    failures.extend(forbidden.map(|id| format!("{id} was shown as an improvement and is forbidden")));
     if fixed {
         failures.extend(remedy_failures(expect, report));
         failures.extend(round_failures(expect, report));
@@ -83,7 +83,7 @@ fn round_failures(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     let missing = expect.causes.iter().filter(|cause| !named.contains(&cause.as_str()));
     let mut failures: Vec<String> = missing.map(|cause| format!("{cause} was not named as a cause in any round")).collect();
     let unproven = kept(report).filter(|round| round.kept != Kept::Final);
-    failures.extend(unproven.map(|round| format!("{} stays and was not shown to be needed", round.remedy)));
+    failures.extend(unproven.map(|round| format!("{} was kept but not shown to be needed", round.remedy)));
     let (Some(wanted), Some(before)) = (&expect.result, &report.load) else { return failures };
     match report.result() {
         Some(last) => failures.extend(effect_failures(wanted, before, &last.load)),

@@ -104,6 +104,6 @@ impl Comparison {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (own, other) = (median(&self.goodput_rps), median(&self.goodput_rps_reference));
-        write!(f, "by turns with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
+        write!(f, "in turn with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
     }
 }

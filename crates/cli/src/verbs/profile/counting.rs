@@ -26,7 +26,7 @@ pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) ->
     let duration = settings::duration(&args.count_for).map_err(|error| Usage(format!("--count-for {}: {error:#}", args.count_for)))?;
     if duration > COUNT_MAX {
         bail!(Usage(format!(
-            "--count-for {}: more than nothing and at most {} s, for a probe slows down what it counts",
+            "--count-for {}: must be above 0 and at most {} s, because a probe slows down what it counts",
             args.count_for,
             COUNT_MAX.as_secs()
         )));
@@ -54,10 +54,10 @@ pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) ->
         output::print(&counts_text::render(&counts))?;
     }
     if let Some(error) = failed {
-        output::note(&format!("note: no calls a request: {error:#}"));
+        output::note(&format!("note: calls per request are not known: {error:#}"));
     }
     if counts.counts.is_empty() {
-        bail!("nothing of what was asked for could be counted: run it as root, or see docs/privileges.md for what each needs");
+        bail!("nothing could be counted: run it as root, or see docs/privileges.md for the privilege that each kind needs");
     }
     Ok(())
 }
@@ -101,13 +101,13 @@ impl Requests {
             return if sound {
                 Ok(Self::Rate(rate))
             } else {
-                bail!(Usage(format!("--requests {text} is no rate: write requests a second, as in 5000")))
+                bail!(Usage(format!("--requests {text} is not a rate: write requests per second, for example 5000")))
             };
         }
         let target = settings::Target::parse(text)?;
         if target.scheme != "http" || target.addresses.is_empty() {
             bail!(Usage(format!(
-                "--requests {text} is neither a rate nor a page of stub_status by http: write 5000, or http://127.0.0.1/nginx_status"
+                "--requests {text} is neither a rate nor an http URL of a stub_status page: write 5000, or http://127.0.0.1/nginx_status"
             )));
         }
         Ok(Self::Page(target.host, target.port, target.path_and_query))
@@ -118,7 +118,7 @@ impl Requests {
             Self::Rate(rate) => Ok(Before::Rate(*rate)),
             Self::Page(host, port, path) => {
                 let page = page(host, *port, path).with_context(|| format!("http://{host}:{port}{path} cannot be read"))?;
-                let handled = handled(&page).with_context(|| format!("http://{host}:{port}{path} is no page of stub_status"))?;
+                let handled = handled(&page).with_context(|| format!("http://{host}:{port}{path} is not a stub_status page"))?;
                 Ok(Before::Seen(Instant::now(), handled))
             }
         }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
             let inodes = drops.drops.iter().flat_map(|drop| drop.inodes.iter().copied()).collect();
             name_sockets(&mut drops, &before, &after, &read_socket_programs(&Root::default(), &inodes));
         }
-        Err(error) => drops.notes.push(format!("whose sockets packets came for is not told: {error}")),
+        Err(error) => drops.notes.push(format!("the sockets of dropped packets are not known: {error}")),
     }
     match args.json {
         true => output::print_json(&(serde_json::to_string(&drops)? + "\n")),
@@ -73,7 +73,7 @@ fn wrapping(now: u64, before: u64) -> u64 {
 }
 
 fn holder(socket: &PortSocket) -> Holder {
-    let program = socket.program.clone().unwrap_or_else(|| "(not to be seen)".to_owned());
+    let program = socket.program.clone().unwrap_or_else(|| "(not visible)".to_owned());
     let namespace = socket.netns_name.clone().unwrap_or_else(|| format!("net:[{}]", socket.netns.0));
     Holder { program, namespace: Some(namespace) }
 }

@@ -41,7 +41,7 @@ pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, 
     let netns = args.netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let mut out = args.write.as_deref().map(Out::open).transpose()?;
     let mut ring = PacketRing::open(&root, netns, interface, &filter.program(args.snap))
-        .with_context(|| format!("nothing can be captured on {interface} (`ip link` lists the interfaces; a capture needs CAP_NET_RAW)"))?;
+        .with_context(|| format!("cannot capture on {interface} (`ip link` lists the interfaces; a capture needs CAP_NET_RAW)"))?;
     output::note(&format!("capturing on {interface}{}", if duration.is_some() { "" } else { " until Ctrl-C" }));
     let end = duration.map(|duration| Instant::now() + duration);
     let mut progress = Progress::new("capturing", duration);
@@ -72,7 +72,7 @@ pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, 
         }
     }
     progress.finish();
-    let (packets, dropped) = ring.counts().context("the kernel does not tell what was dropped")?;
+    let (packets, dropped) = ring.counts().context("the number of dropped packets cannot be read")?;
     let end_ns = analyzer.totals().end_ns;
     match (failed, out) {
         (Some(error), _) => Err(error),

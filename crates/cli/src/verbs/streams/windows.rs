@@ -50,7 +50,7 @@ impl Windows {
         let mut text = String::new();
         let opened = File::open(file).with_context(|| file.display().to_string())?;
         opened.take(FILE_BYTES_MAX).read_to_string(&mut text).with_context(|| file.display().to_string())?;
-        Self::parse(&text).with_context(|| format!("{} is nothing that tcp --watch --json printed", file.display()))
+        Self::parse(&text).with_context(|| format!("{} is not the output of tcp --watch --json", file.display()))
     }
 
     fn parse(text: &str) -> Result<Self> {

@@ -204,7 +204,7 @@ pub(crate) fn watch(filter: EdgeFilter, over: &dyn Fn(Duration) -> bool) -> Resu
         let both = [Arc::clone(&state), Arc::clone(&state)];
         read_tcp_sockets(&root, &both, Gathering::open).context("the host's sockets cannot be read")
     };
-    let ends = TcpEnds::watch(&root, &state, Gathering::ended).context("the ends of connections cannot be watched")?;
+    let ends = TcpEnds::watch(&root, &state, Gathering::ended).context("cannot watch for connections that close")?;
     let begin = Instant::now();
     look(Look::First)?;
     let (mut looks, mut due) = (0_u64, Instant::now() + LOOK);

@@ -19,7 +19,7 @@ pub(crate) struct EdgeFilter {
 
 /// The text is not an edge.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("\"{0}\" is no edge: A->B, where A and B are ADDRESS, ADDRESS:PORT, :PORT or *")]
+#[error("\"{0}\" is not an edge: write A->B, where A and B are ADDRESS, ADDRESS:PORT, :PORT or *")]
 pub(crate) struct EdgeFilterError(String);
 
 impl Side {

@@ -30,7 +30,10 @@ fn watch_cycles(args: &Tcp, filter: Option<EdgeFilter>, interrupt: &Interrupt) -
         (None, None) => return Ok(None),
     };
     if duration > WATCH_MAX {
-        return Err(Usage(format!("-z {duration:?} is too long: who closed first is known for a minute, so at most {WATCH_MAX:?}")).into());
+        return Err(Usage(format!(
+            "-z {duration:?} is too long, at most {WATCH_MAX:?}: which side closed first is known only for a minute"
+        ))
+        .into());
     }
     if duration.is_zero() {
         return Ok(None);

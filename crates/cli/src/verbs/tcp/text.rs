@@ -11,7 +11,7 @@ use crate::terminal::output::{Painted, Style};
 
 /// Columns of a field's name, and of its value with its unit.
 const NAME_COLUMNS: usize = 22;
-const VALUE_COLUMNS: usize = 26;
+const VALUE_COLUMNS: usize = 29;
 
 /// The report, ending in a newline.
 pub(super) fn render(connection: &Connection, style: &Style, words: &Catalogue) -> Painted {

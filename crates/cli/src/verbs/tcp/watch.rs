@@ -78,7 +78,7 @@ fn follow(mut stream: TcpStream, request: Option<String>, silence: Duration, int
             Ok(0) => (ended, due) = (true, now),
             Ok(read) => (bytes, last) = (bytes + read as u64, Instant::now()),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error).context("the answer cannot be read"),
+            Err(error) => return Err(error).context("the response cannot be read"),
         }
     }
     let seconds = if ended { since(Instant::now()) } else { since(last) };

@@ -321,9 +321,9 @@ mod tests {
     fn eighty_columns_show_a_bar_for_each_place_and_the_losses() {
         let rows = drawn(Some(&samples::busy()), &plain(), (80, 24), true);
         let expected = [
-            "Where requests stand at http://10.0.0.2/",
-            "100.0 under way, 200/s, 500 ms each",
-            "mean of the last 5 s, anew every 1 s",
+            "Requests in flight at http://10.0.0.2/",
+            "100.0 in flight, 200/s, 500 ms each",
+            "mean of the last 5 s, updated every 1 s",
             "",
             "in nginx, waiting           1.5   1 %  ▌",
             "accept queue of php-fpm    90.0  90 %  ███████████████████████████",
@@ -335,7 +335,7 @@ mod tests {
         ];
         assert_eq!(rows[..expected.len()], expected);
         assert_eq!(rows[23], "q quit  t tier  p place  c client  ? help");
-        assert!(rows.iter().any(|row| row.starts_with("Some readings are missing: ? tells which")), "{rows:#?}");
+        assert!(rows.iter().any(|row| row.starts_with("Some sources could not be read: see ?")), "{rows:#?}");
     }
 
     #[test]
@@ -381,8 +381,8 @@ mod tests {
         (ledger.unaccounted.mean, ledger.unaccounted.share) = (0.0, 0.0);
         idle.clients.clear();
         let rows = drawn(Some(&idle), &Choice { clients: true, ..plain() }, (80, 24), true);
-        assert_eq!((rows[1].as_str(), rows[4].split_whitespace().next()), ("No request is under way.", Some("unaccounted")), "{rows:#?}");
-        assert!(rows.iter().any(|row| row.starts_with("No connection with an address")), "{rows:#?}");
+        assert_eq!((rows[1].as_str(), rows[4].split_whitespace().next()), ("No request is in flight.", Some("unaccounted")), "{rows:#?}");
+        assert!(rows.iter().any(|row| row.starts_with("No client with an address")), "{rows:#?}");
     }
 
     #[test]
@@ -392,10 +392,10 @@ mod tests {
         let rows = drawn(Some(&report), &choice, (80, 24), true);
         assert_eq!(rows[3], "tier: nginx; places, most requests first");
         let at = |begin: &str| rows.iter().position(|row| row.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {rows:#?}"));
-        assert!(at("in nginx, waiting") < at("at other tiers") && at("at other tiers") < at("unaccounted"));
+        assert!(at("in nginx, waiting") < at("in other tiers") && at("in other tiers") < at("unaccounted"));
         assert!(at("Clients with most requests") < at("10.0.0.1   ") && at("10.0.0.1   ") < at("10.0.0.7   "));
         let help = drawn(Some(&report), &Choice { help: true, ..plain() }, (80, 24), true).join("\n");
-        for part in ["no load is offered", "t  next tier", "CAP_SYS_PTRACE", "any key leads back"] {
+        for part in ["No load is sent", "t  next tier", "CAP_SYS_PTRACE", "any key goes back"] {
             assert!(help.contains(part), "{part:?} is not in {help}");
         }
     }

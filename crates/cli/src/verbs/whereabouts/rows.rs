@@ -100,7 +100,7 @@ mod tests {
         let size = ["accept queue of php-fpm", "in php-fpm, waiting", "in php-fpm, on a CPU", "in nginx, waiting", "unaccounted"];
         assert_eq!(labels(PlaceOrder::Size, None), size);
         assert_eq!(labels(PlaceOrder::Tier, None), ["php-fpm", "nginx", "unaccounted"]);
-        assert_eq!(labels(PlaceOrder::Path, Some("nginx")), ["in nginx, waiting", "at other tiers", "unaccounted"]);
-        assert_eq!(labels(PlaceOrder::Tier, Some("nginx")), ["nginx", "at other tiers", "unaccounted"]);
+        assert_eq!(labels(PlaceOrder::Path, Some("nginx")), ["in nginx, waiting", "in other tiers", "unaccounted"]);
+        assert_eq!(labels(PlaceOrder::Tier, Some("nginx")), ["nginx", "in other tiers", "unaccounted"]);
     }
 }

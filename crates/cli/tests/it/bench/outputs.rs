@@ -143,7 +143,7 @@ fn the_junit_report_has_a_test_case_for_each_condition() {
     let ran = chokepoint.run(&["bench", "--yes", "-z", "200ms", "--junit", "-", &nobody]);
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
     assert!(
-        ran.stdout.contains("tests=\"1\" failures=\"1\"") && ran.stdout.contains("<failure message=\"Nothing answered"),
+        ran.stdout.contains("tests=\"1\" failures=\"1\"") && ran.stdout.contains("<failure message=\"Every connection was refused"),
         "{}",
         ran.stdout
     );

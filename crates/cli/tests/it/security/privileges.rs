@@ -54,7 +54,7 @@ fn an_unprivileged_user_learns_which_privilege_profiling_needs() {
         let time = if args.contains(&"--count") { ["--count-for", "200ms"] } else { ["-z", "200ms"] };
         let ran = chokepoint.run_as_nobody(&[args, &time].concat(), STATE);
         assert_eq!(ran.status, Some(1), "{args:?}: {}", ran.stderr);
-        let reasons = ["CAP_PERFMON", "not readable for this user", "perf_event_open"];
+        let reasons = ["CAP_PERFMON", "not readable by this user", "perf_event_open"];
         assert!(reasons.iter().any(|reason| ran.stderr.contains(reason)), "{args:?}: {}", ran.stderr);
     }
 }

@@ -36,7 +36,7 @@ impl fmt::Display for LogLevels {
 
 /// A text that is not "debug" or "debug_http debug_event, warn".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it is not of the form \"debug\" or \"debug_http debug_event, warn\"")]
+#[error("it does not look like \"debug\" or \"debug_http debug_event, warn\"")]
 pub struct NoLevels;
 
 /// True for a level or a debug level.

@@ -38,7 +38,7 @@ impl fmt::Display for FastcgiReuse {
 
 /// The text is not of the form "keepalive=8 requests=5".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it is not of the form \"keepalive=8 requests=5\"")]
+#[error("it does not look like \"keepalive=8 requests=5\"")]
 pub struct NoReuse;
 
 impl FromStr for FastcgiReuse {

@@ -80,7 +80,7 @@ pub struct SessionCache(Vec<String>);
 
 /// The text is not a value of `ssl_session_cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it is not of the form \"shared:NAME:10m\"")]
+#[error("it does not look like \"shared:NAME:10m\"")]
 pub struct NoSessionCache;
 
 impl fmt::Display for SessionCache {

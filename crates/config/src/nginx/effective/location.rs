@@ -114,7 +114,7 @@ impl Inner {
             match directive.name() {
                 "location" if depth >= LOCATION_DEPTH_MAX => scope.problems.push(Problem {
                     place: scope.tree.place(node),
-                    text: format!("locations are nested more than {LOCATION_DEPTH_MAX} deep; the rest is not looked at"),
+                    text: format!("locations are nested more than {LOCATION_DEPTH_MAX} deep; deeper ones are ignored"),
                 }),
                 "location" => match Matcher::parse(&directive.values()) {
                     Some(matcher) => inner.locations.push(location(scope, node, matcher, outer, names, depth)),

@@ -24,7 +24,7 @@ pub enum Syntax {
     #[error("the {0} that opens here is not closed")]
     QuoteOpen(char),
     /// A word or a comment is longer than nginx's buffer of 4096 bytes.
-    #[error("too long parameter or comment: nginx takes at most 4096 bytes")]
+    #[error("the parameter or comment is too long: nginx accepts at most 4096 bytes")]
     TooLong,
     /// A byte order mark: nginx reads it as the start of the first directive's name.
     #[error("the file begins with a byte order mark, which nginx reads as part of the first word")]
@@ -39,6 +39,6 @@ pub enum Syntax {
     #[error("the file has more than {} MiB", crate::FILE_BYTES_MAX >> 20)]
     TooLarge,
     /// All files together would take too much memory.
-    #[error("the configuration has more directives than are read: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    #[error("the configuration has too many directives: parsed, they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
     TooMuch,
 }

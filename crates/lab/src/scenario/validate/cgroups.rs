@@ -26,15 +26,12 @@ impl Check<'_> {
             self.result(path.key("name"), names::check_name(&cgroup.name));
             let period_us = cgroup.period.map_or(100_000, |period| period.0.as_micros());
             if !PERIOD_US.contains(&period_us) {
-                self.problem(path.key("period"), "1 ms to 1 s are allowed");
+                self.problem(path.key("period"), "allowed are 1 ms to 1 s");
             } else if !(cgroup.cores * period_us as f64 >= QUOTA_US_MIN && cgroup.cores <= CORES_MAX) {
-                self.problem(
-                    path.key("cores"),
-                    format!("a millisecond in each period at the least, and {CORES_MAX} cores at the most are allowed"),
-                );
+                self.problem(path.key("cores"), format!("allowed are at least one millisecond per period, and at most {CORES_MAX} cores"));
             }
             if let Some(parent) = cgroup.within.as_deref().filter(|parent| !seen.contains(parent)) {
-                self.problem(path.key("within"), format!("there is no cgroup \"{parent}\" above this one"));
+                self.problem(path.key("within"), format!("the file defines no cgroup \"{parent}\" before this one"));
             }
             if !seen.insert(&cgroup.name) {
                 self.problem(path.key("name"), format!("there is a cgroup \"{}\" already", cgroup.name));
@@ -46,7 +43,10 @@ impl Check<'_> {
             if !seen.contains(name.as_str()) {
                 self.problem(path, format!("there is no cgroup \"{name}\""));
             } else if scenario.cgroups.iter().any(|cgroup| cgroup.within.as_ref() == Some(name)) {
-                self.problem(path, format!("cgroup \"{name}\" is around another one: version 2 lets it have no processes of its own"));
+                self.problem(
+                    path,
+                    format!("cgroup \"{name}\" contains another cgroup, so in cgroup v2 it cannot have processes of its own"),
+                );
             }
         }
     }

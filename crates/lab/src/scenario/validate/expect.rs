@@ -13,28 +13,28 @@ impl Check<'_> {
             let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
             let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
             if authority.is_none_or(str::is_empty) || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-                self.problem(path.key("url"), format!("\"{url}\" is no URL such as \"http://{{address:server}}/\""));
+                self.problem(path.key("url"), format!("\"{url}\" is not a URL such as \"http://{{address:server}}/\""));
             }
         }
         if load.tls.is_some() && !load.url.starts_with("https://") {
-            self.problem(path.key("tls"), "only a URL with https has it");
+            self.problem(path.key("tls"), "only an https URL can have this");
         }
         if load.connections.is_some_and(|n| !(1..=1_000_000).contains(&n)) {
             self.problem(path.key("connections"), "1 to 1000000 are allowed");
         }
         if load.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e7)) {
-            self.problem(path.key("rate"), "more than 0 and at most 10000000 requests a second are allowed");
+            self.problem(path.key("rate"), "allowed are more than 0 and at most 10000000 requests per second");
         }
         for (name, span, seconds_max) in
             [("duration", Some(load.duration), 3600), ("timeout", Some(load.timeout), 600), ("slo_p99", load.slo_p99, 600)]
         {
             if span.is_some_and(|span| span.0.is_zero() || span.0.as_secs() > seconds_max) {
-                self.problem(path.key(name), format!("more than 0 and at most {seconds_max} s are allowed"));
+                self.problem(path.key(name), format!("allowed are more than 0 and at most {seconds_max} s"));
             }
         }
         let token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
         if !token(&load.method) {
-            self.problem(path.key("method"), format!("\"{}\" is no HTTP method", load.method));
+            self.problem(path.key("method"), format!("\"{}\" is not an HTTP method", load.method));
         }
         for (name, value) in &load.headers {
             if !token(name) || value.contains(['\r', '\n', '\0']) {
@@ -57,33 +57,33 @@ impl Check<'_> {
         let ids = ids.chain(listed);
         let wrong: Vec<_> = ids.filter(|(_, id)| names::check_name(id).is_err()).map(|(at, id)| (at, id.clone())).collect();
         for (at, id) in wrong {
-            self.problem(at, format!("\"{id}\" is no id: lower-case words joined by `-`, such as \"conntrack-table-full\""));
+            self.problem(at, format!("\"{id}\" is not an id: an id is lower-case words joined by `-`, such as \"conntrack-table-full\""));
         }
         if expect.improvements.iter().any(|id| expect.improvements_forbidden.contains(id)) {
-            self.problem(path.key("improvements_forbidden"), "the expected improvement is forbidden");
+            self.problem(path.key("improvements_forbidden"), "the improvement is both expected and forbidden");
         }
         if expect.finding.iter().any(|id| expect.forbidden.contains(id)) {
-            self.problem(path.key("forbidden"), "the expected finding is forbidden");
+            self.problem(path.key("forbidden"), "the finding is both expected and forbidden");
         }
         let choked_possible =
             expect.verdict.is_empty() || expect.verdict.iter().any(|v| matches!(v, Verdict::Choked | Verdict::ClientLimited));
         if !expect.finding.is_empty() && !expect.finding.iter().any(|id| id == "none") && !choked_possible {
-            self.problem(path.key("verdict"), "with a finding expected, the verdict can be \"choked\" or \"client-limited\" only");
+            self.problem(path.key("verdict"), "if a finding is expected, the verdict can only be \"choked\" or \"client-limited\"");
         }
         if !expect.limited_by.is_empty() && !expect.verdict.is_empty() && !expect.verdict.contains(&Verdict::Healthy) {
-            self.problem(path.key("limited_by"), "only a verdict \"healthy\" has it");
+            self.problem(path.key("limited_by"), "only the verdict \"healthy\" can have this");
         }
         for (name, given) in
             [("remedy", expect.remedy.is_some()), ("causes", !expect.causes.is_empty()), ("result", expect.result.is_some())]
         {
             if given && expect.finding_none() {
-                self.problem(path.key(name), "nothing is fixed where no finding is expected");
+                self.problem(path.key(name), "nothing is fixed if no finding is expected");
             }
         }
         if let Some(calls) = &expect.calls {
             let [low, high] = calls.per_request;
             if !(low >= 0.0 && low <= high && high.is_finite()) {
-                self.problem(path.key("calls").key("per_request"), "the least and the most, not less than 0, are wanted");
+                self.problem(path.key("calls").key("per_request"), "give the minimum and the maximum, both at least 0");
             }
         }
         if let Some(reference) = &expect.reference {
@@ -122,18 +122,18 @@ impl Check<'_> {
         if given.iter().all(|given| !given) && effect.changes_at_most.is_none() {
             self.problem(
                 path.clone(),
-                "one of goodput_times_at_least, failed_share_at_most, latency_p99_at_most, changes_at_most is wanted",
+                "give at least one of goodput_times_at_least, failed_share_at_most, latency_p99_at_most, changes_at_most",
             );
         }
         self.times(effect.goodput_times_at_least, path);
         if effect.failed_share_at_most.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            self.problem(path.key("failed_share_at_most"), "a share from 0 to 1 is wanted");
+            self.problem(path.key("failed_share_at_most"), "give a share from 0 to 1");
         }
     }
 
     fn times(&mut self, times: Option<f64>, path: &Path) {
         if times.is_some_and(|times| !(times > 0.0 && times.is_finite())) {
-            self.problem(path.key("goodput_times_at_least"), "a number above 0 is wanted");
+            self.problem(path.key("goodput_times_at_least"), "give a number above 0");
         }
     }
 }

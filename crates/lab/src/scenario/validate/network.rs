@@ -48,7 +48,7 @@ impl Check<'_> {
             let reachable =
                 self.topology.interfaces(&host.name).flat_map(|interface| &interface.addresses).any(|cidr| cidr.contains(route.via));
             if !reachable {
-                self.problem(path.key("via"), format!("{} is in no network of host \"{}\"", route.via, host.name));
+                self.problem(path.key("via"), format!("host \"{1}\" has no network that contains {0}", route.via, host.name));
             }
             if let RouteTo::Prefix(prefix) = &route.to {
                 if prefix.ip.is_ipv4() != route.via.is_ipv4() {
@@ -101,13 +101,13 @@ impl Check<'_> {
         let (a, b) = (&link.a, &link.b);
         if !bridged(a) && !bridged(b) && a.addresses.is_some() != b.addresses.is_some() {
             let missing = if a.addresses.is_none() { "a" } else { "b" };
-            self.problem(path.key(missing), "addresses are wanted at both ends or at neither (`addresses = []` for an end without)");
+            self.problem(path.key(missing), "give addresses for both ends or for neither (`addresses = []` for an end without)");
         }
         let has_v6 =
             self.topology.links.get(index).is_some_and(|ends| ends.iter().flat_map(|end| &end.addresses).any(|cidr| cidr.ip.is_ipv6()));
         let mtu_min = if has_v6 { 1280 } else { 68 };
         if link.mtu.is_some_and(|mtu| !(mtu_min..=65_535).contains(&mtu)) {
-            let why = if has_v6 { " (IPv6 needs 1280; give IPv4 addresses alone for less)" } else { "" };
+            let why = if has_v6 { " (IPv6 needs 1280; for less, give only IPv4 addresses)" } else { "" };
             self.problem(path.key("mtu"), format!("{mtu_min} to 65535 bytes are allowed{why}"));
         }
     }
@@ -129,7 +129,7 @@ impl Check<'_> {
         if let Some(shape) = &end.shape {
             let path = path.key("shape");
             if shape.latency.is_some() == shape.limit.is_some() {
-                self.problem(path.clone(), "one of `latency` (longest wait) and `limit` (bytes that may wait) is wanted");
+                self.problem(path.clone(), "give either `latency` (longest wait) or `limit` (bytes that may wait)");
             }
             if shape.burst.0 < 1600 || shape.burst.0 > 1 << 30 {
                 self.problem(path.key("burst"), "1600B (one packet) to 1GiB are allowed");

@@ -59,12 +59,17 @@ impl Check<'_> {
                 }
                 self.expanded(config, Some(&values), path.key("config"));
             }
-            (ProgramKind::Nginx | ProgramKind::PhpFpm, _, Some(_)) => self.problem(path.key("command"), "only kind \"command\" has it"),
+            (ProgramKind::Nginx | ProgramKind::PhpFpm, _, Some(_)) => {
+                self.problem(path.key("command"), "only kind \"command\" can have this")
+            }
             (ProgramKind::Nginx | ProgramKind::PhpFpm, None, None) => {
                 self.problem(path.clone(), "this kind of server needs `config`, the whole configuration")
             }
             (ProgramKind::Command, Some(_), _) => {
-                self.problem(path.key("config"), "kind \"command\" has none; write it with [[file]] and name {run}/FILE in the command");
+                self.problem(
+                    path.key("config"),
+                    "kind \"command\" has no `config`; write it with [[file]] and name {run}/FILE in the command",
+                );
             }
             (ProgramKind::Command, None, None) => {
                 self.problem(path.clone(), "kind \"command\" needs `command`: the program and its arguments")
@@ -75,7 +80,7 @@ impl Check<'_> {
             self.problem(path.key("nofile"), "16 to 1073741824 are allowed");
         }
         if server.user.as_ref().is_some_and(|user| user.is_empty() || user.contains([':', '/', '\n', ' '])) {
-            self.problem(path.key("user"), "a user's name is wanted");
+            self.problem(path.key("user"), "give the name of a user");
         }
         for (name, value) in &server.env {
             let at = path.key("env").key(name);
@@ -104,7 +109,7 @@ impl Check<'_> {
     fn ready(&mut self, ready: &Ready, values: &ServerValues, path: &Path) {
         let given = [ready.tcp.is_some(), ready.unix.is_some(), ready.http.is_some(), ready.listening.is_some(), ready.finished.is_some()];
         if given.iter().filter(|given| **given).count() != 1 {
-            self.problem(path.clone(), "one of `tcp`, `unix`, `http`, `listening` and `finished` is wanted");
+            self.problem(path.clone(), "give one of `tcp`, `unix`, `http`, `listening` and `finished`");
         }
         if let Some(tcp) = &ready.tcp
             && let Some(tcp) = self.expanded(tcp, Some(values), path.key("tcp"))
@@ -120,10 +125,10 @@ impl Check<'_> {
             self.result(path.key("http"), ready::split_url(&http).map(|_| ()));
         }
         if ready.listening == Some(false) {
-            self.problem(path.key("listening"), "only `true` has a meaning; leave `ready` out for a program that does not listen");
+            self.problem(path.key("listening"), "only `true` is allowed; leave `ready` out for a program that does not listen");
         }
         if ready.finished == Some(false) {
-            self.problem(path.key("finished"), "only `true` has a meaning; leave `ready` out for a program that keeps running");
+            self.problem(path.key("finished"), "only `true` is allowed; leave `ready` out for a program that keeps running");
         }
         if ready.timeout.is_some_and(|timeout| timeout.0.is_zero() || timeout.0.as_secs() > 600) {
             self.problem(path.key("timeout"), "more than 0 and at most 600 s are allowed");
@@ -133,13 +138,13 @@ impl Check<'_> {
     fn socket_address(&mut self, text: &str, path: Path) {
         match text.parse::<SocketAddr>() {
             Ok(address) if address.port() != 0 => {}
-            _ => self.problem(path, format!("\"{text}\" is no address with port, such as \"10.0.0.2:80\" or \"[fd00::2]:80\"")),
+            _ => self.problem(path, format!("\"{text}\" is not an address with a port, such as \"10.0.0.2:80\" or \"[fd00::2]:80\"")),
         }
     }
 
     fn cpus(&mut self, cpus: Option<&[u32]>, path: Path) {
         if cpus.is_some_and(|cpus| cpus.is_empty() || cpus.iter().any(|core| *core > CORE_MAX)) {
-            self.problem(path, format!("core numbers from 0 to {CORE_MAX} are wanted, at least one"));
+            self.problem(path, format!("give at least one core number from 0 to {CORE_MAX}"));
         }
     }
 }

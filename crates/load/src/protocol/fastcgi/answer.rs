@@ -38,7 +38,7 @@ impl ErrorOutput {
     pub(crate) fn text(&self) -> Option<String> {
         let example = String::from_utf8_lossy(&self.example).replace(|char: char| char.is_control(), " ");
         let requests = self.requests;
-        (requests > 0).then(|| format!("error output (FCGI_STDERR) with {requests} answers, such as: {}", example.trim()))
+        (requests > 0).then(|| format!("error output (FCGI_STDERR) with {requests} responses, for example: {}", example.trim()))
     }
 }
 
@@ -174,7 +174,7 @@ impl Answer {
             ([0, 0], 9..) => {}
             ([0, REQUEST_ID], STDOUT | STDERR) => {}
             ([0, REQUEST_ID], END_REQUEST) if usize::from(content) == END_BYTES => {}
-            ([0, REQUEST_ID], END_REQUEST) => return Err(BadAnswer("an FCGI_END_REQUEST that is not of eight bytes")),
+            ([0, REQUEST_ID], END_REQUEST) => return Err(BadAnswer("an FCGI_END_REQUEST that does not have eight bytes")),
             ([0, REQUEST_ID], _) => return Err(BadAnswer("a FastCGI record of a type that no responder sends")),
             _ => return Err(BadAnswer("a FastCGI record of another request")),
         }
@@ -224,10 +224,10 @@ impl Answer {
         self.has_ended = true;
         match self.fixed[4] {
             0 if self.has_head => Ok(()),
-            0 => Err(BadAnswer("the request ended before the head of its answer")),
-            1 => Err(BadAnswer("FCGI_CANT_MPX_CONN: the server takes one request at a time on a connection")),
-            2 => Err(BadAnswer("FCGI_OVERLOADED: the server says that it is out of some resource")),
-            3 => Err(BadAnswer("FCGI_UNKNOWN_ROLE: the server is no responder")),
+            0 => Err(BadAnswer("the request ended before the head of its response")),
+            1 => Err(BadAnswer("FCGI_CANT_MPX_CONN: the server accepts only one request at a time on a connection")),
+            2 => Err(BadAnswer("FCGI_OVERLOADED: the server is out of some resource")),
+            3 => Err(BadAnswer("FCGI_UNKNOWN_ROLE: the server is not a responder")),
             _ => Err(BadAnswer("a protocol status that FastCGI 1.0 does not have")),
         }
     }
@@ -238,13 +238,13 @@ fn status(head: &[u8]) -> Result<u16, BadAnswer> {
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let fields = match httparse::parse_headers(head, &mut fields) {
         Ok(httparse::Status::Complete((bytes, fields))) if bytes == head.len() => fields,
-        Ok(_) => return Err(BadAnswer("a head that does not end at its empty line")),
+        Ok(_) => return Err(BadAnswer("a response head without an empty line at its end")),
         Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer("more than 128 header fields")),
         Err(_) => return Err(BadAnswer("a malformed CGI head")),
     };
     let field = |name: &str| fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value);
     match (field("status"), field("location")) {
-        (Some(value), _) => code(value).ok_or(BadAnswer("a status that is no number of three digits")),
+        (Some(value), _) => code(value).ok_or(BadAnswer("a status that is not a number of three digits")),
         (None, Some(_)) => Ok(302),
         (None, None) => Ok(200),
     }

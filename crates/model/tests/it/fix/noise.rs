@@ -174,7 +174,7 @@ fn a_change_stays_if_the_noise_is_as_large_as_its_gain() {
         let ended = run(&world, 0.05, seed, None, None);
         let without = |round: &&chokepoint_model::report::Round| round.kind == RoundKind::Without && round.remedy == "mend-tune";
         let round = ended.report.rounds.iter().find(without).expect("it was kept at first");
-        unsure += u32::from(round.why.contains("as large as what it gave"));
+        unsure += u32::from(round.why.contains("as large as its gain"));
         assert_eq!((round.kept, ended.settings["tune"]), (Kept::Final, 1), "{seed}\n{}", told(&ended));
     }
     assert_eq!(unsure, 200);
@@ -212,7 +212,7 @@ impl World for Blind {
 fn if_the_noise_is_unknown_nothing_is_left_out() {
     let ended = run(&Blind, 0.0, 1, None, None);
     assert_eq!(ended.settings["tune"], 1, "{}", told(&ended));
-    assert!(told(&ended).contains("The load was too short, or too few requests ended"), "{}", told(&ended));
+    assert!(told(&ended).contains("The load was too short, or too few requests completed"), "{}", told(&ended));
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl Ended {
     /// Remedies that were kept and later left out, and not put back.
     pub(crate) fn left_out(&self) -> Vec<&str> {
         let applied = self.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply);
-        let out = applied.clone().filter(|round| round.kept == Kept::No && round.why.contains("does nothing beside"));
+        let out = applied.clone().filter(|round| round.kept == Kept::No && round.why.contains("adds nothing to"));
         // A remedy may have been tried twice, with another value or together with other changes.
         let stays = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.kept != Kept::No);
         out.map(|round| round.remedy.as_str()).filter(|remedy| !stays(remedy)).collect()

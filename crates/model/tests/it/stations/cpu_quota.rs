@@ -269,7 +269,7 @@ fn a_quota_that_cannot_be_written_is_reported_with_its_owner() {
     }
     let diagnosis = told(&obs);
     assert_eq!(changes(&diagnosis), []);
-    assert!(remedy(&diagnosis).text.contains("cannot be written"), "{}", remedy(&diagnosis).text);
+    assert!(remedy(&diagnosis).text.contains("cannot write its limit"), "{}", remedy(&diagnosis).text);
     let advice = diagnosis.findings[0].remedies.iter().find(|remedy| remedy.id == "keep-cpu-quota").unwrap();
     assert_eq!(advice.persistent, [Step::of_command("systemctl set-property 'php8.2-fpm.service' CPUQuota=100%")]);
     assert_ne!(advice.persistent, advice.undo);

@@ -191,8 +191,8 @@ fn connections_that_use_much_of_the_cores_in_a_profile_are_a_cause() {
     let diagnosis = told(&sampled(Pair::tcp().observed(), 60, 40));
     assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Choked, None, vec![CHURN]));
     let found = &diagnosis.findings[0];
-    assert!(found.explanation.contains("could be left out") && found.remedies.len() == 3, "{found:?}");
-    assert!(found.evidence.iter().any(|proof| proof.text.contains("both ends together, by 400 samples")), "{found:?}");
+    assert!(found.explanation.contains("part of it is wasted") && found.remedies.len() == 3, "{found:?}");
+    assert!(found.evidence.iter().any(|proof| proof.text.contains("both ends together (400 samples")), "{found:?}");
     assert!(diagnosis.improvements.is_empty());
     // Much of it at the middle of the interval and not at its lower end: an improvement.
     let unsure = told(&sampled(Pair::tcp().observed(), 0, 40));

@@ -27,7 +27,7 @@ impl Sampler {
             self.namespaces.found.iter().filter(|netns| !self.lanes.contains_key(&Scope::Netns(netns.id.0))).cloned().collect();
         if others.len() > SURVEYED_MAX {
             let total = others.len();
-            self.bounds.insert(format!("of {total} other network namespaces only {SURVEYED_MAX} were searched for listeners"));
+            self.bounds.insert(format!("only {SURVEYED_MAX} of {total} other network namespaces were searched for listeners"));
         }
         let mut shut_out = 0;
         for netns in others.into_iter().take(SURVEYED_MAX) {
@@ -53,7 +53,7 @@ impl Sampler {
             }
         }
         if shut_out > 0 {
-            let why = format!("{shut_out} network namespaces may not be searched for listeners by this user");
+            let why = format!("this user may not search {shut_out} network namespaces for listeners");
             let outcome = Outcome::Absent(why, Some("CAP_SYS_ADMIN".to_owned()));
             let entry = Entry {
                 at_us: self.shared.clock.now_us(),

@@ -28,7 +28,7 @@ pub(super) fn limits(
     // There is one route for each socket, and it can pass every level.
     let sockets = nginx.http.as_ref().map_or(0, |http| http.sockets.len());
     if route.is_none() && sockets.saturating_mul(levels.len()) > WAYS_MAX {
-        return Err(format!("{sockets} sockets with {} servers and locations are more than are followed", levels.len()));
+        return Err(format!("{sockets} sockets with {} servers and locations are more than chokepoint follows", levels.len()));
     }
     let translated = if route.is_none() { Route::translated(nginx, request) } else { Vec::new() };
     let zones: Vec<&LimitZone> = nginx.http.iter().flat_map(|http| &http.zones).collect();

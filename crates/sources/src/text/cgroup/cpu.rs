@@ -24,7 +24,7 @@ const LEFT_OUT: &str = "left out";
 /// Represents a missing file: the root of version 2 has no limit.
 const ABSENT: &[u8] = b"absent";
 /// The cgroup was removed.
-const WHY_GONE: &str = "the cgroup is no more";
+const WHY_GONE: &str = "the cgroup no longer exists";
 
 /// Once a second for the host: for each cgroup with a process of the path, item "v1:/path" or "v2:/path" with the facts `dir`, `quota_us` and `period_us`
 /// (version 1) or `max` (version 2), `stat`, `usage_ns` (version 1, `cpuacct.usage`) and `mode` of the limit's file. A cgroup without a limit is read only at
@@ -244,7 +244,7 @@ fn put(observation: &mut Observation, entry: &Entry) {
             Outcome::Ok(count) => String::from_utf8_lossy(count).into_owned(),
             Outcome::Absent(why, _) | Outcome::Failed(why, _) => why.clone(),
         };
-        return observation.bounded.push(format!("cgroup_cpu: of the path's cgroups {CGROUPS_MAX} were read and {count} left out"));
+        return observation.bounded.push(format!("cgroup_cpu: {CGROUPS_MAX} cgroups of the path were read and {count} left out"));
     }
     match CgroupId::parse(&entry.item) {
         Some(id) => observation.cgroups.entry(id).or_default().push(entry.at_us, reading_of(&entry.outcome, parse)),

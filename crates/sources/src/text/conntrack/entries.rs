@@ -32,7 +32,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Why not all entries were read.
     pub(crate) fn why_partial(self) -> String {
-        format!("only {} entries were counted, then the time of {TIME_MAX:?} or {LINES_MAX} entries was over", self.entries)
+        format!("only {} entries were counted, because the limit of {TIME_MAX:?} or {LINES_MAX} entries was reached", self.entries)
     }
 }
 

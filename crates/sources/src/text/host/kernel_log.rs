@@ -42,7 +42,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         Err(error) => return vec![(if first { ITEM_MARK } else { "" }.to_owned(), outcome_of(&error, Some(NEEDS)))],
     };
     if !first && mark.is_none() {
-        return only_item(Outcome::Failed("where the log stood at the beginning could not be read".to_owned(), None));
+        return only_item(Outcome::Failed("the position of the log at the beginning could not be read".to_owned(), None));
     }
     if first {
         context.notes.set(NAME, log.last_prefix.clone());

@@ -13,7 +13,7 @@ use crate::text::error::{ParseError, TextLine, whole};
 
 const NAME: &str = "process_fd_count";
 /// Before Linux 6.2 the directory has no size (fs/proc/fd.c, `proc_fd_getattr`).
-const WHY_UNKNOWN: &str = "this kernel does not tell the number of descriptors at once";
+const WHY_UNKNOWN: &str = "this kernel does not report the number of descriptors directly";
 
 /// Four times a second for each process: the number of its open descriptors.
 pub(crate) const PROCESS_FD_COUNT: Source =

@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn the_view_fits_forty_columns() {
         let page = drawn(40, 24, &view(), true);
-        for part in ["9 s of 60 s", "now 1,885/s, mean 1,307/s", "99 % as expected, 100 under way", "p99", "900 µs", "200", "timed out"] {
+        for part in ["9 s of 60 s", "now 1,885/s, mean 1,307/s", "99 % as expected, 100 in flight", "p99", "900 µs", "200", "timed out"] {
             assert!(page.iter().any(|line| line.contains(part)), "{part:?} is missing in\n{}", page.join("\n"));
         }
         assert!(page[23].starts_with("Ctrl-C") && !page.iter().any(|line| line.contains("p75")), "{}", page.join("\n"));

@@ -145,7 +145,7 @@ fn error_output_is_counted_by_request_and_kept_within_bounds() {
     let mut sum = ErrorOutput::default();
     sum.add(&error_output);
     sum.add(&error_output);
-    assert_eq!(sum.text(), Some(format!("error output (FCGI_STDERR) with 6 answers, such as: {}", "x".repeat(EXAMPLE_BYTES_MAX))));
+    assert_eq!(sum.text(), Some(format!("error output (FCGI_STDERR) with 6 responses, for example: {}", "x".repeat(EXAMPLE_BYTES_MAX))));
 }
 
 proptest! {

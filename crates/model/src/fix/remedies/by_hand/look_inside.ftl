@@ -1,9 +1,9 @@
 # What remedy look-inside does, and its risk.
 
-remedy-allow-more-connections-text = Let { $tier } use more than { $connections } { $connections ->
+remedy-allow-more-connections-text = Let { $tier } open more than { $connections } { $connections ->
     [one] connection
    *[other] connections
-} to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), the size of the connection pool (a program). First see whether the server behind has room: a limit that protects it is right.
-remedy-allow-more-connections-risk = The server behind gets more at once. Where it has no room, requests wait there instead, or fail.
-remedy-look-inside-text = See what the threads of { $tier } wait for: the stacks at which they stop running, and how often they call what waits. Stacks that most threads share name the lock, the queue or the pool. The program's own documentation names its limits.
-remedy-look-inside-risk = Sampling takes a few per cent of a core while it lasts.
+} to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), or the size of the connection pool (in a program). First check that { $remote } has spare capacity: the limit may protect it.
+remedy-allow-more-connections-risk = The server behind gets more requests at once. If it has no spare capacity, they wait there instead, or fail.
+remedy-look-inside-text = Find what the threads of { $tier } wait for: look at the stacks where they stop running, and at how often they make the call that waits. A stack that most threads share names the lock, the queue or the pool. The limits of the program are in its documentation.
+remedy-look-inside-risk = Sampling uses a few per cent of a core while it runs.

@@ -6,11 +6,11 @@ page-ephemeral-ports-limits =
 page-ephemeral-ports-shows =
     Open connections and, on the connecting side, sockets in TIME_WAIT towards that address and port, against the number of ports.
 page-ephemeral-ports-sure =
-    Only the connecting side needs ports: TIME_WAIT on the accepting side is harmless, however much there is, and so is a high number of TIME_WAIT sockets on the host. If the upstream closes first, its TIME_WAIT does not occupy the connecting side's port. The range is per network namespace.
+    Only the connecting side needs ports: TIME_WAIT on the accepting side is harmless, however much there is, and so is a high number of TIME_WAIT sockets on the host. If the upstream closes first, its TIME_WAIT does not occupy the connecting side's port. The range is per network namespace. So is net.ipv4.tcp_max_tw_buckets, the most sockets that stay in TIME_WAIT; beyond it a connection closes without TIME_WAIT. Its default depends on memory: half the buckets of the TCP hash table (one per 128 KiB of memory, rounded up to a power of two), for example 131,072 with 24 GiB, and at most 262,144.
 page-ephemeral-ports-remedies =
     See ephemeral-ports-exhausted and time-wait-port-search.
 page-ephemeral-ports-sources =
-    sock_diag(7), all states; Linux Documentation/networking/ip-sysctl.rst; net/ipv4/inet_hashtables.c.
+    sock_diag(7), all states; Linux Documentation/networking/ip-sysctl.rst (https://docs.kernel.org/networking/ip-sysctl.html); net/ipv4/inet_hashtables.c; for tcp_max_tw_buckets tcp_init() in net/ipv4/tcp.c and tcp_sk_init() in net/ipv4/tcp_ipv4.c.
 
 page-ephemeral-ports-exhausted-title = No local port is left towards an upstream
 page-ephemeral-ports-exhausted-limits =

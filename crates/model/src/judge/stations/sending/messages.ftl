@@ -9,8 +9,8 @@ finding-send-buffer-limited-explanation = { $tier } writes as much as the send b
 finding-delayed-ack-stall-title = Responses of { $tier } at { $name } wait for delayed acknowledgements: { $share } % of the requests' time
 finding-delayed-ack-stall-explanation = { $tier } writes a response in pieces. Nagle's algorithm holds back the last, small piece until the data before it is acknowledged. The client delays its acknowledgement because it expects more data, and sends it only after 40 ms. Both sides wait for each other while the cores are idle.
 
-evidence-buffer-full = { $sockets } sampled connections spent { $full } % of their busy time with a full send buffer of which everything had been sent: { $share } % of the time of the requests under way.
-evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The write that fills it is accepted whole, so at most { $data } KiB were under way. The shortest round trip takes { $ms } ms: a connection carries at most { $rate } Mbit/s.
+evidence-buffer-full = { $sockets } sampled connections spent { $full } % of their busy time with a full send buffer of which everything had been sent: { $share } % of the time of the requests in flight.
+evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The write that fills it is accepted whole, so at most { $data } KiB were in flight. The shortest round trip takes { $ms } ms: a connection carries at most { $rate } Mbit/s.
 evidence-buffer-sysctl = It has grown to the kernel's maximum: { $max } KiB.
 evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program set it itself (SO_SNDBUF).
 evidence-stall-seen = { $seen } times a sampled connection held back less than a segment while older segments were unacknowledged, although both windows had space. Data to send was found { $sending } times.
@@ -26,5 +26,5 @@ finding-receiver-limited-explanation = The server has sent as much as the client
 
 evidence-first-window-seen = Sampled connections without an acknowledged segment had a window of { $window } segments.
 evidence-first-window-trips = A response has about { $segments } segments: { $trips } round trips of { $ms } ms, and { $usual } with ten segments at first. The additional ones take { $longer } ms, { $share } % of the median response time.
-evidence-receiver-full = { $sockets } sampled connections spent { $full } % of their busy time with the peer's window full: { $share } % of the time of the requests under way.
+evidence-receiver-full = { $sockets } sampled connections spent { $full } % of their busy time with the peer's window full: { $share } % of the time of the requests in flight.
 evidence-receiver-window = The largest window that a peer offered is { $window } KiB, and the shortest round trip takes { $ms } ms.

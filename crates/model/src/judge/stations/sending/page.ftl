@@ -16,7 +16,7 @@ page-send-buffer-limited-title = The send buffer is smaller than a round trip's 
 page-send-buffer-limited-limits =
     What one connection carries: one full buffer per round trip. A long response takes as many round trips as it fills buffers.
 page-send-buffer-limited-shows =
-    Sampled connections whose busy time passes with a full send buffer of which everything is sent (sndbuf_limited): a third or more of the time of the requests under way, with a round trip of 1 ms or longer and idle time on the cores.
+    Sampled connections whose busy time passes with a full send buffer of which everything is sent (sndbuf_limited): a third or more of the time of the requests in flight, with a round trip of 1 ms or longer and idle time on the cores.
 page-send-buffer-limited-sure =
     High: the kernel itself keeps the time. Silent if round trips take twice as long as the shortest one, because then a queue on the way is full and a larger buffer would only fill it; if the peer's window limits more; if the round trip is so short that the receiver is the limit; and without a load.
 page-send-buffer-limited-remedies =
@@ -28,7 +28,7 @@ page-delayed-ack-stall-title = Small writes wait for delayed acknowledgements
 page-delayed-ack-stall-limits =
     Response time: about 40 ms more for each response, and with it the throughput of clients that wait for a response before they send the next request.
 page-delayed-ack-stall-shows =
-    Sampled connections with less than a segment unsent behind unacknowledged data, both windows open, and a round trip much shorter than the time since the last packet, in a third or more of the time of the requests under way; and a quarter of the requests take 36 ms or longer.
+    Sampled connections with less than a segment unsent behind unacknowledged data, both windows open, and a round trip much shorter than the time since the last packet, in a third or more of the time of the requests in flight; and a quarter of the requests take 36 ms or longer.
 page-delayed-ack-stall-sure =
     High: no other state of a healthy connection looks like it. The counter of delayed acknowledgements proves nothing, because harmless ones are sent all the time. Silent with round trips of 20 ms or longer, where the two cannot be told apart, on connections that lost packets, and without a load.
 page-delayed-ack-stall-remedies =
@@ -52,7 +52,7 @@ page-receiver-limited-title = The clients accept no more data
 page-receiver-limited-limits =
     What one connection carries: one receive window per round trip. The server cannot change it.
 page-receiver-limited-shows =
-    Sampled connections to clients whose busy time passes with the peer's window full (rwnd_limited): a third or more of the time of the requests under way, with a round trip of 1 ms or longer and servers that have idle time. The verdict is client-limited.
+    Sampled connections to clients whose busy time passes with the peer's window full (rwnd_limited): a third or more of the time of the requests in flight, with a round trip of 1 ms or longer and servers that have idle time. The verdict is client-limited.
 page-receiver-limited-sure =
     High: the kernel itself keeps the time. Silent on shorter round trips, where the window is full because the client has no core; if the send buffer limits more; for connections between tiers; and without a load.
 page-receiver-limited-remedies =

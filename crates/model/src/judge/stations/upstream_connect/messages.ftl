@@ -13,7 +13,7 @@ finding-upstream-connection-churn-explanation-far = Before each request { $tier 
 
 evidence-churn-configured = { $kind }_pass to { $remote } does not reuse connections: an upstream block with keepalive, or what its protocol needs in addition, is missing.
 evidence-churn-opened = Connections opened per request: { $opened }.
-evidence-churn-time = For { $share } % of its time a request waited for its upstream connection (connections in SYN-SENT among all requests under way), and hardly any SYN was sent twice.
+evidence-churn-time = For { $share } % of its time a request waited for its upstream connection (connections in SYN-SENT among all requests in flight), and hardly any SYN was sent twice.
 
 finding-idle-close-race-title = { $remote } closes kept connections just as { $tier } sends a request on them
 finding-idle-close-race-explanation = { $tier } keeps connections to { $remote } for further requests, and { $remote } closes connections that were idle for a while. A request that is sent before { $tier } learns of the close reaches a closed socket: the answer is a reset, and the client gets a 502 if { $tier } may not retry (a POST, or retries turned off). Nothing is overloaded; more workers or longer queues change nothing.

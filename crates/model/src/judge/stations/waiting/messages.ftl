@@ -14,7 +14,7 @@ finding-waits-inside-explanation-calls = { $tier } has read these requests but d
 finding-waits-inside-explanation-alone = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. A single request is answered much faster, so the requests wait for each other: for a lock, a limit inside the program or a connection from a pool. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-even = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. Their responses come more evenly than if each request waited for its own timer or event: something lets them pass one at a time, such as a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
 
-evidence-waits-inside = Of { $under_way } requests under way, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
+evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
     [one] connection
    *[other] connections

@@ -145,7 +145,7 @@ fn cgroups_beyond_the_bound_are_counted() {
     let mut observation = Observation::default();
     let entry = Entry { at_us: 1, source: NAME.into(), scope: Scope::Host, item: item.clone(), outcome: outcome.clone() };
     put(&mut observation, &entry);
-    assert!(observation.bounded[0].contains("256 were read and 45 left out"), "{:?}", observation.bounded);
+    assert!(observation.bounded[0].contains("256 cgroups of the path were read and 45 left out"), "{:?}", observation.bounded);
 }
 
 #[test]
