@@ -6,7 +6,7 @@ use chokepoint_model::observation::{ConfigurationFiles, FileEdit};
 use crate::diff::changed_lines;
 use crate::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
 use crate::php_fpm::{self, Fpm};
-use crate::{Edited, HIDDEN, dump};
+use crate::{Edited, HIDDEN, dump, text};
 
 /// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
 const NGINX: nginx::Version = nginx::Version(1, 22, 1);
@@ -93,7 +93,7 @@ impl ConfigurationFiles for DumpedFiles {
                 return Err(format!("a line to change in {path} is hidden"));
             }
             let real = self.real_paths.iter().find(|(known, _)| known == path).map_or(*path, |(_, real)| real);
-            Ok(FileEdit { path: real.to_owned(), diff })
+            Ok(FileEdit { path: real.to_owned(), diff: text::encode(&diff) })
         };
         changed.map(edit).collect()
     }

@@ -189,3 +189,27 @@ fn the_steps_for_the_queue_of_php_fpm_restart_it() {
     assert!(remedy["risk"].as_str().unwrap().contains("must be restarted"), "{remedy:#}");
     there_and_back(&lab, &remedy, &|| lab.queue("/php.sock"));
 }
+
+/// Blanks that a terminal would change, line ends of another system, a comment, and bytes that are no UTF-8.
+#[test]
+fn the_steps_for_a_file_with_tabs_and_other_line_ends_edit_it() {
+    let chokepoint = Chokepoint::new();
+    let Some(lab) = Lab::up(&chokepoint, "worker-connections-few") else { return };
+    let file = lab.run().join("nginx.conf");
+    let text = std::fs::read_to_string(&file).unwrap().replace("    ", "\t").replace('\n', "\r\n");
+    let line = "worker_connections 60;";
+    let mut bytes = text.into_bytes();
+    let at = bytes.windows(line.len()).position(|part| part == line.as_bytes()).unwrap() + line.len();
+    bytes.splice(at..at, *b"\t# gro\xdf genug");
+    std::fs::write(&file, &bytes).unwrap();
+    Shell::of_host().run(&format!("kill -HUP $(cat {})", lab.run().join("nginx.pid").display()));
+    let remedy = lab.remedy("http://10.78.0.2/", "raise-worker-connections");
+    let all = commands(&remedy, "runtime").into_iter().chain(commands(&remedy, "undo"));
+    all.for_each(|command| assert!(command.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')), "{command:?}"));
+    let in_force = || {
+        let bytes = std::fs::read(&file).unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        text.lines().find(|line| line.contains("worker_connections")).map(str::to_owned)
+    };
+    there_and_back(&lab, &remedy, &in_force);
+}

@@ -109,7 +109,8 @@ fn the_steps_for_a_sysctl_reach_a_named_namespace_and_one_without_a_name() {
     }
 }
 
-/// The namespace stands for the host: a shell in it has no prefix, and its directories of files for the boot are empty.
+/// The namespace stands for the host: a shell in it has no prefix, and its directories of files for the boot are empty. What an administrator has set in
+/// /etc/sysctl.conf, which Debian's `99-sysctl.conf` leads to, does not win.
 #[test]
 fn the_steps_for_a_sysctl_of_the_host_keep_it_across_a_boot_and_the_undo_forgets_it() {
     if !has_programs(&["ip", "nsenter", "unshare", "sysctl"]) {
@@ -123,7 +124,10 @@ fn the_steps_for_a_sysctl_of_the_host_keep_it_across_a_boot_and_the_undo_forgets
         sets_and_restores(&netns, &shell, &remedy);
         shell.carry_out(&remedy, "persistent");
         sysctls(&remedy).iter().for_each(|(key, from, _)| assert_eq!(&in_force(&netns, key), from, "{id}: not before the boot"));
-        shell.run("cat /etc/sysctl.d/*.conf | sysctl -q -p -");
+        let settings = sysctls(&remedy);
+        let other = settings.iter().map(|(key, from, _)| format!("'{key} = {from}'")).collect::<Vec<_>>().join(" ");
+        shell.run(&format!("printf '%s\\n' {other} > /etc/sysctl.d/99-sysctl.conf"));
+        boot(&shell, &settings);
         sysctls(&remedy).iter().for_each(|(key, _, to)| assert_eq!(&in_force(&netns, key), to, "{id}: kept across the boot"));
         let is_conntrack = sysctls(&remedy).iter().any(|(key, ..)| key.starts_with("net.netfilter."));
         shell.run(if is_conntrack {
@@ -133,8 +137,15 @@ fn the_steps_for_a_sysctl_of_the_host_keep_it_across_a_boot_and_the_undo_forgets
         });
         of_kernel(&remedy, "undo").iter().for_each(|command| shell.run(command));
         sysctls(&remedy).iter().for_each(|(key, from, _)| assert_eq!(&in_force(&netns, key), from, "{id}: taken back"));
-        shell.run(&format!("test -z \"$(find {AT_BOOT} -type f)\""));
+        shell.run(&format!("rm /etc/sysctl.d/99-sysctl.conf; test -z \"$(find {AT_BOOT} -type f)\""));
     }
+}
+
+/// Sets these keys as a boot does (systemd-sysctl(8)), or in the order of the files' names where there is no systemd.
+fn boot(shell: &Shell, settings: &[(String, String, String)]) {
+    let prefixes = settings.iter().map(|(key, ..)| format!("--prefix=/{}", key.replace('.', "/"))).collect::<Vec<_>>().join(" ");
+    let systemd = "/lib/systemd/systemd-sysctl";
+    shell.run(&format!("if [ -x {systemd} ]; then {systemd} {prefixes}; else LC_ALL=C cat /etc/sysctl.d/*.conf | sysctl -q -p -; fi"));
 }
 
 /// A sysctl of the whole machine, put back when this is dropped.

@@ -2,24 +2,25 @@
 //!
 //! Live beside others: processes and the clock; nothing is measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
 use chokepoint_model::observation::Limits;
 use chokepoint_model::series::Series;
-use serde_json::Value;
 
 use super::recorded::{Recorded, only};
 use super::{Shell, commands};
-use crate::harness::{Running, has_programs, is_root};
+use crate::harness::{Running, has_programs, is_root, wait_until};
 
-/// A hard limit of open files.
+/// Limits of open files as systemd starts services. To raise the hard one takes CAP_SYS_RESOURCE, which root in a container may lack.
+const SOFT: u64 = 80;
 const HARD: u64 = 4_096;
 
-/// The number after each of these words in the commands.
-fn pids(commands: &[String]) -> Vec<u32> {
-    commands.iter().filter_map(|command| command.split("--pid ").nth(1)?.split(' ').next()?.parse().ok()).collect()
+/// The recorded processes that the commands name.
+fn pids(recorded: &Recorded, commands: &[String]) -> BTreeSet<u32> {
+    let words = commands.iter().flat_map(|command| command.split([' ', ';']));
+    words.filter_map(|word| word.parse().ok()).filter(|pid| recorded.observation.processes.contains_key(pid)).collect()
 }
 
 /// Soft and hard limit of the open files of a process.
@@ -29,10 +30,14 @@ fn open_files(pid: u32) -> String {
     line.split_whitespace().take(2).collect::<Vec<_>>().join(":")
 }
 
-/// The remedy with these processes in place of the recorded ones.
-fn of_processes(remedy: &Value, processes: &BTreeMap<u32, Running>) -> Value {
-    let told = |text: String, (pid, process): (&u32, &Running)| text.replace(&format!("--pid {pid}"), &format!("--pid {}", process.0.id()));
-    serde_json::from_str(&processes.iter().fold(remedy.to_string(), told)).unwrap()
+/// The commands with these processes in place of the recorded ones.
+fn of_processes(commands: &[String], processes: &BTreeMap<u32, Running>) -> Vec<String> {
+    let here = |word: &str| {
+        let (number, end) = word.strip_suffix(';').map_or((word, ""), |number| (number, ";"));
+        let process = number.parse().ok().and_then(|pid: u32| processes.get(&pid));
+        process.map_or_else(|| word.to_owned(), |process| format!("{}{end}", process.0.id()))
+    };
+    commands.iter().map(|command| command.split(' ').map(here).collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
@@ -45,29 +50,22 @@ fn the_steps_for_the_open_files_of_a_program_change_its_limits() {
     let master = recorded.master("nginx.conf");
     recorded.observation.servers.get_mut(&master).unwrap().config = Series::default();
     for process in recorded.observation.processes.values_mut() {
-        // As systemd starts services. To raise the hard limit takes CAP_SYS_RESOURCE, which root in a container may lack.
-        let limits = process.limits.last().map(|limits| Limits { open_files_hard: Some(HARD), ..limits.clone() });
+        let limits = process.limits.last().map(|_| Limits { open_files_soft: Some(SOFT), open_files_hard: Some(HARD) });
         process.limits = limits.map(only).unwrap_or_default();
     }
     let remedy = recorded.remedy("raise-nofile-by-hand");
-    let undo = commands(&remedy, "undo");
-    let processes: BTreeMap<u32, Running> = pids(&undo)
-        .into_iter()
-        .map(|pid| {
-            let before = undo.iter().find(|command| command.contains(&format!("--pid {pid} "))).unwrap();
-            let limits = before.split("--nofile=").nth(1).unwrap();
-            (pid, Running::start(Command::new("prlimit").args([&format!("--nofile={limits}"), "sleep", "1000"])).unwrap())
-        })
-        .collect();
+    let (runtime, undo) = (commands(&remedy, "runtime"), commands(&remedy, "undo"));
+    let limits = format!("--nofile={SOFT}:{HARD}");
+    let process = || Running::start(Command::new("prlimit").args([&limits, "sleep", "1000"])).unwrap();
+    let processes: BTreeMap<u32, Running> = pids(&recorded, &undo).into_iter().map(|pid| (pid, process())).collect();
+    assert!(processes.len() > 1, "the master and its worker: {remedy:#}");
     let in_force = || processes.values().map(|process| open_files(process.0.id())).collect::<Vec<_>>();
-    let is_asleep =
-        |process: &Running| std::fs::read_to_string(format!("/proc/{}/comm", process.0.id())).is_ok_and(|name| name == "sleep\n");
-    crate::harness::wait_until("prlimit(1) has set the limits", || processes.values().all(is_asleep));
-    let (before, remedy) = (in_force(), of_processes(&remedy, &processes));
-    assert!(!before.is_empty(), "{remedy:#}");
-    Shell::of_host().carry_out(&remedy, "runtime");
-    assert!(in_force().iter().zip(&before).all(|(now, before)| now != before), "{remedy:#}");
-    Shell::of_host().carry_out(&remedy, "undo");
+    let before = vec![format!("{SOFT}:{HARD}"); processes.len()];
+    wait_until("prlimit(1) has set the limits", || in_force() == before);
+    let carry_out = |steps: &[String]| of_processes(steps, &processes).iter().for_each(|command| Shell::of_host().run(command));
+    carry_out(&runtime);
+    assert!(in_force().iter().all(|now| *now == format!("256:{HARD}")), "{:?}", in_force());
+    carry_out(&undo);
     assert_eq!(in_force(), before, "{remedy:#}");
 }
 
@@ -78,11 +76,12 @@ fn the_steps_that_look_inside_a_program_are_accepted() {
         println!("skipped: needs root and a kernel with tracepoints");
         return;
     }
-    let remedy = Recorded::of("left-out/rate-limit-delay").remedy("look-inside");
+    let recorded = Recorded::of("left-out/rate-limit-delay");
+    let look = commands(&recorded.remedy("look-inside"), "runtime");
     let process = || Running::start(Command::new("sleep").arg("1000")).unwrap();
-    let pids = pids(&commands(&remedy, "runtime"));
-    let processes = pids.into_iter().map(|pid| (pid, process())).collect();
-    let here = of_processes(&remedy, &processes);
+    let processes = pids(&recorded, &look).into_iter().map(|pid| (pid, process())).collect::<BTreeMap<_, _>>();
+    assert_eq!(processes.len(), 1, "{look:?}");
     let programs = Path::new(env!("CARGO_BIN_EXE_chokepoint")).parent().map(Path::to_owned);
-    Shell { before: Vec::new(), programs }.carry_out(&here, "runtime");
+    let shell = Shell { before: Vec::new(), programs };
+    of_processes(&look, &processes).iter().for_each(|command| shell.run(command));
 }
