@@ -64,7 +64,8 @@ impl<'a> Lab<'a> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &format!("cp-{}-client", self.name), env!("CARGO_BIN_EXE_chokepoint")]);
         command.args(["diagnose", "--json", "--yes", "-c", "200", "-z", "4s", "--disable-keepalive", "-t", "2s"]);
-        command.args(["--server-netns", &self.netns(), url]);
+        let _ = std::fs::remove_file(self.chokepoint.file("run.rec"));
+        command.args(["--record", &self.chokepoint.path("run.rec"), "--server-netns", &self.netns(), url]);
         let output = command.env("CHOKEPOINT_STATE_DIR", self.chokepoint.file("state")).output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     }
@@ -204,6 +205,8 @@ fn the_steps_for_a_file_with_tabs_and_other_line_ends_edit_it() {
     std::fs::write(&file, &bytes).unwrap();
     Shell::of_host().run(&format!("kill -HUP $(cat {})", lab.run().join("nginx.pid").display()));
     let remedy = lab.remedy("http://10.78.0.2/", "raise-worker-connections");
+    let replayed = recorded::Recorded::at(&chokepoint.file("run.rec")).remedy("raise-worker-connections");
+    assert_eq!(replayed, remedy, "a replay prints the same");
     let all = commands(&remedy, "runtime").into_iter().chain(commands(&remedy, "undo"));
     all.for_each(|command| assert!(command.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')), "{command:?}"));
     let in_force = || {

@@ -1,5 +1,7 @@
 //! Remedies of recorded diagnoses: a recording needs no load, and what it shows of the host can be changed before it is judged.
 
+use std::path::Path;
+
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::observation::{Identity, Observation, ServerConfig};
@@ -19,7 +21,12 @@ pub(super) struct Recorded {
 impl Recorded {
     /// The recording `tests/NAME.rec`.
     pub(super) fn of(name: &str) -> Self {
-        let bytes = std::fs::read(repository(&format!("tests/{name}.rec"))).unwrap();
+        Self::at(&repository(&format!("tests/{name}.rec")))
+    }
+
+    /// The recording at this path.
+    pub(super) fn at(path: &Path) -> Self {
+        let bytes = std::fs::read(path).unwrap();
         Self { observation: assemble(&chokepoint_recording::read(&bytes).unwrap().entries) }
     }
 
