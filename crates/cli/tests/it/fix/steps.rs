@@ -157,6 +157,7 @@ fn there_and_back(lab: &Lab<'_>, remedy: &Value, in_force: &dyn Fn() -> Option<S
 
 /// The same in this shell.
 fn there_and_back_in(shell: &Shell, lab: &Lab<'_>, remedy: &Value, in_force: &dyn Fn() -> Option<String>) {
+    wait_until("the lab shows what is in force", || in_force().is_some());
     let (files, before) = (lab.files(), in_force());
     shell.carry_out(remedy, "runtime");
     wait_until("the steps change what is in force", || in_force().is_some_and(|now| Some(&now) != before.as_ref()));

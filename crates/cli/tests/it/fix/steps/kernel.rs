@@ -182,11 +182,10 @@ fn the_steps_for_a_full_conntrack_table_raise_its_limit_and_its_buckets() {
     let (max, buckets) = ("net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets");
     let guards = [Guard::of(buckets), Guard::of(max)];
     let Some(lab) = Lab::up(&chokepoint, "conntrack-full") else { return };
-    let remedy = Recorded::of("data/conntrack-table/conntrack-full").remedy("raise-conntrack-max");
-    let found = [(buckets, host(buckets)), (max, host(max))];
+    let recorded = Recorded::of("data/conntrack-table/conntrack-full");
+    let remedy = [buckets, max].into_iter().fold(recorded, |recorded, key| recorded.with_sysctl_of_host(key, host(key)));
+    let remedy = remedy.remedy("raise-conntrack-max");
     let sysctls = sysctls(&remedy);
-    let told: Vec<(&str, String)> = sysctls.iter().map(|(key, from, _)| (key.as_str(), from.clone())).collect();
-    assert_eq!(told, found, "the recording is of a machine like this");
     let output = Command::new("unshare").args(["-m", "sleep", "1000"]).stdin(Stdio::null()).spawn().unwrap();
     let process = Running(output);
     let shell = Shell { before: ["nsenter", "-t", &process.0.id().to_string(), "-m"].map(str::to_owned).into(), programs: None };
@@ -197,8 +196,8 @@ fn the_steps_for_a_full_conntrack_table_raise_its_limit_and_its_buckets() {
     sysctls.iter().for_each(|(key, _, to)| assert_eq!(&host(key), to));
     shell.carry_out(&remedy, "persistent");
     shell.run("test \"$(cat /etc/modules-load.d/*)\" = nf_conntrack");
-    let kept = "sort /etc/sysctl.d/*.conf | tr '\\n' ';'";
-    shell.run(&format!("test \"$({kept})\" = '{buckets} = {};{max} = {};'", sysctls[0].2, sysctls[1].2));
+    let kept: String = sysctls.iter().map(|(key, _, to)| format!("{key} = {to};")).collect();
+    shell.run(&format!("test \"$(cat /etc/sysctl.d/*.conf | tr '\\n' ';')\" = '{kept}'"));
     shell.carry_out(&remedy, "undo");
     sysctls.iter().for_each(|(key, from, _)| assert_eq!(&host(key), from));
     shell.run(&format!("test -z \"$(find {AT_BOOT} -type f)\""));
@@ -206,18 +205,46 @@ fn the_steps_for_a_full_conntrack_table_raise_its_limit_and_its_buckets() {
     guards.iter().for_each(|guard| assert_eq!(host(guard.key), guard.value, "{}", guard.key));
 }
 
-/// The file of a cgroup with its limit, in version 1 and 2 of the kernel's interface.
+/// The cgroup that the recording is about.
+const CGROUP: &str = "/cp-quota-throttled-php";
+
+/// The file with the limit of the lab's cgroup, and what it has for this many microseconds of a period of 100 ms.
+pub(super) fn quota_file() -> (PathBuf, fn(u32) -> String) {
+    let of_version_1 = PathBuf::from(format!("/sys/fs/cgroup/cpu{CGROUP}/cpu.cfs_quota_us"));
+    if of_version_1.exists() {
+        return (of_version_1, |quota_us| quota_us.to_string());
+    }
+    (PathBuf::from(format!("/sys/fs/cgroup{CGROUP}/cpu.max")), |quota_us| format!("{quota_us} 100000"))
+}
+
 #[test]
 fn the_steps_for_a_cpu_quota_write_it_to_the_cgroup() {
     let chokepoint = Chokepoint::new();
     let Some(lab) = Lab::up(&chokepoint, "quota-throttled") else { return };
-    let remedy = Recorded::of("data/cpu-quota/quota-throttled").remedy("raise-cpu-quota");
-    let change = &remedy["change"][0];
-    let file = PathBuf::from(change["dir"].as_str().unwrap()).join(change["file"].as_str().unwrap());
+    let (file, line) = quota_file();
     if !file.exists() {
-        println!("skipped: this machine has no {}", file.display());
+        println!("skipped: the lab's cgroup is not below /sys/fs/cgroup");
         return;
     }
-    assert!(commands(&remedy, "runtime").len() == 1, "{remedy:#}");
-    there_and_back(&lab, &remedy, &|| std::fs::read_to_string(&file).ok());
+    let recorded = Recorded::of("data/cpu-quota/quota-throttled");
+    let is_version_2 = file.ends_with("cpu.max");
+    let recorded = if is_version_2 { recorded.in_version_2(CGROUP, file.parent().unwrap().to_str().unwrap()) } else { recorded };
+    let remedy = recorded.remedy("raise-cpu-quota");
+    let in_force = || std::fs::read_to_string(&file).ok().map(|quota| quota.trim().to_owned());
+    assert_eq!((commands(&remedy, "runtime").len(), in_force()), (1, Some(line(20_000))), "{remedy:#}");
+    there_and_back(&lab, &remedy, &in_force);
+}
+
+/// A directory stands for the cgroup: version 2 may have no controller `cpu` here.
+#[test]
+fn the_steps_for_a_cpu_quota_of_version_2_write_quota_and_period() {
+    let chokepoint = Chokepoint::new();
+    let dir = chokepoint.path("a cgroup");
+    std::fs::create_dir(&dir).unwrap();
+    let remedy = Recorded::of("data/cpu-quota/quota-throttled").in_version_2(CGROUP, &dir).remedy("raise-cpu-quota");
+    let written = || std::fs::read_to_string(chokepoint.file("a cgroup").join("cpu.max")).unwrap();
+    Shell::of_host().carry_out(&remedy, "runtime");
+    assert_eq!(written(), "100000 100000\n");
+    Shell::of_host().carry_out(&remedy, "undo");
+    assert_eq!(written(), "20000 100000\n");
 }

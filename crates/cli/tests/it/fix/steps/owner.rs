@@ -3,11 +3,10 @@
 //! Live beside others: servers, namespaces and the clock; nothing is measured.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
-use chokepoint_model::observation::CgroupId;
 use serde_json::Value;
 
+use super::kernel::quota_file;
 use super::recorded::Recorded;
 use super::servers::edited;
 use super::{Lab, Shell, there_and_back_in, titled};
@@ -125,34 +124,20 @@ fn the_steps_for_a_server_that_a_supervisor_started_signal_it() {
     assert_eq!(commands.last().unwrap(), &format!("kill -HUP {master}"), "{remedy:#}");
 }
 
-/// The recorded quota, of a cgroup with this path.
-fn quota_of(path: &str) -> Value {
-    let mut recorded = Recorded::of("data/cpu-quota/quota-throttled");
-    let found = "/cp-quota-throttled-php";
-    let all = std::mem::take(&mut recorded.observation.cgroups);
-    let renamed = |id: CgroupId| CgroupId { path: id.path.replace(found, path), ..id };
-    recorded.observation.cgroups = all.into_iter().map(|(id, series)| (renamed(id), series)).collect();
-    for process in recorded.observation.processes.values_mut() {
-        if let Some(cgroups) = process.cgroups.last() {
-            let cgroups = cgroups.iter().map(|(controller, of)| (controller.clone(), of.replace(found, path))).collect();
-            process.cgroups = super::recorded::only(cgroups);
-        }
-    }
-    recorded.remedy("keep-cpu-quota")
-}
-
 #[test]
 fn the_steps_that_keep_a_quota_give_it_to_the_unit_or_the_container() {
     let chokepoint = Chokepoint::new();
-    let file = PathBuf::from("/sys/fs/cgroup/cpu/cp-quota-throttled-php/cpu.cfs_quota_us");
     if !has_programs(&["awk"]) {
         return;
     }
     let Some(_lab) = Lab::up(&chokepoint, "quota-throttled") else { return };
+    let (file, line) = quota_file();
     if !file.exists() {
-        println!("skipped: this machine has no {}", file.display());
+        println!("skipped: the lab's cgroup is not below /sys/fs/cgroup");
         return;
     }
+    let quota = || std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    // The file keeps what is not written: the period.
     let set = format!("awk -v n=\"$n\" -v of=\"$of\" 'BEGIN {{ printf \"%.0f\", n * 100000 / of }}' > {}", file.display());
     // systemctl(1), set-property; systemd.resource-control(5), CPUQuota=: percent of a core.
     let unit = format!(
@@ -162,14 +147,14 @@ fn the_steps_that_keep_a_quota_give_it_to_the_unit_or_the_container() {
     let container = format!("case \"$*\" in 'update --cpus '*' 0123456789ab') n=$3; of=1;; *) exit 1;; esac\n{set}");
     for (path, program, script) in [("/system.slice/php8.2-fpm.service", "systemctl", unit), (CONTAINER, "docker", container)] {
         let shell = shell_with(&chokepoint, program, &script);
-        let remedy = quota_of(path);
-        let quota = || std::fs::read_to_string(&file).unwrap().trim().to_owned();
-        assert_eq!(quota(), "20000");
-        for (which, wanted) in [("persistent", "100000"), ("undo", "20000")] {
+        let remedy =
+            Recorded::of("data/cpu-quota/quota-throttled").with_cgroup_at("/cp-quota-throttled-php", path).remedy("keep-cpu-quota");
+        assert_eq!(quota(), line(20_000));
+        for (which, wanted) in [("persistent", 100_000), ("undo", 20_000)] {
             let commands: Vec<&str> = remedy[which].as_array().unwrap().iter().filter_map(|step| step["command"].as_str()).collect();
             assert_eq!(commands.len(), 1, "{remedy:#}");
             shell.run(commands[0]);
-            assert_eq!(quota(), wanted, "{remedy:#}");
+            assert_eq!(quota(), line(wanted), "{remedy:#}");
         }
     }
 }

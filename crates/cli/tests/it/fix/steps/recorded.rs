@@ -1,10 +1,11 @@
 //! Remedies of recorded diagnoses: a recording needs no load, and what it shows of the host can be changed before it is judged.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
-use chokepoint_model::observation::{Identity, Observation, ServerConfig};
+use chokepoint_model::observation::{CgroupCpu, CgroupId, CgroupVersion, Identity, Observation, ServerConfig};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::series::Series;
 use chokepoint_sources::assemble;
@@ -74,6 +75,48 @@ impl Recorded {
         };
         files.iter_mut().for_each(|(_, changed_s)| *changed_s += 86_400);
         view.config = only(config);
+        self
+    }
+
+    /// The same where the kernel's interface to this cgroup is version 2, in this directory.
+    pub(super) fn in_version_2(self, cgroup: &str, dir: &str) -> Self {
+        let unified = |id: CgroupId| CgroupId { version: CgroupVersion::V2, ..id };
+        let mut moved = self.with_cgroups(unified, |controllers| {
+            controllers.remove("cpu").into_iter().for_each(|path| {
+                controllers.insert(String::new(), path);
+            })
+        });
+        let mut here = Series::default();
+        let (_, series) = moved.observation.cgroups.iter_mut().find(|(id, _)| id.path == cgroup).unwrap();
+        for (at_us, now) in series.points() {
+            here.push(*at_us, Reading::Ok(CgroupCpu { dir: dir.to_owned(), ..now.clone() }));
+        }
+        *series = here;
+        moved
+    }
+
+    /// The same where this cgroup has another path.
+    pub(super) fn with_cgroup_at(self, cgroup: &str, path: &str) -> Self {
+        let at = |of: &str| of.replace(cgroup, path);
+        self.with_cgroups(|id| CgroupId { path: at(&id.path), ..id }, |controllers| controllers.values_mut().for_each(|of| *of = at(of)))
+    }
+
+    fn with_cgroups(mut self, id: impl Fn(CgroupId) -> CgroupId, of_process: impl Fn(&mut BTreeMap<String, String>)) -> Self {
+        let all = std::mem::take(&mut self.observation.cgroups);
+        self.observation.cgroups = all.into_iter().map(|(known, series)| (id(known), series)).collect();
+        for process in self.observation.processes.values_mut() {
+            if let Some(mut controllers) = process.cgroups.last().cloned() {
+                of_process(&mut controllers);
+                process.cgroups = only(controllers);
+            }
+        }
+        self
+    }
+
+    /// The same where this sysctl of the host has another value.
+    pub(super) fn with_sysctl_of_host(mut self, key: &str, value: String) -> Self {
+        let host = self.observation.netns.values_mut().find(|view| view.is_host).unwrap();
+        host.sysctls.insert(key.to_owned(), only(value));
         self
     }
 

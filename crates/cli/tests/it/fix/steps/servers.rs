@@ -84,9 +84,11 @@ fn the_steps_for_a_pool_edit_it_and_reload_php_fpm() {
     let chokepoint = Chokepoint::new();
     let Some(lab) = Lab::up(&chokepoint, "pool-exhausted") else { return };
     all_there_and_back(&lab, "left-out/pool-exhausted", &|| {
-        // While php-fpm executes itself anew, its master has no title.
-        let is_up = !titled(&lab, "php-fpm: master").is_empty();
-        is_up.then(|| titled(&lab, "php-fpm: pool").len().to_string())
+        // While php-fpm executes itself anew, its master has no title, and the workers of both configurations come and go.
+        let text = std::fs::read_to_string(lab.run().join("php-fpm.conf")).unwrap();
+        let written = text.lines().find_map(|line| line.strip_prefix("pm.max_children = ")).map(str::to_owned);
+        let workers = titled(&lab, "php-fpm: pool").len().to_string();
+        written.filter(|written| *written == workers && !titled(&lab, "php-fpm: master").is_empty())
     });
 }
 
