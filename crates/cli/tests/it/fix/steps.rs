@@ -12,15 +12,13 @@ mod table;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, has_programs, is_root, wait_until};
+use crate::harness::{Chokepoint, has_programs, is_root, one_lab, wait_until};
 
-/// Diagnoses that a shortage of cores would make wrong run one after the other.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Measurements until a fault is found: a busy host hides one.
 const ATTEMPTS_MAX: u32 = 4;
 
@@ -36,7 +34,7 @@ impl<'a> Lab<'a> {
         if !is_root() || !has_programs(&["nginx", "nft", "ip", "patch", "pgrep", "php-fpm8.2"]) {
             return None;
         }
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = one_lab();
         let up = chokepoint.run(&["lab", "up", name]);
         assert_eq!(up.status, Some(0), "{}{}", up.stdout, up.stderr);
         Some(Self { chokepoint, name, _alone: alone })

@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
+pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, one_lab, signal, wait_until};
 pub(crate) use server::{OK, Server};
 pub(crate) use terminal::open_terminal;
 

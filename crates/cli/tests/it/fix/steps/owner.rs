@@ -1,6 +1,6 @@
 //! Steps for what somebody else runs: a unit of systemd, a container, a pod. Programs that stand in for theirs come first in the shell's PATH.
 //!
-//! Live beside others: servers, namespaces and the clock; nothing is measured.
+//! Live: servers, namespaces and the clock; nothing is measured.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,6 +1,6 @@
 //! Steps that edit a server's configuration and reload it: recorded, and carried out in the lab of the recording. The server shows what is in force.
 //!
-//! Live beside others: servers, namespaces and the clock; nothing is measured.
+//! Live: servers, namespaces and the clock; nothing is measured.
 
 use std::process::Command;
 
