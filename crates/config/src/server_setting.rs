@@ -3,10 +3,10 @@
 use chokepoint_model::change::{ServerKind, ServerSetting};
 use chokepoint_model::observation::{ConfigurationFiles, FileEdit};
 
-use crate::diff::changed_lines;
+use crate::diff::{Step, changed_lines, script};
 use crate::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
 use crate::php_fpm::{self, Fpm};
-use crate::{Edited, HIDDEN, dump};
+use crate::{Edited, HIDDEN, dump, text};
 
 /// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
 const NGINX: nginx::Version = nginx::Version(1, 22, 1);
@@ -67,6 +67,36 @@ impl DumpedFiles {
             }
         }
     }
+
+    /// The files as a recording keeps them.
+    fn recorded(&self) -> Result<String, String> {
+        let hidden = match self.server {
+            ServerKind::Nginx => nginx::hide(&self.dump).map_err(|error| error.to_string()),
+            ServerKind::PhpFpm => php_fpm::hide(&self.dump, self.prefix.as_deref()).map_err(|error| error.to_string()),
+        };
+        hidden.map(|hidden| hidden.text)
+    }
+
+    /// True if a recording keeps this line as it stands. In a recording itself a hidden word or the mark of a comment without words shows that it was another.
+    fn is_recorded(&self, line: &str, kept: Option<&str>) -> bool {
+        let mark = match self.server {
+            ServerKind::Nginx => '#',
+            ServerKind::PhpFpm => ';',
+        };
+        let is_marked = line.trim_end().ends_with(mark);
+        kept == Some(line) && !line.contains(HIDDEN) && !is_marked
+    }
+}
+
+/// The lines that an edit removes or replaces, each with its index.
+fn replaced<'t>(old: &'t str, new: &str) -> impl Iterator<Item = (usize, &'t str)> {
+    let lines = |text: &'t str| text.split_inclusive('\n').collect::<Vec<_>>();
+    let before = lines(old);
+    let steps = script(&before, &new.split_inclusive('\n').collect::<Vec<_>>());
+    steps.into_iter().filter_map(move |step| match step {
+        Step::Remove(number) => Some((number, before[number])),
+        Step::Keep(..) | Step::Add(_) => None,
+    })
 }
 
 impl ConfigurationFiles for DumpedFiles {
@@ -74,7 +104,11 @@ impl ConfigurationFiles for DumpedFiles {
         &self.dump
     }
 
+    /// An edit of a line that a recording does not keep as it stands is refused, also where the files themselves were read: the report shows no more of them
+    /// than its recording does, and a replay prints the same.
     fn edited(&self, settings: &[(&ServerSetting, &str)]) -> Result<Vec<FileEdit>, String> {
+        let recorded = self.recorded()?;
+        let recorded = dump::sections(&recorded);
         let before = dump::sections(&self.dump);
         let mut after: Vec<(&str, String)> = before.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
         for (setting, to) in settings {
@@ -88,12 +122,13 @@ impl ConfigurationFiles for DumpedFiles {
         }
         let changed = before.iter().zip(&after).filter(|((_, old), (_, new))| old != new);
         let edit = |((path, old), (_, new)): (&(&str, &str), &(&str, String))| {
-            let diff = changed_lines(path, old, new);
-            if diff.contains(HIDDEN) {
+            let kept = recorded.iter().find(|(known, _)| known == path).map_or("", |(_, text)| text);
+            if replaced(old, new).any(|(number, line)| !self.is_recorded(line, kept.split_inclusive('\n').nth(number))) {
                 return Err(format!("a line to change in {path} is hidden"));
             }
+            let diff = changed_lines(path, old, new);
             let real = self.real_paths.iter().find(|(known, _)| known == path).map_or(*path, |(_, real)| real);
-            Ok(FileEdit { path: real.to_owned(), diff })
+            Ok(FileEdit { path: real.to_owned(), diff: text::encode(&diff) })
         };
         changed.map(edit).collect()
     }

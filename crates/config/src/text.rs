@@ -35,7 +35,8 @@ pub fn encode(text: &str) -> Vec<u8> {
     bytes
 }
 
-fn is_stand_in(character: char) -> bool {
+/// True for the character that stands for a byte.
+pub(crate) fn is_stand_in(character: char) -> bool {
     (STAND_IN + 0x80..=STAND_IN + 0xff).contains(&u32::from(character))
 }
 

@@ -312,7 +312,7 @@ fn conntrack() -> Finding {
                 Step {
                     text: Some("Set it at every boot:".into()),
                     ..Step::of_command(
-                        "printf '%s\\n' 'net.netfilter.nf_conntrack_max = 262144' | tee /etc/sysctl.d/90-chokepoint-raise-conntrack-max.conf",
+                        "printf '%s\\n' 'net.netfilter.nf_conntrack_max = 262144' | tee /etc/sysctl.d/99-zz-chokepoint-raise-conntrack-max.conf",
                     )
                 },
             ],

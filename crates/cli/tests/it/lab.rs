@@ -7,21 +7,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, Server, has_programs, is_root, ran, signal, wait_until};
+use crate::harness::{Chokepoint, Server, has_programs, is_root, one_lab, ran, signal, wait_until};
 
 /// The limit that the scenario "conntrack-full" sets.
 const LIMIT: &str = "200";
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// True if the lab can run here; else prints that the test is skipped.
 fn has_lab() -> bool {
@@ -67,7 +60,7 @@ fn two_coupled_faults_are_found_fixed_proven_and_undone_and_their_recording_repl
     if !has_lab() {
         return;
     }
-    let _alone = alone();
+    let _alone = one_lab();
     let chokepoint = Chokepoint::new();
     let before = host();
     let scenario = shortened(&chokepoint, "pair-conntrack-queue", 2);
@@ -98,7 +91,7 @@ fn harmless_twins_and_healthy_servers_have_no_cause() {
     if !has_lab() {
         return;
     }
-    let _alone = alone();
+    let _alone = one_lab();
     let chokepoint = Chokepoint::new();
     let before = host();
     for scenario in ["conntrack-60", "healthy-static", "healthy-php"] {
@@ -118,10 +111,10 @@ fn harmless_twins_and_healthy_servers_have_no_cause() {
 
 #[test]
 fn a_sample_of_scenarios_gives_the_same_finding_over_tls() {
-    if !has_lab() || !has_programs(&["php-fpm8.2"]) {
+    if !has_lab() {
         return;
     }
-    let _alone = alone();
+    let _alone = one_lab();
     let chokepoint = Chokepoint::new();
     let before = host();
     let recordings = chokepoint.file("recordings");
@@ -173,7 +166,7 @@ fn ctrl_c_takes_the_lab_down() {
     if !has_lab() {
         return;
     }
-    let _alone = alone();
+    let _alone = one_lab();
     let chokepoint = Chokepoint::new();
     let before = host();
     let child = under_load(&chokepoint);
@@ -188,7 +181,7 @@ fn the_next_start_reports_what_a_kill_left_and_lab_down_removes_it() {
     if !has_lab() {
         return;
     }
-    let _alone = alone();
+    let _alone = one_lab();
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
     let before = host();
     let mut child = under_load(&chokepoint);
@@ -208,7 +201,7 @@ fn after_a_kill_undo_restores_the_setting_of_the_lab() {
     if !has_lab() {
         return;
     }
-    let _alone = alone();
+    let _alone = one_lab();
     let chokepoint = Chokepoint::new();
     let before = host();
     let scenario = shortened(&chokepoint, "conntrack-full", 4);

@@ -2,10 +2,13 @@
 //!
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
+use std::collections::BTreeSet;
+
 use chokepoint_model::change::{Activation, Change, ServerSetting};
 use chokepoint_model::observation::NetnsId;
+use serde_json::Value;
 
-use crate::harness::{self, Chokepoint, errors, fits, is_root, recordings, repository};
+use crate::harness::{self, Chokepoint, all_recordings, errors, fits, is_root, recordings, remedies_of, repository};
 
 fn data(name: &str) -> String {
     repository("tests/data").join(name).to_str().unwrap().to_owned()
@@ -88,24 +91,30 @@ fn every_recorded_report_fits_its_schema() {
 #[test]
 fn no_remedy_is_taken_back_by_the_steps_that_make_it() {
     let chokepoint = Chokepoint::new();
-    let all = ["data", "misses", "improvements"]
-        .map(|folder| recordings(folder).into_iter().map(move |name| format!("tests/{folder}/{name}.rec")));
-    let mut seen = std::collections::BTreeSet::new();
-    for file in all.into_iter().flatten() {
-        let ran = chokepoint.run(&["diagnose", "--replay", repository(&file).to_str().unwrap(), "--json"]);
-        let report = fits(&ran.stdout, "diagnosis-1.json");
-        let findings = ["findings", "improvements"].map(|list| report[list].as_array().cloned().unwrap_or_default());
-        let remedies = findings.iter().flatten().flat_map(|finding| finding["remedies"].as_array().unwrap());
-        for remedy in remedies {
+    let mut seen = BTreeSet::new();
+    for file in all_recordings() {
+        for remedy in remedies_of(&chokepoint, &file) {
             let id = remedy["id"].as_str().unwrap();
             let steps = |which: &str| remedy[which].as_array().unwrap();
-            assert!(steps("runtime").is_empty() || steps("runtime") != steps("undo"), "{file}: {id}");
+            for which in ["runtime", "persistent"] {
+                assert!(steps(which).is_empty() || steps(which) != steps("undo"), "{file}: {id}: {which}");
+                // Words alone and the command of a reload may stand in both; what changes something must not.
+                let changes =
+                    |step: &&Value| step["command"].as_str().is_some_and(|command| !is_reload(command)) || step["lines"].is_string();
+                let both: Vec<&Value> = steps(which).iter().filter(changes).filter(|step| steps("undo").contains(step)).collect();
+                assert!(both.is_empty(), "{file}: {id}: {both:#?}");
+            }
             let is_applied = !remedy["change"].as_array().unwrap().is_empty();
             assert!(!is_applied || (!steps("runtime").is_empty() && !steps("undo").is_empty()), "{file}: {id} has no steps");
             seen.insert(id.to_owned());
         }
     }
     assert!(seen.contains("raise-accept-backlog") && seen.contains("raise-conntrack-max"), "{seen:?}");
+}
+
+/// True for the test of a configuration and for what puts it in force.
+fn is_reload(command: &str) -> bool {
+    [" -t ", "kill -", "systemctl reload ", "systemctl restart "].iter().any(|part| command.contains(part))
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Hides every value of a configuration except those listed in [`recorded`]. Comments and code are removed; lines keep their numbers.
+//! Hides every value of a configuration except those listed in [`recorded`]. Comments and code are removed; lines keep their numbers. On a line with
+//! something else a comment leaves its mark: the line is not the one in the file, so no edit of it can be printed.
 
 mod recorded;
 
@@ -10,9 +11,9 @@ use super::effective::pass::{PassKind, VARIABLE_DEPTH_MAX, first_variable};
 use super::parser::file::{Body, Directive, File};
 use super::parser::quote::quoted;
 use super::tree::{LoadError, Tree};
-use crate::hidden::{HIDDEN, Hidden, is_name};
+use crate::hidden::{HIDDEN, Hidden, is_name, is_words};
 use crate::{Node, dump};
-use recorded::{BLOCKS, Keep, keep};
+use recorded::{BLOCKS, EDITED, Keep, keep};
 
 /// Hides the values that are not read in the files of a dump ([`dump::add`]). A configuration that cannot be parsed gives the reader's error.
 pub fn hide(text: &str) -> Result<Hidden, LoadError> {
@@ -165,11 +166,12 @@ impl Hider<'_> {
             let context = around(file, directive, top, &self.followed);
             self.out.directives += 1;
             let followed = !self.tree.included(Node { file: index, entry }).is_empty();
+            let mut before = entry.checked_sub(1).map(|before| &file.directives[before]);
             for (word, kept) in directive.words().iter().zip(self.words(directive, context, followed)) {
                 let gap = &file.text[at..word.span.start];
                 // After a quote, a bracket begins a separate word.
                 text.push_str(if gap.is_empty() && at > 0 { " " } else { "" });
-                self.between(gap, &mut text);
+                self.between(gap, before.take(), &mut text);
                 let written = &file.text[word.span.clone()];
                 match kept {
                     Some(value) if value == word.value => text.push_str(written),
@@ -181,7 +183,7 @@ impl Hider<'_> {
                 at = word.span.end;
             }
             if directive.body == Body::Code {
-                self.between(&file.text[at..=directive.end], &mut text);
+                self.between(&file.text[at..=directive.end], None, &mut text);
                 let close = directive.span.end - 1;
                 let code = &file.text[directive.end + 1..close];
                 self.out.values += usize::from(!code.trim().is_empty());
@@ -189,25 +191,27 @@ impl Hider<'_> {
                 at = close;
             }
         }
-        self.between(&file.text[at..], &mut text);
+        self.between(&file.text[at..], file.directives.last(), &mut text);
         text
     }
 
-    /// Blanks and terminators between words, without comments.
-    fn between(&mut self, gap: &str, out: &mut String) {
-        let mut comment = false;
-        for character in gap.chars() {
-            match character {
-                '\n' => comment = false,
-                '#' if !comment => {
-                    comment = true;
-                    self.out.comments += 1;
-                }
-                _ => {}
+    /// Blanks and terminators between words. A comment stays where it is behind a directive that remedies edit, and of few words.
+    fn between(&mut self, gap: &str, before: Option<&Directive>, out: &mut String) {
+        let is_edited = before.is_some_and(|before| before.body == Body::Simple && EDITED.contains(&before.name()));
+        for (number, line) in gap.split_inclusive('\n').enumerate() {
+            let (blanks, comment) = line.find('#').map_or((line, None), |at| (&line[..at], Some(line[at + 1..].trim_end_matches('\n'))));
+            out.extend(blanks.chars().filter(|character| matches!(character, ' ' | '\t' | '\r' | '\n' | ';' | '{' | '}')));
+            let Some(comment) = comment else { continue };
+            let (words, end) = comment.strip_suffix('\r').map_or((comment, ""), |words| (words, "\r"));
+            let is_alone = out.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+            let is_kept = is_edited && number == 0 && is_words(words);
+            self.out.comments += usize::from(!is_kept);
+            if !is_alone {
+                out.push('#');
+                out.push_str(if is_kept { words } else { "" });
+                out.push_str(end);
             }
-            if !comment && matches!(character, ' ' | '\t' | '\r' | '\n' | ';' | '{' | '}') {
-                out.push(character);
-            }
+            out.push_str(if line.ends_with('\n') { "\n" } else { "" });
         }
     }
 

@@ -159,7 +159,7 @@ impl<'t> Editor<'t> {
 }
 
 /// The position of the last commented-out sample of a key: `;key = ...` or `; key = ...`.
-fn sample(text: &str, key: &str) -> Option<usize> {
+pub(super) fn sample(text: &str, key: &str) -> Option<usize> {
     let mut at = 0;
     let mut found = None;
     for line in text.split_inclusive('\n') {

@@ -4,6 +4,7 @@ mod hostile;
 mod logs;
 mod nginx_agreement;
 mod php_fpm_agreement;
+mod recorded_edits;
 
 #[global_allocator]
 static ALLOCATOR: chokepoint_hostile::Allocator = chokepoint_hostile::Allocator;

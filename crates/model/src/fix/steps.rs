@@ -17,6 +17,8 @@ use server::ServerByHand;
 
 /// The directories of files that set sysctls and load modules at boot (sysctl.d(5), modules-load.d(5)).
 const SYSCTL_DIR: &str = "/etc/sysctl.d";
+/// Begins the name of a file in it. The last file by name wins, and Debian's `99-sysctl.conf` is `/etc/sysctl.conf`, where an administrator may have set the key.
+const SYSCTL_FILE: &str = "99-zz-chokepoint-";
 const MODULES_DIR: &str = "/etc/modules-load.d";
 /// Sysctls that exist only once this module is loaded. systemd-sysctl runs before anything else would load it (sysctl.d(5)).
 const CONNTRACK_KEYS: &str = "net.netfilter.nf_conntrack_";
@@ -42,12 +44,16 @@ pub(in crate::fix) fn of(ctx: &Context<'_>, id: &str, proposal: &Proposal) -> St
         ..Steps::default()
     };
     keep(id, &kernel, &mut steps);
-    for server in servers(ctx, &proposal.change) {
+    let servers = servers(ctx, &proposal.change);
+    for server in &servers {
         steps.runtime.extend(server.edit());
         steps.runtime.extend(server.put_in_force());
+        steps.stops.extend(server.stops());
+    }
+    // A pool must not shrink while the server in front of it still keeps connections for the larger one.
+    for server in servers.iter().rev() {
         steps.undo.extend(server.take_back());
         steps.undo.extend(server.put_in_force());
-        steps.stops.extend(server.stops());
     }
     if let Some(server) = proposal.reload.as_ref().and_then(|change| ServerByHand::of(ctx, vec![change])) {
         steps.runtime.extend(server.put_in_force());
@@ -138,7 +144,7 @@ fn keep(id: &str, kernel: &[&Change], steps: &mut Steps) {
         steps.persistent.push(Step::told(text, file_with(&[CONNTRACK_MODULE.to_owned()], &file)));
         added.push(file);
     }
-    let file = format!("{SYSCTL_DIR}/90-chokepoint-{id}.conf");
+    let file = format!("{SYSCTL_DIR}/{SYSCTL_FILE}{id}.conf");
     steps.persistent.push(Step::told(Message::new("step-keep-sysctl"), file_with(&lines, &file)));
     added.push(file);
     steps.undo.push(Step::told(Message::new("step-forget-sysctl"), format!("rm -f {}", added.join(" "))));
@@ -146,15 +152,32 @@ fn keep(id: &str, kernel: &[&Change], steps: &mut Steps) {
 
 /// The command that writes a file with these lines.
 fn file_with(lines: &[String], file: &str) -> String {
-    format!("{} | tee {}", printed(lines.iter().map(String::as_str)), quoted(file))
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    format!("{} | tee {}", printed(text.as_bytes()), quoted(file))
 }
 
 /// The command that prints these lines. A quoted line keeps its blanks wherever the command is pasted, which a here-document does not if it is indented.
-fn printed<'a>(lines: impl Iterator<Item = &'a str>) -> String {
-    let lines: Vec<String> = lines.map(|line| format!("'{}'", line.replace('\'', "'\\''"))).collect();
+/// A tab or a byte beyond ASCII is an escape of printf(1): a terminal completes words at a pasted tab, and shows other characters than the file has.
+fn printed(text: &[u8]) -> String {
+    let lines = text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n');
+    let is_plain = text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n'));
+    let lines: Vec<String> = lines.map(|line| line.iter().map(|byte| written_byte(*byte, is_plain)).collect()).collect();
+    let format = if is_plain { "%s" } else { "%b" };
     match &lines[..] {
-        [line] => format!("printf '%s\\n' {line}"),
-        lines => format!("printf '%s\\n' \\\n  {}", lines.join(" \\\n  ")),
+        [line] => format!("printf '{format}\\n' '{line}'"),
+        lines => format!("printf '{format}\\n' \\\n  '{}'", lines.join("' \\\n  '")),
+    }
+}
+
+/// A byte between single quotes: as it is, or as `%b` of printf(1) reads it.
+fn written_byte(byte: u8, is_plain: bool) -> String {
+    match byte {
+        b'\'' => "'\\''".to_owned(),
+        b'\\' if !is_plain => "\\\\".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\0{byte:03o}"),
     }
 }
 
@@ -175,9 +198,15 @@ mod tests {
         let commands: Vec<&str> = steps.persistent.iter().filter_map(|step| step.command.as_deref()).collect();
         assert_eq!(commands[0], "printf '%s\\n' 'nf_conntrack' | tee /etc/modules-load.d/chokepoint-x.conf");
         let lines = "'net.netfilter.nf_conntrack_max = 3 4' \\\n  'net.core.somaxconn = 3 4'";
-        assert_eq!(commands[1], format!("printf '%s\\n' \\\n  {lines} | tee /etc/sysctl.d/90-chokepoint-x.conf"));
+        assert_eq!(commands[1], format!("printf '%s\\n' \\\n  {lines} | tee /etc/sysctl.d/99-zz-chokepoint-x.conf"));
         let undo = steps.undo[0].command.as_deref();
-        assert_eq!(undo, Some("rm -f /etc/modules-load.d/chokepoint-x.conf /etc/sysctl.d/90-chokepoint-x.conf"));
+        assert_eq!(undo, Some("rm -f /etc/modules-load.d/chokepoint-x.conf /etc/sysctl.d/99-zz-chokepoint-x.conf"));
+    }
+
+    #[test]
+    fn what_a_terminal_would_change_is_an_escape() {
+        assert_eq!(printed(b"a 'b'\\n\n"), "printf '%s\\n' 'a '\\''b'\\''\\n'");
+        assert_eq!(printed(b"-\ta\\\r\n+\xe9\n\n"), "printf '%b\\n' \\\n  '-\\ta\\\\\\r' \\\n  '+\\0351' \\\n  ''");
     }
 
     #[test]

@@ -59,8 +59,8 @@ pub trait ConfigurationFiles: fmt::Debug + Send + Sync {
 pub struct FileEdit {
     /// The file, links resolved.
     pub path: String,
-    /// The change as patch(1) reads it: a unified diff without lines of context.
-    pub diff: String,
+    /// The change as patch(1) reads it: a unified diff without lines of context, in the bytes of the file.
+    pub diff: Vec<u8>,
 }
 
 /// The counts on a server's status page.

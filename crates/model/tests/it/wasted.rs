@@ -185,7 +185,11 @@ fn signatures_that_are_seen_count_whatever_the_curves_are_and_those_that_are_not
     };
     let seen = walked(200);
     assert_eq!(ids(&seen), (Verdict::Choked, vec!["tls-handshake-hot"], vec![]));
-    assert!(says(&seen.findings[0], "Signing functions alone take 50 %") && says(&seen.findings[0], "by 100 %"), "{:?}", seen.findings[0].evidence);
+    assert!(
+        says(&seen.findings[0], "Signing functions alone take 50 %") && says(&seen.findings[0], "by 100 %"),
+        "{:?}",
+        seen.findings[0].evidence
+    );
     // As with an ECDSA key: most of a handshake is the exchange of keys.
     assert_eq!(ids(&walked(24)), (Verdict::Healthy, vec![], vec!["tls-handshake-hot"]));
     let unseen = tls(Some(slow()), 4_000, Some(true), 0);

@@ -7,11 +7,12 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::MutexGuard;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
-use crate::harness::{Chokepoint, Server, becomes_true, has_programs, is_root, open_terminal, ran, signal, wait_until};
+use crate::harness::{Chokepoint, Server, becomes_true, has_programs, is_root, one_lab, open_terminal, ran, signal, wait_until};
 
 const SCENARIO: &str = "accept-queue-short";
 
@@ -19,6 +20,7 @@ const SCENARIO: &str = "accept-queue-short";
 struct Stack {
     chokepoint: Chokepoint,
     before: Vec<u8>,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Stack {
@@ -26,10 +28,11 @@ impl Stack {
         if !is_root() || !has_programs(&["nginx", "ip", "setsid"]) {
             return None;
         }
+        let alone = one_lab();
         let chokepoint = Chokepoint::new();
         let up = chokepoint.run(&["lab", "up", SCENARIO]);
         assert_eq!(up.status, Some(0), "{}", up.stderr);
-        let mut stack = Self { chokepoint, before: Vec::new() };
+        let mut stack = Self { chokepoint, before: Vec::new(), _alone: alone };
         stack.before = stack.file();
         assert_eq!(stack.limit(), "10");
         Some(stack)

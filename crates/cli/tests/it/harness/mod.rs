@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
+pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, one_lab, signal, wait_until};
 pub(crate) use server::{OK, Server};
 pub(crate) use terminal::open_terminal;
 
@@ -94,9 +94,23 @@ pub(crate) fn repository(path: &str) -> PathBuf {
 /// The repository's recordings below `tests/FOLDER`: "conntrack-table/conntrack-full" for each file of that name ending in `.rec`.
 pub(crate) fn recordings(folder: &str) -> BTreeSet<String> {
     let root = repository("tests").join(folder);
-    let folders = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
-    let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    let list = |folder: &PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let files = list(&root).into_iter().flat_map(|path| if path.is_dir() { list(&path) } else { vec![path] });
     files.filter_map(|path| path.strip_prefix(&root).unwrap().to_str()?.strip_suffix(".rec").map(str::to_owned)).collect()
+}
+
+/// All recordings of the repository: "tests/data/conntrack-table/conntrack-full.rec".
+pub(crate) fn all_recordings() -> BTreeSet<String> {
+    let folders = ["data", "misses", "improvements", "left-out"];
+    folders.into_iter().flat_map(|folder| recordings(folder).into_iter().map(move |name| format!("tests/{folder}/{name}.rec"))).collect()
+}
+
+/// The remedies of the findings and of the improvements in a recording of the repository.
+pub(crate) fn remedies_of(chokepoint: &Chokepoint, file: &str) -> Vec<Value> {
+    let ran = chokepoint.run(&["diagnose", "--replay", repository(file).to_str().unwrap(), "--json"]);
+    let report = fits(&ran.stdout, "diagnosis-1.json");
+    let findings = ["findings", "improvements"].map(|list| report[list].as_array().cloned().unwrap_or_default());
+    findings.iter().flatten().flat_map(|finding| finding["remedies"].as_array().unwrap().clone()).collect()
 }
 
 /// A document that fits a schema of docs/schema and has no field that the schema does not describe.

@@ -83,6 +83,19 @@ pub(crate) const KEPT: &[(&str, Keep)] = &[
     ("zone", Keep::Options(&[])),
 ];
 
+/// Directives whose lines the edits of [`crate::server_setting`] replace. A comment behind one is a part of the printed diff.
+pub(crate) const EDITED: &[&str] = &[
+    "error_log",
+    "fastcgi_keep_conn",
+    "fastcgi_pass",
+    "keepalive",
+    "keepalive_requests",
+    "listen",
+    "ssl_session_cache",
+    "worker_connections",
+    "worker_rlimit_nofile",
+];
+
 /// Options of `listen`.
 const LISTEN: &[&str] = &[
     "accept_filter",

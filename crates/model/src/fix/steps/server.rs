@@ -247,5 +247,5 @@ fn edits(view: Option<&ServerView>, changes: &[&Change]) -> Option<Vec<FileEdit>
 
 /// The command that edits a file.
 fn patch(reverse: &str, edit: &FileEdit) -> String {
-    format!("{} |\n  {PATCH}{reverse} {}", printed(edit.diff.lines()), quoted(&edit.path))
+    format!("{} |\n  {PATCH}{reverse} {}", printed(&edit.diff), quoted(&edit.path))
 }

@@ -17,8 +17,6 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const ADVICE: AdviceDef =
     AdviceDef { id: "raise-nofile-by-hand", finding: FindingId::FILES_EXHAUSTED, activation: Activation::Live, advise };
 
-/// Number of processes for which the command is written out.
-const COMMANDS_MAX: usize = 8;
 /// Descriptors per request under way: its connection, and one that it opens itself.
 const FILES_PER_REQUEST: f64 = 2.0;
 
@@ -34,22 +32,36 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let wanted = asked.max(floor).checked_next_power_of_two().unwrap_or(floor);
     let limits: Vec<(u32, u64, Option<u64>)> =
         tier.pids.iter().filter_map(|pid| limits_of(ctx, *pid)).filter(|(_, soft, _)| *soft < wanted).collect();
-    let told = |soft: u64, hard: Option<u64>| format!("{soft}:{}", hard.map_or_else(|| "unlimited".to_owned(), |hard| hard.to_string()));
-    let command = |pid: u32, limits: String| format!("prlimit --pid {pid} --nofile={limits}");
-    let raised = limits.iter().take(COMMANDS_MAX).map(|(pid, _, hard)| command(*pid, told(wanted, hard.map(|hard| hard.max(wanted)))));
-    let before = limits.iter().take(COMMANDS_MAX).map(|(pid, soft, hard)| command(*pid, told(*soft, *hard)));
+    let raised = limits.iter().map(|(pid, _, hard)| (*pid, wanted, hard.map(|hard| hard.max(wanted))));
     Some(Advice {
         text: Message::new("remedy-raise-nofile-by-hand-text")
             .with("tier", tier.name.as_str())
             .with("from", files.limit)
             .with("to", wanted),
         risk: Message::new("remedy-raise-nofile-by-hand-risk"),
-        runtime: raised.map(Step::command).collect(),
+        runtime: commands(raised),
         persistent: persistent(ctx, tier, wanted),
-        undo: before.map(Step::command).collect(),
+        undo: commands(limits.iter().copied()),
         signal: Signal::Refusals(StationId::FILE_DESCRIPTORS),
         lifts: Lift::Away,
     })
+}
+
+/// A command for all processes that get the same limits, the soft and the hard one. What they start later inherits them.
+fn commands(limits: impl Iterator<Item = (u32, u64, Option<u64>)>) -> Vec<Step> {
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+    for (pid, soft, hard) in limits {
+        let told = format!("{soft}:{}", hard.map_or_else(|| "unlimited".to_owned(), |hard| hard.to_string()));
+        match alike.iter_mut().find(|(known, _)| *known == told) {
+            Some((_, pids)) => pids.push(pid.to_string()),
+            None => alike.push((told, vec![pid.to_string()])),
+        }
+    }
+    let command = |(limits, pids): (String, Vec<String>)| match &pids[..] {
+        [pid] => format!("prlimit --pid {pid} --nofile={limits}"),
+        pids => format!("for pid in {}; do prlimit --pid $pid --nofile={limits}; done", pids.join(" ")),
+    };
+    alike.into_iter().map(|limits| Step::command(command(limits))).collect()
 }
 
 fn limits_of(ctx: &Context<'_>, pid: u32) -> Option<(u32, u64, Option<u64>)> {

@@ -1,0 +1,87 @@
+//! Steps for programs whose configuration is not known: their limits, and a look inside.
+//!
+//! Live beside others: processes and the clock; nothing is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use chokepoint_model::observation::Limits;
+use chokepoint_model::series::Series;
+
+use super::recorded::{Recorded, only};
+use super::{Shell, commands};
+use crate::harness::{Running, has_programs, is_root, wait_until};
+
+/// Limits of open files as systemd starts services. To raise the hard one takes CAP_SYS_RESOURCE, which root in a container may lack.
+const SOFT: u64 = 80;
+const HARD: u64 = 4_096;
+
+/// The recorded processes that the commands name.
+fn pids(recorded: &Recorded, commands: &[String]) -> BTreeSet<u32> {
+    let words = commands.iter().flat_map(|command| command.split([' ', ';']));
+    words.filter_map(|word| word.parse().ok()).filter(|pid| recorded.observation.processes.contains_key(pid)).collect()
+}
+
+/// Soft and hard limit of the open files of a process.
+fn open_files(pid: u32) -> String {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    line.split_whitespace().take(2).collect::<Vec<_>>().join(":")
+}
+
+/// The commands with these processes in place of the recorded ones.
+fn of_processes(commands: &[String], processes: &BTreeMap<u32, Running>) -> Vec<String> {
+    let here = |word: &str| {
+        let (number, end) = word.strip_suffix(';').map_or((word, ""), |number| (number, ";"));
+        let process = number.parse().ok().and_then(|pid: u32| processes.get(&pid));
+        process.map_or_else(|| word.to_owned(), |process| format!("{}{end}", process.0.id()))
+    };
+    commands.iter().map(|command| command.split(' ').map(here).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn the_steps_for_the_open_files_of_a_program_change_its_limits() {
+    if !is_root() || !has_programs(&["prlimit"]) {
+        return;
+    }
+    // Without its configuration, nginx is a program like any other.
+    let mut recorded = Recorded::of("left-out/files-few");
+    let master = recorded.master("nginx.conf");
+    recorded.observation.servers.get_mut(&master).unwrap().config = Series::default();
+    for process in recorded.observation.processes.values_mut() {
+        let limits = process.limits.last().map(|_| Limits { open_files_soft: Some(SOFT), open_files_hard: Some(HARD) });
+        process.limits = limits.map(only).unwrap_or_default();
+    }
+    let remedy = recorded.remedy("raise-nofile-by-hand");
+    let (runtime, undo) = (commands(&remedy, "runtime"), commands(&remedy, "undo"));
+    let limits = format!("--nofile={SOFT}:{HARD}");
+    let process = || Running::start(Command::new("prlimit").args([&limits, "sleep", "1000"])).unwrap();
+    let processes: BTreeMap<u32, Running> = pids(&recorded, &undo).into_iter().map(|pid| (pid, process())).collect();
+    assert!(processes.len() > 1, "the master and its worker: {remedy:#}");
+    let in_force = || processes.values().map(|process| open_files(process.0.id())).collect::<Vec<_>>();
+    let before = vec![format!("{SOFT}:{HARD}"); processes.len()];
+    wait_until("prlimit(1) has set the limits", || in_force() == before);
+    let carry_out = |steps: &[String]| of_processes(steps, &processes).iter().for_each(|command| Shell::of_host().run(command));
+    carry_out(&runtime);
+    assert!(in_force().iter().all(|now| *now == format!("256:{HARD}")), "{:?}", in_force());
+    carry_out(&undo);
+    assert_eq!(in_force(), before, "{remedy:#}");
+}
+
+#[test]
+fn the_steps_that_look_inside_a_program_are_accepted() {
+    let can_trace = std::fs::read_to_string("/proc/filesystems").is_ok_and(|systems| systems.contains("tracefs"));
+    if !is_root() || !can_trace {
+        println!("skipped: needs root and a kernel with tracepoints");
+        return;
+    }
+    let recorded = Recorded::of("left-out/rate-limit-delay");
+    let look = commands(&recorded.remedy("look-inside"), "runtime");
+    let process = || Running::start(Command::new("sleep").arg("1000")).unwrap();
+    let processes = pids(&recorded, &look).into_iter().map(|pid| (pid, process())).collect::<BTreeMap<_, _>>();
+    assert_eq!(processes.len(), 1, "{look:?}");
+    let programs = Path::new(env!("CARGO_BIN_EXE_chokepoint")).parent().map(Path::to_owned);
+    let shell = Shell { before: Vec::new(), programs };
+    of_processes(&look, &processes).iter().for_each(|command| shell.run(command));
+}
