@@ -269,12 +269,6 @@ mod tests {
                 ConnectionState::Idle,
             ),
             ("one tick, a way longer than it", socket(Some(far)), plain, ConnectionState::Idle),
-            (
-                "the first request over TLS, a way longer than a tick",
-                socket(Some(RequestTimes { data_segs_in: Some(2), ..far })),
-                ConnectionContext { tls: true, ..plain },
-                ConnectionState::Undecided,
-            ),
             ("an old kernel without counters", socket(Some(old_kernel)), plain, ConnectionState::Idle),
             ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, ConnectionState::Unread),
             ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, ConnectionState::Service),
@@ -364,5 +358,14 @@ mod tests {
         assert!(!is_multiplexed(&of(5, 500), None));
         let answered = socket(Some(times(0, 900, 9, 2)));
         assert!(!is_multiplexed(&answered, Some(&of(5, 500))), "one was answered meanwhile");
+    }
+
+    #[test]
+    fn a_way_longer_than_a_tick_does_not_show_that_the_first_request_over_tls_was_answered() {
+        let known = ConnectionContext { tick_ms: 4, tls: true, ..ConnectionContext::default() };
+        let far = |segments| socket(Some(RequestTimes { min_rtt_us: Some(30_000), ..times(8, 8, segments, 2) }));
+        assert_eq!(connection_state(&far(3), &known), ConnectionState::Undecided);
+        assert_eq!(connection_state(&far(4), &known), ConnectionState::Idle);
+        assert_eq!(connection_state(&far(3), &ConnectionContext { tls: false, ..known }), ConnectionState::Idle);
     }
 }
