@@ -69,7 +69,7 @@ impl Setup {
 
 /// Measures once. Returns the raw entries, from which everything else is derived, and when the load or the wait ended.
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
-    let control = setup.plan.is_some().then(|| Arc::new(Control::new()));
+    let control = setup.plan.is_some().then(|| Arc::new(Control::observed()));
     let observer = setup.observer(control.as_ref())?;
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
     let plan = setup.plan.as_ref().map(|plan| permitted(plan, setup.foreign, observer.path_found())).transpose().map_err(refused)?;

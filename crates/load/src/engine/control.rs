@@ -22,8 +22,9 @@ pub struct Control {
     in_flight: AtomicI64,
     under_way: Mutex<Vec<Arc<OwnCount>>>,
     began: Mutex<Option<(Clock, Instant)>>,
-    /// Of a load over TLS.
+    /// Of a load over TLS that is observed.
     exchanges: Mutex<Option<Exchanges>>,
+    is_observed: bool,
     /// What the threads publish for a viewer, if one asked for it.
     published: Option<Mutex<Published>>,
 }
@@ -89,6 +90,11 @@ impl Control {
         Control { published: Some(Mutex::default()), ..Self::default() }
     }
 
+    /// Like [`Control::new`], for a load whose sockets are observed: over TLS [`Control::exchange`] tells about its connections.
+    pub fn observed() -> Self {
+        Control { is_observed: true, ..Self::default() }
+    }
+
     pub(crate) fn published(&self) -> Option<&Mutex<Published>> {
         self.published.as_ref()
     }
@@ -138,14 +144,17 @@ impl Control {
         sum
     }
 
-    /// Whose turn it is on the connection from this local port. `None` without TLS, without such a connection, and if the load has several addresses.
+    /// Whose turn it is on the connection from this local port. `None` if the load is not observed, without TLS, without such
+    /// a connection, and if the load has several addresses.
     pub fn exchange(&self, port: u16) -> Option<LoadExchange> {
         lock(&self.exchanges).as_ref()?.at(port)
     }
 
-    /// Sets where the connections of a load tell whose turn it is.
-    pub(crate) fn set_exchanges(&self, exchanges: Option<Exchanges>) {
-        *lock(&self.exchanges) = exchanges;
+    /// Where the connections of a load tell whose turn it is, if anybody asks. `are_known`: their local ports tell them apart.
+    pub(crate) fn begin_exchanges(&self, are_known: bool) -> Option<Exchanges> {
+        let exchanges = (self.is_observed && are_known).then(Exchanges::new);
+        lock(&self.exchanges).clone_from(&exchanges);
+        exchanges
     }
 
     /// Adds a thread. It writes what it has in flight into the returned value.

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::control::Control;
-use crate::engine::exchanges::Exchanges;
 use crate::limits::guard::GuardWatch;
 use crate::plan::{Plan, Protocol};
 use crate::protocol::fastcgi;
@@ -47,8 +46,7 @@ impl<'a> Shared<'a> {
     /// The error is that of the TLS configuration.
     pub(crate) fn new(plan: &'a Plan, control: &'a Control, threads: u32) -> Result<Self, String> {
         // Ports of several addresses are not unique.
-        let exchanges = (plan.options.tls.is_some() && plan.options.bind.is_empty()).then(Exchanges::new);
-        control.set_exchanges(exchanges.clone());
+        let exchanges = control.begin_exchanges(plan.options.tls.is_some() && plan.options.bind.is_empty());
         let tls = plan.options.tls.as_ref().map(|tls| Client::new(tls, exchanges)).transpose()?;
         Ok(Shared {
             plan,

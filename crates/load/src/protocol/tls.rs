@@ -3,17 +3,14 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use chokepoint_model::load::{LoadExchange, TlsFailure};
+use chokepoint_model::load::LoadExchange;
 use mio::net::TcpStream;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConnection, Resumption, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+use rustls::client::{ClientConnection, Resumption};
+use rustls::pki_types::ServerName;
+use rustls::{CipherSuite, ClientConfig, HandshakeKind};
 
 use crate::engine::exchanges::{Exchange, Exchanges};
+use crate::protocol::certificates;
 
 /// How to use TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,16 +47,13 @@ impl Client {
     pub(crate) fn new(tls: &Tls, exchanges: Option<Exchanges>) -> Result<Self, String> {
         let bare = tls.server_name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(|_| format!("{:?} is not the name of a server", tls.server_name))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut provider = rustls::crypto::ring::default_provider();
+        // First, as browsers have it: servers that leave the choice to the client (nginx by default) do what they do for most clients.
+        provider.cipher_suites.sort_by_key(|one| !is_aes_128(one.suite()));
+        let provider = Arc::new(provider);
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| error.to_string())?;
-        let verifier: Arc<dyn ServerCertVerifier> = match roots(&tls.trust)? {
-            Some((roots, given)) => {
-                let by_authority = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                Arc::new(Given { by_authority: by_authority.map_err(|error| error.to_string())?, given })
-            }
-            None => Arc::new(Unverified(provider)),
-        };
+        let verifier = certificates::verifier(&tls.trust, provider)?;
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         if !tls.resume {
@@ -76,143 +70,13 @@ impl Client {
     }
 }
 
-/// The trusted authorities, and the certificates that were given for them; nothing if nothing is verified.
-fn roots(trust: &Trust) -> Result<Option<(RootCertStore, Vec<CertificateDer<'static>>)>, String> {
-    let (mut roots, mut given) = (RootCertStore::empty(), Vec::new());
-    match trust {
-        Trust::Anybody => return Ok(None),
-        Trust::System => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err("this system has no certificates of certificate authorities".to_owned());
-            }
-        }
-        Trust::Authorities(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate =
-                    certificate.map_err(|error| format!("the certificates of certificate authorities cannot be read: {error}"))?;
-                given.push(certificate.clone());
-                roots.add(certificate).map_err(|error| format!("the certificate of a certificate authority cannot be used: {error}"))?;
-            }
-            if roots.is_empty() {
-                return Err("it contains no certificate of a certificate authority".to_owned());
-            }
-        }
-    }
-    Ok(Some((roots, given)))
-}
-
-/// Why a handshake failed.
-pub(crate) fn failure(error: &io::Error) -> TlsFailure {
-    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let Some(rustls::Error::InvalidCertificate(certificate)) = tls else { return TlsFailure::Handshake };
-    match certificate {
-        // A self-signed certificate of an authority that the server shows as its own (webpki's CaUsedAsEndEntity) is signed by nobody else.
-        CertificateError::UnknownIssuer | CertificateError::Other(_) => TlsFailure::UnknownAuthority,
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFailure::Expired,
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => TlsFailure::NotYetValid,
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => TlsFailure::WrongName,
-        _ => TlsFailure::Certificate,
-    }
-}
-
-/// What is wrong with the certificate, in words; nothing if something else is wrong.
-pub(crate) fn wrong_certificate(failure: TlsFailure) -> Option<&'static str> {
-    Some(match failure {
-        TlsFailure::UnknownAuthority => "the certificate is signed by an authority that is not trusted",
-        TlsFailure::Expired => "the certificate has expired",
-        TlsFailure::NotYetValid => "the certificate is not valid yet",
-        TlsFailure::WrongName => "the certificate is for another name",
-        TlsFailure::Certificate | TlsFailure::Handshake => return None,
-    })
-}
-
-/// Accepts what the authorities signed, and the certificates of the authorities themselves for the names in them. A self-signed certificate is often one of an
-/// authority, which is no certificate for a server by the rules of the web (RFC 5280, 4.2.1.9). Whoever gives it as trusted means the server.
-#[derive(Debug)]
-struct Given {
-    by_authority: Arc<WebPkiServerVerifier>,
-    given: Vec<CertificateDer<'static>>,
-}
-
-impl ServerCertVerifier for Given {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.by_authority.verify_server_cert(own, between, name, ocsp, now) {
-            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))) if self.given.iter().any(|given| given == own) => {
-                verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_authority.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_authority.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_authority.supported_verify_schemes()
-    }
-}
-
-/// Accepts every certificate. That the server has its key is still checked.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+fn is_aes_128(suite: CipherSuite) -> bool {
+    matches!(
+        suite,
+        CipherSuite::TLS13_AES_128_GCM_SHA256
+            | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+            | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+    )
 }
 
 /// A connection with its session.
@@ -294,9 +158,14 @@ impl TlsStream {
     /// Continues the handshake, and writes once it is complete.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         while self.session.is_handshaking() {
+            let begins = !self.is_connected;
             self.flush()?;
             if !self.session.is_handshaking() {
                 break;
+            }
+            // The server sends nothing before it has the client's first message.
+            if begins {
+                return Err(ErrorKind::WouldBlock.into());
             }
             if self.receive()? == 0 {
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, "closed during the handshake"));

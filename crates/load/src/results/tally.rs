@@ -7,8 +7,8 @@ use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResu
 
 use crate::engine::control::{Control, OwnCount, Progress, lock};
 use crate::plan::Plan;
+use crate::protocol::certificates;
 use crate::protocol::fastcgi::answer::ErrorOutput;
-use crate::protocol::tls;
 use crate::results::histogram::Durations;
 use crate::results::outcome::{Detail, Ended, Failure, RequestEnd, add_errors};
 use crate::results::published::{Snapshot, Tenth};
@@ -250,7 +250,7 @@ impl Tally {
         }
         self.sampled.push(kind);
         let tls_failure = match &ended.detail {
-            Detail::Io(error) if ended.end == RequestEnd::Failure(Failure::TlsFailed) => Some(tls::failure(error)),
+            Detail::Io(error) if ended.end == RequestEnd::Failure(Failure::TlsFailed) => Some(certificates::failure(error)),
             _ => None,
         };
         self.tls_failure = self.tls_failure.or(tls_failure);
@@ -263,7 +263,7 @@ impl Tally {
         };
         self.add_sample(match &ended.detail {
             Detail::None => what,
-            Detail::Io(error) => match tls_failure.and_then(tls::wrong_certificate) {
+            Detail::Io(error) => match tls_failure.and_then(certificates::wrong_certificate) {
                 Some(why) => format!("{what}: {why}"),
                 None => format!("{what}: {error}"),
             },

@@ -224,7 +224,7 @@ fn a_self_signed_certificate_is_accepted_by_those_who_were_given_it() {
 
 #[test]
 fn each_connection_says_whose_turn_it_is() {
-    let control = Arc::new(Control::new());
+    let control = Arc::new(Control::observed());
     let (seen, seer) = (Arc::new(std::sync::Mutex::new(Vec::new())), Arc::clone(&control));
     let sink = Arc::clone(&seen);
     // Whose turn it is: before the request, when it was read, and when the answer has come.
