@@ -257,7 +257,8 @@ fn large_bodies_are_sent_completely_and_an_early_answer_counts() {
     let mut plan = plan(takes_all.address);
     (plan.requests, plan.timeout, plan.method, plan.body) = (Some(8), Duration::from_secs(10), "POST".into(), vec![b'b'; BODY_BYTES]);
     let result = load(&plan);
-    assert_eq!((result.good, result.connections), (8, 4), "{result:?}");
+    // A thread that gets no core leaves its requests to the other one.
+    assert!(result.good == 8 && (1..=4).contains(&result.connections), "{result:?}");
     assert!(result.sent_bytes > 8 * BODY_BYTES as u64);
     let refuses = Server::start(|mut stream, _| {
         request(&mut stream);

@@ -48,6 +48,8 @@ value-requests-each = { $n ->
     [one] { $n }{ "\u00A0" }request each
    *[other] { $n }{ "\u00A0" }requests each
 }
+value-none = none
+value-kept = { $n }, { $requests }{ "\u00A0" }requests each
 value-kib = { $n }{ "\u00A0" }KiB
 value-seconds = { $n }{ "\u00A0" }s
 value-us = { $n }{ "\u00A0" }µs

@@ -177,8 +177,8 @@ impl Session<'_> {
                     (made.explained, made.gain) = (tried.judged.explained, gain);
                 }
                 kept = Some(tried.after);
-            } else if let (true, Some(before)) = (tried.judged.works, &self.current) {
-                let why = figures("kept-no-alternative", before, &tried.after).with("remedy", remedy.as_str());
+            } else if tried.judged.works && self.current.is_some() {
+                let why = Message::new("kept-no-alternative").with("remedy", remedy.as_str());
                 self.close(tried.number, Kept::No, &why);
             }
         }

@@ -438,8 +438,8 @@ mod tests {
             (
                 (1_000.0, 0.0, 500, 0.5),
                 (800.0, 0.0, 90, 0.0),
-                "Its signal improved and less of the clients' time was lost in requests that failed or took too long: 50 % before, 0 % after \
-                 (goodput 1,000 before, 800 requests/s after).",
+                "Its signal improved and more clients are served: requests that failed or took too long cost 50 % of the clients' time before and 0 % \
+                 after (goodput 1,000 before, 800 requests/s after).",
             ),
             // It reaches as far: p99 says more than the little that was lost.
             (
@@ -450,8 +450,8 @@ mod tests {
             (
                 (1_000.0, 0.0, 500, 0.02),
                 (890.0, 0.0, 500, 0.0),
-                "Its signal improved and less of the clients' time was lost in requests that failed or took too long: 2 % before, 0 % after \
-                 (goodput 1,000 before, 890 requests/s after).",
+                "Its signal improved and more clients are served: requests that failed or took too long cost 2 % of the clients' time before and 0 % \
+                 after (goodput 1,000 before, 890 requests/s after).",
             ),
         ];
         for (before, after, sentence) in rows {

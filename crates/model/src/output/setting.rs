@@ -6,7 +6,7 @@ use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::report::SettingChange;
 
-/// The settings that changes set. A change that leaves the value as it was is not listed.
+/// The settings that changes set, the one that they are for first. A change that leaves the value as it was is not listed.
 pub(crate) fn settings(changes: &[Change], words: &Catalogue) -> Vec<SettingChange> {
     let setting = |change: &Change| SettingChange {
         setting: change.key(),
@@ -15,7 +15,10 @@ pub(crate) fn settings(changes: &[Change], words: &Catalogue) -> Vec<SettingChan
         from: change.from().to_owned(),
         to: change.to().to_owned(),
     };
-    changes.iter().filter(|change| change.from() != change.to()).map(setting).collect()
+    let mut settings: Vec<&Change> = changes.iter().filter(|change| change.from() != change.to()).collect();
+    // Kept connections need workers and ports, which are set before. They are what the change is for.
+    settings.sort_by_key(|change| !matches!(change, Change::Server { setting: ServerSetting::NginxFastcgiReuse { .. }, .. }));
+    settings.into_iter().map(setting).collect()
 }
 
 /// The setting in a few words; its own name if the catalogue has no words for it.
@@ -60,7 +63,8 @@ pub fn setting_values(change: &SettingChange, words: &Catalogue) -> (String, Str
         "cpu.max" => measured("value-cores", both(cores)),
         "cpu.cfs_quota_us" => measured("value-us", both(whole)),
         _ => measured("value-connections", both(kept_connections).filter(|(from, to)| from != to))
-            .or_else(|| measured("value-requests-each", both(requests_each))),
+            .or_else(|| measured("value-requests-each", both(requests_each)))
+            .or_else(|| first_kept(change, words)),
     };
     let as_set = |text: &str| whole(text).map_or_else(|| text.to_owned(), number);
     known.unwrap_or_else(|| (as_set(&change.from), as_set(&change.to)))
@@ -87,6 +91,13 @@ fn cores(quota: &str) -> Option<f64> {
     let (quota, period) = quota.split_once(' ')?;
     let (quota, period) = (whole(quota)?, whole(period)?);
     (period > 0.0).then(|| quota / period)
+}
+
+/// "none" and "8, 20 requests each", where no connection was kept before.
+fn first_kept(change: &SettingChange, words: &Catalogue) -> Option<(String, String)> {
+    let kept = kept_connections(&change.to).filter(|_| change.from == ServerSetting::UNSET)?;
+    let to = Message::new("value-kept").with("n", kept).with("requests", requests_each(&change.to)?);
+    Some((words.text(&Message::new("value-none")), words.text(&to)))
 }
 
 /// The connections of [`ServerSetting::reuse`].
@@ -132,6 +143,7 @@ mod tests {
             ("cpu.cfs_quota_us", "50000", "200000", "50,000 → 200,000 µs"),
             ("nginx reuse of connections to php", "keepalive=8 requests=5", "keepalive=16 requests=20", "8 → 16 connections"),
             ("nginx reuse of connections to php", "keepalive=8 requests=5", "keepalive=8 requests=1000", "5 → 1,000 requests each"),
+            ("nginx reuse of connections to php", "unset", "keepalive=8 requests=20", "none → 8, 20 requests each"),
             ("nginx ssl_session_cache in http", "none", "shared:TLS:10m", "none → shared:TLS:10m"),
         ] {
             assert_eq!(shown(setting, from, to), text, "{setting}");

@@ -73,13 +73,15 @@ fn write_round(page: &mut TextPage<'_>, round: &Round, detail: Detail) {
     }
 }
 
-/// "conntrack table     200 → 262,144".
+/// "conntrack table     200 → 262,144", and how many other settings there are if there is room for it.
 fn setting(page: &TextPage<'_>, first: &SettingChange, others: usize) -> String {
     let phrases = page.phrases();
     let (from, to) = setting_values(first, phrases.0);
     let mut text = format!("{}{from} {} {to}", super::padded(&first.name, NAME_COLUMNS), page.glyph("→", "->"));
-    if others > 0 {
-        text.push_str(&phrases.say(&Message::new("brief-more-settings").with("n", others as f64)));
+    let more = phrases.say(&Message::new("brief-more-settings").with("n", others as f64));
+    let room = page.width().min(80).saturating_sub(MARK_COLUMNS + FIGURE_COLUMNS.iter().sum::<usize>() + 1);
+    if others > 0 && columns(&text) + columns(&more) <= room {
+        text.push_str(&more);
     }
     text
 }
