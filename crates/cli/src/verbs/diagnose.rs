@@ -113,6 +113,9 @@ fn tell_unused_load(args: &Diagnose) {
         ("-d", load.body.is_some()),
         ("-D", load.body_file.is_some()),
         ("--threads", load.threads != 1),
+        ("--cacert", args.connection.cacert.is_some()),
+        ("--insecure", args.connection.insecure),
+        ("--tls-no-resumption", args.connection.tls_no_resumption),
     ];
     let given: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect();
     if !given.is_empty() {
