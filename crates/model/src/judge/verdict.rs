@@ -14,7 +14,7 @@ use crate::judge::id::StationId;
 use crate::judge::improvements::{Faster, faster};
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::unseen::waits_unseen;
-use crate::observation::load::{LoadResult, Loop, TlsFailure};
+use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
 use crate::output::message::Message;
 use crate::output::report::{Cause, LimitedBy, Role, StationState, Verdict};
@@ -154,7 +154,8 @@ fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
         let is_unix = !ctx.obs.request.unix.is_empty();
         return Some(Message::new(if is_unix { "verdict-unknown-refused-unix" } else { "verdict-unknown-refused" }));
     }
-    if let Some(why) = load.tls.and_then(|tls| tls.failure).filter(|_| 2 * load.errors.tls_failed > load.requests) {
+    let without_handshake = load.tls.filter(|tls| tls.handshakes == Handshakes::default());
+    if let Some(why) = without_handshake.and_then(|tls| tls.failure) {
         return Some(Message::new(no_handshake(why)));
     }
     if answered == load.requests && load.status.len() == 1 {

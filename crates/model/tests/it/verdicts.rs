@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::load::{Loop, Lost, Slice};
+use chokepoint_model::load::{Handshakes, Loop, Lost, Slice, TlsFailure, TlsLoad};
 use chokepoint_model::observation::{CpuUse, Identity, Observation, Qdisc, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Diagnosis, LimitedBy, StationState, Verdict};
@@ -161,6 +161,30 @@ fn wrong_answers_ask_for_the_right_url() {
     let load = obs.load.as_mut().unwrap();
     (load.good, load.status, load.errors.connect_refused) = (0, BTreeMap::new(), load.requests);
     assert!(told(&obs).summary.contains("refused"));
+}
+
+#[test]
+fn what_is_wrong_with_a_certificate_is_told_only_where_no_handshake_succeeded() {
+    let summary = |full: u64, failure: TlsFailure| {
+        let mut obs = healthy();
+        let load = obs.load.as_mut().unwrap();
+        (load.good, load.status) = (0, BTreeMap::from([(500, full)]));
+        load.errors.tls_failed = load.requests - full;
+        let handshakes = Handshakes { full, resumed: 0 };
+        load.tls = Some(TlsLoad { offers_sessions: true, handshakes, time_us: None, failure: Some(failure) });
+        told(&obs).summary
+    };
+    for (failure, said) in [
+        (TlsFailure::UnknownAuthority, "--cacert FILE"),
+        (TlsFailure::Expired, "expired"),
+        (TlsFailure::NotYetValid, "not valid yet"),
+        (TlsFailure::WrongName, "another name"),
+        (TlsFailure::Certificate, "cannot be accepted"),
+        (TlsFailure::Handshake, "speak TLS"),
+    ] {
+        assert!(summary(0, failure).contains(said), "{}", summary(0, failure));
+        assert!(!summary(10, failure).contains("no TLS handshake"), "{}", summary(10, failure));
+    }
 }
 
 #[test]
