@@ -3,6 +3,7 @@
 
 pub mod bootstrap;
 mod normal;
+pub mod precision;
 mod random;
 mod selection;
 pub mod sequential;
