@@ -8,6 +8,7 @@ mod random;
 mod selection;
 pub mod sequential;
 pub mod signed_rank;
+pub mod usl;
 
 pub use random::Random;
 
