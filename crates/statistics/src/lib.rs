@@ -3,10 +3,12 @@
 
 pub mod bootstrap;
 mod normal;
+pub mod precision;
 mod random;
 mod selection;
 pub mod sequential;
 pub mod signed_rank;
+pub mod usl;
 
 pub use random::Random;
 

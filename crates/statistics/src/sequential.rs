@@ -45,15 +45,17 @@ pub struct Looks {
 
 impl Looks {
     /// Looks from `first` pairs (or the first number of pairs at which the level of a look can be reached) to `most`, each at about 1.5 times the pairs of
-    /// the one before, with a false alarm rate of `alpha` (two-sided) over all of them. There is always the look at `most`. `most` below 1 is 1.
+    /// the one before, with a false alarm rate of `alpha` (two-sided) over all of them. There is always the look at `most`. `most` below 1 is 1. An
+    /// `alpha` that is not between 0 and 1 is 0: no look finds anything.
     ///
     /// The levels come from the recursion of P. Armitage, C. McPherson and B. Rowe (1969) for a normal walk. The exact test has only certain levels; what one
     /// look cannot use of its share is left to the next.
     pub fn plan(first: usize, most: usize, alpha: f64) -> Looks {
         let most = most.max(1);
+        let alpha = if alpha > 0.0 && alpha < 1.0 { alpha } else { 0.0 };
         let possible = |pairs: &usize| pairs_needed(spent(*pairs, most, alpha)) <= *pairs;
         let mut at = Vec::new();
-        let mut next = (first.max(1)..most).find(possible);
+        let mut next = if alpha > 0.0 { (first.max(1)..most).find(possible) } else { None };
         while let Some(pairs) = next.filter(|pairs| *pairs < most) {
             at.push(pairs);
             next = Some((pairs as f64 * GROWTH).round().max(pairs as f64 + 1.0) as usize);

@@ -43,10 +43,7 @@ pub fn difference(differences: &[f64], alpha: f64) -> Option<Difference> {
     }
     let walsh = Walsh::new(differences);
     let null = Null::new(differences.len());
-    let (low, high) = match null.rank_outside(alpha) {
-        0 => (f64::NEG_INFINITY, f64::INFINITY),
-        rank => (walsh.kth(rank), walsh.kth(walsh.count() + 1 - rank)),
-    };
+    let (low, high) = walsh.ends(null.rank_outside(alpha));
     let (not_above, below) = (walsh.count_at_most(0.0), walsh.count_below_zero());
     let against = not_above.min(walsh.count() - below);
     Some(Difference { estimate: walsh.median(), low, high, p: (2.0 * null.at_most(against)).min(1.0) })
@@ -76,6 +73,22 @@ pub(crate) fn attained(pairs: usize, alpha: f64) -> f64 {
     match null.rank_outside(alpha) {
         0 => 0.0,
         rank => 2.0 * null.at_most(rank - 1),
+    }
+}
+
+/// The ends of the intervals of experiments with the same number of pairs and the same level.
+pub(crate) struct Ends {
+    rank: u64,
+}
+
+impl Ends {
+    pub(crate) fn new(pairs: usize, alpha: f64) -> Self {
+        Ends { rank: Null::new(pairs).rank_outside(alpha) }
+    }
+
+    /// The interval of these differences, which must be finite and of that number.
+    pub(crate) fn of(&self, differences: &[f64]) -> (f64, f64) {
+        Walsh::new(differences).ends(self.rank)
     }
 }
 
@@ -125,6 +138,11 @@ impl Walsh {
     /// The k-th smallest average, from 1.
     fn kth(&self, k: u64) -> f64 {
         kth(self.sorted[0], self.sorted[self.sorted.len() - 1], k, |limit| self.count_at_most(limit))
+    }
+
+    /// The averages with this rank from below and from above; no ends if it is 0.
+    fn ends(&self, rank: u64) -> (f64, f64) {
+        if rank == 0 { (f64::NEG_INFINITY, f64::INFINITY) } else { (self.kth(rank), self.kth(self.count() + 1 - rank)) }
     }
 
     fn median(&self) -> f64 {

@@ -69,6 +69,17 @@ fn looks_begin_where_they_can_find_something_and_end_at_the_most() {
 }
 
 #[test]
+fn a_level_that_is_none_finds_nothing() {
+    for alpha in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+        let looks = Looks::plan(6, usize::MAX, alpha);
+        assert_eq!((looks.at(), looks.level(0), looks.level_at_end(9)), (&[usize::MAX][..], 0.0, 0.0), "{alpha}");
+    }
+    let long = Looks::plan(6, 100_000, 0.05);
+    assert!(long.at().len() < 30 && long.at()[0] < 60 && long.level(long.at().len() - 1) > 0.035, "{long:?}");
+    assert!(Looks::plan(6, 100, 0.999).at()[0] >= 6);
+}
+
+#[test]
 fn an_early_end_gets_what_is_left() {
     let looks = Looks::plan(6, 40, 0.05);
     for pairs in [1, 6, 11] {
