@@ -23,7 +23,7 @@ pub mod lab {
 use crate::args::{Cli, LabVerb, Look, Verb};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
-use crate::verbs::{bench, diagnose, explain, profile, streams, tcp, undo, whereabouts};
+use crate::verbs::{bench, diagnose, experiment, explain, profile, streams, tcp, undo, whereabouts};
 
 /// Exit status: the verb failed.
 const EXIT_FAILED: u8 = 1;
@@ -82,6 +82,7 @@ fn look(verb: &Verb) -> Option<Look> {
     match verb {
         Verb::Bench(args) => Some(args.look),
         Verb::Diagnose(args) => Some(args.look),
+        Verb::Experiment(args) => Some(args.look),
         Verb::Explain(args) => Some(args.look),
         Verb::Profile(args) => Some(args.look),
         Verb::Streams(args) => Some(args.look),
@@ -127,6 +128,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         Verb::Lab(args) => verbs::lab::run(&args.verb, words, interrupt)?,
         Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
         Verb::Where(args) => whereabouts::run(args, words, interrupt)?,
+        Verb::Experiment(args) => experiment::run(args, words, interrupt).map(|()| true)?,
         Verb::Explain(args) => explain::run(args, words).map(|()| true)?,
     };
     Ok(if is_done { 0 } else { EXIT_FAILED })

@@ -2,6 +2,7 @@
 
 mod bench;
 mod escape;
+mod experiment;
 mod page;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ use crate::report::view::path::{Mark, StationRow, tiers};
 use crate::report::view::{self, Ink, Phrases};
 pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
+pub(crate) use experiment::render as experiment;
 use page::{MarkdownPage, spans};
 
 /// The report, ending in a newline; the same bytes for the same diagnosis.

@@ -3,6 +3,7 @@
 mod bench;
 mod brief;
 mod diagnosis;
+mod experiment;
 mod explain;
 pub(crate) mod page;
 mod whereabouts;
@@ -14,6 +15,7 @@ mod tests;
 pub(crate) use bench::bench_text;
 pub(crate) use brief::brief;
 pub(crate) use diagnosis::render;
+pub(crate) use experiment::experiment;
 pub(crate) use explain::page_text;
 pub(crate) use whereabouts::{lacking, whereabouts_text};
 pub(crate) use wrap::columns;
