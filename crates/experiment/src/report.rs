@@ -182,8 +182,22 @@ pub struct Comparison {
     pub pairs: usize,
     /// The smallest true difference that so many pairs show in four of five experiments, percent.
     pub smallest_percent: Option<f64>,
+    /// Functions whose CPU time for each request differs most between the two profiles, the largest difference first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionTime>,
     /// More time after which the interval would be as narrow as the precision asks for, seconds.
     pub more_time_s: Option<f64>,
+}
+
+/// CPU time of a function for each request, from the profiles of two variants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionTime {
+    /// The function's name.
+    pub name: String,
+    /// Microseconds for each request in the baseline: the function's share of the profile times the CPU time of a request.
+    pub before_us: f64,
+    /// The same in the other variant.
+    pub after_us: f64,
 }
 
 /// What a comparison shows.

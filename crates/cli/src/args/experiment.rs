@@ -19,6 +19,7 @@ Presets, each in a lab of its own:
   cores                      one nginx on more and more cores
   fastcgi                    TCP or unix socket, connections kept or not
   nginx-io                   sendfile, tcp_nopush, log buffers, open_file_cache
+  pacing                     sendfile with tcp_nopush, under BBR and Reno
   sysctl NAME=A,B            a kernel parameter of the server
 
 Examples:

@@ -11,9 +11,9 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_experiment::Plan;
 use chokepoint_experiment::analysis::{Aside, experiment};
 use chokepoint_experiment::report::{Ended, Experiment as Report, Host};
+use chokepoint_experiment::{Metric, Plan};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::outcome::utc;
 
@@ -110,7 +110,23 @@ fn measured(plan: &Plan, subject: &mut Subject, words: &Catalogue, interrupt: &I
         bounds: looked.bounds,
         warnings: looked.warnings,
     };
-    Ok((experiment(plan, &session.trials, session.looks.as_ref(), ended, aside, words), looked.profiles))
+    let mut report = experiment(plan, &session.trials, session.looks.as_ref(), ended, aside, words);
+    add_functions(&mut report, &looked.profiles);
+    Ok((report, looked.profiles))
+}
+
+/// Adds to each comparison what the profiles of its variants say.
+fn add_functions(report: &mut Report, profiles: &looks::Profiles) {
+    let cpu_us = |number: usize| report.variants.get(number)?.figures.get(&Metric::CpuPerRequest).map(|estimate| estimate.median);
+    let profile = |number: usize| profiles.get(number).and_then(Option::as_ref);
+    let of = |(baseline, variant): (usize, usize)| {
+        let (before, after) = profile(baseline).zip(profile(variant))?;
+        Some(looks::functions(after, before, cpu_us(baseline).zip(cpu_us(variant))?))
+    };
+    let all: Vec<_> = report.comparisons.iter().map(|one| of((one.baseline, one.variant)).unwrap_or_default()).collect();
+    for (comparison, functions) in report.comparisons.iter_mut().zip(all) {
+        comparison.functions = functions;
+    }
 }
 
 /// The time now, RFC 3339 in UTC, to the second.

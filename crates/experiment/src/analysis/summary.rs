@@ -187,7 +187,17 @@ fn comparison(plan: &Plan, trials: &[Trial], alpha: f64, pair: (usize, usize), u
         });
     let counts = (paired.len(), signed_rank::pairs_needed(alpha));
     let sentence = sentence(plan, pair, outcome, deciding, counts, words);
-    Comparison { baseline, variant, outcome, sentence, differences, pairs: paired.len(), smallest_percent, more_time_s }
+    Comparison {
+        baseline,
+        variant,
+        outcome,
+        sentence,
+        differences,
+        pairs: paired.len(),
+        smallest_percent,
+        functions: Vec::new(),
+        more_time_s,
+    }
 }
 
 fn outcome(change: Option<Change>, better: Better) -> Outcome {

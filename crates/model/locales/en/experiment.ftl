@@ -37,6 +37,7 @@ experiment-warnings = Note
 experiment-where = Where requests stood (share of those in flight)
 experiment-calls = Calls for each request
 experiment-bounds = What a layer could give at most (profile), if the cores are the limit
+experiment-functions = Functions whose CPU time for a request differs most from the baseline (profile), µs
 experiment-baseline = compared with { $baseline }
 experiment-unaccounted = unaccounted
 experiment-question = Question

@@ -29,6 +29,7 @@ pub(crate) fn render(report: &Experiment, words: &Catalogue) -> String {
         ("experiment-where", view::standing(report, phrases)),
         ("experiment-calls", view::calls(report)),
         ("experiment-bounds", view::bounds(report)),
+        ("experiment-functions", view::functions(report)),
     ] {
         if !lines.is_empty() {
             page.block(&format!("{}:", prose(&phrases.word(heading))));

@@ -38,6 +38,7 @@ pub(crate) fn experiment(report: &Experiment, style: &Style, words: &Catalogue) 
         ("experiment-where", view::standing(report, phrases)),
         ("experiment-calls", view::calls(report)),
         ("experiment-bounds", view::bounds(report)),
+        ("experiment-functions", view::functions(report)),
     ] {
         named_lines(&mut page, heading, &lines);
     }

@@ -14,6 +14,9 @@ const PLACES_MAX: usize = 4;
 /// The most layers of a variant.
 const BOUNDS_MAX: usize = 4;
 
+/// The most functions of a comparison.
+const FUNCTIONS_MAX: usize = 5;
+
 /// A table: the first row of cells is its head.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
@@ -163,6 +166,17 @@ pub(crate) fn bounds(report: &Experiment) -> Vec<(String, String)> {
         (variant.name.clone(), parts.collect::<Vec<_>>().join(", "))
     };
     report.variants.iter().map(line).filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// Functions whose CPU time for each request differs most, for each comparison.
+pub(crate) fn functions(report: &Experiment) -> Vec<(String, String)> {
+    let line = |comparison: &Comparison| {
+        let parts = comparison.functions.iter().take(FUNCTIONS_MAX);
+        let parts = parts.map(|one| format!("{} {:.1} → {:.1}", one.name, one.before_us, one.after_us));
+        let name = |number: usize| report.variants.get(number).map(|variant| variant.name.clone()).unwrap_or_default();
+        (name(comparison.variant), parts.collect::<Vec<_>>().join(", "))
+    };
+    report.comparisons.iter().map(line).filter(|(_, text)| !text.is_empty()).collect()
 }
 
 /// Where and when it ran, and what was loaded how long.

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chokepoint_experiment::Plan;
-use chokepoint_experiment::report::{Bound, Calls};
+use chokepoint_experiment::report::{Bound, Calls, FunctionTime};
 use chokepoint_load::Control;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::message::Message;
+use chokepoint_profile::analysis::difference;
 use chokepoint_profile::{Counting, Options, Profile, Sampler, Scope, What};
 
 use super::subject::{Ready, Subject};
+use super::verify;
 use crate::run::{calls, measure};
 use crate::terminal::interrupt::Interrupt;
 
@@ -21,6 +23,8 @@ const PROFILE: Duration = Duration::from_secs(4);
 /// How long calls are counted, and how often for each variant.
 const COUNT: Duration = Duration::from_secs(2);
 const COUNTS: usize = 2;
+/// Functions that are named for each comparison.
+const FUNCTIONS_MAX: usize = 8;
 /// Samples a second on each core.
 const FREQUENCY_HZ: u32 = 199;
 
@@ -130,11 +134,27 @@ fn profiled(ready: &Ready, label: &str, interrupt: &Interrupt, words: &Catalogue
             over.store(true, Ordering::Relaxed);
             result
         });
-        let sampled = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })
+        // The generator's cores would show the generator.
+        let cores = ready.pid.and_then(|pid| verify::cores(pid).ok());
+        let sampled = Sampler::open(Options { scope: Scope::System, cores, frequency_hz: FREQUENCY_HZ })
             .and_then(|sampler| sampler.run(|_| !over.load(Ordering::Relaxed) && !interrupt.is_set()));
         let _ = running.join();
         sampled
     });
     // Without the right to sample there is no flame graph, which the diagnosis tells as well.
     Ok((bounds.collect(), profile.ok()))
+}
+
+/// The functions whose CPU time for each request differs most between two variants. `cpu_us`: CPU time of a request of the baseline and of the other.
+pub(super) fn functions(after: &Profile, before: &Profile, cpu_us: (f64, f64)) -> Vec<FunctionTime> {
+    let time = |change: difference::Change| FunctionTime {
+        before_us: change.before * cpu_us.0,
+        after_us: change.now * cpu_us.1,
+        name: change.name,
+    };
+    let mut all: Vec<FunctionTime> = difference::functions(after, before).into_iter().map(time).collect();
+    let size = |function: &FunctionTime| (function.after_us - function.before_us).abs();
+    all.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    all.truncate(FUNCTIONS_MAX);
+    all
 }

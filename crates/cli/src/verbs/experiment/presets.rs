@@ -34,6 +34,7 @@ const PRESETS: &[Preset] = &[
     Preset { name: "cores", plan: text!("cores"), levels: Some(cores) },
     Preset { name: "fastcgi", plan: text!("fastcgi"), levels: None },
     Preset { name: "nginx-io", plan: text!("nginx-io"), levels: None },
+    Preset { name: "pacing", plan: text!("pacing"), levels: None },
     Preset { name: "sysctl", plan: text!("sysctl"), levels: Some(sysctl) },
 ];
 

@@ -1,14 +1,17 @@
 //! A running server as the subject of an experiment: its kernel parameters are changed through crate `remedy`, verified, and put back.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 use chokepoint_experiment::{Plan, Variant};
 use chokepoint_load::Options;
-use chokepoint_model::change::Change;
-use chokepoint_model::observation::Request;
+use chokepoint_model::change::{Change, HOST_NETNS};
+use chokepoint_model::observation::{NetnsId, Request};
 use chokepoint_model::path;
-use chokepoint_recording::Outcome;
 use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
 
+use super::verify;
 use crate::run::changes::Changes;
 use crate::run::measure::Setup;
 use crate::run::plan::{CONNECTIONS_DEFAULT, TIMEOUT_DIAGNOSE};
@@ -26,6 +29,16 @@ pub(super) struct Running {
     /// The variant in force and the numbers of its changes.
     current: Option<(usize, Vec<u32>)>,
     next: u32,
+    /// The network namespaces that were looked up.
+    places: BTreeMap<String, Place>,
+}
+
+/// A network namespace: its id, its name in reports, and its path.
+#[derive(Clone)]
+struct Place {
+    id: NetnsId,
+    name: String,
+    path: PathBuf,
 }
 
 impl Running {
@@ -47,7 +60,7 @@ impl Running {
                 );
             }
         }
-        Ok(Self { url: url.to_owned(), target: Target::parse(url)?, yes, changes: None, current: None, next: 0 })
+        Ok(Self { url: url.to_owned(), target: Target::parse(url)?, yes, changes: None, current: None, next: 0, places: BTreeMap::new() })
     }
 
     /// Its URL.
@@ -76,9 +89,9 @@ impl Running {
 
     fn apply(&mut self, variant: &Variant) -> Result<()> {
         for (place, sysctls) in &variant.change.sysctls {
-            let (id, name, path) = self.place(place)?;
+            let Place { id, name, path } = self.place(place)?;
             for (key, to) in sysctls {
-                let from = read(path.as_deref(), key)?;
+                let from = verify::sysctl(&path, key)?;
                 let change = Change::Sysctl { key: key.clone(), netns: id, netns_name: name.clone(), from, to: to.to_string() };
                 self.next += 1;
                 let number = self.next;
@@ -96,32 +109,35 @@ impl Running {
     }
 
     /// The network namespace that a plan means: "server", that of the server; or a name, PID or path.
-    fn place(&self, place: &str) -> Result<(chokepoint_model::observation::NetnsId, String, Option<std::path::PathBuf>)> {
-        let root = Root::default();
-        if place != "server" {
-            let found = netns::resolve(&root, place)?;
-            return Ok((found.id, place.to_owned(), Some(found.path)));
+    fn place(&mut self, place: &str) -> Result<Place> {
+        if let Some(known) = self.places.get(place) {
+            return Ok(known.clone());
         }
+        let found = if place == "server" { self.place_of_server()? } else { named(place)? };
+        self.places.insert(place.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    fn place_of_server(&self) -> Result<Place> {
         let request = Request { client_netns: netns::own()?, loaded: false, ..self.target.request() };
         let observer = Observer::start(ObserveOptions::new(request.clone())).context("the host cannot be observed")?;
         observer.note(chokepoint_sources::assemble::REQUEST, serde_json::to_vec(&request)?);
         let obs = assemble(&observer.finish());
         let tier = path::discover(&obs).tiers.into_iter().next();
         let tier = tier.with_context(|| format!("no server on this host answers for {}", self.url))?;
-        let pid = tier.pids.first().copied().context("the server's processes cannot be seen")?;
-        let found = netns::resolve(&root, &pid.to_string())?;
-        let name =
-            obs.netns.get(&found.id).and_then(|view| view.name.clone()).unwrap_or_else(|| chokepoint_model::change::HOST_NETNS.to_owned());
-        Ok((found.id, name, Some(found.path)))
+        let pid = tier.pids.first().context("the server's processes cannot be seen")?;
+        let found = named(&pid.to_string())?;
+        let name = obs.netns.get(&found.id).and_then(|view| view.name.clone()).unwrap_or_else(|| HOST_NETNS.to_owned());
+        Ok(Place { name, ..found })
     }
 
-    fn verified(&self, variant: &Variant) -> Result<Vec<String>> {
+    fn verified(&mut self, variant: &Variant) -> Result<Vec<String>> {
         let mut seen = Vec::new();
         for (place, sysctls) in &variant.change.sysctls {
-            let (_, name, path) = self.place(place)?;
+            let Place { name, path, .. } = self.place(place)?;
             for (key, wanted) in sysctls {
-                let found = read(path.as_deref(), key)?;
-                if words(&found) != words(&wanted.to_string()) {
+                let found = verify::sysctl(&path, key)?;
+                if verify::normal(&found) != verify::normal(&wanted.to_string()) {
                     bail!("{key} in {name} is \"{found}\", not \"{wanted}\"");
                 }
                 seen.push(format!("{key} in {name} is {found}"));
@@ -185,17 +201,8 @@ impl Drop for Running {
     }
 }
 
-/// A kernel parameter, in a network namespace or in that of this process.
-fn read(netns: Option<&std::path::Path>, key: &str) -> Result<String> {
-    let file = format!("proc/sys/{}", key.replace('.', "/"));
-    let read = || Root::default().read(&file, 4096, None);
-    let outcome = netns.map_or_else(|| Ok(read()), |netns| chokepoint_lab::inside(netns, read))?;
-    match outcome {
-        Outcome::Ok(value) => Ok(words(&String::from_utf8_lossy(&value))),
-        Outcome::Absent(why, _) | Outcome::Failed(why, _) => bail!("{key} could not be read: {why}"),
-    }
-}
-
-fn words(text: &str) -> String {
-    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+/// A network namespace by its name, a PID or a path.
+fn named(place: &str) -> Result<Place> {
+    let found = netns::resolve(&Root::default(), place)?;
+    Ok(Place { id: found.id, name: place.to_owned(), path: found.path })
 }

@@ -125,14 +125,14 @@ fn path_of(line: &str) -> Option<&str> {
 }
 
 /// The cores on which a process may run.
-fn cores(pid: u32) -> Result<Vec<u32>> {
+pub(super) fn cores(pid: u32) -> Result<Vec<u32>> {
     let pid_of = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).context("no process has this number")?;
     let set = rustix::thread::sched_getaffinity(Some(pid_of)).with_context(|| format!("the cores of process {pid} could not be read"))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).filter_map(|core| u32::try_from(core).ok()).collect())
 }
 
 /// A kernel parameter of a network namespace.
-fn sysctl(netns: &Path, key: &str) -> Result<String> {
+pub(super) fn sysctl(netns: &Path, key: &str) -> Result<String> {
     let file = format!("proc/sys/{}", key.replace('.', "/"));
     let read = chokepoint_lab::inside(netns, || Root::default().read(&file, 4096, None))?;
     match read {
@@ -142,7 +142,7 @@ fn sysctl(netns: &Path, key: &str) -> Result<String> {
 }
 
 /// A value with single blanks: the kernel separates numbers by tabs.
-fn normal(value: &str) -> String {
+pub(super) fn normal(value: &str) -> String {
     value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
