@@ -52,6 +52,17 @@ pub(crate) struct Experiment {
     /// Stop early once the interval of every comparison is plus or minus this many percent, or once a difference is clear. [default: that of the plan, or 1]
     #[arg(long, value_name = "PERCENT", help_heading = "Experiment")]
     pub(crate) precision: Option<f64>,
+    /// Go on with the last unfinished run of this plan
+    ///
+    /// Go on with the last experiment of this plan that was interrupted, killed or failed. Its trials count, and so does its time.
+    #[arg(long, help_heading = "Experiment")]
+    pub(crate) resume: bool,
+    /// Do not keep the trials: no --resume
+    #[arg(long, conflicts_with = "resume", help_heading = "Experiment")]
+    pub(crate) no_keep: bool,
+    /// A label for the kept result
+    #[arg(long, value_name = "TEXT", help_heading = "Experiment")]
+    pub(crate) label: Option<String>,
     /// Print the plan, and measure nothing
     ///
     /// Print the plan that would be carried out, with its scenario, and measure nothing: a preset is a good start for a plan of your own.
