@@ -3,6 +3,7 @@
 mod bench;
 mod escape;
 mod page;
+mod size;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use crate::report::view::{self, Ink, Phrases};
 pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
 use page::{MarkdownPage, spans};
+pub(crate) use size::render as size;
 
 /// The report, ending in a newline; the same bytes for the same diagnosis.
 pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {

@@ -2,9 +2,11 @@
 
 mod bench;
 mod brief;
+mod capacity;
 mod diagnosis;
 mod explain;
 pub(crate) mod page;
+mod size;
 mod whereabouts;
 mod wrap;
 
@@ -13,7 +15,9 @@ mod tests;
 
 pub(crate) use bench::bench_text;
 pub(crate) use brief::brief;
+pub(crate) use capacity::capacity_text;
 pub(crate) use diagnosis::render;
 pub(crate) use explain::page_text;
+pub(crate) use size::size_text;
 pub(crate) use whereabouts::{lacking, whereabouts_text};
 pub(crate) use wrap::columns;
