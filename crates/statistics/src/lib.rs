@@ -1,4 +1,16 @@
-//! Statistics that several crates need, none of which may know another: the interval of a share counted in few trials, and medians.
+//! Statistics that several crates need, none of which may know another: the interval of a share counted in few trials, medians, and how paired trials of two
+//! variants are compared (exact interval, planned looks, precision, scalability).
+
+pub mod bootstrap;
+mod normal;
+pub mod precision;
+mod random;
+mod selection;
+pub mod sequential;
+pub mod signed_rank;
+pub mod usl;
+
+pub use random::Random;
 
 /// The standard normal quantile of a two-sided 95 % interval.
 const Z_95: f64 = 1.959_963_984_540_054;
