@@ -10,7 +10,7 @@ use chokepoint_model::report::Verdict;
 
 use crate::interval::Interval;
 use crate::knee::{Knee, knee, most};
-use crate::law::{Point, Scaling};
+use crate::law;
 use crate::objective::{Bracket, Objective, random_arrivals_rps};
 use crate::report::{Capacity, KneeReport, LimitReport, ObjectiveReport, Outcome, SCHEMA, Size, StepReport};
 use crate::step::{Step, curve};
@@ -29,12 +29,6 @@ pub struct Asked {
     pub memory: BTreeMap<String, Result<WorkerMemory, String>>,
     /// Further warnings.
     pub warnings: Vec<String>,
-}
-
-/// The points of the curve for the scaling law.
-pub fn points(steps: &[Step]) -> Vec<Point> {
-    let point = |step: &&Step| Some(Point { connections: f64::from(step.connections()?), goodput_rps: step.goodput_rps });
-    curve(steps).iter().filter_map(point).collect()
 }
 
 /// The time of a request while no other is under way, seconds: the shortest of the medians of single requests before each step, and of the step with one
@@ -59,16 +53,16 @@ fn past_knee(steps: &[Step]) -> Option<&Step> {
 }
 
 /// The report.
-pub fn report(asked: &Asked, steps: &[Step], scaling: Scaling, words: &Catalogue) -> Size {
+pub fn report(asked: &Asked, steps: &[Step], words: &Catalogue) -> Size {
     let say = |message: Message| words.text(&message);
     let outcome = outcome(asked, steps);
     let has_answer = matches!(outcome, Outcome::Measured | Outcome::Partial);
     let capacity = if has_answer { capacity(asked, steps, words) } else { Capacity::none(say(without(outcome, steps))) };
     let limit = past_knee(steps).filter(|_| has_answer);
-    let (law, refused) = match scaling {
+    let (law, refused) = match law::fit(steps) {
         Ok(law) if has_answer => (Some(law), None),
         Ok(_) => (None, None),
-        Err(why) => (None, Some(why)),
+        Err(why) => (None, Some(say(why))),
     };
     let (knee, knee_text) = if has_answer { knee_report(steps) } else { (None, without(outcome, steps)) };
     let mut warnings = asked.warnings.clone();

@@ -15,7 +15,6 @@ use chokepoint_model::load::Loop;
 use chokepoint_model::message::Message;
 use chokepoint_model::url::without_values;
 use chokepoint_sizing::answer::{self, Asked};
-use chokepoint_sizing::law::Scaling;
 use chokepoint_sizing::reading;
 use chokepoint_sizing::report::Outcome;
 use chokepoint_sizing::search::Search;
@@ -48,15 +47,9 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
     let is_cut = run.measure()?;
     let asked =
         Asked { url: without_values(&setup.request.url), objective: setup.objective, is_cut, memory: run.memory, warnings: run.warnings };
-    let report = answer::report(&asked, &run.steps, scaling(&run.steps, words), words);
+    let report = answer::report(&asked, &run.steps, words);
     outputs::write(args, files, &report, words)?;
     Ok(matches!(report.outcome, Outcome::Measured | Outcome::Partial))
-}
-
-/// The scaling law of the steps.
-fn scaling(steps: &[Step], words: &Catalogue) -> Scaling {
-    let points = answer::points(steps);
-    Err(words.text(&Message::new("size-law-few").with("points", points.len() as f64)))
 }
 
 struct Run<'a> {

@@ -19,7 +19,10 @@ size-knee-unknown = not known
 size-law = contention { $contention } % ({ $contention_low } to { $contention_high }), coherency { $coherency } % ({ $coherency_low } to { $coherency_high })
 size-law-peak = peak at { $peak } connections
 size-law-none = not fitted: { $why }
-size-law-few = { $points } points are too few for a fit
+size-law-few = { $points } numbers of connections are too few for a fit
+size-law-ceiling = a hard ceiling of { $ceiling }/s from { $knee } connections on fits much better: something has a fixed capacity
+size-law-shape = the curve has another shape, or is too noisy
+size-law-unsolved = no coefficients in their range fit
 
 size-workers = { $tier }: { $workers } { $unit ->
     [threads] threads
@@ -55,6 +58,7 @@ size-service-wait = A request takes { $held } ms: { $cpu } ms CPU and { $wait } 
     [one] core has
    *[other] cores have
 } time for { $ceiling }/s; { $waiting } requests wait meanwhile.
+size-note-extrapolated = The cores were at most { $busy } % busy, so this is an upper bound: run size again with it.
 size-note-shared = If they wait for something shared (a database, a lock), more workers only wait longer: run size again after the change.
 
 size-memory = { $shared ->

@@ -174,8 +174,15 @@ impl Advised<'_> {
         let id = if service.is_cpu_bound() { "size-service-cpu" } else { "size-service-wait" };
         let how = self.args(id).with("held", service.held_s * 1e3).with("cpu", service.cpu_s * 1e3).with("wait", service.wait_s() * 1e3);
         let how = how.with("cores", service.cores).with("ceiling", service.core_ceiling_rps).with("waiting", service.waiting_at_once());
+        let busy = self.busiest_cores().filter(|busy| *busy < SATURATED && !service.is_cpu_bound());
+        let extrapolated = busy.map(|busy| self.args("size-note-extrapolated").with("busy", busy * 100.0));
         let waits = (!service.is_cpu_bound() && !self.is_blocked()).then(|| self.args("size-note-shared"));
-        std::iter::once(how).chain(waits).collect()
+        std::iter::once(how).chain(extrapolated).chain(waits).collect()
+    }
+
+    /// The highest busy share of its cores in any step.
+    fn busiest_cores(&self) -> Option<f64> {
+        curve(self.steps).iter().filter_map(|step| step.tier(&self.tier.name)?.cores_busy).reduce(f64::max)
     }
 
     fn memory_report(&self, words: &Catalogue) -> Option<MemoryReport> {

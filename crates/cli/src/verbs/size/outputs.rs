@@ -71,10 +71,7 @@ fn plots(report: &Size, words: &Catalogue) -> [Plot; 2] {
         at.map(|at| series(word("size-plot-knee"), 2, vec![(at, 0.0), (at, top)]))
     };
     let law = report.scaling.map(|law| {
-        let first = goodput.first().copied().unwrap_or((1.0, 0.0));
-        let relative = |n: f64| n / (1.0 + law.contention.value * (n - 1.0) + law.coherency.value * n * (n - 1.0));
-        let scale = first.1 / relative(first.0).max(f64::MIN_POSITIVE);
-        let curve = (0..=60).map(|part| 1.0 + (last - 1.0) * f64::from(part) / 60.0).map(|n| (n, scale * relative(n)));
+        let curve = (0..=60).map(|part| 1.0 + (last - 1.0) * f64::from(part) / 60.0).map(|n| (n, law.goodput_rps(n)));
         series(word("size-plot-law"), 1, segments(&curve.collect::<Vec<_>>()))
     });
     let objective = report.objective.latency_us_p99 as f64 / 1e3;
