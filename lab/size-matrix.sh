@@ -244,11 +244,26 @@ row() {
     echo "$cells" >>"$out/$name.matrix"
 }
 
-# pair WORKERS CONNECTIONS FILE: one longer measurement.
-pair() {
+rows() {
+    local workers
+    for workers in "$@"; do
+        row "$workers"
+    done
+}
+
+# measure WORKERS CONNECTIONS FILE: one longer measurement.
+measure() {
     up "$1"
     goodput "$2" 4s >>"$3"
     down
+}
+
+# The best of many noisy cells is best by chance as well: both are measured again, in turns.
+pairs() {
+    for _ in 1 2 3 4 5; do
+        measure "$1" "$2" "$out/$name.best"
+        measure "$3" "$4" "$out/$name.advised"
+    done
 }
 
 # Bash starts itself again with the lock for each step.
@@ -265,20 +280,18 @@ rm -f "$out/$name".{matrix,best,advised}
 locked recommend
 advised=$(jq -r '[.tiers[] | select(.workers != null)][0].workers' "$out/$name.size.json")
 echo "$name: $advised workers are recommended"
-for workers in $workers_all; do
-    locked row "$workers"
-done
+half=$(($(wc -w <<<"$workers_all") / 2))
+# shellcheck disable=SC2046
+locked rows $(cut -d ' ' -f "1-$half" <<<"$workers_all")
+# shellcheck disable=SC2046
+locked rows $(cut -d ' ' -f "$((half + 1))-" <<<"$workers_all")
 [ "$(awk -v w="$advised" '$1 == w' "$out/$name.matrix" | wc -l)" -gt 0 ] || locked row "$advised"
 # shellcheck disable=SC2016
 best=$(awk -v c="$connections_all" 'BEGIN { split(c, of) } { for (i = 2; i <= NF; i++) if ($i > most) { most = $i; at = $1 " " of[i - 1] } } END { print at }' "$out/$name.matrix")
 # shellcheck disable=SC2016
 own=$(awk -v w="$advised" -v c="$connections_all" 'BEGIN { split(c, of) } $1 == w { for (i = 2; i <= NF; i++) if ($i > most) { most = $i; at = of[i - 1] } } END { print at }' "$out/$name.matrix")
-# The best of many noisy cells is best by chance as well: both are measured again, in turns.
-for _ in 1 2 3 4 5; do
-    # shellcheck disable=SC2086
-    locked pair $best "$out/$name.best"
-    locked pair "$advised" "$own" "$out/$name.advised"
-done
+# shellcheck disable=SC2086
+locked pairs $best "$advised" "$own"
 median() { sort -n "$1" | sed -n 3p; }
 echo "$name: best $best ($(median "$out/$name.best")/s), recommended $advised $own ($(median "$out/$name.advised")/s)" | tee "$out/$name.result"
 awk -v a="$(median "$out/$name.advised")" -v b="$(median "$out/$name.best")" 'BEGIN { printf "share %.3f\n", a / b }' | tee -a "$out/$name.result"

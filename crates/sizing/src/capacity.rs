@@ -158,6 +158,7 @@ fn sentence(station: &Station, found: Result<Full, Unknown>, headroom_rps: Optio
         Err(Unknown::NotRead) => Message::new("capacity-not-read").with("why", station.why.as_str()),
         Err(Unknown::NoRate) => Message::new("capacity-station-no-rate"),
         Err(Unknown::NotUsed) => Message::new("capacity-not-used"),
+        Err(Unknown::Queue) => Message::new("capacity-queue").with("share", share(station).unwrap_or(0.0) * 100.0),
         Ok(Full { rate_rps, basis }) => {
             let id = match basis {
                 Basis::Ceiling => "capacity-by-ceiling",

@@ -25,7 +25,12 @@ pub enum Unknown {
     NoRate,
     /// Nothing of it was used in the window, so that nothing shows how much a request takes.
     NotUsed,
+    /// It is a queue: it fills once the station behind it is full, and not in proportion to the requests.
+    Queue,
 }
+
+/// Stations that are queues.
+const QUEUES: [&str; 2] = ["accept-queue", "syn-queue"];
 
 /// The rate at which a station is full.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +45,9 @@ pub struct Full {
 pub fn full_at(station: &Station, rate_rps: Option<f64>) -> Result<Full, Unknown> {
     if station.state == StationState::Unknown {
         return Err(Unknown::NotRead);
+    }
+    if QUEUES.contains(&station.station.as_str()) {
+        return Err(Unknown::Queue);
     }
     let rate = rate_rps.filter(|rate| *rate > 0.0).ok_or(Unknown::NoRate)?;
     if let Some(ceiling) = station.ceiling_rps {
@@ -112,6 +120,7 @@ pub(crate) mod tests {
         assert_eq!(full_at(&station("x", Some(5.0), Some(200.0)), None), Err(Unknown::NoRate));
         assert_eq!(full_at(&station("x", Some(5.0), Some(200.0)), Some(0.0)), Err(Unknown::NoRate));
         assert_eq!(full_at(&station("x", None, Some(200.0)), Some(1.0)), Err(Unknown::NotRead));
+        assert_eq!(full_at(&station("accept-queue", Some(1.0), Some(128.0)), Some(100.0)), Err(Unknown::Queue));
         assert!(!can_fill(&station("x", Some(1.0), None)) && can_fill(&unknown));
     }
 }

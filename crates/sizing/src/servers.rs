@@ -8,6 +8,7 @@ mod php_fpm;
 mod tomcat;
 mod uwsgi;
 
+use chokepoint_model::harm::NOISE_SHARE;
 use chokepoint_model::observation::Identity;
 use serde::{Deserialize, Serialize};
 
@@ -57,9 +58,11 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// The queue that is needed, if it is longer than the present one, or than this default if that is unknown.
+    /// The queue that is needed, if it is longer than the present one, or than this default if that is unknown. Its length follows from a rate, which is not known
+    /// better than two equal runs differ.
     fn longer_queue(&self, default: u32) -> Option<u32> {
-        (self.queue > self.queue_now.unwrap_or(default)).then_some(self.queue)
+        let now = f64::from(self.queue_now.unwrap_or(default));
+        (f64::from(self.queue) > (1.0 + NOISE_SHARE) * now).then_some(self.queue)
     }
 }
 
@@ -168,7 +171,7 @@ mod tests {
     fn a_queue_that_is_long_enough_stays() {
         let short = Demand { queue: 100, queue_now: None, ..DEMAND };
         assert_eq!(texts(ServerKind::PhpFpm, short).len(), 2);
-        assert_eq!(texts(ServerKind::Uwsgi, Demand { queue: 101, ..short }).len(), 2);
+        assert_eq!(texts(ServerKind::Uwsgi, Demand { queue: 111, ..short }).len(), 2);
         let many = Demand { in_flight: 10_000, queue: 9_940, ..DEMAND };
         assert_eq!(texts(ServerKind::Tomcat, many).len(), 3);
         assert!(texts(ServerKind::Nginx, many)[2].contains("worker_connections 10000"));

@@ -11,6 +11,7 @@ capacity-by-proportion = full at { $full }/s if each request takes as much of it
 capacity-not-read = unknown: { $why }
 capacity-station-no-rate = unknown: the rate of requests is not known
 capacity-not-used = unknown: none of it was used in this time
+capacity-queue = { $share } % used at most; a queue fills once what is behind it is full, not in proportion to the requests
 capacity-window = Only { $seconds } s were watched: the peak of the day may be higher.
 capacity-unknown = Of { $count } of { $of } stations it is not known when they are full. They may fill first.
 capacity-growth = At { $percent } % a { $period } that is in { $days } days ({ $weeks } weeks): { $station } of { $tier }.

@@ -53,7 +53,7 @@ fn path() -> Vec<Station> {
     vec![
         Station { ceiling_rps: ceiling, kind: StationKind::Rate, ..station("cpu", Some(0.4), Some(1.0)) },
         station("conntrack-table", Some(100.0), Some(200.0)),
-        station("syn-queue", Some(0.0), Some(1000.0)),
+        station("ephemeral-ports", Some(0.0), Some(1000.0)),
         Station { state: StationState::Unknown, ..station("file-descriptors", None, None) },
         station("waiting", Some(3.0), None),
         station("clients", Some(100.0), Some(100.0)),
@@ -66,7 +66,7 @@ fn the_first_to_fill_is_first_and_growth_says_when() {
     let names: Vec<&str> = report.stations.iter().map(|reserve| reserve.station.as_str()).collect();
     assert_eq!(
         names,
-        ["conntrack-table", "cpu", "syn-queue", "file-descriptors"],
+        ["conntrack-table", "cpu", "ephemeral-ports", "file-descriptors"],
         "what cannot fill, and the load generator, are left out"
     );
     let first = &report.stations[report.first.unwrap()];
@@ -82,7 +82,7 @@ fn the_first_to_fill_is_first_and_growth_says_when() {
 fn what_was_not_seen_is_not_called_roomy() {
     let report = of(&watched(Some(100.0), path()), None);
     let of = |id: &str| report.stations.iter().find(|reserve| reserve.station == id).unwrap();
-    for (id, unknown) in [("syn-queue", Unknown::NotUsed), ("file-descriptors", Unknown::NotRead)] {
+    for (id, unknown) in [("ephemeral-ports", Unknown::NotUsed), ("file-descriptors", Unknown::NotRead)] {
         let reserve = of(id);
         assert_eq!((reserve.unknown, reserve.headroom_rps, reserve.full_rps), (Some(unknown), None, None), "{id}");
         assert!(reserve.text.starts_with("unknown"), "{}", reserve.text);

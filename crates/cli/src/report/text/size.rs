@@ -34,11 +34,12 @@ pub(crate) fn size_text(size: &Size, verbose: bool, style: &Style, words: &Catal
     if let Some(heading) = heading.filter(|_| verbose) {
         page.heading(heading);
     }
-    if !verbose && !size.steps.is_empty() {
+    let has_room = |page: &TextPage<'_>, lines: usize| verbose || page.lines_written() + lines <= LINES_MAX;
+    if !verbose && !size.steps.is_empty() && has_room(&page, 2) {
         page.gap();
     }
     for warning in &size.warnings {
-        if verbose || page.lines_written() + 3 <= LINES_MAX {
+        if has_room(&page, 3) {
             page.flow_within(lines(verbose, 2), &[span(Ink::Plain, MARGIN)], &[span(Ink::Plain, MARGIN)], &[span(Ink::Warn, warning)]);
         }
     }
@@ -64,8 +65,11 @@ fn write_facts(page: &mut TextPage<'_>, size: &Size, lines: usize) {
 }
 
 fn write_tier(page: &mut TextPage<'_>, tier: &TierReport, verbose: bool) {
-    // The short report has room for one tier with its lines, and for the sentence of each other.
+    // The short report has room for one tier with its lines, and for the sentence of each other as far as they fit.
     let has_room = verbose || page.lines_written() + 10 <= LINES_MAX;
+    if !verbose && page.lines_written() + 2 > LINES_MAX {
+        return;
+    }
     page.gap();
     page.flow_within(if verbose { usize::MAX } else { 1 }, &[], &[], &[span(Ink::Strong, &tier.text)]);
     if !has_room {
@@ -108,5 +112,40 @@ fn write_steps(page: &mut TextPage<'_>, size: &Size) {
         let cells = (0..last).map(|column| format!("{}{}", " ".repeat(widths[column] - columns(&row[column])), row[column]));
         let text = format!("{MARGIN}{}  {}", cells.collect::<Vec<_>>().join("  "), row[last]);
         page.line_within(&[span(if place == 0 { Ink::Faint } else { Ink::Plain }, text.trim_end().to_owned())], false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run before php-fpm with four workers, whose page waits 20 ms, behind nginx.
+    const POOL: &str = include_str!("../../../tests/data/size/php-fpm.json");
+
+    fn text(size: &Size, verbose: bool) -> String {
+        let style = Style { width: 80, color: false, unicode: true };
+        size_text(size, verbose, &style, &Catalogue::english()).to_string()
+    }
+
+    #[test]
+    fn the_short_report_is_one_screen_and_the_long_one_has_the_steps() {
+        let mut size: Size = serde_json::from_str(POOL).unwrap();
+        let brief = text(&size, false);
+        for part in ["capacity", "safe rate", "knee", "limits first", "100 workers instead of 4", "pm.max_children = 100"] {
+            assert!(brief.contains(part), "{part} is missing:\n{brief}");
+        }
+        let long = text(&size, true);
+        for part in ["What was measured", "worker-pool-exhausted", "worker_connections", "php.net", "cores were at most"] {
+            assert!(long.contains(part), "{part} is missing:\n{long}");
+        }
+        // The most that can be said: long sentences, many tiers and many warnings.
+        size.tiers.extend(size.tiers.clone());
+        size.tiers.extend(size.tiers.clone());
+        size.limits_first.iter_mut().for_each(|limit| limit.text = "a long sentence ".repeat(30));
+        size.knee_text = "a long sentence ".repeat(30);
+        size.warnings = vec!["a long sentence ".repeat(30); 9];
+        for text in [brief, text(&size, false)] {
+            assert!(text.lines().count() <= LINES_MAX && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
     }
 }
