@@ -69,6 +69,7 @@ pub fn report(asked: &Asked, steps: &[Step], words: &Catalogue) -> Size {
     if outcome == Outcome::Partial {
         warnings.push(say(Message::new("size-partial").with("steps", steps.len() as f64)));
     }
+    warnings.extend(limit.iter().flat_map(|step| &step.warnings).cloned());
     Size {
         schema: SCHEMA.to_owned(),
         url: asked.url.clone(),

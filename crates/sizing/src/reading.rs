@@ -37,6 +37,7 @@ pub fn step(obs: &Observation, diagnosis: &Diagnosis, words: &Catalogue) -> Opti
         limit: limit(diagnosis),
         tiers: found.tiers.iter().map(|tier| tier_step(&ctx, tier, diagnosis)).collect(),
         available_bytes: obs.memory.last().map(|memory| memory.available),
+        warnings: diagnosis.warnings.clone(),
         interrupted: load.interrupted || load.stopped_by.is_some(),
     })
 }

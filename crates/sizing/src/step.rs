@@ -38,6 +38,8 @@ pub struct Step {
     pub tiers: Vec<TierStep>,
     /// MemAvailable of the host, bytes.
     pub available_bytes: Option<u64>,
+    /// Warnings of the diagnosis of this step.
+    pub warnings: Vec<String>,
     /// True if the user interrupted it.
     pub interrupted: bool,
 }

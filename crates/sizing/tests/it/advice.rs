@@ -95,6 +95,7 @@ fn the_capacity_is_a_rate_that_held_and_the_safe_rate_is_below() {
     assert!(size.capacity.safe_rps.unwrap() <= held.low, "{size:#?}");
     assert_eq!(size.knee.unwrap().connections, 8);
     assert!(size.summary.starts_with("220 requests per second at p99 < 200 ms"), "{}", size.summary);
+    assert_eq!(size.warnings, ["other programs used the cores"], "the warnings of the step past the knee");
     assert!(size.scaling.is_none() && size.scaling_refused.is_some(), "a pool is a hard ceiling: {:?}", size.scaling);
 }
 

@@ -71,6 +71,7 @@ fn step(offered: Offered, goodput_rps: Interval, p99_s: f64, failed_share: f64, 
         limit: Limit { text: "a limit".to_owned(), ..Limit::default() },
         tiers: vec![TierStep { name: "app".to_owned(), ..TierStep::default() }],
         available_bytes: None,
+        warnings: vec!["other programs used the cores".to_owned()],
         interrupted: false,
     }
 }

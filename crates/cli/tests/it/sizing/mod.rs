@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, Running, Server, fits, free_address, signal};
+use crate::harness::{Chokepoint, Running, Server, fits, free_address, has_programs, is_root, one_lab, signal};
 
 /// Threads of the pool, and the time that each request takes one.
 const WORKERS: u64 = 4;
@@ -57,6 +57,27 @@ fn the_knee_of_a_small_pool_is_found_and_every_output_has_it() {
     assert!(html.contains("</html>") && html.contains("requests per second at p99") && html.matches("<svg").count() == 2);
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("objective") && !svg.contains("NaN"));
     assert!(markdown.starts_with("**") && markdown.contains("| connections |"), "{markdown}");
+}
+
+#[test]
+fn the_processes_of_a_lab_are_counted_and_their_memory_is_read() {
+    if !is_root() || !has_programs(&["ip", "perl"]) {
+        return;
+    }
+    let _alone = one_lab();
+    let chokepoint = Chokepoint::new();
+    let up = chokepoint.run(&["lab", "up", "prefork-few"]);
+    assert_eq!(up.status, Some(0), "{}", up.stderr);
+    let args = ["size", "--json", "--budget", "45s", "--disable-keepalive", "--client-netns", "cp-prefork-few-client", "http://10.78.0.2/"];
+    let ran = chokepoint.run(&args);
+    let down = chokepoint.run(&["lab", "down", "prefork-few"]);
+    assert_eq!((ran.status, down.status), (Some(0), Some(0)), "{}\n{}", ran.stderr, down.stderr);
+    let report = fits(&ran.stdout, "size-1.json");
+    let [tier] = report["tiers"].as_array().unwrap().as_slice() else { panic!("{report:#}") };
+    assert_eq!((&tier["workers_now"], &tier["unit"]), (&Value::from(5), &Value::from("processes")), "{tier:#}");
+    assert!(tier["workers"].as_u64().is_some_and(|workers| workers > 5), "{tier:#}");
+    assert!(tier["memory"]["worker_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{tier:#}");
+    assert!(report["capacity"]["most_rps"]["value"].as_f64().is_some_and(|most| (150.0..300.0).contains(&most)), "{report:#}");
 }
 
 #[test]
