@@ -23,6 +23,8 @@ pub struct Asked {
     pub url: String,
     /// The objective.
     pub objective: Objective,
+    /// Most connections that were to be tried.
+    pub connections_max: u32,
     /// True if more steps were planned.
     pub is_cut: bool,
     /// Memory of the tiers' workers by the tier's name, or why it is unknown.

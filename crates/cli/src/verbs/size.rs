@@ -45,8 +45,14 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
     measure::permit(&setup.of(setup.plan.clone()))?;
     let mut run = Run { setup: &setup, words, interrupt, steps: Vec::new(), memory: BTreeMap::new(), warnings: Vec::new() };
     let is_cut = run.measure()?;
-    let asked =
-        Asked { url: without_values(&setup.request.url), objective: setup.objective, is_cut, memory: run.memory, warnings: run.warnings };
+    let asked = Asked {
+        url: without_values(&setup.request.url),
+        objective: setup.objective,
+        connections_max: setup.connections_max,
+        is_cut,
+        memory: run.memory,
+        warnings: run.warnings,
+    };
     let report = answer::report(&asked, &run.steps, words);
     outputs::write(args, files, &report, words)?;
     Ok(matches!(report.outcome, Outcome::Measured | Outcome::Partial))

@@ -58,7 +58,7 @@ size-service-wait = A request takes { $held } ms: { $cpu } ms CPU and { $wait } 
     [one] core has
    *[other] cores have
 } time for { $ceiling }/s; { $waiting } requests wait meanwhile.
-size-note-extrapolated = The cores were at most { $busy } % busy, so this is an upper bound: run size again with it.
+size-note-extrapolated = These servers used at most { $busy } % of the cores, so this is an upper bound: run size again with it.
 size-note-shared = If they wait for something shared (a database, a lock), more workers only wait longer: run size again after the change.
 
 size-memory = { $shared ->

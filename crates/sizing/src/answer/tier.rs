@@ -2,6 +2,7 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
+use chokepoint_model::report::LimitedBy;
 
 use super::{Asked, alone_s};
 use crate::interval::Interval;
@@ -11,8 +12,8 @@ use crate::servers::{Demand, ServerDef, WorkerUnit};
 use crate::step::{Step, TierStep, curve};
 use crate::workers::{ServiceTime, WorkerMemory, queue};
 
-/// Busy share of the cores from which their ceiling is measured and not extrapolated, as in the diagnosis (station `cpu`).
-const SATURATED: f64 = 0.95;
+/// Share of its cores that the path's own tiers have to use before full cores count as filled by them, and not by other programs.
+const OWN_SHARE_MIN: f64 = 0.5;
 /// The finding that says that more workers would wait as well.
 const BLOCKED: &str = "workers-blocked-on-upstream";
 
@@ -54,13 +55,28 @@ fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
         let used = |step: &Step| step.tier(&tier.name).and_then(|tier| tier.cores_used).unwrap_or(0.0);
         used(a).total_cmp(&used(b))
     })?;
-    let at = busiest.tier(&tier.name)?;
-    let (cpu_s, cores) = (busiest.cpu_s(&tier.name)?, at.cores?);
-    // The cost of a request falls as load rises: cores that were not full have time for as many as the upper end says.
-    let is_full = at.cores_busy.is_some_and(|busy| busy >= SATURATED);
-    let of_interval = |ceiling: Interval| if is_full { ceiling.value } else { ceiling.high };
-    let core_ceiling_rps = at.core_ceiling_rps.map(of_interval).or((cpu_s > 0.0).then(|| cores / cpu_s))?;
+    let (cpu_s, cores) = (busiest.cpu_s(&tier.name)?, busiest.tier(&tier.name)?.cores?);
+    let of_steps = |of: fn(Interval) -> f64| {
+        let told = curve.iter().filter_map(|step| step.tier(&tier.name)?.core_ceiling_rps).map(of);
+        told.reduce(f64::max)
+    };
+    // Filled cores show what a request costs. Others have time for as many as the upper end says: the cost falls as load rises, and as a program warms up.
+    let full = curve.iter().rfind(|step| are_full(step, &tier.name)).and_then(|step| step.tier(&tier.name)?.core_ceiling_rps);
+    let core_ceiling_rps = full.map(|full| full.value).or(of_steps(|ceiling| ceiling.high)).or((cpu_s > 0.0).then(|| cores / cpu_s))?;
     Some(ServiceTime { held_s, cpu_s, cores, core_ceiling_rps })
+}
+
+/// Share of a tier's cores that it and the tiers on the same cores used.
+fn own_share(step: &Step, name: &str) -> Option<f64> {
+    let tier = step.tier(name)?;
+    // Tiers on the same cores have the same station.
+    let beside = step.tiers.iter().filter(|other| other.cores_busy == tier.cores_busy && other.cores == tier.cores);
+    Some(beside.filter_map(|other| other.cores_used).sum::<f64>() / tier.cores.filter(|cores| *cores > 0.0)?)
+}
+
+/// True if the diagnosis says that the cores were the limit of a step, and the path's own tiers filled them.
+fn are_full(step: &Step, name: &str) -> bool {
+    step.limit.limited_by == Some(LimitedBy::Cpu) && own_share(step, name).is_some_and(|share| share >= OWN_SHARE_MIN)
 }
 
 struct Advised<'a> {
@@ -107,7 +123,8 @@ impl Advised<'_> {
         if self.is_blocked() {
             return self.now().map(|now| (now, false));
         }
-        let wanted = self.service?.workers();
+        // More than there are connections would never be busy.
+        let wanted = self.service?.workers().min(self.asked.connections_max.max(self.tier.cores.unwrap_or(1.0) as u32));
         let most = self.memory().filter(|_| unit == WorkerUnit::Processes).and_then(WorkerMemory::workers_max);
         Some(most.filter(|most| *most < wanted).map_or((wanted, false), |most| (most.max(1), true)))
     }
@@ -174,15 +191,16 @@ impl Advised<'_> {
         let id = if service.is_cpu_bound() { "size-service-cpu" } else { "size-service-wait" };
         let how = self.args(id).with("held", service.held_s * 1e3).with("cpu", service.cpu_s * 1e3).with("wait", service.wait_s() * 1e3);
         let how = how.with("cores", service.cores).with("ceiling", service.core_ceiling_rps).with("waiting", service.waiting_at_once());
-        let busy = self.busiest_cores().filter(|busy| *busy < SATURATED && !service.is_cpu_bound());
-        let extrapolated = busy.map(|busy| self.args("size-note-extrapolated").with("busy", busy * 100.0));
+        let is_measured = curve(self.steps).iter().any(|step| are_full(step, &self.tier.name));
+        let share = self.own_share_most().filter(|_| !is_measured && !service.is_cpu_bound());
+        let extrapolated = share.map(|share| self.args("size-note-extrapolated").with("busy", share * 100.0));
         let waits = (!service.is_cpu_bound() && !self.is_blocked()).then(|| self.args("size-note-shared"));
         std::iter::once(how).chain(extrapolated).chain(waits).collect()
     }
 
-    /// The highest busy share of its cores in any step.
-    fn busiest_cores(&self) -> Option<f64> {
-        curve(self.steps).iter().filter_map(|step| step.tier(&self.tier.name)?.cores_busy).reduce(f64::max)
+    /// The highest share of its cores that the path's tiers used in any step.
+    fn own_share_most(&self) -> Option<f64> {
+        curve(self.steps).iter().filter_map(|step| own_share(step, &self.tier.name)).reduce(f64::max)
     }
 
     fn memory_report(&self, words: &Catalogue) -> Option<MemoryReport> {

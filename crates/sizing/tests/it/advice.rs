@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::Verdict;
+use chokepoint_model::report::{LimitedBy, Verdict};
 use chokepoint_sizing::answer::{Asked, report};
 use chokepoint_sizing::interval::Interval;
 use chokepoint_sizing::objective::Objective;
@@ -18,7 +18,14 @@ use crate::queues::{Bench, Server};
 
 fn asked() -> Asked {
     let objective = Objective { p99_us: 200_000, given: true };
-    Asked { url: "http://127.0.0.1/".to_owned(), objective, is_cut: false, memory: BTreeMap::new(), warnings: Vec::new() }
+    Asked {
+        url: "http://127.0.0.1/".to_owned(),
+        objective,
+        connections_max: 1024,
+        is_cut: false,
+        memory: BTreeMap::new(),
+        warnings: Vec::new(),
+    }
 }
 
 /// A pool of 5 workers that wait 19 ms and compute 1 ms, behind a proxy that takes 0.2 ms, on one core.
@@ -75,6 +82,28 @@ fn a_small_pool_gets_the_workers_that_keep_its_core_full() {
     assert_eq!(lines, ["pm = static", "pm.max_children = 25", "listen.backlog = 180"]);
     assert!(php_fpm.text.contains("25 workers instead of 5"), "{}", php_fpm.text);
     assert!(nginx.config.iter().any(|line| line.text.contains("worker_connections")), "{nginx:#?}");
+}
+
+#[test]
+fn cores_that_other_programs_fill_do_not_show_what_a_request_costs() {
+    let advised = |limited_by| {
+        let mut steps = steps();
+        for step in &mut steps {
+            step.limit.limited_by = limited_by;
+            // Their own use stays as it is.
+            step.tiers.iter_mut().for_each(|tier| tier.cores_busy = Some(0.99));
+        }
+        let size = of(&asked(), &steps);
+        (size.tiers[1].service.unwrap().core_ceiling_rps, size.tiers[1].notes.iter().any(|note| note.contains("upper bound")))
+    };
+    assert_eq!(advised(Some(LimitedBy::Cpu)), (900.0, true), "five workers used a quarter of the core");
+    assert_eq!(advised(None), (900.0, true));
+    let mut full = steps();
+    full.iter_mut().for_each(|step| step.limit.limited_by = Some(LimitedBy::Cpu));
+    full.iter_mut().flat_map(|step| &mut step.tiers).for_each(|tier| tier.cores_used = tier.cores_used.map(|used| used * 3.0));
+    assert_eq!(of(&asked(), &full).tiers[1].service.unwrap().core_ceiling_rps, 833.0, "measured");
+    let few = of(&Asked { connections_max: 10, ..asked() }, &steps());
+    assert_eq!(few.tiers[1].workers, Some(10), "more than there are connections are never busy");
 }
 
 #[test]
