@@ -5,6 +5,7 @@ mod capacity;
 mod connection;
 mod deferred;
 mod diagnose;
+mod experiment;
 mod explain;
 mod lab;
 mod load;
@@ -25,6 +26,7 @@ pub(crate) use capacity::Capacity;
 pub(crate) use connection::Connection;
 use deferred::Deferred;
 pub(crate) use diagnose::{Diagnose, RedactLevel};
+pub(crate) use experiment::Experiment;
 pub(crate) use explain::Explain;
 pub(crate) use lab::{Lab, LabRun, LabVerb};
 pub(crate) use load::Load;
@@ -102,6 +104,11 @@ pub(crate) enum Verb {
     /// retransmissions and closes.
     #[command(after_help = streams::EXIT, after_long_help = streams::HELP, disable_help_flag = true, disable_version_flag = true)]
     Streams(Deferred<Streams>),
+    /// Compare configurations by interleaved trials
+    ///
+    /// Compare configurations: change one thing, let the variants take turns under the same load, and say how large the difference is and how sure.
+    #[command(after_help = experiment::EXIT, after_long_help = experiment::HELP, disable_help_flag = true, disable_version_flag = true)]
+    Experiment(Deferred<Experiment>),
     /// Build faulty servers in network namespaces, to try and learn
     ///
     /// Build real servers with a known fault in network namespaces of their own, to try chokepoint, to test it and to learn.

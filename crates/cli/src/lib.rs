@@ -23,7 +23,7 @@ pub mod lab {
 use crate::args::{Cli, LabVerb, Look, Verb};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
-use crate::verbs::{bench, capacity, diagnose, explain, profile, size, streams, tcp, undo, whereabouts};
+use crate::verbs::{bench, capacity, diagnose, experiment, explain, profile, size, streams, tcp, undo, whereabouts};
 
 /// Exit status: the verb failed.
 const EXIT_FAILED: u8 = 1;
@@ -84,6 +84,7 @@ fn look(verb: &Verb) -> Option<Look> {
         Verb::Size(args) => Some(args.look),
         Verb::Capacity(args) => Some(args.look),
         Verb::Diagnose(args) => Some(args.look),
+        Verb::Experiment(args) => Some(args.look),
         Verb::Explain(args) => Some(args.look),
         Verb::Profile(args) => Some(args.look),
         Verb::Streams(args) => Some(args.look),
@@ -131,6 +132,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         Verb::Lab(args) => verbs::lab::run(&args.verb, words, interrupt)?,
         Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
         Verb::Where(args) => whereabouts::run(args, words, interrupt)?,
+        Verb::Experiment(args) => experiment::run(args, words, interrupt).map(|()| true)?,
         Verb::Explain(args) => explain::run(args, words).map(|()| true)?,
     };
     Ok(if is_done { 0 } else { EXIT_FAILED })

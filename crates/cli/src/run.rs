@@ -2,6 +2,7 @@
 
 pub(crate) mod background_task;
 pub(crate) mod bisect;
+pub(crate) mod calls;
 pub(crate) mod changes;
 pub(crate) mod confirm;
 pub(crate) mod files;

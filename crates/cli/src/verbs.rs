@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod capacity;
 pub(crate) mod diagnose;
+pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod profile;

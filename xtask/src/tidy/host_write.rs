@@ -9,8 +9,9 @@ use super::{Breach, Rule};
 /// Packages that may write: `remedy` keeps a journal, `lab` tears down what it builds, `xtask` writes the repository's own pages, `hostile` stores the input on
 /// which a test failed, `scoreboard` writes drawn scenarios, `packaging` writes pages and pictures.
 const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile", "scoreboard", "packaging"];
-/// Other files that write. They write files that the user names by a flag (`--record`, `--html`, ...), never the host's state.
-const OUTPUT_FILES: &[&str] = &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs"];
+/// Other files that write. Those of `cli` write files that the user names by a flag (`--record`, `--html`, ...), never the host's state.
+/// `place.rs` of `runs` makes the directory and the file in which runs are kept.
+const OUTPUT_FILES: &[&str] = &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs", "crates/runs/src/place.rs"];
 
 /// Functions and types that write, and everything below them.
 const WRITING: &[&str] = &[

@@ -20,6 +20,7 @@ const PURE: &[PureCrate] = &[
     PureCrate { package: "sizing", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde"] },
     PureCrate { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
     PureCrate { package: "config", ours: &["chokepoint-model"], theirs: &["percent-encoding", "regex-lite", "thiserror"] },
+    PureCrate { package: "experiment", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "thiserror", "toml"] },
     PureCrate { package: "packets", ours: &["chokepoint-model"], theirs: &["flate2", "ruzstd", "serde", "thiserror"] },
 ];
 /// What the tests of a pure crate may depend on too.

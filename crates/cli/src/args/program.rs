@@ -8,7 +8,7 @@ use super::deferred::unrepeated;
 /// The verbs in the order of the help: what a new user needs first, then single tools.
 const GROUPS: [(&str, &[&str]); 2] = [
     ("Find and fix", &["diagnose", "undo", "explain"]),
-    ("Tools", &["where", "bench", "size", "capacity", "profile", "tcp", "streams", "lab", "help"]),
+    ("Tools", &["where", "bench", "experiment", "size", "capacity", "profile", "tcp", "streams", "lab", "help"]),
 ];
 
 /// The command line; its help lists the verbs in groups, which clap has no setting for.
@@ -16,7 +16,7 @@ pub(crate) fn program() -> Command {
     let command = Cli::command().mut_subcommands(unrepeated);
     let line = |name: &str| {
         let about = command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
-        format!("  {name:<10}{}\n", about.unwrap_or_else(|| "Print the help of a verb".to_owned()))
+        format!("  {name:<12}{}\n", about.unwrap_or_else(|| "Print the help of a verb".to_owned()))
     };
     let group = |(heading, verbs): &(&str, &[&str])| format!("{heading}:\n{}\n", verbs.iter().map(|verb| line(verb)).collect::<String>());
     let verbs: String = GROUPS.iter().map(group).collect();

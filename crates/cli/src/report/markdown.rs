@@ -2,6 +2,7 @@
 
 mod bench;
 mod escape;
+mod experiment;
 mod page;
 mod size;
 
@@ -15,6 +16,7 @@ use crate::report::view::path::{Mark, StationRow, tiers};
 use crate::report::view::{self, Ink, Phrases};
 pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
+pub(crate) use experiment::render as experiment;
 use page::{MarkdownPage, spans};
 pub(crate) use size::render as size;
 

@@ -5,6 +5,7 @@
 pub(crate) mod bench;
 pub(crate) mod bisect;
 pub(crate) mod chain;
+pub(crate) mod experiment;
 pub(crate) mod findings;
 pub(crate) mod ledger;
 pub(crate) mod load;

@@ -177,7 +177,15 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         ..base.clone()
     };
     plan.check()?;
-    Ok(Setup { request, plan: Some(plan), duration: whole.duration, foreign: whole.foreign, profile: whole.profile, capture: None })
+    Ok(Setup {
+        request,
+        plan: Some(plan),
+        duration: whole.duration,
+        foreign: whole.foreign,
+        profile: whole.profile,
+        unloaded: true,
+        capture: None,
+    })
 }
 
 /// The namespace from which to reach the part; nothing if this process is in it.

@@ -49,6 +49,14 @@ impl Changes {
         Ok(())
     }
 
+    /// Applies changes that no finding asked for, or none of them. `purpose`: what they are for.
+    pub(crate) fn apply_alone(&mut self, number: u32, changes: &[Change], purpose: &str, owner: &str) -> Result<()> {
+        let purpose = Purpose { finding: String::new(), remedy: purpose.to_owned(), owner: owner.to_owned() };
+        let applied = self.guard.apply(changes, &purpose, &mut |_| {})?;
+        self.applied.insert(number, applied.id);
+        Ok(())
+    }
+
     /// Takes one change back, even if others were applied after it: the undo of a later change of the same value then returns to the value before both.
     /// Returns what was done, in words.
     pub(crate) fn take_back(&mut self, number: u32) -> Result<Vec<String>> {

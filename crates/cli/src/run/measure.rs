@@ -41,6 +41,7 @@ const SETTLE_OBSERVATION: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(50);
 
 /// What is measured; the same in every round.
+#[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) request: Request,
     /// The load; nothing in passive mode.
@@ -51,6 +52,8 @@ pub(crate) struct Setup {
     pub(crate) foreign: bool,
     /// True to take a profile in the last third of the time.
     pub(crate) profile: bool,
+    /// True to measure before the load what a rest and a single request cost. Explanations need it; comparisons do not.
+    pub(crate) unloaded: bool,
     /// Where packets come from; nothing without `--capture`.
     pub(crate) capture: Option<packet_capture::Source>,
 }
@@ -74,13 +77,13 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
     let plan = setup.plan.as_ref().map(|plan| permitted(plan, setup.foreign, observer.path_found())).transpose().map_err(refused)?;
     // This sends nothing to the server. A failure only means that the figure is missing.
-    if let Some(plan) = plan.as_ref().filter(|_| observer.path_found())
+    if let Some(plan) = plan.as_ref().filter(|_| setup.unloaded && observer.path_found())
         && let Ok(warmth) = chokepoint_load::warmth::measure(plan.cpus.as_deref().unwrap_or_default())
     {
         observer.note(WARMTH, serde_json::to_vec(&warmth)?);
     }
     // After the observer's first readings: they are the most expensive, and would delay a request.
-    if let Some(few) = plan.as_ref().and_then(single_requests) {
+    if let Some(few) = plan.as_ref().filter(|_| setup.unloaded).and_then(single_requests) {
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }
     let packet_capture = setup.capture.as_ref().map(|source| packet_capture::start(source, &setup.request));

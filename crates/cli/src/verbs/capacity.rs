@@ -46,5 +46,5 @@ fn setup(args: &Capacity, target: &Target, duration: Duration) -> Result<Setup> 
     let client_netns = named(&args.client_netns)?.map_or_else(netns::own, |netns| Ok(netns.id))?;
     let server_netns = named(&args.server_netns)?.map(|netns| netns.id);
     let request = Request { client_netns, server_netns, loaded: false, ..target.request() };
-    Ok(Setup { request, plan: None, duration, foreign: false, profile: false, capture: None })
+    Ok(Setup { request, plan: None, duration, foreign: false, profile: false, capture: None, unloaded: true })
 }

@@ -463,7 +463,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: Options { objective, tls, ..plan.options }, ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     let capture = args.capture.as_ref().map(|file| file.clone().map_or(packet_capture::Source::Live, packet_capture::Source::File));
-    Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })
+    Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, unloaded: true, capture })
 }
 
 /// The value of a Host header on the command line.

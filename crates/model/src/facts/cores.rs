@@ -218,12 +218,12 @@ pub(super) fn others_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f
 }
 
 /// Clock ticks of a core spent on interrupts, or stolen by the hypervisor.
-pub(super) fn interrupts(times: &CoreTimes) -> u64 {
+pub(crate) fn interrupts(times: &CoreTimes) -> u64 {
     times.irq + times.softirq + times.steal
 }
 
 /// Clock ticks a second in which the kernel counts CPU time.
-pub(super) fn ticks_per_s(ctx: &Context<'_>) -> f64 {
+pub(crate) fn ticks_per_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn run(obs: &Observation) -> Option<RunReport> {
 }
 
 /// A time in seconds since 1970 as RFC 3339; `None` before 1970 or after the year 9999.
-fn utc(seconds: i64) -> Option<String> {
+pub fn utc(seconds: i64) -> Option<String> {
     // Howard Hinnant, "chrono-compatible low-level date algorithms": civil_from_days.
     let (days, second) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
     let shifted = days.checked_add(719_468)?;

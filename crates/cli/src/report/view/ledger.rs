@@ -81,7 +81,12 @@ fn rows(ledger: &LedgerReport, phrases: Phrases<'_>) -> Vec<PlaceRow> {
 
 /// The name of a place.
 pub(crate) fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
-    let id = match place.place {
+    place_label(&place.tier, place.place, phrases)
+}
+
+/// The name of a place of a tier.
+pub(crate) fn place_label(tier: &str, place: LedgerPlaceKind, phrases: Phrases<'_>) -> String {
+    let id = match place {
         LedgerPlaceKind::Client => "report-ledger-place-client",
         LedgerPlaceKind::Connecting => "report-ledger-place-connecting",
         LedgerPlaceKind::Handshake => "report-ledger-place-handshake",
@@ -96,7 +101,7 @@ pub(crate) fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
         LedgerPlaceKind::Sending => "report-ledger-place-sending",
         LedgerPlaceKind::Undecided => "report-ledger-place-undecided",
     };
-    phrases.say(&Message::new(id).with("tier", place.tier.as_str()))
+    phrases.say(&Message::new(id).with("tier", tier))
 }
 
 /// A kind of loss as a sentence.

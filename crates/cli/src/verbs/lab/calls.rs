@@ -2,15 +2,16 @@
 //! a diagnosis.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chokepoint_lab::Lab;
 use chokepoint_lab::scenario::CallsExpect;
-use chokepoint_load::{Control, Plan};
+use chokepoint_load::Plan;
 use chokepoint_profile::{Counting, Scope, What};
 use serde::{Deserialize, Serialize};
+
+use crate::run::calls as calls_of;
 
 /// How long the load lasts. Counting lasts slightly longer.
 const LOAD: Duration = Duration::from_secs(3);
@@ -57,20 +58,8 @@ pub(super) fn count(lab: &Lab, plan: Option<&Plan>, wanted: &CallsExpect) -> Res
             return Ok(calls);
         }
     };
-    let (control, over) = (Control::new(), AtomicBool::new(false));
-    let (counts, load) = std::thread::scope(|scope| {
-        let load = scope.spawn(|| {
-            let result = chokepoint_load::run(&plan, &control);
-            over.store(true, Ordering::Relaxed);
-            result
-        });
-        // The probes are set before the first request and stay until the last answer, so that the calls belong to the answers.
-        let per_s = |elapsed: Duration| Some(control.progress().good as f64 / elapsed.as_secs_f64().max(1e-9));
-        let counts = counting.run(|_| !over.load(Ordering::Relaxed), per_s);
-        (counts, load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
-    let (counts, _) = (counts?, load?);
-    calls.requests = control.progress().good;
+    let (counts, good) = calls_of::counted(counting, &plan)?;
+    calls.requests = good;
     match counts.counts.first() {
         Some(count) => {
             calls.how = Some(count.how.clone());

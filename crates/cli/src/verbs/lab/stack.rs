@@ -39,20 +39,28 @@ pub fn build(scenario: &Scenario, interrupt: &Interrupt) -> Result<Lab> {
 /// Builds a scenario. `outlive`: it stays up when this process ends. `within`: a lab that is up as well and stays up longer.
 pub(super) fn build_with(scenario: &Scenario, outlive: bool, within: Option<&str>, interrupt: &Interrupt) -> Result<Lab> {
     output::note(&format!("building {}: {}", scenario.name, scenario.title));
-    let mut quiet = |_: &str| {};
-    let options = Options { run_root: chokepoint_lab::run_root(), outlive, within, cancelled: Some(interrupt.flag()), on_step: &mut quiet };
-    let lab = Lab::up(scenario, options)?;
-    for (key, found, set) in lab.host_sysctls() {
-        output::note(&format!("{key} of this machine is {set} until the lab is taken down (it was {found})"));
-    }
-    for note in lab.notes() {
-        output::note(note);
-    }
+    let lab = up(scenario, outlive, within, interrupt)?;
+    notes(&lab).iter().for_each(|note| output::note(note));
     Ok(lab)
 }
 
+/// Builds a scenario without a word.
+pub(crate) fn up(scenario: &Scenario, outlive: bool, within: Option<&str>, interrupt: &Interrupt) -> Result<Lab> {
+    let mut quiet = |_: &str| {};
+    let options = Options { run_root: chokepoint_lab::run_root(), outlive, within, cancelled: Some(interrupt.flag()), on_step: &mut quiet };
+    Ok(Lab::up(scenario, options)?)
+}
+
+/// What a user has to know of a lab that is up: settings of the whole machine, and remarks.
+pub(crate) fn notes(lab: &Lab) -> Vec<String> {
+    let set = |(key, found, set): (String, String, String)| {
+        format!("{key} of this machine is {set} until the lab is taken down (it was {found})")
+    };
+    lab.host_sysctls().into_iter().map(set).chain(lab.notes().iter().cloned()).collect()
+}
+
 /// What to measure in a lab.
-pub(super) fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
+pub(crate) fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
     let load = &lab.scenario().load;
     let target = Target::parse(lab.url())?;
     let client = netns::resolve(&Root::default(), &lab.client_netns_path().to_string_lossy())?;
@@ -64,7 +72,7 @@ pub(super) fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
         ..target.request()
     };
     let plan = if passive { None } else { Some(plan(lab)?) };
-    Ok(Setup { request, plan, duration: load.duration.0, foreign: true, profile: true, capture: None })
+    Ok(Setup { request, plan, duration: load.duration.0, foreign: true, profile: true, unloaded: true, capture: None })
 }
 
 /// The load of a lab's scenario.

@@ -82,6 +82,7 @@ impl SizeSetup {
             foreign: self.foreign,
             profile: false,
             capture: None,
+            unloaded: true,
         }
     }
 }

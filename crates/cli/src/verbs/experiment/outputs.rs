@@ -1,0 +1,90 @@
+//! The files of an experiment: Markdown, CSV, HTML, plots and flame graphs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use chokepoint_experiment::Metric;
+use chokepoint_experiment::report::Experiment as Report;
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_profile::analysis::difference;
+use chokepoint_profile::output::html;
+
+use super::looks::Profiles;
+use crate::args::Experiment;
+use crate::report::markdown;
+use crate::run::files::{self, Output, first_error};
+
+/// The files, created before anything is measured, so that an unwritable one is refused early.
+pub(super) struct Files {
+    markdown: Option<Output>,
+    csv: Option<Output>,
+    plots: Option<PathBuf>,
+}
+
+/// Creates the files.
+pub(super) fn open(args: &Experiment) -> Result<Files> {
+    let open = |file: &Option<PathBuf>| Output::open_where(file.as_deref(), "result");
+    if let Some(directory) = &args.plots {
+        files::make_directory(directory)?;
+    }
+    Ok(Files { markdown: open(&args.markdown)?, csv: open(&args.csv)?, plots: args.plots.clone() })
+}
+
+impl Files {
+    /// Writes each; a failed file does not prevent the others.
+    pub(super) fn write(self, report: &Report, profiles: &Profiles, words: &Catalogue) -> Result<()> {
+        let markdown = self.markdown.map(|file| file.write(markdown::experiment(report, words).as_bytes()));
+        let csv = self.csv.map(|file| file.write(csv(report).as_bytes()));
+        let flames = self.plots.iter().flat_map(|directory| flames(directory, report, profiles));
+        first_error([markdown, csv].into_iter().flatten().chain(flames))
+    }
+}
+
+/// Writes the differential flame graph of each comparison of which both profiles were taken.
+fn flames(directory: &Path, report: &Report, profiles: &Profiles) -> Vec<Result<()>> {
+    let mut written = Vec::new();
+    for comparison in &report.comparisons {
+        let profile = |number: usize| profiles.get(number).and_then(Option::as_ref);
+        let Some((before, after)) = profile(comparison.baseline).zip(profile(comparison.variant)) else { continue };
+        let name = |number: usize| &report.variants[number].name;
+        let title = format!("CPU time of {} against {}", name(comparison.variant), name(comparison.baseline));
+        let page = html::difference_page(&difference::join(after, before), &title, &comparison.sentence);
+        let file =
+            directory.join(format!("flame-{}-against-{}.html", file_name(name(comparison.variant)), file_name(name(comparison.baseline))));
+        written.push(Output::open(&file, "flame graph").and_then(|output| output.write(page.as_bytes())));
+    }
+    written
+}
+
+/// A name of a variant as part of a file's name.
+fn file_name(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
+    plain.split_ascii_whitespace().collect::<Vec<_>>().join("-")
+}
+
+/// Every trial as a row (RFC 4180); docs/experiments.md describes the columns.
+fn csv(report: &Report) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let mut out = "block,variant,at_s,disturbed,replaced,steal_percent,others_cores".to_owned();
+    for metric in Metric::ALL {
+        out += &format!(",{}", metric.name());
+    }
+    out.push('\n');
+    for trial in &report.trials {
+        let name = report.variants.get(trial.variant).map(|variant| quoted(&variant.name)).unwrap_or_default();
+        let others = trial.others_cores.map(|cores| format!("{cores:.3}")).unwrap_or_default();
+        out += &format!(
+            "{},{name},{:.1},{},{},{:.2},{others}",
+            trial.block,
+            trial.at_s,
+            !trial.disturbed.is_empty(),
+            trial.replaced,
+            trial.steal_percent
+        );
+        for metric in Metric::ALL {
+            out += &trial.figures.get(metric).map_or_else(|| ",".to_owned(), |value| format!(",{value:.3}"));
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,208 @@
+//! A running server as the subject of an experiment: its kernel parameters are changed through crate `remedy`, verified, and put back.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use chokepoint_experiment::{Plan, Variant};
+use chokepoint_load::Options;
+use chokepoint_model::change::{Change, HOST_NETNS};
+use chokepoint_model::observation::{NetnsId, Request};
+use chokepoint_model::path;
+use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
+
+use super::verify;
+use crate::run::changes::Changes;
+use crate::run::measure::Setup;
+use crate::run::plan::{CONNECTIONS_DEFAULT, TIMEOUT_DIAGNOSE};
+use crate::run::settings::{self, Target};
+
+/// The owner of the changes in the journal: `chokepoint undo` takes back what a killed experiment left.
+const OWNER: &str = "experiment";
+
+/// A running server.
+pub(super) struct Running {
+    url: String,
+    target: Target,
+    yes: bool,
+    changes: Option<Changes>,
+    /// The variant in force and the numbers of its changes.
+    current: Option<(usize, Vec<u32>)>,
+    next: u32,
+    /// The network namespaces that were looked up.
+    places: BTreeMap<String, Place>,
+}
+
+/// A network namespace: its id, its name in reports, and its path.
+#[derive(Clone)]
+struct Place {
+    id: NetnsId,
+    name: String,
+    path: PathBuf,
+}
+
+impl Running {
+    /// The server at a URL. Refuses changes that only a lab can make.
+    pub(super) fn new(plan: &Plan, url: &str, yes: bool) -> Result<Self> {
+        for variant in &plan.variants {
+            let change = &variant.change;
+            let of_lab = [
+                ("set", !change.set.is_empty()),
+                ("env", !change.env.is_empty()),
+                ("command", !change.command.is_empty()),
+                ("cpus", !change.cpus.is_empty()),
+                ("config", !change.config.is_empty()),
+            ];
+            if let Some((field, _)) = of_lab.iter().find(|(_, is_there)| *is_there) {
+                bail!(
+                    "variant \"{}\": `{field}` is for labs, which start the server anew: for a running server use `sysctls`, or `setup` and `teardown`",
+                    variant.name
+                );
+            }
+        }
+        Ok(Self { url: url.to_owned(), target: Target::parse(url)?, yes, changes: None, current: None, next: 0, places: BTreeMap::new() })
+    }
+
+    /// Its URL.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Puts a variant in force and verifies it.
+    pub(super) fn switch(&mut self, number: usize, variant: &Variant) -> Result<(Setup, Vec<String>)> {
+        if self.current.as_ref().is_none_or(|(current, _)| *current != number) {
+            self.take_back()?;
+            self.current = Some((number, Vec::new()));
+            self.apply(variant)?;
+        }
+        Ok((self.setup(variant)?, self.verified(variant)?))
+    }
+
+    /// Takes back the variant in force.
+    fn take_back(&mut self) -> Result<()> {
+        let Some((_, numbers)) = self.current.take() else { return Ok(()) };
+        for number in numbers.into_iter().rev() {
+            self.changes.as_mut().context("no change was made")?.take_back(number)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, variant: &Variant) -> Result<()> {
+        for (place, sysctls) in &variant.change.sysctls {
+            let Place { id, name, path } = self.place(place)?;
+            for (key, to) in sysctls {
+                let from = verify::sysctl(&path, key)?;
+                let change = Change::Sysctl { key: key.clone(), netns: id, netns_name: name.clone(), from, to: to.to_string() };
+                self.next += 1;
+                let number = self.next;
+                if self.changes.is_none() {
+                    self.changes = Some(Changes::open()?);
+                }
+                let changes = self.changes.as_mut().context("the journal is closed")?;
+                changes.apply_alone(number, &[change], &variant.name, OWNER)?;
+                if let Some((_, numbers)) = &mut self.current {
+                    numbers.push(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The network namespace that a plan means: "server", that of the server; or a name, PID or path.
+    fn place(&mut self, place: &str) -> Result<Place> {
+        if let Some(known) = self.places.get(place) {
+            return Ok(known.clone());
+        }
+        let found = if place == "server" { self.place_of_server()? } else { named(place)? };
+        self.places.insert(place.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    fn place_of_server(&self) -> Result<Place> {
+        let request = Request { client_netns: netns::own()?, loaded: false, ..self.target.request() };
+        let observer = Observer::start(ObserveOptions::new(request.clone())).context("the host cannot be observed")?;
+        observer.note(chokepoint_sources::assemble::REQUEST, serde_json::to_vec(&request)?);
+        let obs = assemble(&observer.finish());
+        let tier = path::discover(&obs).tiers.into_iter().next();
+        let tier = tier.with_context(|| format!("no server on this host answers for {}", self.url))?;
+        let pid = tier.pids.first().context("the server's processes cannot be seen")?;
+        let found = named(&pid.to_string())?;
+        let name = obs.netns.get(&found.id).and_then(|view| view.name.clone()).unwrap_or_else(|| HOST_NETNS.to_owned());
+        Ok(Place { name, ..found })
+    }
+
+    fn verified(&mut self, variant: &Variant) -> Result<Vec<String>> {
+        let mut seen = Vec::new();
+        for (place, sysctls) in &variant.change.sysctls {
+            let Place { name, path, .. } = self.place(place)?;
+            for (key, wanted) in sysctls {
+                let found = verify::sysctl(&path, key)?;
+                if verify::normal(&found) != verify::normal(&wanted.to_string()) {
+                    bail!("{key} in {name} is \"{found}\", not \"{wanted}\"");
+                }
+                seen.push(format!("{key} in {name} is {found}"));
+            }
+        }
+        Ok(seen)
+    }
+
+    fn setup(&self, variant: &Variant) -> Result<Setup> {
+        let (load, target) = (&variant.load, &self.target);
+        let path_and_query = load.path.clone().unwrap_or_else(|| target.path_and_query.clone());
+        let expect = settings::statuses("2xx,3xx")?;
+        let connections = load.connections.unwrap_or(CONNECTIONS_DEFAULT);
+        let plan = chokepoint_load::Plan {
+            address: target.address()?,
+            protocol: target.protocol(Vec::new())?,
+            host_header: target.request().host_header(),
+            path_and_query,
+            method: "GET".to_owned(),
+            headers: load.headers.clone().into_iter().collect(),
+            body: Vec::new(),
+            shape: match load.rate {
+                Some(rate_per_s) => chokepoint_model::load::Loop::Open { rate_per_s, connections },
+                None => chokepoint_model::load::Loop::Closed { connections },
+            },
+            duration: None,
+            requests: None,
+            timeout: load.timeout.as_deref().map_or(Ok(TIMEOUT_DIAGNOSE), settings::duration)?,
+            keep_alive: load.keep_alive.unwrap_or(true),
+            expect: expect.clone(),
+            netns: None,
+            cpus: None,
+            threads: 1,
+            guards: Vec::new(),
+            options: Options::default(),
+        };
+        let request = Request { client_netns: netns::own()?, expect, loaded: true, ..target.request() };
+        Ok(Setup {
+            request,
+            plan: Some(plan),
+            duration: std::time::Duration::ZERO,
+            foreign: self.yes,
+            profile: false,
+            unloaded: true,
+            capture: None,
+        })
+    }
+
+    /// Takes back everything.
+    pub(super) fn end(mut self) -> Result<()> {
+        self.take_back()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After an error the changes are taken back as well; what fails here is still in the journal, and `chokepoint undo` takes it back.
+        if let Err(error) = self.take_back() {
+            crate::terminal::output::note(&format!("chokepoint: a change was not taken back: {error:#}; run chokepoint undo"));
+        }
+    }
+}
+
+/// A network namespace by its name, a PID or a path.
+fn named(place: &str) -> Result<Place> {
+    let found = netns::resolve(&Root::default(), place)?;
+    Ok(Place { id: found.id, name: place.to_owned(), path: found.path })
+}

@@ -1,0 +1,384 @@
+//! The store: one SQLite file that several processes may use at once.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params, params_from_iter};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::document::{DOCUMENT_BYTES_MAX, pack, unpack};
+use crate::error::RunsError;
+use crate::place;
+use crate::run::{Filter, NewRun, Run, State, Summary};
+
+/// The name of the file in the state directory.
+pub const FILE: &str = "runs.sqlite";
+/// The most runs that are kept.
+pub const RUNS_MAX: i64 = 1_000;
+/// The most bytes that their documents may have, compressed, with everything else that is kept of them.
+pub const BYTES_MAX: i64 = 200 << 20;
+
+/// The newest format that this program reads and writes (`PRAGMA user_version`).
+const FORMAT: i64 = 1;
+/// Marks the file as ours (`PRAGMA application_id`): "chok".
+const APPLICATION_ID: i64 = 0x6368_6f6b;
+/// How long to wait for another process that writes.
+const BUSY: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, state TEXT NOT NULL, began TEXT NOT NULL, duration_s REAL NOT NULL, target TEXT NOT NULL,
+    label TEXT NOT NULL, version TEXT NOT NULL, headline TEXT NOT NULL, fingerprint TEXT, figures TEXT NOT NULL, surroundings TEXT NOT NULL,
+    load TEXT NOT NULL, document BLOB NOT NULL, bytes INTEGER NOT NULL
+) STRICT;
+CREATE TABLE trial (
+    run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE, n INTEGER NOT NULL, document BLOB NOT NULL, PRIMARY KEY (run, n)
+) STRICT, WITHOUT ROWID;
+";
+const SUMMARY: &str = "id, kind, state, began, duration_s, target, label, version, headline, figures";
+
+/// The kept runs of this user.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    runs_max: i64,
+    bytes_max: i64,
+}
+
+impl Store {
+    /// The store in a state directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// The directory or the file cannot be made or is not safe, is damaged, or is of a newer version.
+    pub fn open(dir: &Path) -> Result<Self, RunsError> {
+        let path = place::prepare(dir, FILE)?;
+        Self::connect(path)
+    }
+
+    /// The store, if there is one.
+    ///
+    /// # Errors
+    /// As of [`Store::open`].
+    pub fn open_existing(dir: &Path) -> Result<Option<Self>, RunsError> {
+        place::find(dir, FILE)?.map(Self::connect).transpose()
+    }
+
+    fn connect(path: PathBuf) -> Result<Self, RunsError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(|error| RunsError::sqlite(&path, error))?;
+        let mut store = Self { connection, path, runs_max: RUNS_MAX, bytes_max: BYTES_MAX };
+        store.set_up()?;
+        Ok(store)
+    }
+
+    /// Settings of the connection, and the tables of a new file.
+    fn set_up(&mut self) -> Result<(), RunsError> {
+        let connection = &self.connection;
+        let settings = connection.busy_timeout(BUSY).and_then(|()| {
+            // The file may be anything: nothing in it runs. A rollback journal with full synchronisation: a kill or a power cut loses at most the run being
+            // written. What is removed is overwritten, and the file shrinks.
+            connection.execute_batch(
+                "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; \
+                 PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = FULL;",
+            )
+        });
+        settings.map_err(|error| self.failed(error))?;
+        if self.is_ours()? {
+            return Ok(());
+        }
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(|error| RunsError::sqlite(&self.path, error))?;
+        // Another process may have made the tables meanwhile.
+        let made = match objects(&transaction) {
+            Ok(0) => transaction
+                .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; {TABLES}"))
+                .and_then(|()| transaction.commit()),
+            Ok(_) => transaction.commit(),
+            Err(error) => Err(error),
+        };
+        made.map_err(|error| RunsError::sqlite(&self.path, error))
+    }
+
+    /// True for a store that this version reads; false for an empty file.
+    fn is_ours(&self) -> Result<bool, RunsError> {
+        let number = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(|e| self.failed(e));
+        let (application, found) = (number("application_id")?, number("user_version")?);
+        let objects = objects(&self.connection).map_err(|error| self.failed(error))?;
+        match (objects, application, found) {
+            (0, _, _) => Ok(false),
+            (_, APPLICATION_ID, found) if found > FORMAT => Err(RunsError::Newer { path: self.path.clone(), found, known: FORMAT }),
+            (_, APPLICATION_ID, FORMAT) => Ok(true),
+            _ => Err(RunsError::damaged(&self.path, "it is a database of another program")),
+        }
+    }
+
+    /// The path of its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps a run. The oldest ones go if there are too many.
+    ///
+    /// # Errors
+    /// It cannot be written, or its document is too long. Nothing is kept then.
+    pub fn add(&mut self, run: &NewRun) -> Result<i64, RunsError> {
+        let row = Stored::of(run)?;
+        let (runs_max, bytes_max) = (self.runs_max, self.bytes_max);
+        self.write(|transaction| {
+            transaction.execute(
+                "INSERT INTO run (kind, state, began, duration_s, target, label, version, headline, fingerprint, figures, surroundings, load, document, bytes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                row.params(run),
+            )?;
+            let id = transaction.last_insert_rowid();
+            prune(transaction, id, runs_max, bytes_max)?;
+            Ok(id)
+        })
+    }
+
+    /// Replaces everything of a run but its trials.
+    ///
+    /// # Errors
+    /// As of [`Store::add`]; [`RunsError::NoRun`].
+    pub fn update(&mut self, id: i64, run: &NewRun) -> Result<(), RunsError> {
+        let row = Stored::of(run)?;
+        let (runs_max, bytes_max) = (self.runs_max, self.bytes_max);
+        let changed = self.write(|transaction| {
+            let sql = format!(
+                "UPDATE run SET kind = ?1, state = ?2, began = ?3, duration_s = ?4, target = ?5, label = ?6, version = ?7, headline = ?8, fingerprint = ?9,
+                 figures = ?10, surroundings = ?11, load = ?12, document = ?13,
+                 bytes = ?14 + (SELECT coalesce(sum(length(document)), 0) FROM trial WHERE run = {id}) WHERE id = {id}"
+            );
+            let changed = transaction.execute(&sql, row.params(run))?;
+            prune(transaction, id, runs_max, bytes_max)?;
+            Ok(changed)
+        })?;
+        if changed == 0 { Err(RunsError::NoRun { id }) } else { Ok(()) }
+    }
+
+    /// Keeps trial `n` of a run, or replaces it.
+    ///
+    /// # Errors
+    /// As of [`Store::update`].
+    pub fn add_trial(&mut self, run: i64, n: u32, json: &str) -> Result<(), RunsError> {
+        let packed = packed(json)?;
+        let (runs_max, bytes_max) = (self.runs_max, self.bytes_max);
+        let changed = self.write(|transaction| {
+            let length = packed.len() as i64;
+            let was: Option<i64> = transaction
+                .query_row("SELECT length(document) FROM trial WHERE run = ?1 AND n = ?2", params![run, n], |row| row.get(0))
+                .optional()?;
+            let changed =
+                transaction.execute("UPDATE run SET bytes = bytes + ?2 WHERE id = ?1", params![run, length - was.unwrap_or_default()])?;
+            if changed > 0 {
+                transaction.execute("INSERT OR REPLACE INTO trial (run, n, document) VALUES (?1, ?2, ?3)", params![run, n, packed])?;
+                prune(transaction, run, runs_max, bytes_max)?;
+            }
+            Ok(changed)
+        })?;
+        if changed == 0 { Err(RunsError::NoRun { id: run }) } else { Ok(()) }
+    }
+
+    /// The trials of a run, in the order of their numbers.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn trials(&self, run: i64) -> Result<Vec<String>, RunsError> {
+        let documents: Vec<Vec<u8>> = self.rows("SELECT document FROM trial WHERE run = ?1 ORDER BY n", [run], |row| row.get(0))?;
+        documents.iter().map(|document| self.unpacked(document)).collect()
+    }
+
+    /// The kept runs, newest first.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Summary>, RunsError> {
+        let (mut conditions, mut values) = (Vec::new(), Vec::new());
+        let texts = [
+            ("kind = ?", &filter.kind),
+            ("target = ?", &filter.target),
+            ("instr(target, ?) > 0", &filter.target_part),
+            ("began < ?", &filter.before),
+        ];
+        for (condition, value) in texts {
+            if let Some(value) = value {
+                conditions.push(condition);
+                values.push(Value::Text(value.clone()));
+            }
+        }
+        let filtered = if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
+        values.push(Value::Integer(filter.limit.map_or(-1, i64::from)));
+        let sql = format!("SELECT {SUMMARY} FROM run {filtered} ORDER BY id DESC LIMIT ?");
+        let rows =
+            self.rows(&sql, params_from_iter(values), |row| Ok((summary(row)?, row.get::<_, String>(2)?, row.get::<_, String>(9)?)))?;
+        rows.into_iter().map(|(summary, state, figures)| self.completed(summary, &state, &figures)).collect()
+    }
+
+    fn completed(&self, summary: Summary, state: &str, figures: &str) -> Result<Summary, RunsError> {
+        Ok(Summary { state: self.state(state)?, figures: self.parsed(figures)?, ..summary })
+    }
+
+    /// A run with its document.
+    ///
+    /// # Errors
+    /// [`RunsError::NoRun`], or it cannot be read.
+    pub fn get(&self, id: i64) -> Result<Run, RunsError> {
+        let sql = format!("SELECT {SUMMARY}, fingerprint, surroundings, load, document FROM run WHERE id = ?1");
+        let rows = self.rows(&sql, [id], |row| {
+            let texts: [String; 4] = [row.get(2)?, row.get(9)?, row.get(11)?, row.get(12)?];
+            Ok((summary(row)?, texts, row.get::<_, Option<String>>(10)?, row.get::<_, Vec<u8>>(13)?))
+        })?;
+        let Some((summary, [state, figures, surroundings, load], fingerprint, document)) = rows.into_iter().next() else {
+            return Err(RunsError::NoRun { id });
+        };
+        let Summary { kind, state, began, duration_s, target, label, version, headline, figures, .. } =
+            self.completed(summary, &state, &figures)?;
+        let (surroundings, load, document) = (self.parsed(&surroundings)?, self.parsed(&load)?, self.unpacked(&document)?);
+        #[rustfmt::skip]
+        let run = NewRun { kind, state, began, duration_s, target, label, version, headline, figures, surroundings, load, document, fingerprint };
+        Ok(Run { id, run })
+    }
+
+    /// Removes runs with their trials. Returns how many there were.
+    ///
+    /// # Errors
+    /// They cannot be removed. Then none is.
+    pub fn remove(&mut self, ids: &[i64]) -> Result<usize, RunsError> {
+        self.write(|transaction| ids.iter().map(|id| transaction.execute("DELETE FROM run WHERE id = ?1", [id])).sum())
+    }
+
+    /// The newest run of a kind and fingerprint that did not end by itself.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn latest_unfinished(&self, kind: &str, fingerprint: &str) -> Result<Option<i64>, RunsError> {
+        let sql = "SELECT max(id) FROM run WHERE kind = ?1 AND fingerprint = ?2 AND state <> 'done'";
+        self.connection.query_row(sql, [kind, fingerprint], |row| row.get(0)).map_err(|error| self.failed(error))
+    }
+
+    /// One transaction that takes the lock at once: all of it is on disk when this returns, or nothing.
+    fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, RunsError> {
+        let path = &self.path;
+        let written = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+            let value = change(&transaction)?;
+            transaction.commit().map(|()| value)
+        });
+        written.map_err(|error| RunsError::sqlite(path, error))
+    }
+
+    fn rows<T>(&self, sql: &str, params: impl Params, map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>, RunsError> {
+        let read = || self.connection.prepare(sql)?.query_map(params, map)?.collect();
+        let rows: rusqlite::Result<Vec<T>> = read();
+        rows.map_err(|error| self.failed(error))
+    }
+
+    fn state(&self, name: &str) -> Result<State, RunsError> {
+        State::parse(name).ok_or_else(|| RunsError::damaged(&self.path, "a run has an unknown state"))
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, json: &str) -> Result<T, RunsError> {
+        serde_json::from_str(json).map_err(|error| RunsError::damaged(&self.path, error.to_string()))
+    }
+
+    fn unpacked(&self, document: &[u8]) -> Result<String, RunsError> {
+        unpack(document).map_err(|why| RunsError::damaged(&self.path, why))
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> RunsError {
+        RunsError::sqlite(&self.path, error)
+    }
+}
+
+/// The parts of a run that are kept in another form.
+struct Stored {
+    figures: String,
+    surroundings: String,
+    load: String,
+    document: Vec<u8>,
+    bytes: i64,
+    state: &'static str,
+}
+
+impl Stored {
+    fn of(run: &NewRun) -> Result<Self, RunsError> {
+        let document = packed(&run.document)?;
+        let (figures, surroundings, load) = (json(&run.figures), json(&run.surroundings), json(&run.load));
+        let texts = [&figures, &surroundings, &load, &run.headline, &run.target, &run.label];
+        let bytes = document.len() + texts.iter().map(|text| text.len()).sum::<usize>() + run.fingerprint.as_ref().map_or(0, String::len);
+        Ok(Self { figures, surroundings, load, document, bytes: bytes as i64, state: run.state.name() })
+    }
+
+    fn params<'a>(&'a self, run: &'a NewRun) -> impl Params + 'a {
+        let Self { figures, surroundings, load, document, bytes, state } = self;
+        let values: [&'a dyn rusqlite::ToSql; 14] = [
+            &run.kind,
+            state,
+            &run.began,
+            &run.duration_s,
+            &run.target,
+            &run.label,
+            &run.version,
+            &run.headline,
+            &run.fingerprint,
+            figures,
+            surroundings,
+            load,
+            document,
+            bytes,
+        ];
+        params_from_iter(values)
+    }
+}
+
+/// Texts, numbers and maps of them: always JSON.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn packed(document: &str) -> Result<Vec<u8>, RunsError> {
+    if document.len() > DOCUMENT_BYTES_MAX {
+        return Err(RunsError::TooLarge { bytes: document.len(), limit: DOCUMENT_BYTES_MAX });
+    }
+    pack(document).map_err(|error| RunsError::io("compress", Path::new("the document"), error))
+}
+
+fn objects(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+}
+
+/// State and figures are filled in later.
+fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    Ok(Summary {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        state: State::Running,
+        began: row.get(3)?,
+        duration_s: row.get(4)?,
+        target: row.get(5)?,
+        label: row.get(6)?,
+        version: row.get(7)?,
+        headline: row.get(8)?,
+        figures: Vec::new(),
+    })
+}
+
+/// Removes runs beyond the limits, but not `written`: the oldest complete ones first, then the oldest unfinished ones.
+fn prune(transaction: &Transaction<'_>, written: i64, runs_max: i64, bytes_max: i64) -> rusqlite::Result<()> {
+    let (mut runs, mut bytes): (i64, i64) =
+        transaction.query_row("SELECT count(*), coalesce(sum(bytes), 0) FROM run", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    while runs > runs_max || bytes > bytes_max {
+        let sql = "SELECT id, bytes FROM run WHERE id <> ?1 ORDER BY state = 'running', id LIMIT 1";
+        let oldest: Option<(i64, i64)> = transaction.query_row(sql, [written], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((id, freed)) = oldest else { break };
+        transaction.execute("DELETE FROM run WHERE id = ?1", [id])?;
+        runs -= 1;
+        bytes -= freed;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
