@@ -5,7 +5,6 @@ use chokepoint_model::message::Message;
 use chokepoint_model::report::LimitedBy;
 
 use super::{Asked, alone_s};
-use crate::interval::Interval;
 use crate::knee::most;
 use crate::report::{ConfigReport, MemoryReport, ServiceReport, TierReport};
 use crate::servers::{Demand, ServerDef, WorkerUnit};
@@ -55,14 +54,13 @@ fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
         let used = |step: &Step| step.tier(&tier.name).and_then(|tier| tier.cores_used).unwrap_or(0.0);
         used(a).total_cmp(&used(b))
     })?;
-    let (cpu_s, cores) = (busiest.cpu_s(&tier.name)?, busiest.tier(&tier.name)?.cores?);
-    let of_steps = |of: fn(Interval) -> f64| {
-        let told = curve.iter().filter_map(|step| step.tier(&tier.name)?.core_ceiling_rps).map(of);
-        told.reduce(f64::max)
-    };
-    // Filled cores show what a request costs. Others have time for as many as the upper end says: the cost falls as load rises, and as a program warms up.
+    let at = busiest.tier(&tier.name)?;
+    let (cpu_s, cores) = (busiest.cpu_s(&tier.name)?, at.cores?);
+    // Filled cores show what a request costs. Others have time for as many as the upper end says, at the step that says most
+    // about it: the cost falls as load rises, and as a program warms up.
     let full = curve.iter().rfind(|step| are_full(step, &tier.name)).and_then(|step| step.tier(&tier.name)?.core_ceiling_rps);
-    let core_ceiling_rps = full.map(|full| full.value).or(of_steps(|ceiling| ceiling.high)).or((cpu_s > 0.0).then(|| cores / cpu_s))?;
+    let core_ceiling_rps =
+        full.map(|full| full.value).or(at.core_ceiling_rps.map(|ceiling| ceiling.high)).or((cpu_s > 0.0).then(|| cores / cpu_s))?;
     Some(ServiceTime { held_s, cpu_s, cores, core_ceiling_rps })
 }
 
