@@ -20,6 +20,11 @@ has_php_fpm() {
     return 1
 }
 
+# Tomcat has no program of its own. Its classes suffice: the package tomcat10 would add a service.
+has_tomcat() {
+    [ -r /usr/share/tomcat10/bin/bootstrap.jar ] && has java
+}
+
 missing() {
     has nginx || echo nginx
     has_php_fpm || echo php-fpm
@@ -28,7 +33,10 @@ missing() {
     has jq || echo jq
     has clang || echo clang
     for program in "$@"; do
-        has "$program" || echo "$program"
+        case $program in
+        tomcat) has_tomcat || echo tomcat ;;
+        *) has "$program" || echo "$program" ;;
+        esac
     done
 }
 
@@ -38,6 +46,8 @@ package_of() {
         echo nginx-light
     elif [ "$1" = man ]; then
         echo man-db
+    elif [ "$1" = tomcat ]; then
+        echo tomcat10-common default-jre-headless
     else
         echo "$1"
     fi

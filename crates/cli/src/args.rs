@@ -1,6 +1,7 @@
 //! The command line: it only parses; what the words mean is resolved in `settings`.
 
 mod bench;
+mod capacity;
 mod connection;
 mod deferred;
 mod diagnose;
@@ -11,6 +12,7 @@ mod load;
 mod look;
 mod profile;
 mod program;
+mod size;
 mod spellings;
 mod streams;
 mod tcp;
@@ -20,6 +22,7 @@ mod whereabouts;
 use clap::{Parser, Subcommand};
 
 pub(crate) use bench::Bench;
+pub(crate) use capacity::Capacity;
 pub(crate) use connection::Connection;
 use deferred::Deferred;
 pub(crate) use diagnose::{Diagnose, RedactLevel};
@@ -30,6 +33,7 @@ pub(crate) use load::Load;
 pub(crate) use look::{ColorWhen, Look};
 pub(crate) use profile::Profile;
 pub(crate) use program::program;
+pub(crate) use size::Size;
 pub(crate) use spellings::hint;
 pub(crate) use streams::Streams;
 pub(crate) use tcp::Tcp;
@@ -71,6 +75,17 @@ pub(crate) enum Verb {
     /// Load a server and report rates, response times and outcomes. Nothing is diagnosed.
     #[command(after_help = bench::EXIT, after_long_help = bench::HELP, disable_help_flag = true, disable_version_flag = true)]
     Bench(Deferred<Bench>),
+    /// Measure how much a server gives, and how many workers it takes
+    ///
+    /// Measure how much a server gives: its capacity at an objective, a safe rate, the knee, and what limits first; and how many workers it takes, with the
+    /// memory and the lines to configure.
+    #[command(after_help = size::EXIT, after_long_help = size::HELP, disable_help_flag = true, disable_version_flag = true)]
+    Size(Deferred<Size>),
+    /// Show what today's traffic leaves in reserve; send no load
+    ///
+    /// Show what today's traffic leaves in reserve at each station of the request's path, which one fills first, and when if the traffic grows.
+    #[command(after_help = capacity::EXIT, after_long_help = capacity::HELP, disable_help_flag = true, disable_version_flag = true)]
+    Capacity(Deferred<Capacity>),
     /// Profile where CPU time goes, or what threads wait for
     ///
     /// Profile where CPU time goes: layers, call trees, flame graphs, and how much each layer could gain at most. It can also show what threads wait

@@ -23,7 +23,7 @@ pub mod lab {
 use crate::args::{Cli, LabVerb, Look, Verb};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
-use crate::verbs::{bench, diagnose, experiment, explain, profile, streams, tcp, undo, whereabouts};
+use crate::verbs::{bench, capacity, diagnose, experiment, explain, profile, size, streams, tcp, undo, whereabouts};
 
 /// Exit status: the verb failed.
 const EXIT_FAILED: u8 = 1;
@@ -81,6 +81,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
 fn look(verb: &Verb) -> Option<Look> {
     match verb {
         Verb::Bench(args) => Some(args.look),
+        Verb::Size(args) => Some(args.look),
+        Verb::Capacity(args) => Some(args.look),
         Verb::Diagnose(args) => Some(args.look),
         Verb::Experiment(args) => Some(args.look),
         Verb::Explain(args) => Some(args.look),
@@ -122,6 +124,8 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
             }
             return diagnose::run(args, words, interrupt);
         }
+        Verb::Size(args) => size::run(args, words, interrupt)?,
+        Verb::Capacity(args) => capacity::run(args, words, interrupt)?,
         Verb::Undo(args) => undo::run(args, interrupt)?,
         Verb::Streams(args) => streams::run(args, words, interrupt)?,
         Verb::Tcp(args) => tcp::run(args, words, interrupt)?,

@@ -1,11 +1,13 @@
 //! The verbs of the command line, a module for each.
 
 pub(crate) mod bench;
+pub(crate) mod capacity;
 pub(crate) mod diagnose;
 pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod profile;
+pub(crate) mod size;
 pub(crate) mod streams;
 pub(crate) mod tcp;
 pub(crate) mod undo;

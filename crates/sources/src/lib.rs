@@ -36,6 +36,7 @@ pub use sock_diag::tcp_ends::{TcpEnds, TcpEndsRead, TcpTimeWait, read_tcp_time_w
 pub use sock_diag::tcp_peer::{TcpPeer, TcpReading};
 pub use table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
 pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_congestion_control, read_tcp_info};
+pub use text::process::memory::{ProcessMemory, read_process_memory};
 
 /// Sources that do not read text files.
 const OTHERS: &[&Source] = &[

@@ -17,6 +17,7 @@ struct PureCrate {
 const PURE: &[PureCrate] = &[
     PureCrate { package: "statistics", ours: &[], theirs: &[] },
     PureCrate { package: "model", ours: &["chokepoint-statistics"], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
+    PureCrate { package: "sizing", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde"] },
     PureCrate { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
     PureCrate { package: "config", ours: &["chokepoint-model"], theirs: &["percent-encoding", "regex-lite", "thiserror"] },
     PureCrate { package: "experiment", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "thiserror", "toml"] },
@@ -59,7 +60,7 @@ const NET_ALLOWED: &[&str] =
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "impure-crate",
-    asks: "model, statistics, recording, config and packets name no std::fs, net (but addresses), process, thread, env, time (but Duration), os, and no OS crate",
+    asks: "model, statistics, sizing, recording, config and packets name no std::fs, net (but addresses), process, thread, env, time (but Duration), os, and no OS crate",
     check: |workspace| {
         let mut breaches = Vec::new();
         for package in &workspace.packages {

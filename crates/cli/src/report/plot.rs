@@ -221,6 +221,22 @@ fn write_series(out: &mut String, series: &Series, plane: &Plane) {
     out.push_str("\"/>\n");
 }
 
+/// Several plots below each other as one SVG document.
+pub(crate) fn stacked(plots: &[Plot]) -> String {
+    let heights: Vec<f64> = plots.iter().map(|plot| Plane::of(plot).height).collect();
+    let height: f64 = heights.iter().sum();
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\">\n"
+    );
+    let mut at = 0.0;
+    for (plot, height) in plots.iter().zip(heights) {
+        let _ = writeln!(out, "<g transform=\"translate(0 {at:.0})\">{}</g>", svg(plot).trim_end());
+        at += height;
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
 /// A page with a heading, paragraphs, and plots.
 pub(crate) fn page(title: &str, paragraphs: &[String], plots: &[Plot]) -> String {
     let title = escaped(title);

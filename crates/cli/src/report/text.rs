@@ -2,10 +2,12 @@
 
 mod bench;
 mod brief;
+mod capacity;
 mod diagnosis;
 mod experiment;
 mod explain;
 pub(crate) mod page;
+mod size;
 mod whereabouts;
 mod wrap;
 
@@ -14,8 +16,10 @@ mod tests;
 
 pub(crate) use bench::bench_text;
 pub(crate) use brief::brief;
+pub(crate) use capacity::capacity_text;
 pub(crate) use diagnosis::render;
 pub(crate) use experiment::experiment;
 pub(crate) use explain::page_text;
+pub(crate) use size::size_text;
 pub(crate) use whereabouts::{lacking, whereabouts_text};
 pub(crate) use wrap::columns;

@@ -15,6 +15,7 @@ mod recording_bounds;
 mod replay;
 mod report_files;
 mod security;
+mod sizing;
 mod streams;
 mod targets;
 mod terminal_views;

@@ -42,6 +42,13 @@ fn an_invalid_command_line_is_refused_with_the_reason() {
         (&["where", "--interval", "10ms", "http://127.0.0.1/"], "at least 1s"),
         (&["where", "--window", "1h", "http://127.0.0.1/"], "at most 60s"),
         (&["where", "-z", "soon", "http://127.0.0.1/"], "not a time"),
+        (&["size"], "URL"),
+        (&["size", "--slo", "fast", "http://127.0.0.1/"], "p99<1s"),
+        (&["size", "--budget", "5s", "http://127.0.0.1/"], "at least 30s"),
+        (&["size", "--slo", "p99<5s", "http://127.0.0.1/"], "raise -t"),
+        (&["size", "--max-connections", "1", "http://127.0.0.1/"], "2..=100000"),
+        (&["capacity", "--growth", "5%", "http://127.0.0.1/"], "5%/week"),
+        (&["capacity", "-z", "soon", "http://127.0.0.1/"], "not a time"),
         (&["lab", "run"], "SCENARIO"),
         (&["lab", "run", "conntrack-full", "--duration", "1s"], "at least 3s"),
         (&["bench", "-t4", "-c1", "-d10s", "http://127.0.0.1/"], "-z 10s"),
@@ -114,7 +121,7 @@ fn help_names_the_verbs_and_every_verb_has_help() {
 }
 
 /// The help of every verb, also of those below `lab`.
-const VERBS: [&[&str]; 13] = [
+const VERBS: [&[&str]; 15] = [
     &["diagnose"],
     &["undo"],
     &["explain"],
@@ -123,6 +130,8 @@ const VERBS: [&[&str]; 13] = [
     &["profile"],
     &["tcp"],
     &["streams"],
+    &["size"],
+    &["capacity"],
     &["lab"],
     &["lab", "list"],
     &["lab", "up"],
@@ -150,12 +159,14 @@ fn every_help_says_the_exit_statuses_and_the_short_one_fits_a_screen() {
 
 #[test]
 fn the_help_begins_with_what_the_verb_does_and_has_its_flags_under_headings() {
-    let verbs: [(&[&str], &str, &[&str]); 9] = [
+    let verbs: [(&[&str], &str, &[&str]); 11] = [
         (&["diagnose"], "Find what limits a server", &["Target", "Load", "Fix", "Output"]),
         (&["bench"], "Load a server", &["Target", "Load", "Output"]),
         (&["where"], "Show live", &["Target", "Display", "Output"]),
         (&["profile"], "Profile where CPU time goes", &["Target", "Sampling", "Counting", "Output"]),
         (&["tcp"], "Show the kernel's state", &["Target", "One connection", "All connections", "Output"]),
+        (&["size"], "Measure how much a server gives", &["Target", "Search", "Load", "Output"]),
+        (&["capacity"], "Show what today's traffic leaves", &["Target", "Watch", "Output"]),
         (&["streams"], "Analyse TCP streams", &["Target", "Capture", "Output"]),
         (&["explain"], "Explain a station", &["Target", "Output"]),
         (&["lab", "run"], "Build", &["Target", "Run", "Output"]),

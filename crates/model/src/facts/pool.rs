@@ -4,6 +4,7 @@ mod idle;
 pub(crate) mod looks;
 pub(crate) mod loops;
 mod service;
+mod unread;
 
 use std::collections::BTreeSet;
 
@@ -55,10 +56,12 @@ pub(crate) struct Pool {
     pub(crate) workers: usize,
     /// Connections in service in each sample.
     pub(crate) busy: Vec<usize>,
-    /// Mean number of connections that waited to be accepted.
+    /// Mean number of connections that waited to be accepted, or with `unread` for their request to be read.
     pub(crate) waiting: f64,
     /// Share of the samples with at least one waiting connection.
     pub(crate) waited_share: f64,
+    /// True if the server accepts every connection and leaves the requests unread until a worker is free.
+    pub(crate) unread: bool,
     /// True if workers were still being started late in the window, so that the pool may grow further.
     pub(crate) grows: bool,
     /// The server's log line that the limit was reached.
@@ -133,6 +136,7 @@ impl Pool {
             busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
+            unread: false,
             // If the configuration shows the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
             reached: reached(ctx, tier),
@@ -152,11 +156,12 @@ impl Pool {
             busy,
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
+            unread: false,
             grows: false,
             reached: None,
         };
         if !pool.is_full() {
-            return None;
+            return unread::pool(ctx, tier, threads);
         }
         if most <= threads {
             return pool.is_steady(BUSY_SHARE).then_some(pool);

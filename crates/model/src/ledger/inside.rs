@@ -2,6 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
+use crate::facts::path::Tier;
 use crate::facts::suffered::WAKES_US;
 use crate::output::report::LedgerPlaceKind as Place;
 
@@ -42,6 +43,12 @@ impl Account {
     /// Requests a second. `None` if unknown.
     pub(crate) fn rate_rps(&self) -> Option<f64> {
         self.rate_rps
+    }
+
+    /// For each sample the requests that a tier had read and not answered, and those that it had not read.
+    pub(crate) fn served_and_unread(&self, tier: &Tier) -> Vec<(f64, f64)> {
+        let samples = self.counted.samples.get(&tier.netns).into_iter().flatten();
+        samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| (counts.service, counts.unread)).collect()
     }
 
     /// Requests inside a tier, whatever the reason.

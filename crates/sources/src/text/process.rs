@@ -5,5 +5,6 @@ pub(crate) mod fd_count;
 pub(crate) mod files;
 pub(crate) mod identity;
 pub(crate) mod limits;
+pub(crate) mod memory;
 pub(crate) mod stat;
 pub(crate) mod syscall;

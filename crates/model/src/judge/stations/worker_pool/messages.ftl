@@ -5,8 +5,10 @@ short-worker-pool = worker pool
 state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: almost at the limit.
 state-worker-pool-full = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples connections waited for one, { $waiting } on average.
+state-worker-pool-unread = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples requests waited unread for one, { $waiting } on average.
 
 finding-worker-pool-exhausted-title = { $kind ->
+    [unread] all { $workers } threads of { $tier } that serve requests are taken, and they do not compute but wait
     [threads] { $tier } serves at most { $workers } connections at a time
     [loops] { $tier } accepts at most { $workers } connections at a time
     [left] { $tier } accepts at most { $workers } connections and leaves the rest unanswered
@@ -14,6 +16,7 @@ finding-worker-pool-exhausted-title = { $kind ->
    *[wait] all { $workers } workers of { $tier } are taken, and they do not compute but wait
 }
 finding-worker-pool-exhausted-explanation = { $kind ->
+    [unread] { $tier } accepts every connection, but a request waits unread until a thread is free. At most { $workers } requests were in service at once while more waited, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer. More threads let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more threads only move the wait there.
     [threads] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer, or more threads could compute. More threads or processes let more requests wait in parallel. If they wait for a shared resource that is at its limit, more threads only move the wait there.
     [loops] { $tier } serves its connections with event loops, which had time left. Still, it never held more than { $workers } connections while more waited in the accept queue: it stops accepting at a limit of its own (maxconn, max connections, the size of a pool). Raise that limit. A longer accept queue would only let more clients wait.
     [left] { $tier } held { $workers } connections at once while others waited in the accept queue all the time. It stops accepting at a limit of its own (maxconn, max connections), and each accepted client keeps its place for as long as the connection is kept. The others wait until they give up, however many requests the first get answered. Raise that limit, or let kept connections end sooner (keep-alive timeout, requests per connection).
@@ -29,6 +32,7 @@ evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm
 evidence-worker-pool-active = In { $full } of { $looks } readings of php-fpm's status page, all { $workers } workers of pool { $pool } were active.
 evidence-worker-pool-reached = php-fpm's status page says that pool { $pool } needed more than { $workers } workers { $times } times.
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
+evidence-worker-pool-unread = On average { $waiting } requests waited unread on connections that were already accepted.
 evidence-worker-pool-ready = { $unit ->
     [connections] Its processes were running or ready to run { $share } % of the time.
    *[workers] The workers were running or ready to run { $share } % of the time; the rest they waited for something other than a core.

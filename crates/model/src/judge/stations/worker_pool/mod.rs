@@ -86,10 +86,10 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> StationReading {
     station.ceiling_rps = ceiling(ctx, tier, pool);
     let args = |id: &'static str| {
         let message = Message::new(id).with("workers", limit).with("busy", pool.busy_mean()).with("waiting", pool.waiting);
-        message.with("share", pool.waited_share * 100.0)
+        message.with("share", pool.waited_share * 100.0).with("tier", tier.name.as_str())
     };
     let (state, why) = if pool.is_full() {
-        (StationState::Saturated, args("state-worker-pool-full"))
+        (StationState::Saturated, args(if pool.unread { "state-worker-pool-unread" } else { "state-worker-pool-full" }))
     } else if pool.busy_mean() >= 0.8 * limit {
         (StationState::Near, args("state-worker-pool-near"))
     } else {
@@ -124,6 +124,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     let kind = match (pool.kind, idle) {
         (PoolKind::Loops, IdleEvidence::Left) => "left",
         (PoolKind::Loops, _) => "loops",
+        (PoolKind::Threads, _) if pool.unread => "unread",
         (PoolKind::Threads, _) => "threads",
         (PoolKind::Processes, IdleEvidence::Beside(_)) => "compute",
         (PoolKind::Processes, IdleEvidence::Workers(_) | IdleEvidence::Cores(_) | IdleEvidence::Left) => "wait",
@@ -160,7 +161,8 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
         proofs.push(Evidence::new(text, format!("{}:{}", origin.file, origin.line), Some(limit)));
         proofs.extend(told_by_page(ctx, tier, configured));
     }
-    let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
+    let waiting = if pool.unread { "evidence-worker-pool-unread" } else { "evidence-worker-pool-waiting" };
+    let waiting = Message::new(waiting).with("waiting", pool.waiting);
     proofs.push(Evidence::new(waiting, format!("sock_diag ({netns})"), Some(pool.waiting)));
     proofs.push(match idle {
         IdleEvidence::Left => left(ctx),

@@ -6,7 +6,7 @@ page-worker-pool-limits =
 page-worker-pool-shows =
     Connections that the processes hold against the number of processes, and connections that wait in the accept queue in front of them.
 page-worker-pool-sure =
-    A server with more connections than processes is an event loop or has threads. Serving threads are counted when all are busy: the number of connections in service stays the same, and is at most the number of threads, while others wait to be accepted. An event loop that accepts everything has no such limit. One that has time left, or leaves clients without an answer, and still always holds the same number while others wait in its accept queue has a limit of its own (maxconn, max connections). The number of workers is the number of running ones; a pool that still grows is not called exhausted.
+    A server with more connections than processes is an event loop or has threads. Serving threads are counted when all are busy: the number of connections in service stays the same, and is at most the number of threads, while others wait to be accepted, or wait unread on accepted connections (Tomcat). An event loop that accepts everything has no such limit. One that has time left, or leaves clients without an answer, and still always holds the same number while others wait in its accept queue has a limit of its own (maxconn, max connections). The number of workers is the number of running ones; a pool that still grows is not called exhausted.
 page-worker-pool-remedies =
     See worker-pool-exhausted.
 page-worker-pool-sources =
@@ -16,7 +16,7 @@ page-worker-pool-exhausted-title = All workers are busy
 page-worker-pool-exhausted-limits =
     Every request of this tier: it waits for a worker before it is served.
 page-worker-pool-exhausted-shows =
-    All workers are taken in nearly every sample, connections wait in the accept queue, and for most of their time the workers neither run nor are ready to run (scheduler statistics; idle cores if those are missing), or they compute while other cores on which they may run are idle. php-fpm logs "server reached pm.max_children".
+    All workers are taken in nearly every sample, connections wait in the accept queue or requests wait unread on accepted connections, and for most of their time the workers neither run nor are ready to run (scheduler statistics; idle cores if those are missing), or they compute while other cores on which they may run are idle. php-fpm logs "server reached pm.max_children".
 page-worker-pool-exhausted-sure =
     High: all three are read directly. Low if the kernel keeps no scheduler statistics and only idle cores show it: the workers may not be allowed to use those. Silent if the workers compute on cores that are all busy, or wait for a core (a small pool in front of a CPU-bound page is right: more workers would share the same cores; the same holds if another program uses the cores), if nothing waits, and while the pool grows.
 page-worker-pool-exhausted-remedies =

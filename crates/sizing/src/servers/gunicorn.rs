@@ -1,0 +1,23 @@
+//! gunicorn with sync workers: a process for each request.
+
+use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program, runs};
+
+/// docs.gunicorn.org/en/stable/settings.html.
+pub(super) const GUNICORN: ServerDef = ServerDef {
+    kind: ServerKind::Gunicorn,
+    name: "gunicorn",
+    unit: WorkerUnit::Processes,
+    file: "gunicorn.conf.py",
+    source: "https://docs.gunicorn.org/en/stable/settings.html",
+    recognise: |identity| is_program(identity, "gunicorn") || runs(identity, "gunicorn"),
+    lines,
+};
+
+/// Default of `backlog`.
+const BACKLOG_DEFAULT: u32 = 2048;
+
+fn lines(demand: &Demand) -> Vec<ConfigLine> {
+    let mut lines = vec![ConfigLine::new(format!("workers = {}", demand.workers), "size-line-workers")];
+    lines.extend(demand.longer_queue(BACKLOG_DEFAULT).map(|queue| ConfigLine::new(format!("backlog = {queue}"), "size-line-queue")));
+    lines
+}

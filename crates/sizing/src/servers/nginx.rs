@@ -1,0 +1,34 @@
+//! nginx: event loops. A request takes a connection to the client and one to the server behind.
+
+use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
+
+/// nginx.org/en/docs/ngx_core_module.html.
+pub(super) const NGINX: ServerDef = ServerDef {
+    kind: ServerKind::Nginx,
+    name: "nginx",
+    unit: WorkerUnit::Loops,
+    file: "/etc/nginx/nginx.conf",
+    source: "https://nginx.org/en/docs/ngx_core_module.html",
+    recognise: |identity| is_program(identity, "nginx"),
+    lines,
+};
+
+/// Backlog of `listen` on Linux unless it is given.
+const BACKLOG_DEFAULT: u32 = 511;
+/// Default of worker_connections.
+const CONNECTIONS_DEFAULT: u32 = 512;
+/// Descriptors of a worker besides connections: listeners, logs, epoll and files that are sent.
+const OTHER_FILES: u32 = 64;
+
+fn lines(demand: &Demand) -> Vec<ConfigLine> {
+    let connections = (2 * demand.in_flight).div_ceil(demand.cores.max(1)).max(CONNECTIONS_DEFAULT);
+    let mut lines = vec![
+        ConfigLine::new("worker_processes auto;", "size-line-loops"),
+        ConfigLine::new(format!("worker_rlimit_nofile {};", connections + OTHER_FILES), "size-line-files"),
+        ConfigLine::new(format!("events {{ worker_connections {connections}; }}"), "size-line-connections"),
+    ];
+    lines.extend(
+        demand.longer_queue(BACKLOG_DEFAULT).map(|queue| ConfigLine::new(format!("listen ... backlog={queue};"), "size-line-queue")),
+    );
+    lines
+}

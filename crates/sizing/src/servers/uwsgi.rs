@@ -1,0 +1,26 @@
+//! uWSGI: a process for each request.
+
+use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
+
+/// uwsgi-docs.readthedocs.io/en/latest/Options.html.
+pub(super) const UWSGI: ServerDef = ServerDef {
+    kind: ServerKind::Uwsgi,
+    name: "uWSGI",
+    unit: WorkerUnit::Processes,
+    file: "/etc/uwsgi/apps-enabled/*.ini",
+    source: "https://uwsgi-docs.readthedocs.io/en/latest/Options.html",
+    recognise: |identity| is_program(identity, "uwsgi"),
+    lines,
+};
+
+/// Default of `listen`.
+const BACKLOG_DEFAULT: u32 = 100;
+
+fn lines(demand: &Demand) -> Vec<ConfigLine> {
+    let mut lines = vec![ConfigLine::new(format!("processes = {}", demand.workers), "size-line-workers")];
+    // uWSGI does not start if the queue is longer than net.core.somaxconn.
+    lines.extend(
+        demand.longer_queue(BACKLOG_DEFAULT).map(|queue| ConfigLine::new(format!("listen = {queue}"), "size-line-queue-somaxconn")),
+    );
+    lines
+}

@@ -1,0 +1,117 @@
+//! How many workers: from the time that a request takes, split into CPU and waiting, and the cores; and the memory that they need.
+
+use chokepoint_model::harm::NOISE_SHARE;
+
+/// The standard normal quantile of 95 %, one-sided.
+const Z_95_ONE_SIDED: f64 = 1.644_854;
+/// Part of the time of a request that it may wait and still counts as CPU-bound: less than the difference between two equal runs.
+const WAIT_SHARE_MIN: f64 = NOISE_SHARE;
+
+/// What a request takes at one tier, and what the tier runs on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ServiceTime {
+    /// Time that a request holds a worker while no other request is under way, seconds.
+    pub held_s: f64,
+    /// CPU time of it at the highest load that was measured, seconds.
+    pub cpu_s: f64,
+    /// Cores that the tier may run on.
+    pub cores: f64,
+    /// Requests per second that these cores have time for, including what other tiers on them and the kernel take.
+    pub core_ceiling_rps: f64,
+}
+
+impl ServiceTime {
+    /// The rest of the time: waiting for a disk, another server, a lock or a timer, seconds.
+    pub fn wait_s(&self) -> f64 {
+        (self.held_s - self.cpu_s).max(0.0)
+    }
+
+    /// True if a request hardly waits.
+    pub fn is_cpu_bound(&self) -> bool {
+        self.wait_s() < WAIT_SHARE_MIN * self.held_s
+    }
+
+    /// Requests that wait at once while the cores are full (Little's law): cores x wait / CPU, where the tier has its cores to itself.
+    pub fn waiting_at_once(&self) -> f64 {
+        if self.is_cpu_bound() { 0.0 } else { self.core_ceiling_rps * self.wait_s() }
+    }
+
+    /// Workers that keep the cores full: one a core that computes, and one for each request that waits. The number that waits scatters like that of a Poisson
+    /// process, so that there are enough for 95 % of the time.
+    pub fn workers(&self) -> u32 {
+        let waiting = self.waiting_at_once();
+        let scatter = Z_95_ONE_SIDED * waiting.sqrt();
+        (self.cores.max(1.0) + waiting + scatter).ceil().min(f64::from(u32::MAX)) as u32
+    }
+}
+
+/// Memory of a tier's workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerMemory {
+    /// Memory that a worker has to itself, bytes: of the largest one.
+    pub private_bytes: u64,
+    /// All of its workers that were read, bytes.
+    pub all_bytes: u64,
+    /// MemAvailable of the host while they ran, bytes.
+    pub available_bytes: Option<u64>,
+}
+
+impl WorkerMemory {
+    /// Most workers for which there is memory: what is available, and what the present ones have. `None` if either is unknown.
+    pub fn workers_max(&self) -> Option<u32> {
+        let room = self.available_bytes?.saturating_add(self.all_bytes);
+        (self.private_bytes > 0).then(|| u32::try_from(room / self.private_bytes).unwrap_or(u32::MAX))
+    }
+}
+
+/// Requests that may wait in front of the workers and still meet the objective (Little's law). A longer queue only makes answers late.
+pub fn queue(rate_rps: f64, objective_s: f64) -> u32 {
+    (rate_rps * objective_s).ceil().clamp(1.0, f64::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(held_ms: f64, cpu_ms: f64, cores: f64) -> ServiceTime {
+        ServiceTime { held_s: held_ms / 1e3, cpu_s: cpu_ms / 1e3, cores, core_ceiling_rps: cores / cpu_ms * 1e3 }
+    }
+
+    #[test]
+    fn cpu_bound_work_takes_as_many_workers_as_cores() {
+        // The first thousand primes on two cores: 620 ms, all of it CPU.
+        assert_eq!(of(620.0, 620.0, 2.0).workers(), 2);
+        assert_eq!(of(620.0, 590.0, 2.0).workers(), 2);
+        assert_eq!(of(1.0, 1.2, 8.0).workers(), 8);
+        assert!(of(620.0, 600.0, 2.0).is_cpu_bound());
+    }
+
+    #[test]
+    fn waiting_work_takes_cores_times_one_plus_wait_by_cpu() {
+        // 9 ms of waiting for 1 ms of CPU: 2 cores x (1 + 9) = 20, and 7 more because the number that waits scatters (1.645 x sqrt 18).
+        assert_eq!(of(10.0, 1.0, 2.0).workers(), 27);
+        // 100 ms of waiting, 0.5 ms of CPU, one core: 1 + 199 + 23.2.
+        assert_eq!(of(100.0, 0.5, 1.0).workers(), 224);
+    }
+
+    #[test]
+    fn other_tiers_on_the_same_cores_leave_fewer_requests_to_wait() {
+        let alone = of(10.0, 1.0, 2.0);
+        let shared = ServiceTime { core_ceiling_rps: 1000.0, ..alone };
+        assert!((alone.waiting_at_once() - 18.0).abs() < 1e-9 && (shared.waiting_at_once() - 9.0).abs() < 1e-9);
+        assert!(shared.workers() < alone.workers());
+    }
+
+    #[test]
+    fn memory_bounds_the_number() {
+        let memory = WorkerMemory { private_bytes: 20 << 20, all_bytes: 100 << 20, available_bytes: Some(900 << 20) };
+        assert_eq!(memory.workers_max(), Some(50));
+        assert_eq!(WorkerMemory { private_bytes: 0, ..memory }.workers_max(), None);
+        assert_eq!(WorkerMemory { available_bytes: None, ..memory }.workers_max(), None);
+    }
+
+    #[test]
+    fn the_queue_is_as_long_as_the_objective_allows() {
+        assert_eq!((queue(250.0, 0.2), queue(0.0, 0.2), queue(3.3, 1.0)), (50, 1, 4));
+    }
+}

@@ -1,0 +1,178 @@
+//! The report on synthetic steps: capacity, workers, memory and lines, and what it refuses to say.
+//!
+//! Deterministic: pure functions.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::{LimitedBy, Verdict};
+use chokepoint_sizing::answer::{Asked, report};
+use chokepoint_sizing::interval::Interval;
+use chokepoint_sizing::objective::Objective;
+use chokepoint_sizing::report::{Outcome, Size};
+use chokepoint_sizing::servers::ServerKind;
+use chokepoint_sizing::step::{Offered, Step, TierStep};
+use chokepoint_sizing::workers::WorkerMemory;
+
+use crate::queues::{Bench, Server};
+
+fn asked() -> Asked {
+    let objective = Objective { p99_us: 200_000, given: true };
+    Asked {
+        url: "http://127.0.0.1/".to_owned(),
+        objective,
+        connections_max: 1024,
+        is_cut: false,
+        memory: BTreeMap::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// A pool of 5 workers that wait 19 ms and compute 1 ms, behind a proxy that takes 0.2 ms, on one core.
+fn steps() -> Vec<Step> {
+    let mut bench = Bench::new(Server::Pool(5, 0.0202));
+    let loads = [1, 2, 4, 8, 16, 32].map(Offered::Closed).into_iter().chain([Offered::Open(210.0), Offered::Open(220.0)]);
+    loads.map(|offered| with_tiers(bench.measure(offered))).collect()
+}
+
+fn with_tiers(step: Step) -> Step {
+    let goodput = step.goodput_rps.value;
+    let tier = |name: &str, server, cpu_s: f64| TierStep {
+        name: name.to_owned(),
+        server: Some(server),
+        pids: vec![1, 2, 3, 4, 5],
+        processes: 5,
+        threads: 5,
+        cores_used: Some(goodput * cpu_s),
+        cores: Some(1.0),
+        cores_busy: Some((goodput * 0.0012).min(1.0)),
+        core_ceiling_rps: Some(Interval { value: 833.0, low: 700.0, high: 900.0 }),
+        accept_queue_limit: Some(100.0),
+        ..TierStep::default()
+    };
+    let tiers = vec![tier("nginx", ServerKind::Nginx, 0.0002), tier("php-fpm", ServerKind::PhpFpm, 0.001)];
+    Step { tiers, available_bytes: Some(1 << 30), ..step }
+}
+
+fn of(asked: &Asked, steps: &[Step]) -> Size {
+    let report = report(asked, steps, &Catalogue::english());
+    let json = serde_json::to_string(&report).unwrap();
+    assert!(!json.contains("[size-"), "every message is in the catalogue: {json}");
+    assert_eq!(serde_json::from_str::<Size>(&json).unwrap(), report);
+    report
+}
+
+fn memory(private_mib: u64) -> BTreeMap<String, Result<WorkerMemory, String>> {
+    let memory = WorkerMemory { private_bytes: private_mib << 20, all_bytes: 5 * (private_mib << 20), available_bytes: Some(1 << 30) };
+    [("php-fpm".to_owned(), Ok(memory))].into()
+}
+
+#[test]
+fn a_small_pool_gets_the_workers_that_keep_its_core_full() {
+    let size = of(&Asked { memory: memory(10), ..asked() }, &steps());
+    assert_eq!(size.outcome, Outcome::Measured);
+    let [nginx, php_fpm] = size.tiers.as_slice() else { panic!("{size:#?}") };
+    assert_eq!((nginx.workers, nginx.workers_now), (None, None));
+    // 20 ms in the pool, 19 of them waiting; the core has time for 900/s: 17.1 wait, and 6.8 more for the scatter.
+    assert_eq!((php_fpm.workers_now, php_fpm.workers), (Some(5), Some(25)));
+    let service = php_fpm.service.unwrap();
+    assert!((service.held_us - 20_000.0).abs() < 1.0 && (service.wait_us - 19_000.0).abs() < 1.0, "{service:?}");
+    assert_eq!(php_fpm.memory.as_ref().unwrap().needed_bytes, Some(250 << 20));
+    let lines: Vec<&str> = php_fpm.config.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(lines, ["pm = static", "pm.max_children = 25", "listen.backlog = 180"]);
+    assert!(php_fpm.text.contains("25 workers instead of 5"), "{}", php_fpm.text);
+    assert!(nginx.config.iter().any(|line| line.text.contains("worker_connections")), "{nginx:#?}");
+}
+
+#[test]
+fn cores_that_other_programs_fill_do_not_show_what_a_request_costs() {
+    let advised = |limited_by| {
+        let mut steps = steps();
+        for step in &mut steps {
+            step.limit.limited_by = limited_by;
+            // Their own use stays as it is.
+            step.tiers.iter_mut().for_each(|tier| tier.cores_busy = Some(0.99));
+        }
+        let size = of(&asked(), &steps);
+        (size.tiers[1].service.unwrap().core_ceiling_rps, size.tiers[1].notes.iter().any(|note| note.contains("upper bound")))
+    };
+    assert_eq!(advised(Some(LimitedBy::Cpu)), (900.0, true), "five workers used a quarter of the core");
+    assert_eq!(advised(None), (900.0, true));
+    let mut full = steps();
+    full.iter_mut().for_each(|step| step.limit.limited_by = Some(LimitedBy::Cpu));
+    full.iter_mut().flat_map(|step| &mut step.tiers).for_each(|tier| tier.cores_used = tier.cores_used.map(|used| used * 3.0));
+    assert_eq!(of(&asked(), &full).tiers[1].service.unwrap().core_ceiling_rps, 833.0, "measured");
+    let few = of(&Asked { connections_max: 10, ..asked() }, &steps());
+    assert_eq!(few.tiers[1].workers, Some(10), "more than there are connections are never busy");
+}
+
+#[test]
+fn memory_bounds_the_advice_and_unread_memory_is_called_so() {
+    let size = of(&Asked { memory: memory(100), ..asked() }, &steps());
+    assert_eq!((size.tiers[1].workers, size.tiers[1].memory_limits), (Some(15), true));
+    let unread = [("php-fpm".to_owned(), Err("permission denied (CAP_SYS_PTRACE)".to_owned()))].into();
+    let size = of(&Asked { memory: unread, ..asked() }, &steps());
+    let text = &size.tiers[1].memory.as_ref().unwrap().text;
+    assert!(text.contains("not read") && text.contains("CAP_SYS_PTRACE"), "{text}");
+}
+
+#[test]
+fn the_capacity_is_a_rate_that_held_and_the_safe_rate_is_below() {
+    let size = of(&asked(), &steps());
+    let held = size.capacity.at_objective_rps.unwrap();
+    assert_eq!(held.value, 220.0);
+    assert!(size.capacity.safe_rps.unwrap() <= held.low, "{size:#?}");
+    assert_eq!(size.knee.unwrap().connections, 8);
+    assert!(size.summary.starts_with("220 requests per second at p99 < 200 ms"), "{}", size.summary);
+    assert_eq!(size.warnings, ["other programs used the cores"], "the warnings of the step past the knee");
+    assert!(size.scaling.is_none() && size.scaling_refused.is_some(), "a pool is a hard ceiling: {:?}", size.scaling);
+}
+
+#[test]
+fn workers_that_wait_for_a_server_at_its_limit_stay() {
+    let mut steps = steps();
+    for step in &mut steps {
+        step.limit.finding = Some("workers-blocked-on-upstream".to_owned());
+        step.limit.tier = Some("php-fpm".to_owned());
+    }
+    let size = of(&asked(), &steps);
+    assert_eq!(size.tiers[1].workers, Some(5));
+    assert!(size.tiers[1].text.contains("more would wait as well"), "{}", size.tiers[1].text);
+    assert_eq!(size.limits_first.unwrap().finding.as_deref(), Some("workers-blocked-on-upstream"));
+}
+
+#[test]
+fn a_limited_generator_gives_no_capacity() {
+    let mut steps = steps();
+    steps.truncate(2);
+    steps.push(Step { verdict: Verdict::ClientLimited, ..steps[1].clone() });
+    let size = of(&asked(), &steps);
+    assert_eq!(size.outcome, Outcome::ClientLimited);
+    assert!(size.capacity.most_rps.is_none() && size.capacity.at_objective_rps.is_none() && size.tiers.is_empty() && size.knee.is_none());
+    assert!(size.summary.contains("load generator was the limit"), "{}", size.summary);
+    assert_eq!(size.steps.len(), 3);
+}
+
+#[test]
+fn nothing_measured_and_nothing_answered_are_no_capacity() {
+    assert_eq!(of(&asked(), &[]).outcome, Outcome::NothingAnswered);
+    let dead = vec![Bench::new(Server::Dead).measure(Offered::Closed(1))];
+    let size = of(&asked(), &dead);
+    assert_eq!((size.outcome, size.capacity.most_rps), (Outcome::NothingAnswered, None));
+}
+
+#[test]
+fn a_run_that_was_cut_says_so_and_keeps_what_it_has() {
+    let size = of(&Asked { is_cut: true, ..asked() }, &steps()[..4]);
+    assert_eq!(size.outcome, Outcome::Partial);
+    assert!(size.capacity.most_rps.is_some() && size.warnings.iter().any(|warning| warning.contains("Stopped after 4 steps")), "{size:#?}");
+}
+
+#[test]
+fn an_interrupted_step_is_no_point() {
+    let mut steps = steps();
+    let last = steps.len() - 1;
+    steps[last] = Step { interrupted: true, ..steps[last].clone() };
+    let size = of(&asked(), &steps);
+    assert_eq!(size.capacity.at_objective_rps.unwrap().value, 210.0);
+}
