@@ -16,7 +16,7 @@ Presets, each in a lab of its own:
   allocator [NAME=LIBRARY]   malloc of glibc, of jemalloc, and of any library
   keepalive                  five ways to connect two servers, 0 to 150 ms apart
   workers, workers-waiting   number of workers, for pages that compute or wait
-  cores                      one nginx on more and more cores
+  cores                      a page that computes, on more and more cores
   fastcgi                    TCP or unix socket, connections kept or not
   nginx-io                   sendfile, tcp_nopush, log buffers, open_file_cache
   pacing                     sendfile with tcp_nopush, under BBR and Reno
@@ -25,7 +25,7 @@ Presets, each in a lab of its own:
 Examples:
   chokepoint experiment --preset allocator
   chokepoint experiment --preset sysctl net.ipv4.tcp_tw_reuse=0,1
-  chokepoint experiment plan.toml --budget 10m --markdown result.md
+  chokepoint experiment plan.toml --budget 10m --html result.html
 
 docs/experiments.md describes the plan, the statistics, and what each preset
 gave.
@@ -76,15 +76,20 @@ pub(crate) struct Experiment {
     /// Print the result as JSON (docs/schema/experiment-1.json), with every trial, instead of text.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    /// Write the result as a page with plots
+    ///
+    /// Write the result as one self-contained HTML page with tables and plots. It needs no script and no network.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
     /// Write the result as Markdown
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) markdown: Option<PathBuf>,
     /// Write every trial as a line of CSV
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write differential flame graphs into DIR
+    /// Write plots (SVG) and flame graphs into DIR
     ///
-    /// Write the differential flame graph of each comparison into this directory, if the plan asks for profiles.
+    /// Write the plots as SVG into this directory, and the differential flame graph of each comparison if the plan asks for profiles.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) plots: Option<PathBuf>,
     #[command(flatten)]
