@@ -4,6 +4,7 @@ mod bench;
 mod escape;
 mod experiment;
 mod page;
+mod runs;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
 pub(crate) use experiment::render as experiment;
 use page::{MarkdownPage, spans};
+pub(crate) use runs::render as run;
 
 /// The report, ending in a newline; the same bytes for the same diagnosis.
 pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {

@@ -6,6 +6,7 @@ mod diagnosis;
 mod experiment;
 mod explain;
 pub(crate) mod page;
+pub(crate) mod runs;
 mod whereabouts;
 mod wrap;
 
