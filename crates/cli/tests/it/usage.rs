@@ -114,7 +114,7 @@ fn help_names_the_verbs_and_every_verb_has_help() {
 }
 
 /// The help of every verb, also of those below `lab`.
-const VERBS: [&[&str]; 13] = [
+const VERBS: [&[&str]; 19] = [
     &["diagnose"],
     &["undo"],
     &["explain"],
@@ -128,6 +128,12 @@ const VERBS: [&[&str]; 13] = [
     &["lab", "up"],
     &["lab", "down"],
     &["lab", "run"],
+    &["runs"],
+    &["runs", "list"],
+    &["runs", "show"],
+    &["runs", "compare"],
+    &["runs", "export"],
+    &["runs", "rm"],
 ];
 
 fn help(verb: &[&str], flag: &str) -> String {
