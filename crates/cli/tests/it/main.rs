@@ -14,6 +14,7 @@ mod profile;
 mod recording_bounds;
 mod replay;
 mod report_files;
+mod runs;
 mod security;
 mod sizing;
 mod streams;

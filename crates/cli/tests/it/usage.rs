@@ -121,7 +121,7 @@ fn help_names_the_verbs_and_every_verb_has_help() {
 }
 
 /// The help of every verb, also of those below `lab`.
-const VERBS: [&[&str]; 15] = [
+const VERBS: [&[&str]; 21] = [
     &["diagnose"],
     &["undo"],
     &["explain"],
@@ -137,6 +137,12 @@ const VERBS: [&[&str]; 15] = [
     &["lab", "up"],
     &["lab", "down"],
     &["lab", "run"],
+    &["runs"],
+    &["runs", "list"],
+    &["runs", "show"],
+    &["runs", "compare"],
+    &["runs", "export"],
+    &["runs", "rm"],
 ];
 
 fn help(verb: &[&str], flag: &str) -> String {
