@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Look;
+use super::{Keep, Look};
 
 pub(super) const EXIT: &str = "\
 Exit status: 0 it was measured, 1 it could not be, 2 usage.
@@ -55,14 +55,8 @@ pub(crate) struct Experiment {
     /// Go on with the last unfinished run of this plan
     ///
     /// Go on with the last experiment of this plan that was interrupted, killed or failed. Its trials count, and so does its time.
-    #[arg(long, help_heading = "Experiment")]
+    #[arg(long, conflicts_with = "no_keep", help_heading = "Experiment")]
     pub(crate) resume: bool,
-    /// Do not keep the trials: no --resume
-    #[arg(long, conflicts_with = "resume", help_heading = "Experiment")]
-    pub(crate) no_keep: bool,
-    /// A label for the kept result
-    #[arg(long, value_name = "TEXT", help_heading = "Experiment")]
-    pub(crate) label: Option<String>,
     /// Print the plan, and measure nothing
     ///
     /// Print the plan that would be carried out, with its scenario, and measure nothing: a preset is a good start for a plan of your own.
@@ -92,6 +86,8 @@ pub(crate) struct Experiment {
     /// Write the plots as SVG into this directory, and the differential flame graph of each comparison if the plan asks for profiles.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) plots: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) look: Look,
 }

@@ -16,7 +16,6 @@ use chokepoint_experiment::analysis::{Aside, experiment};
 use chokepoint_experiment::report::{Ended, Experiment as Report, Host};
 use chokepoint_experiment::{Metric, Plan};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::outcome::utc;
 
 use self::kept::Kept;
 use self::session::Session;
@@ -24,7 +23,7 @@ use self::subject::Subject;
 use crate::Usage;
 use crate::args::Experiment;
 use crate::report;
-use crate::run::{plan, settings};
+use crate::run::{keeping, plan, settings};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
@@ -96,11 +95,10 @@ fn measured(
     let host = Host {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cores: std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
-        began: now(),
+        began: keeping::rfc3339(std::time::SystemTime::now()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let label = args.label.as_deref().unwrap_or_default();
-    let (mut kept, earlier) = Kept::begin(plan, &subject.name(), &host, label, !args.no_keep, args.resume)?;
+    let (mut kept, earlier) = Kept::begin(plan, &subject.name(), &host, args, words)?;
     let busy_before_cores = session::busy_before(interrupt)?;
     let mut session = Session::new(plan, earlier, interrupt, words, &mut kept);
     let ended = session.run(subject)?;
@@ -122,7 +120,7 @@ fn measured(
     };
     let mut report = experiment(plan, &trials, planned.as_ref(), ended, aside, words);
     add_functions(&mut report, &looked.profiles);
-    kept.end(plan, &report, label);
+    kept.end(plan, &report, args);
     Ok((report, looked.profiles))
 }
 
@@ -138,10 +136,4 @@ fn add_functions(report: &mut Report, profiles: &looks::Profiles) {
     for (comparison, functions) in report.comparisons.iter_mut().zip(all) {
         comparison.functions = functions;
     }
-}
-
-/// The time now, RFC 3339 in UTC, to the second.
-fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).ok().and_then(utc).unwrap_or_default()
 }

@@ -6,9 +6,12 @@ use anyhow::{Context, Result, bail};
 use chokepoint_experiment::report::{Ended, Experiment as Report, Host};
 use chokepoint_experiment::trial::Better as MetricBetter;
 use chokepoint_experiment::{Plan, Trial};
+use chokepoint_model::catalogue::Catalogue;
 use chokepoint_runs::{Better, Figure, NewRun, State, Store};
 use serde::{Deserialize, Serialize};
 
+use crate::args::Experiment;
+use crate::run::keeping;
 use crate::terminal::output;
 
 /// The verb, as the kind of a run.
@@ -41,12 +44,13 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Begins to keep an experiment, or continues the last one of the same plan. A store that cannot be used is a note, unless it is to be continued.
-    pub(super) fn begin(plan: &Plan, target: &str, host: &Host, label: &str, keep: bool, resume: bool) -> Result<(Self, Earlier)> {
+    pub(super) fn begin(plan: &Plan, target: &str, host: &Host, args: &Experiment, words: &Catalogue) -> Result<(Self, Earlier)> {
         let none = || Self { store: None, id: 0, lines: 0 };
-        if !keep && !resume {
+        let resume = args.resume;
+        if args.keep.no_keep && !resume {
             return Ok((none(), Earlier::default()));
         }
-        let opened = directory().and_then(|directory| Ok(Store::open(&directory)?));
+        let opened = keeping::directory(words).and_then(|directory| Ok(Store::open(&directory)?));
         let mut store = match opened {
             Ok(store) => store,
             Err(error) if resume => return Err(error.context("an experiment cannot be continued")),
@@ -70,7 +74,7 @@ impl Kept {
             began: host.began.clone(),
             duration_s: 0.0,
             target: target.to_owned(),
-            label: label.to_owned(),
+            label: args.keep.label.clone().unwrap_or_default(),
             version: host.version.clone(),
             headline: plan.title.clone(),
             figures: Vec::new(),
@@ -111,17 +115,17 @@ impl Kept {
     }
 
     /// Keeps the result.
-    pub(super) fn end(&mut self, plan: &Plan, report: &Report, label: &str) {
+    pub(super) fn end(&mut self, plan: &Plan, report: &Report, args: &Experiment) {
         let Some(store) = &mut self.store else { return };
         let state = if report.ended == Ended::Interrupted { State::Interrupted } else { State::Done };
-        let kept = serde_json::to_string(report).map_err(anyhow::Error::from).and_then(|document| {
+        let kept = keeping::document(report).and_then(|document| {
             let run = NewRun {
                 kind: KIND.to_owned(),
                 state,
                 began: report.host.began.clone(),
                 duration_s: report.design.used_s,
                 target: report.design.stack.clone(),
-                label: label.to_owned(),
+                label: args.keep.label.clone().unwrap_or_default(),
                 version: report.host.version.clone(),
                 headline: report.comparisons.first().map_or_else(|| plan.title.clone(), |first| first.sentence.clone()),
                 figures: figures(report),
@@ -141,12 +145,6 @@ impl Kept {
             Err(error) => output::note(&format!("note: the result is not kept: {error:#}")),
         }
     }
-}
-
-/// The directory of the store: that of the journal.
-fn directory() -> Result<std::path::PathBuf> {
-    let directory = chokepoint_remedy::default_state_dir(rustix::process::geteuid().as_raw(), |name| std::env::var_os(name));
-    directory.context("no directory for it is known: set HOME, XDG_STATE_HOME or CHOKEPOINT_STATE_DIR")
 }
 
 /// What an experiment that is continued must have in common with the earlier part: the plan and the kernel.
