@@ -14,7 +14,6 @@ mod profile;
 mod recording_bounds;
 mod replay;
 mod report_files;
-mod runs;
 mod security;
 mod sizing;
 mod streams;

@@ -3,6 +3,7 @@
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
 mod recipes;
+mod runs;
 
 use crate::harness::{self, Chokepoint, repository};
 
