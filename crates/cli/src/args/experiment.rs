@@ -27,7 +27,7 @@ Examples:
   chokepoint experiment --preset sysctl net.ipv4.tcp_tw_reuse=0,1
   chokepoint experiment plan.toml --budget 10m --html result.html
 
-docs/experiments.md describes the plan, the statistics, and what each preset
+docs/experiments has the plan, the statistics, and what each preset
 gave.
 
 Exit status: 0 it was measured, 1 it could not be, 2 usage.";
@@ -36,7 +36,7 @@ Exit status: 0 it was measured, 1 it could not be, 2 usage.";
 pub(crate) struct Experiment {
     /// Plan (TOML), or what a preset takes: NAME=A,B
     ///
-    /// Plan (TOML, docs/experiments.md). With --preset: what the preset takes, as in `--preset sysctl net.ipv4.tcp_tw_reuse=0,1`.
+    /// Plan (TOML, docs/experiments). With --preset: what the preset takes, as in `--preset sysctl net.ipv4.tcp_tw_reuse=0,1`.
     #[arg(value_name = "PLAN", help_heading = "Experiment")]
     pub(crate) plan: Vec<String>,
     /// Run a built-in experiment; --help lists them

@@ -73,7 +73,7 @@ fn file_name(name: &str) -> String {
     plain.split_ascii_whitespace().collect::<Vec<_>>().join("-")
 }
 
-/// Every trial as a row (RFC 4180); docs/experiments.md describes the columns.
+/// Every trial as a row (RFC 4180); docs/experiments/README.md describes the columns.
 fn csv(report: &Report) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut out = "block,variant,at_s,disturbed,replaced,steal_percent,others_cores".to_owned();
