@@ -80,7 +80,11 @@ fn print_plan(plan: &Plan, near: Option<&Path>) -> Result<()> {
         None if name.is_empty() => None,
         None => Some(presets::scenario_file(name, near)?.0),
     };
-    let scenario = scenario.map(|text| format!("\n# The scenario \"{name}\", a file of its own:\n\n{text}")).unwrap_or_default();
+    // As comments, so that the output can be stored as a plan as it is.
+    let comment = |line: &str| format!("{}\n", format!("# {line}").trim_end());
+    let scenario = scenario
+        .map(|text| format!("\n# The scenario \"{name}\", a file of its own:\n#\n{}", text.lines().map(comment).collect::<String>()));
+    let scenario = scenario.unwrap_or_default();
     output::print(&format!("{}{scenario}", plan.text))
 }
 

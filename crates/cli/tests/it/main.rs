@@ -4,6 +4,7 @@ mod bench;
 mod bisect;
 mod capture;
 mod diagnosis_profile;
+mod experiment;
 mod fix;
 mod harness;
 mod lab;

@@ -122,12 +122,13 @@ fn help_names_the_verbs_and_every_verb_has_help() {
 }
 
 /// The help of every verb, also of those below `lab`.
-const VERBS: [&[&str]; 21] = [
+const VERBS: [&[&str]; 22] = [
     &["diagnose"],
     &["undo"],
     &["explain"],
     &["where"],
     &["bench"],
+    &["experiment"],
     &["profile"],
     &["tcp"],
     &["streams"],

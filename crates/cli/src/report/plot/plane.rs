@@ -16,7 +16,7 @@ const DOTS_EDGE: f64 = 0.06;
 const HEIGHT_MIN: f64 = 110.0;
 /// Margins: where the area begins at the least, and what is below and right of it.
 const LEFT: f64 = 76.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 /// The widest names of rows, and the widest notes.
 const NAMES_MAX: f64 = 330.0;

@@ -18,10 +18,10 @@ const SHAPES: [Shape; 7] = [Shape::Steps, Shape::Line, Shape::Bars, Shape::Range
 #[test]
 fn points_are_in_the_plane_and_text_is_escaped() {
     let text = svg(plot(vec![(0.0, 0.0), (2.0, 50_000.0)], Shape::Steps));
-    assert!(text.contains("M76.0 256.0H944.0V44.0"), "{text}");
+    assert!(text.contains("M76.0 256.0H936.0V44.0"), "{text}");
     assert!(text.contains("a &lt;b&gt;") && text.contains("t &amp; u") && text.contains(">40k<") && text.contains("class=\"c1 line\""));
     let line = svg(plot(vec![(0.0, 0.0), (2.0, 50_000.0)], Shape::Line));
-    assert!(line.contains("M76.0 256.0L944.0 44.0"), "{line}");
+    assert!(line.contains("M76.0 256.0L936.0 44.0"), "{line}");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn rows_go_downward_and_an_empty_interval_is_visible() {
 #[test]
 fn zero_has_a_line_where_values_have_two_signs() {
     let both = svg(Plot { rows: vec!["a".to_owned()], ..plot(vec![(-5.0, 0.0), (5.0, 0.0)], Shape::Ranges) });
-    assert!(both.contains("class=\"zero\" d=\"M510.0 "), "{both}");
+    assert!(both.contains("class=\"zero\" d=\"M506.0 "), "{both}");
     let rising = svg(Plot { rows: vec!["a".to_owned()], ..plot(vec![(1.0, 0.0), (5.0, 0.0)], Shape::Ranges) });
     assert!(!rising.contains("class=\"zero\""), "the axis is the line");
 }
