@@ -10,7 +10,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::message::Message;
 use chokepoint_model::outcome::utc;
-use chokepoint_model::report::LoadReport;
+use chokepoint_model::report::{LoadReport, Served};
 use chokepoint_model::url::without_values;
 use chokepoint_runs::{Better, Figure, NewRun, State, Store};
 use serde::Serialize;
@@ -110,6 +110,14 @@ pub(crate) fn figures(load: &LoadReport) -> Vec<Figure> {
     let times = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p999), ("max", latency.max)];
     let times = times.into_iter().filter(|_| load.requests > 0).map(|(name, us)| (name, us as f64, "us", Better::Less));
     let all = rates.into_iter().chain(failed).chain(times).filter(|(_, value, ..)| value.is_finite());
+    all.map(|(name, value, unit, better)| Figure { name: name.to_owned(), value, unit: unit.to_owned(), better }).collect()
+}
+
+/// The figures before a fix that stays, after those of the state in which the run left the server.
+pub(crate) fn figures_before(served: &Served) -> Vec<Figure> {
+    let failed = served.failed_share.map(|share| ("failed before", share * 100.0, "%", Better::Less));
+    let all = [("goodput before", served.goodput_rps, "/s", Better::More), ("p99 before", served.p99_us as f64, "us", Better::Less)];
+    let all = all.into_iter().chain(failed).filter(|(_, value, ..)| value.is_finite());
     all.map(|(name, value, unit, better)| Figure { name: name.to_owned(), value, unit: unit.to_owned(), better }).collect()
 }
 

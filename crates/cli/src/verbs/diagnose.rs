@@ -146,9 +146,11 @@ fn tell_listeners(setup: &Setup, report: &Diagnosis) {
 fn kept(report: &Diagnosis, around: &[Surroundings], setup: &Setup, run: NewRun) -> Result<NewRun> {
     let result = report.result();
     let surroundings = around.get(result.map_or(0, |round| round.n as usize)).or(around.last());
+    let figures = result.map(|round| &round.load).or(report.load.as_ref()).map(keeping::figures);
+    let before = report.before.iter().flat_map(keeping::figures_before);
     Ok(NewRun {
         headline: result.map_or(&report.summary, |round| &round.summary).clone(),
-        figures: result.map(|round| &round.load).or(report.load.as_ref()).map(keeping::figures).unwrap_or_default(),
+        figures: figures.into_iter().flatten().chain(before).collect(),
         surroundings: surroundings.cloned().unwrap_or_default(),
         load: setup.plan.as_ref().map(keeping::load).unwrap_or_default(),
         document: keeping::document(report)?,

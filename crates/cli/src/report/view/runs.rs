@@ -102,6 +102,7 @@ pub(crate) fn chosen(phrases: Phrases<'_>, comparison: &Comparison) -> String {
         Chosen::Named => return phrases.word("runs-chosen-named"),
         Chosen::Faster => "runs-chosen-faster",
         Chosen::Previous => "runs-chosen-previous",
+        Chosen::OtherLoad => "runs-chosen-other-load",
     };
     phrases.say(&Message::new(id).with("earlier", comparison.earlier.id.to_string()).with("percent", FASTER_SHARE * 100.0))
 }

@@ -96,7 +96,7 @@ fn the_last_run_is_compared_with_the_latest_that_was_faster() {
     let text = out(&chokepoint, &["compare", "last"]).replace('\u{a0}', " ");
     let parts = [
         "Run 4 compared with run 1",
-        "Run 1 is the latest earlier run of the same kind and target whose goodput was higher by more than 10 %.",
+        "Run 1 is the latest earlier run of the same kind, target and load whose goodput was higher by more than 10 %.",
         "-50 %",
         "Differences",
         "6.1 → 6.2",
