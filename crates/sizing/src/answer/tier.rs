@@ -13,6 +13,8 @@ use crate::workers::{ServiceTime, WorkerMemory, queue};
 
 /// Share of its cores that the path's own tiers have to use before full cores count as filled by them, and not by other programs.
 const OWN_SHARE_MIN: f64 = 0.5;
+/// Largest drop of the CPU time of a request from idle to busy cores, as a share of that on busy cores, on the stacks tried (docs/measuring.md).
+const FALL_MOST: f64 = 1.5;
 /// The finding that says that more workers would wait as well.
 const BLOCKED: &str = "workers-blocked-on-upstream";
 
@@ -59,9 +61,16 @@ fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
     // Filled cores show what a request costs. Others have time for as many as the upper end says, at the step that says most
     // about it: the cost falls as load rises, and as a program warms up.
     let full = curve.iter().rfind(|step| are_full(step, &tier.name)).and_then(|step| step.tier(&tier.name)?.core_ceiling_rps);
-    let core_ceiling_rps =
-        full.map(|full| full.value).or(at.core_ceiling_rps.map(|ceiling| ceiling.high)).or((cpu_s > 0.0).then(|| cores / cpu_s))?;
+    let core_ceiling_rps = full.map(|full| full.value).or_else(|| ceiling_most(busiest, at))?;
     Some(ServiceTime { held_s, cpu_s, cores, core_ceiling_rps })
+}
+
+/// Upper bound of the requests per second that cores which were not full have time for: that of the diagnosis, or from the tiers' own clocks with the largest
+/// drop of the cost. Where other programs use the cores, the diagnosis has part of their use in its cost.
+fn ceiling_most(step: &Step, tier: &TierStep) -> Option<f64> {
+    let own = own_share(step, &tier.name).filter(|share| *share > 0.0);
+    let by_clocks = own.map(|share| step.goodput_rps.value / share * (1.0 + FALL_MOST * (1.0 - share).clamp(0.0, 1.0).powi(2)));
+    tier.core_ceiling_rps.map(|ceiling| ceiling.high).into_iter().chain(by_clocks).reduce(f64::max)
 }
 
 /// Share of a tier's cores that it and the tiers on the same cores used.
