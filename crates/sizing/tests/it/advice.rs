@@ -159,6 +159,8 @@ fn nothing_measured_and_nothing_answered_are_no_capacity() {
     let dead = vec![Bench::new(Server::Dead).measure(Offered::Closed(1))];
     let size = of(&asked(), &dead);
     assert_eq!((size.outcome, size.capacity.most_rps), (Outcome::NothingAnswered, None));
+    let limited = dead.into_iter().map(|step| Step { verdict: Verdict::ClientLimited, ..step }).collect::<Vec<_>>();
+    assert_eq!(of(&asked(), &limited).outcome, Outcome::NothingAnswered, "wrong answers at the generator's limit");
 }
 
 #[test]
