@@ -148,7 +148,8 @@ mod tests {
         for verb in shown(&command).chain([&command]) {
             let page = std::fs::read_to_string(directory.path().join(format!("{}.1", name(verb)))).expect("a page");
             // Verbs with many flags have them under headings of their own.
-            let options = if page.contains(".SH TARGET") { ".SH OUTPUT" } else { ".SH OPTIONS" };
+            let has_headings = [".SH TARGET", ".SH EXPERIMENT"].iter().any(|heading| page.contains(heading));
+            let options = if has_headings { ".SH OUTPUT" } else { ".SH OPTIONS" };
             for section in [".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", options, ".SH \"SEE ALSO\""] {
                 let plain = section.replace('"', "");
                 assert!(page.contains(section) || page.contains(&plain), "{} lacks {section}", name(verb));

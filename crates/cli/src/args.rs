@@ -7,11 +7,13 @@ mod deferred;
 mod diagnose;
 mod experiment;
 mod explain;
+mod keep;
 mod lab;
 mod load;
 mod look;
 mod profile;
 mod program;
+mod runs;
 mod size;
 mod spellings;
 mod streams;
@@ -28,11 +30,13 @@ use deferred::Deferred;
 pub(crate) use diagnose::{Diagnose, RedactLevel};
 pub(crate) use experiment::Experiment;
 pub(crate) use explain::Explain;
+pub(crate) use keep::Keep;
 pub(crate) use lab::{Lab, LabRun, LabVerb};
 pub(crate) use load::Load;
 pub(crate) use look::{ColorWhen, Look};
 pub(crate) use profile::Profile;
 pub(crate) use program::program;
+pub(crate) use runs::{Compare, Export, List, Remove, Runs, RunsVerb, Show};
 pub(crate) use size::Size;
 pub(crate) use spellings::hint;
 pub(crate) use streams::Streams;
@@ -109,6 +113,11 @@ pub(crate) enum Verb {
     /// Compare configurations: change one thing, let the variants take turns under the same load, and say how large the difference is and how sure.
     #[command(after_help = experiment::EXIT, after_long_help = experiment::HELP, disable_help_flag = true, disable_version_flag = true)]
     Experiment(Deferred<Experiment>),
+    /// List and compare kept runs: what changed since it was fast
+    ///
+    /// List, show, compare, export and remove the runs that were kept. `runs compare last` says what changed since the server was fast.
+    #[command(after_help = runs::EXIT, after_long_help = runs::HELP)]
+    Runs(Deferred<Runs>),
     /// Build faulty servers in network namespaces, to try and learn
     ///
     /// Build real servers with a known fault in network namespaces of their own, to try chokepoint, to test it and to learn.

@@ -20,10 +20,10 @@ pub mod lab {
     pub use crate::verbs::lab::stack::{Diagnosed, PASSIVE_LEAD, build, diagnose, plan};
 }
 
-use crate::args::{Cli, LabVerb, Look, Verb};
+use crate::args::{Cli, LabVerb, Look, RunsVerb, Verb};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
-use crate::verbs::{bench, capacity, diagnose, experiment, explain, profile, size, streams, tcp, undo, whereabouts};
+use crate::verbs::{bench, capacity, diagnose, experiment, explain, profile, runs, size, streams, tcp, undo, whereabouts};
 
 /// Exit status: the verb failed.
 const EXIT_FAILED: u8 = 1;
@@ -94,6 +94,13 @@ fn look(verb: &Verb) -> Option<Look> {
             LabVerb::Run(run) => Some(run.look),
             LabVerb::List { .. } | LabVerb::Up { .. } | LabVerb::Down { .. } => None,
         },
+        Verb::Runs(args) => match &args.verb {
+            RunsVerb::List(list) => Some(list.look),
+            RunsVerb::Show(show) => Some(show.look),
+            RunsVerb::Compare(compare) => Some(compare.look),
+            RunsVerb::Export(export) => Some(export.look),
+            RunsVerb::Rm(_) => None,
+        },
         Verb::Undo(_) => None,
     }
 }
@@ -133,6 +140,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
         Verb::Where(args) => whereabouts::run(args, words, interrupt)?,
         Verb::Experiment(args) => experiment::run(args, words, interrupt).map(|()| true)?,
+        Verb::Runs(args) => runs::run(&args.verb, words, interrupt).map(|()| true)?,
         Verb::Explain(args) => explain::run(args, words).map(|()| true)?,
     };
     Ok(if is_done { 0 } else { EXIT_FAILED })

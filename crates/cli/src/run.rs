@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod changes;
 pub(crate) mod confirm;
 pub(crate) mod files;
+pub(crate) mod keeping;
 pub(crate) mod last_third;
 pub(crate) mod listeners;
 pub(crate) mod measure;

@@ -7,6 +7,7 @@ pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod profile;
+pub(crate) mod runs;
 pub(crate) mod size;
 pub(crate) mod streams;
 pub(crate) mod tcp;

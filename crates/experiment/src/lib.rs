@@ -9,7 +9,7 @@ pub mod order;
 pub mod patch;
 pub mod plan;
 pub mod report;
-mod trial;
+pub mod trial;
 
 pub use plan::{Plan, PlanError, Variant};
 pub use trial::{Disturbance, Figure, Metric, Trial};

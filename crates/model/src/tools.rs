@@ -5,4 +5,5 @@ pub mod bench;
 pub mod bisect;
 pub mod edge;
 pub mod figures;
+pub mod surroundings;
 pub mod tcp;

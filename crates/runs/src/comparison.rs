@@ -22,6 +22,8 @@ pub enum Chosen {
     Faster,
     /// No comparable run was faster, and it is the one before.
     Previous,
+    /// No earlier run had the same load. It is the one before of the same kind and target, whose figures cannot be compared.
+    OtherLoad,
 }
 
 /// A run of a comparison.
@@ -99,7 +101,8 @@ pub struct Comparison {
     pub same: u64,
 }
 
-/// The earlier run to compare a run with, and why: the latest earlier one of the same kind and target that was faster, else the one before.
+/// The earlier run to compare a run with, and why: the latest earlier one of the same kind, target and load that was faster, else the one before. Without any of
+/// the same load it is the one before of the same kind and target.
 pub fn earlier<'a>(run: &Summary, others: &'a [Summary]) -> Option<(&'a Summary, Chosen)> {
     let is_comparable =
         |other: &&Summary| other.id < run.id && other.kind == run.kind && other.target == run.target && other.state != State::Running;
@@ -109,8 +112,10 @@ pub fn earlier<'a>(run: &Summary, others: &'a [Summary]) -> Option<(&'a Summary,
         (Some(before), Some(now)) => before > now * (1.0 + FASTER_SHARE),
         _ => false,
     };
-    let faster = comparable.iter().find(is_faster).map(|other| (*other, Chosen::Faster));
-    faster.or_else(|| comparable.first().map(|other| (*other, Chosen::Previous)))
+    let of_load: Vec<&Summary> = comparable.iter().copied().filter(|other| other.load == run.load).collect();
+    let faster = of_load.iter().find(is_faster).map(|other| (*other, Chosen::Faster));
+    let previous = of_load.first().map(|other| (*other, Chosen::Previous));
+    faster.or(previous).or_else(|| comparable.first().map(|other| (*other, Chosen::OtherLoad)))
 }
 
 /// Compares two runs.
@@ -213,8 +218,8 @@ mod tests {
     }
 
     fn summary(run: &Run) -> Summary {
-        let NewRun { kind, state, began, duration_s, target, label, version, headline, figures, .. } = run.run.clone();
-        Summary { id: run.id, kind, state, began, duration_s, target, label, version, headline, figures }
+        let NewRun { kind, state, began, duration_s, target, label, version, headline, figures, load, .. } = run.run.clone();
+        Summary { id: run.id, kind, state, began, duration_s, target, label, version, headline, figures, load }
     }
 
     #[test]
@@ -239,6 +244,10 @@ mod tests {
         ] {
             assert_eq!(chosen(std::slice::from_ref(&other), &last), None, "{other:?}");
         }
+        let loaded_more = with(&|run| drop(run.load.insert("connections".to_owned(), "400".to_owned())));
+        assert_eq!(chosen(&[run(1, 200.0), loaded_more.clone()], &last), Some((1, Chosen::Faster)), "of the same load");
+        assert_eq!(chosen(&[run(1, 90.0), loaded_more.clone()], &last), Some((1, Chosen::Previous)), "of the same load");
+        assert_eq!(chosen(&[loaded_more], &last), Some((5, Chosen::OtherLoad)));
         let without = with(&|run| run.figures.clear());
         assert_eq!(chosen(&[without], &last), Some((5, Chosen::Previous)), "without goodput nothing is faster");
     }

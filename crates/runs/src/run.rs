@@ -121,6 +121,9 @@ pub struct Summary {
     pub headline: String,
     /// The figures, the main one first.
     pub figures: Vec<Figure>,
+    /// The load that was offered; the list does not show it.
+    #[serde(skip)]
+    pub load: BTreeMap<String, String>,
 }
 
 impl Summary {

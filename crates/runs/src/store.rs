@@ -1,5 +1,6 @@
 //! The store: one SQLite file that several processes may use at once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ CREATE TABLE trial (
     run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE, n INTEGER NOT NULL, document BLOB NOT NULL, PRIMARY KEY (run, n)
 ) STRICT, WITHOUT ROWID;
 ";
-const SUMMARY: &str = "id, kind, state, began, duration_s, target, label, version, headline, figures";
+const SUMMARY: &str = "id, kind, state, began, duration_s, target, label, version, headline, figures, load";
 
 /// The kept runs of this user.
 #[derive(Debug)]
@@ -212,13 +213,12 @@ impl Store {
         let filtered = if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
         values.push(Value::Integer(filter.limit.map_or(-1, i64::from)));
         let sql = format!("SELECT {SUMMARY} FROM run {filtered} ORDER BY id DESC LIMIT ?");
-        let rows =
-            self.rows(&sql, params_from_iter(values), |row| Ok((summary(row)?, row.get::<_, String>(2)?, row.get::<_, String>(9)?)))?;
-        rows.into_iter().map(|(summary, state, figures)| self.completed(summary, &state, &figures)).collect()
+        let rows = self.rows(&sql, params_from_iter(values), |row| Ok((summary(row)?, kept_texts(row)?)))?;
+        rows.into_iter().map(|(summary, texts)| self.completed(summary, &texts)).collect()
     }
 
-    fn completed(&self, summary: Summary, state: &str, figures: &str) -> Result<Summary, RunsError> {
-        Ok(Summary { state: self.state(state)?, figures: self.parsed(figures)?, ..summary })
+    fn completed(&self, summary: Summary, [state, figures, load]: &[String; 3]) -> Result<Summary, RunsError> {
+        Ok(Summary { state: self.state(state)?, figures: self.parsed(figures)?, load: self.parsed(load)?, ..summary })
     }
 
     /// A run with its document.
@@ -226,17 +226,17 @@ impl Store {
     /// # Errors
     /// [`RunsError::NoRun`], or it cannot be read.
     pub fn get(&self, id: i64) -> Result<Run, RunsError> {
-        let sql = format!("SELECT {SUMMARY}, fingerprint, surroundings, load, document FROM run WHERE id = ?1");
+        let sql = format!("SELECT {SUMMARY}, fingerprint, surroundings, document FROM run WHERE id = ?1");
         let rows = self.rows(&sql, [id], |row| {
-            let texts: [String; 4] = [row.get(2)?, row.get(9)?, row.get(11)?, row.get(12)?];
-            Ok((summary(row)?, texts, row.get::<_, Option<String>>(10)?, row.get::<_, Vec<u8>>(13)?))
+            let packed: (Option<String>, String, Vec<u8>) = (row.get(11)?, row.get(12)?, row.get(13)?);
+            Ok((summary(row)?, kept_texts(row)?, packed))
         })?;
-        let Some((summary, [state, figures, surroundings, load], fingerprint, document)) = rows.into_iter().next() else {
+        let Some((summary, texts, (fingerprint, surroundings, document))) = rows.into_iter().next() else {
             return Err(RunsError::NoRun { id });
         };
-        let Summary { kind, state, began, duration_s, target, label, version, headline, figures, .. } =
-            self.completed(summary, &state, &figures)?;
-        let (surroundings, load, document) = (self.parsed(&surroundings)?, self.parsed(&load)?, self.unpacked(&document)?);
+        let summary = self.completed(summary, &texts)?;
+        let Summary { kind, state, began, duration_s, target, label, version, headline, figures, load, .. } = summary;
+        let (surroundings, document) = (self.parsed(&surroundings)?, self.unpacked(&document)?);
         #[rustfmt::skip]
         let run = NewRun { kind, state, began, duration_s, target, label, version, headline, figures, surroundings, load, document, fingerprint };
         Ok(Run { id, run })
@@ -349,7 +349,12 @@ fn objects(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
 }
 
-/// State and figures are filled in later.
+/// State, figures and load of a row, as they are kept.
+fn kept_texts(row: &Row<'_>) -> rusqlite::Result<[String; 3]> {
+    Ok([row.get(2)?, row.get(9)?, row.get(10)?])
+}
+
+/// State, figures and load are filled in later.
 fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
     Ok(Summary {
         id: row.get(0)?,
@@ -362,6 +367,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
         version: row.get(7)?,
         headline: row.get(8)?,
         figures: Vec::new(),
+        load: BTreeMap::new(),
     })
 }
 

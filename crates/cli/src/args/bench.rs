@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Connection, Load, Look};
+use super::{Connection, Keep, Load, Look};
 
 /// What `-h` says at the end.
 pub(super) const EXIT: &str = "\
@@ -130,6 +130,8 @@ pub(crate) struct Bench {
     /// Write a JUnit report into this file: a test case for each condition of --fail-if, and one that fails if no response was as expected.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) look: Look,
 }

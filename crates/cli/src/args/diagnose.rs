@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Connection, Load, Look};
+use super::{Connection, Keep, Load, Look};
 
 /// What `-h` and `--help` say at the end.
 pub(super) const EXIT: &str = "\
@@ -159,6 +159,8 @@ pub(crate) struct Diagnose {
     /// pcapng). They do not change the verdict.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["replay", "bisect"], hide_short_help = true, help_heading = "Output")]
     pub(crate) capture: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) look: Look,
 }

@@ -8,7 +8,7 @@ use super::deferred::unrepeated;
 /// The verbs in the order of the help: what a new user needs first, then single tools.
 const GROUPS: [(&str, &[&str]); 2] = [
     ("Find and fix", &["diagnose", "undo", "explain"]),
-    ("Tools", &["where", "bench", "experiment", "size", "capacity", "profile", "tcp", "streams", "lab", "help"]),
+    ("Tools", &["where", "bench", "experiment", "size", "capacity", "runs", "profile", "tcp", "streams", "lab", "help"]),
 ];
 
 /// The command line; its help lists the verbs in groups, which clap has no setting for.

@@ -3,6 +3,7 @@
 mod chain;
 mod chart;
 pub(crate) mod escape;
+pub(crate) mod experiment;
 mod pipe;
 
 #[cfg(test)]

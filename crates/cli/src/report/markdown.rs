@@ -4,6 +4,7 @@ mod bench;
 mod escape;
 mod experiment;
 mod page;
+mod runs;
 mod size;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
 pub(crate) use experiment::render as experiment;
 use page::{MarkdownPage, spans};
+pub(crate) use runs::render as run;
 pub(crate) use size::render as size;
 
 /// The report, ending in a newline; the same bytes for the same diagnosis.

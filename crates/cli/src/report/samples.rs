@@ -1,5 +1,6 @@
 //! Diagnoses for tests: one of each verdict, one with rounds, and one with text that is hard to print.
 
+pub(crate) mod experiment;
 mod fixed;
 mod profiled;
 pub(crate) mod whereabouts;

@@ -7,6 +7,7 @@ mod diagnosis;
 mod experiment;
 mod explain;
 pub(crate) mod page;
+pub(crate) mod runs;
 mod size;
 mod whereabouts;
 mod wrap;

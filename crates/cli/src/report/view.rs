@@ -15,6 +15,7 @@ pub(crate) mod profile;
 pub(crate) mod readings;
 pub(crate) mod rounds;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod size;
 pub(crate) mod wire;
 

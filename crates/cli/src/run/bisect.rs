@@ -12,6 +12,7 @@ use chokepoint_model::load::Loop;
 use chokepoint_model::observation::Observation;
 use chokepoint_model::observation::Request;
 use chokepoint_model::report::{Diagnosis, PartKind};
+use chokepoint_model::surroundings::{Surroundings, surroundings};
 use chokepoint_sources::{Root, netns};
 
 use crate::run::measure::{self, Setup};
@@ -58,11 +59,13 @@ pub(crate) struct LiveBisect<'a> {
     keep: bool,
     /// The events so far, if the run is recorded.
     pub(crate) events: Vec<Event>,
+    /// What the whole was measured on.
+    pub(crate) surroundings: Surroundings,
 }
 
 impl<'a> LiveBisect<'a> {
     pub(crate) fn new(setup: &'a Setup, interrupt: &'a Interrupt, keep: bool) -> Self {
-        Self { setup, interrupt, keep, events: Vec::new() }
+        Self { setup, interrupt, keep, events: Vec::new(), surroundings: Surroundings::new() }
     }
 
     fn load(&self, part: &Part) -> Result<Vec<chokepoint_recording::Entry>> {
@@ -83,6 +86,7 @@ impl BisectDriver for LiveBisect<'_> {
     fn whole(&mut self) -> Result<Observation> {
         let (entries, _) = measure::measure(self.setup, "loading", self.interrupt)?;
         let observation = measure::observation(&entries);
+        self.surroundings = surroundings(&observation);
         if self.keep {
             self.events.extend([Event::Bisected, Event::Measured(entries)]);
         }

@@ -12,6 +12,7 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::observation::Request;
 use chokepoint_model::path;
 use chokepoint_model::settle::{Moment, unsettled};
+use chokepoint_model::surroundings::{Surroundings, surroundings};
 use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
 use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_recorded};
@@ -161,12 +162,29 @@ pub(crate) fn permit(setup: &Setup) -> Result<()> {
 
 /// The plan that `bench` may carry out, by the same rule. It makes no connection. Without permission it asks on the terminal; without a terminal it refuses
 /// the command line.
-pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, interrupt: &Interrupt) -> Result<Plan> {
+///
+/// Also returns the surroundings of the load, as far as its observation shows them, if they are wanted (`look_around`).
+pub(crate) fn permitted_alone(
+    plan: &Plan,
+    request: Request,
+    has_leave: bool,
+    look_around: bool,
+    interrupt: &Interrupt,
+) -> Result<(Plan, Surroundings)> {
     // Without an observation it is unknown whether this host answers; assume that it does not.
-    let watched = Request { loaded: false, ..request };
-    let answers = Observer::start(ObserveOptions::new(watched)).is_ok_and(|observer| observer.path_found());
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let watched = Request { loaded: false, machine: Some(machine), ..request };
+    let observer = Observer::start(ObserveOptions::new(watched.clone())).ok();
+    let answers = observer.as_ref().is_some_and(Observer::path_found);
+    let around = match observer.filter(|_| look_around) {
+        Some(observer) => {
+            observer.note(REQUEST, serde_json::to_vec(&watched)?);
+            surroundings(&assemble(&observer.finish()))
+        }
+        None => Surroundings::new(),
+    };
     let what = match permitted(plan, has_leave, answers) {
-        Ok(plan) => return Ok(plan),
+        Ok(plan) => return Ok((plan, around)),
         Err(what) => what,
     };
     if !std::io::stdin().is_terminal() {
@@ -176,7 +194,7 @@ pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, in
     if !prompt::ask(&format!("{what} only if you agree, and stopped when {guard}.\nSend it?"), interrupt)? {
         bail!("nothing was sent: to send it, answer y or add --yes");
     }
-    permitted(plan, true, answers).map_err(refused)
+    Ok((permitted(plan, true, answers).map_err(refused)?, around))
 }
 
 fn refused(what: String) -> anyhow::Error {

@@ -13,12 +13,14 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::Request;
 use chokepoint_model::url::without_values;
+use chokepoint_runs::NewRun;
 use chokepoint_sources::{Root, TcpInfo, netns};
 
 use crate::EXIT_FAILED;
 use crate::EXIT_THRESHOLD;
 use crate::Usage;
 use crate::args::Bench;
+use crate::run::keeping::{self, Begun};
 use crate::run::listeners::is_here;
 use crate::run::measure;
 use crate::run::plan;
@@ -39,8 +41,9 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let netns = client_netns(args)?;
     let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
     plan.check().map_err(|error| usage(error.into()))?;
-    let plan = measure::permitted_alone(&plan, request(args, &target)?, args.yes, interrupt)?;
+    let (plan, surroundings) = measure::permitted_alone(&plan, request(args, &target)?, args.yes, !args.keep.no_keep, interrupt)?;
     let files = outputs::open(args)?;
+    let begun = Begun::now();
     let mut asked = Asked {
         url: target.url.clone(),
         address: plan.address.to_string(),
@@ -67,6 +70,11 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let failed = failed.map(|judged| ThresholdFailed { condition: judged.condition.clone(), measured: judged.measured }).collect();
     let tcp = measured.detail.tcp_info.iter().map(|bytes| connection(bytes)).collect();
     let report = bench::report(&asked, measured, tcp, failed, words);
+    keeping::keep(&args.keep, words, || {
+        let run = begun.run("bench", &target.url, interrupt);
+        let (figures, load, document) = (keeping::figures(&report.load), keeping::load(&plan), keeping::document(&report)?);
+        Ok(NewRun { headline: report.summary.clone(), figures, surroundings, load, document, ..run })
+    });
     outputs::write(args, files, &report, &judged, words)?;
     Ok(match report.outcome {
         BenchOutcome::NothingAnswered | BenchOutcome::NothingExpected => EXIT_FAILED,

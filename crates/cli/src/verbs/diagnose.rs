@@ -15,7 +15,9 @@ use chokepoint_model::fix::{Action, Objective, Session};
 use chokepoint_model::observation::Observation;
 use chokepoint_model::observation::Request;
 use chokepoint_model::report::{Diagnosis, Remedy, Verdict};
+use chokepoint_model::surroundings::{Surroundings, surroundings};
 use chokepoint_remedy::{ApplyError, Consent};
+use chokepoint_runs::NewRun;
 use chokepoint_sources::Root;
 use chokepoint_sources::netns;
 
@@ -24,6 +26,7 @@ use crate::run::bisect;
 use crate::run::changes::Changes;
 use crate::run::confirm;
 use crate::run::files;
+use crate::run::keeping::{self, Begun};
 use crate::run::listeners;
 use crate::run::measure::{self, Setup};
 use crate::run::packet_capture;
@@ -58,10 +61,16 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             if !args.is_loaded() {
                 tell_unused_load(args);
             }
-            let (report, events) = live(args, &setup, words, interrupt);
+            let begun = Begun::now();
+            let measured = live(args, &setup, words, interrupt);
             // The report is printed even if the recording fails.
-            let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &events, args.redact));
-            let report = match report {
+            let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &measured.events, args.redact));
+            if let Ok(report) = &measured.report {
+                keeping::keep(&args.keep, words, || {
+                    kept(report, &measured.surroundings, &setup, begun.run("diagnose", &report.target.url, interrupt))
+                });
+            }
+            let report = match measured.report {
                 Ok(report) => report,
                 Err(error) => {
                     recorded.unwrap_or_else(|failed| output::note(&format!("chokepoint: {failed:#}")));
@@ -133,12 +142,35 @@ fn tell_listeners(setup: &Setup, report: &Diagnosis) {
     output::note(&format!("note: the TCP listeners of this network namespace: {named}"));
 }
 
-/// Diagnoses this host. Returns the report or an error, and in both cases the events.
-fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> (Result<Diagnosis>, Vec<Event>) {
+/// The run as it is kept, with the figures of the state in which it left the server. `around`: what each measurement was made on.
+fn kept(report: &Diagnosis, around: &[Surroundings], setup: &Setup, run: NewRun) -> Result<NewRun> {
+    let result = report.result();
+    let surroundings = around.get(result.map_or(0, |round| round.n as usize)).or(around.last());
+    let figures = result.map(|round| &round.load).or(report.load.as_ref()).map(keeping::figures);
+    let before = report.before.iter().flat_map(keeping::figures_before);
+    Ok(NewRun {
+        headline: result.map_or(&report.summary, |round| &round.summary).clone(),
+        figures: figures.into_iter().flatten().chain(before).collect(),
+        surroundings: surroundings.cloned().unwrap_or_default(),
+        load: setup.plan.as_ref().map(keeping::load).unwrap_or_default(),
+        document: keeping::document(report)?,
+        ..run
+    })
+}
+
+/// What a live run gives: the report or an error, and in both cases the events and what each measurement was made on.
+struct Measured {
+    report: Result<Diagnosis>,
+    events: Vec<Event>,
+    surroundings: Vec<Surroundings>,
+}
+
+/// Diagnoses this host.
+fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> Measured {
     let keep = args.record.is_some();
     if args.bisect {
         let mut live = bisect::LiveBisect::new(setup, interrupt, keep);
-        return (bisect::drive(&mut live, words), live.events);
+        return Measured { report: bisect::drive(&mut live, words), events: live.events, surroundings: vec![live.surroundings] };
     }
     let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
     live.consent = if args.reload_unseen { Consent::AnyUnread } else { Consent::Nothing };
@@ -146,7 +178,7 @@ fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt
     if args.fix && interrupt.is_set() {
         live.tell_stop();
     }
-    (report, live.events)
+    Measured { report, events: live.events, surroundings: live.surroundings }
 }
 
 /// Whether to carry out an action.
@@ -240,6 +272,8 @@ pub(crate) struct Live<'a> {
     pub(crate) verdict_after_ms: Option<u64>,
     /// The events so far, if the run is recorded.
     pub(crate) events: Vec<Event>,
+    /// What each measurement was made on.
+    surroundings: Vec<Surroundings>,
 }
 
 impl<'a> Live<'a> {
@@ -258,6 +292,7 @@ impl<'a> Live<'a> {
             ended: None,
             verdict_after_ms: None,
             events: Vec::new(),
+            surroundings: Vec::new(),
         }
     }
 
@@ -359,6 +394,7 @@ impl Driver for Live<'_> {
         let (entries, ended) = measure::measure(self.setup, &label, self.interrupt)?;
         self.ended = Some(ended);
         let observation = measure::observation(&entries);
+        self.surroundings.push(surroundings(&observation));
         if self.keep {
             self.events.push(Event::Measured(entries));
         }

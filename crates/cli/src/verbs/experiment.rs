@@ -1,5 +1,6 @@
 //! `chokepoint experiment`: changes one thing at a time, lets the variants take turns, and says what the difference is and how sure that is.
 
+mod kept;
 mod looks;
 mod outputs;
 mod presets;
@@ -15,14 +16,14 @@ use chokepoint_experiment::analysis::{Aside, experiment};
 use chokepoint_experiment::report::{Ended, Experiment as Report, Host};
 use chokepoint_experiment::{Metric, Plan};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::outcome::utc;
 
+use self::kept::Kept;
 use self::session::Session;
 use self::subject::Subject;
 use crate::Usage;
 use crate::args::Experiment;
 use crate::report;
-use crate::run::{plan, settings};
+use crate::run::{keeping, plan, settings};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Experiment, words: &Catalogue, interrupt: &Interrupt) -
     }
     let files = outputs::open(args)?;
     let mut subject = Subject::of(&plan, near.as_deref(), args.yes)?;
-    let measured = measured(&plan, &mut subject, words, interrupt);
+    let measured = measured(&plan, &mut subject, args, words, interrupt);
     let put_back = subject.end();
     let (report, profiles) = measured?;
     put_back?;
@@ -79,39 +80,51 @@ fn print_plan(plan: &Plan, near: Option<&Path>) -> Result<()> {
         None if name.is_empty() => None,
         None => Some(presets::scenario_file(name, near)?.0),
     };
-    let scenario = scenario.map(|text| format!("\n# The scenario \"{name}\", a file of its own:\n\n{text}")).unwrap_or_default();
+    // As comments, so that the output can be stored as a plan as it is.
+    let comment = |line: &str| format!("{}\n", format!("# {line}").trim_end());
+    let scenario = scenario
+        .map(|text| format!("\n# The scenario \"{name}\", a file of its own:\n#\n{}", text.lines().map(comment).collect::<String>()));
+    let scenario = scenario.unwrap_or_default();
     output::print(&format!("{}{scenario}", plan.text))
 }
 
 /// Measures, and takes the looks that are not part of the trials.
-fn measured(plan: &Plan, subject: &mut Subject, words: &Catalogue, interrupt: &Interrupt) -> Result<(Report, looks::Profiles)> {
-    let began = now();
+fn measured(
+    plan: &Plan,
+    subject: &mut Subject,
+    args: &Experiment,
+    words: &Catalogue,
+    interrupt: &Interrupt,
+) -> Result<(Report, looks::Profiles)> {
+    let host = Host {
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cores: std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
+        began: keeping::rfc3339(std::time::SystemTime::now()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let (mut kept, earlier) = Kept::begin(plan, &subject.name(), &host, args, words)?;
     let busy_before_cores = session::busy_before(interrupt)?;
-    let mut keep = |_: &chokepoint_experiment::Trial| {};
-    let mut session = Session::new(plan, Vec::new(), interrupt, words, &mut keep);
+    let mut session = Session::new(plan, earlier, interrupt, words, &mut kept);
     let ended = session.run(subject)?;
     if session.trials.is_empty() {
         bail!("interrupted before the first trial ended: nothing was measured");
     }
     let used_s = session.used_s();
+    let (trials, planned, verified) = session.over();
     let looked = if ended == Ended::Interrupted { looks::Looked::default() } else { looks::take(plan, subject, interrupt, words)? };
     let aside = Aside {
-        host: Host {
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            cores: std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
-            began,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
+        host,
         stack: subject.name(),
         used_s,
         busy_before_cores,
-        verified: std::mem::take(&mut session.verified),
+        verified,
         calls: looked.calls,
         bounds: looked.bounds,
         warnings: looked.warnings,
     };
-    let mut report = experiment(plan, &session.trials, session.looks.as_ref(), ended, aside, words);
+    let mut report = experiment(plan, &trials, planned.as_ref(), ended, aside, words);
     add_functions(&mut report, &looked.profiles);
+    kept.end(plan, &report, args);
     Ok((report, looked.profiles))
 }
 
@@ -127,10 +140,4 @@ fn add_functions(report: &mut Report, profiles: &looks::Profiles) {
     for (comparison, functions) in report.comparisons.iter_mut().zip(all) {
         comparison.functions = functions;
     }
-}
-
-/// The time now, RFC 3339 in UTC, to the second.
-fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).ok().and_then(utc).unwrap_or_default()
 }

@@ -69,7 +69,8 @@ fn without_the_privilege_to_sample_the_report_has_the_rest_and_says_why() {
         return;
     }
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
-    let ran = chokepoint.run_as_nobody(&["diagnose", "--json", "-c", "2", "-z", "1s", &server.url()], "/tmp/chokepoint-nobody-none");
+    let ran =
+        chokepoint.run_as_nobody(&["diagnose", "--json", "--no-keep", "-c", "2", "-z", "1s", &server.url()], "/tmp/chokepoint-nobody-none");
     let report = parse(&ran);
     assert!(report["load"]["goodput_rps"].as_f64().unwrap() > 0.0);
     let why = profile_reading(&report).expect("the reading of the profile");

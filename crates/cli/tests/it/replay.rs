@@ -2,6 +2,9 @@
 //!
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
+mod improvements;
+mod misses;
+
 use std::collections::BTreeSet;
 
 use chokepoint_model::change::{Activation, Change, ServerSetting};

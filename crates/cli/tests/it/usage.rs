@@ -3,6 +3,7 @@
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
 mod recipes;
+mod runs;
 
 use crate::harness::{self, Chokepoint, repository};
 
@@ -121,12 +122,13 @@ fn help_names_the_verbs_and_every_verb_has_help() {
 }
 
 /// The help of every verb, also of those below `lab`.
-const VERBS: [&[&str]; 15] = [
+const VERBS: [&[&str]; 22] = [
     &["diagnose"],
     &["undo"],
     &["explain"],
     &["where"],
     &["bench"],
+    &["experiment"],
     &["profile"],
     &["tcp"],
     &["streams"],
@@ -137,6 +139,12 @@ const VERBS: [&[&str]; 15] = [
     &["lab", "up"],
     &["lab", "down"],
     &["lab", "run"],
+    &["runs"],
+    &["runs", "list"],
+    &["runs", "show"],
+    &["runs", "compare"],
+    &["runs", "export"],
+    &["runs", "rm"],
 ];
 
 fn help(verb: &[&str], flag: &str) -> String {

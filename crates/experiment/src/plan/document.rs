@@ -1,4 +1,4 @@
-//! The fields of a plan, schema 1 (docs/experiments.md). Unknown fields are refused.
+//! The fields of a plan, schema 1 (docs/experiments/README.md). Unknown fields are refused.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,8 @@
 //! The page against stored ones (`CHOKEPOINT_BLESS=1 cargo test` rewrites them), its structure, and its escaping.
 
-use std::path::{Path, PathBuf};
+mod experiment;
+
+use std::path::Path;
 use std::process::Command;
 
 use chokepoint_model::catalogue::Catalogue;
@@ -17,8 +19,14 @@ fn page(diagnosis: &Diagnosis) -> String {
     render(diagnosis, &Catalogue::english()).expect("a page")
 }
 
-fn stored(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/html").join(name)
+/// Compares a text with the stored one in a folder of tests/data.
+fn stored_in(folder: &str, name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder).join(name);
+    if std::env::var_os("CHOKEPOINT_BLESS").is_some() {
+        std::fs::write(&path, text).expect("it can be written");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "{} differs; CHOKEPOINT_BLESS=1 writes it anew. It is now:\n{text}", path.display());
 }
 
 #[test]
@@ -26,12 +34,7 @@ fn pages_equal_the_stored_ones() {
     for (name, diagnosis) in all() {
         // The style sheet is the same in all pages and has its own review.
         let text = page(&diagnosis).replace(STYLE, "");
-        let path = stored(&format!("{name}.html"));
-        if std::env::var_os("CHOKEPOINT_BLESS").is_some() {
-            std::fs::write(&path, &text).expect("the page can be written");
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == text, "{} differs; CHOKEPOINT_BLESS=1 writes it anew. It is now:\n{text}", path.display());
+        stored_in("html", &format!("{name}.html"), &text);
     }
 }
 
@@ -68,28 +71,32 @@ fn tags(page: &str) -> Vec<(&str, &str)> {
     tags
 }
 
+/// Panics if elements are not nested, or an id is there twice.
+fn check_structure(name: &str, text: &str) {
+    let (mut open, mut ids, mut references) = (Vec::new(), Vec::new(), Vec::new());
+    for (tag, attributes) in tags(text) {
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed), "{name}");
+        } else if tag != "!doctype" && !VOID.contains(&tag) && !attributes.ends_with('/') {
+            open.push(tag);
+        }
+        assert_eq!(attributes.matches('"').count() % 2, 0, "{name}: <{tag}{attributes}>");
+        let value = |of: &str| attributes.split_once(&format!(" {of}=\"")).and_then(|(_, rest)| rest.split('"').next());
+        ids.extend(value("id"));
+        references.extend(value("aria-labelledby").into_iter().flat_map(str::split_whitespace));
+    }
+    assert!(open.is_empty(), "{name}: {open:?} stay open");
+    let mut once = ids.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), ids.len(), "{name}: {ids:?}");
+    assert!(references.iter().all(|reference| ids.contains(reference)), "{name}: {references:?}");
+}
+
 #[test]
 fn elements_are_nested_and_ids_are_unique() {
     for (name, diagnosis) in all() {
-        let text = page(&diagnosis);
-        let (mut open, mut ids, mut references) = (Vec::new(), Vec::new(), Vec::new());
-        for (tag, attributes) in tags(&text) {
-            if let Some(closed) = tag.strip_prefix('/') {
-                assert_eq!(open.pop(), Some(closed), "{name}");
-            } else if tag != "!doctype" && !VOID.contains(&tag) && !attributes.ends_with('/') {
-                open.push(tag);
-            }
-            assert_eq!(attributes.matches('"').count() % 2, 0, "{name}: <{tag}{attributes}>");
-            let value = |of: &str| attributes.split_once(&format!(" {of}=\"")).and_then(|(_, rest)| rest.split('"').next());
-            ids.extend(value("id"));
-            references.extend(value("aria-labelledby").into_iter().flat_map(str::split_whitespace));
-        }
-        assert!(open.is_empty(), "{name}: {open:?} stay open");
-        let mut once = ids.clone();
-        once.sort_unstable();
-        once.dedup();
-        assert_eq!(once.len(), ids.len(), "{name}: {ids:?}");
-        assert!(references.iter().all(|reference| ids.contains(reference)), "{name}: {references:?}");
+        check_structure(name, &page(&diagnosis));
     }
 }
 
@@ -115,8 +122,13 @@ fn the_page_loads_nothing_and_runs_no_script() {
 /// The policy allows only this style sheet: with a wrong hash the page would have none.
 #[test]
 fn the_policy_has_the_hash_of_the_style_sheet() {
+    check_hash(STYLE, STYLE_SHA256);
+}
+
+/// Panics if this is not the hash of a style sheet.
+fn check_hash(style: &str, hash: &str) {
     let view = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(view.path(), STYLE).expect("it can be written");
+    std::fs::write(view.path(), style).expect("it can be written");
     let Ok(ran) = Command::new("sha256sum").arg(view.path()).output() else {
         println!("skipped: sha256sum (coreutils) is not installed");
         return;
@@ -124,7 +136,7 @@ fn the_policy_has_the_hash_of_the_style_sheet() {
     let hex = String::from_utf8_lossy(&ran.stdout);
     let hex = hex.split_whitespace().next().expect("a sum");
     let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal")).collect();
-    assert_eq!(STYLE_SHA256, base64(&bytes), "the style sheet changed: put this into STYLE_SHA256");
+    assert_eq!(hash, base64(&bytes), "the style sheet changed: put this into its constant");
 }
 
 /// RFC 4648, section 4.

@@ -44,7 +44,7 @@ pub(crate) fn render(report: &Experiment, words: &Catalogue) -> String {
     page.out
 }
 
-fn table(page: &mut MarkdownPage<'_>, table: &Table) {
+pub(super) fn table(page: &mut MarkdownPage<'_>, table: &Table) {
     let Some((head, rows)) = table.rows.split_first() else { return };
     if !table.title.is_empty() {
         page.block(&format!("**{}**", prose(&table.title)));

@@ -48,7 +48,7 @@ pub(crate) fn experiment(report: &Experiment, style: &Style, words: &Catalogue) 
 }
 
 /// Draws a table within the page: columns that do not fit are left out from the right.
-fn table(page: &mut TextPage<'_>, table: &Table) {
+pub(super) fn table(page: &mut TextPage<'_>, table: &Table) {
     page.gap();
     if !table.title.is_empty() {
         page.flow(&[], &[], &[span(Ink::Strong, &table.title)]);

@@ -231,7 +231,11 @@ fn no_line_ends_in_a_space_and_empty_lines_are_single() {
 }
 
 fn schema() -> serde_json::Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/diagnosis-1.json");
+    schema_of("diagnosis-1.json")
+}
+
+fn schema_of(name: &str) -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema").join(name);
     serde_json::from_str(&std::fs::read_to_string(path).expect("the schema is there")).expect("the schema is JSON")
 }
 
@@ -257,6 +261,35 @@ fn the_json_report_fits_its_schema() {
         let document = serde_json::to_value(&diagnosis).expect("a diagnosis is JSON");
         let errors: Vec<String> = validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
         assert!(errors.is_empty(), "{name}: {errors:#?}");
+    }
+}
+
+/// The names of variants are keys nowhere, so that a hostile one changes nothing.
+#[test]
+fn the_json_of_an_experiment_fits_its_schema_and_can_be_read_back() {
+    let schema = schema_of("experiment-1.json");
+    let validator = jsonschema::draft202012::new(&schema).expect("the schema is a schema");
+    let strict = jsonschema::draft202012::new(&closed(schema)).expect("the schema is a schema");
+    let hostile = ("hostile", samples::experiment::hostile("</script>\u{202e}\""));
+    for (name, report) in samples::experiment::all().into_iter().chain([hostile]) {
+        let text = serde_json::to_string(&report).expect("an experiment is JSON");
+        assert_eq!(
+            serde_json::from_str::<chokepoint_experiment::report::Experiment>(&text).expect("it can be read back"),
+            report,
+            "{name}"
+        );
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let errors: Vec<String> = strict.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{name}: {errors:#?}");
+        for (pointer, key) in [("", "comparisons"), ("/design", "decide"), ("/variants/0", "figures"), ("/trials/0", "at_s")] {
+            let mut bad = document.clone();
+            let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
+            object.insert("more".to_owned(), serde_json::json!(1));
+            let value = object.remove(key).expect("a field");
+            assert!(!validator.is_valid(&bad), "{name}: {pointer}/{key} is missing");
+            bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object").insert(key.to_owned(), value);
+            assert!(validator.is_valid(&bad), "{name}: {pointer}/more may come from a later version");
+        }
     }
 }
 

@@ -46,19 +46,19 @@ pub(crate) fn remarks(report: &Experiment, phrases: Phrases<'_>) -> Vec<String> 
     };
     let mut all = vec![phrases.say(&Message::new(id).with("blocks", report.design.blocks as u64).with("time", time(report.design.used_s)))];
     let open = || report.comparisons.iter().filter(|comparison| comparison.outcome == Outcome::NoDifference);
+    let metric = Metric::parse(&report.design.decide).unwrap_or(Metric::Goodput);
     // The worst of the comparisons stands for all.
     let worst = open().filter_map(|comparison| comparison.smallest_percent).max_by(f64::total_cmp);
     if let (Some(smallest), false) = (worst, report.design.blocks == 0) {
         let message =
             Message::new("experiment-smallest").with("pairs", report.design.blocks as u64).with("smallest", format!("{smallest:.1}"));
-        all.push(phrases.say(&message));
+        all.push(phrases.say(&message.with("unit", if metric.is_ratio() { "percent" } else { "points" })));
     }
     let more = open().filter_map(|comparison| comparison.more_time_s).max_by(f64::total_cmp);
     if let (Some(more), Ended::Budget) = (more, report.ended) {
         let precision = report.design.precision_percent;
         all.push(phrases.say(&Message::new("experiment-more-time").with("precision", precision.to_string()).with("time", time(more))));
     }
-    let metric = Metric::parse(&report.design.decide).unwrap_or(Metric::Goodput);
     all.push(phrases.say(&Message::new("experiment-descriptive").with("metric", phrases.word(metric.message()))));
     all
 }
@@ -86,7 +86,7 @@ pub(crate) fn summary(report: &Experiment, phrases: Phrases<'_>) -> Table {
     let row = |(number, variant): (usize, &VariantReport)| {
         let comparison = report.comparisons.iter().find(|comparison| comparison.variant == number);
         let change = comparison.and_then(|comparison| comparison.differences.get(&decide)).map(change).unwrap_or_default();
-        let mut row = vec![variant.name.clone(), spread(variant.figures.get(&metrics[0]), phrases), change];
+        let mut row = vec![variant.name.clone(), spread(decide, variant.figures.get(&decide), phrases), change];
         row.extend(metrics[1..].iter().map(|metric| middle(variant.figures.get(metric), phrases)));
         row
     };
@@ -212,11 +212,14 @@ fn middle(estimate: Option<&Estimate>, phrases: Phrases<'_>) -> String {
     estimate.map_or_else(|| "-".to_owned(), |estimate| figure(estimate.median, phrases))
 }
 
-/// The median with half of its interval in percent.
-fn spread(estimate: Option<&Estimate>, phrases: Phrases<'_>) -> String {
+/// The median with half of its interval: in percent of it, or, for shares, in its own unit.
+fn spread(metric: Metric, estimate: Option<&Estimate>, phrases: Phrases<'_>) -> String {
     let Some(estimate) = estimate else { return "-".to_owned() };
-    let half = (estimate.high - estimate.low) / 2.0 / estimate.median.abs().max(f64::MIN_POSITIVE) * 100.0;
-    format!("{} ±{half:.1}%", figure(estimate.median, phrases))
+    let half = (estimate.high - estimate.low) / 2.0;
+    if metric.is_ratio() && estimate.median != 0.0 {
+        return format!("{} ±{:.1}%", figure(estimate.median, phrases), half / estimate.median.abs() * 100.0);
+    }
+    format!("{} ±{}", figure(estimate.median, phrases), figure(half, phrases))
 }
 
 /// The median with the ends of its interval.
@@ -227,9 +230,13 @@ fn interval(estimate: Option<&Estimate>, phrases: Phrases<'_>) -> String {
 
 /// A difference with its interval: "+8.1% (7.0 to 9.2)".
 pub(crate) fn change(change: &Change) -> String {
-    let unit = if change.is_percent { "%" } else { "" };
     match change.low.zip(change.high) {
-        Some((low, high)) => format!("{:+.1}{unit} ({low:+.1} to {high:+.1})", change.value),
-        None => format!("{:+.1}{unit}", change.value),
+        Some((low, high)) => format!("{} ({low:+.1} to {high:+.1})", size(change)),
+        None => size(change),
     }
+}
+
+/// A difference without its interval: "+8.1%".
+pub(crate) fn size(change: &Change) -> String {
+    format!("{:+.1}{}", change.value, if change.is_percent { "%" } else { "" })
 }

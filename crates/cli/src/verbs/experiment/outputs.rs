@@ -7,15 +7,18 @@ use chokepoint_experiment::Metric;
 use chokepoint_experiment::report::Experiment as Report;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_profile::analysis::difference;
-use chokepoint_profile::output::html;
+use chokepoint_profile::output::html as flame;
 
 use super::looks::Profiles;
 use crate::args::Experiment;
-use crate::report::markdown;
+use crate::report::plot::experiment::pictures;
+use crate::report::view::Phrases;
+use crate::report::{html, markdown};
 use crate::run::files::{self, Output, first_error};
 
 /// The files, created before anything is measured, so that an unwritable one is refused early.
 pub(super) struct Files {
+    html: Option<Output>,
     markdown: Option<Output>,
     csv: Option<Output>,
     plots: Option<PathBuf>,
@@ -27,17 +30,25 @@ pub(super) fn open(args: &Experiment) -> Result<Files> {
     if let Some(directory) = &args.plots {
         files::make_directory(directory)?;
     }
-    Ok(Files { markdown: open(&args.markdown)?, csv: open(&args.csv)?, plots: args.plots.clone() })
+    Ok(Files { html: open(&args.html)?, markdown: open(&args.markdown)?, csv: open(&args.csv)?, plots: args.plots.clone() })
 }
 
 impl Files {
     /// Writes each; a failed file does not prevent the others.
     pub(super) fn write(self, report: &Report, profiles: &Profiles, words: &Catalogue) -> Result<()> {
+        let html = self.html.map(|file| file.write(html::experiment::render(report, words)?.as_bytes()));
         let markdown = self.markdown.map(|file| file.write(markdown::experiment(report, words).as_bytes()));
         let csv = self.csv.map(|file| file.write(csv(report).as_bytes()));
+        let plots = self.plots.iter().flat_map(|directory| plots(directory, report, words));
         let flames = self.plots.iter().flat_map(|directory| flames(directory, report, profiles));
-        first_error([markdown, csv].into_iter().flatten().chain(flames))
+        first_error([html, markdown, csv].into_iter().flatten().chain(plots).chain(flames))
     }
+}
+
+/// Writes each plot.
+fn plots(directory: &Path, report: &Report, words: &Catalogue) -> Vec<Result<()>> {
+    let write = |name: &str, svg: String| Output::open(&directory.join(name), "plot").and_then(|output| output.write(svg.as_bytes()));
+    pictures(report, Phrases(words)).into_iter().map(|picture| write(&format!("{}.svg", picture.name), picture.drawing.svg())).collect()
 }
 
 /// Writes the differential flame graph of each comparison of which both profiles were taken.
@@ -48,7 +59,7 @@ fn flames(directory: &Path, report: &Report, profiles: &Profiles) -> Vec<Result<
         let Some((before, after)) = profile(comparison.baseline).zip(profile(comparison.variant)) else { continue };
         let name = |number: usize| &report.variants[number].name;
         let title = format!("CPU time of {} against {}", name(comparison.variant), name(comparison.baseline));
-        let page = html::difference_page(&difference::join(after, before), &title, &comparison.sentence);
+        let page = flame::difference_page(&difference::join(after, before), &title, &comparison.sentence);
         let file =
             directory.join(format!("flame-{}-against-{}.html", file_name(name(comparison.variant)), file_name(name(comparison.baseline))));
         written.push(Output::open(&file, "flame graph").and_then(|output| output.write(page.as_bytes())));
@@ -62,7 +73,7 @@ fn file_name(name: &str) -> String {
     plain.split_ascii_whitespace().collect::<Vec<_>>().join("-")
 }
 
-/// Every trial as a row (RFC 4180); docs/experiments.md describes the columns.
+/// Every trial as a row (RFC 4180); docs/experiments/README.md describes the columns.
 fn csv(report: &Report) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut out = "block,variant,at_s,disturbed,replaced,steal_percent,others_cores".to_owned();

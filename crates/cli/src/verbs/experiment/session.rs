@@ -16,6 +16,7 @@ use chokepoint_model::report::Verdict;
 use chokepoint_recording::Outcome;
 use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
 
+use super::kept::{Earlier, Kept};
 use super::subject::{Ready, Subject};
 use crate::run::measure;
 use crate::terminal::interrupt::Interrupt;
@@ -34,30 +35,30 @@ pub(super) struct Session<'a> {
     /// Every trial, in order.
     pub(super) trials: Vec<Trial>,
     /// What was verified of each variant.
-    pub(super) verified: Vec<Vec<String>>,
+    verified: Vec<Vec<String>>,
     /// The rounds after which the figures are looked at; known after the first.
-    pub(super) looks: Option<Looks>,
-    /// Called with each trial.
-    kept: &'a mut dyn FnMut(&Trial),
+    looks: Option<Looks>,
+    kept: &'a mut Kept,
 }
 
 impl<'a> Session<'a> {
-    /// A session that goes on after `trials`, which an earlier one measured. `kept`: called with each new trial.
-    pub(super) fn new(
-        plan: &'a Plan,
-        trials: Vec<Trial>,
-        interrupt: &'a Interrupt,
-        words: &'a Catalogue,
-        kept: &'a mut dyn FnMut(&Trial),
-    ) -> Self {
+    /// A session that goes on after what an earlier one measured.
+    pub(super) fn new(plan: &'a Plan, earlier: Earlier, interrupt: &'a Interrupt, words: &'a Catalogue, kept: &'a mut Kept) -> Self {
+        let Earlier { trials, planned } = earlier;
+        let looks = planned.map(|blocks| analysis::looks(plan, blocks));
         let before_s = trials.last().map_or(0.0, |trial| trial.at_s + plan.trial.as_secs_f64());
         let verified = vec![Vec::new(); plan.variants.len()];
-        Self { plan, interrupt, words, began: Instant::now(), before_s, trials, verified, looks: None, kept }
+        Self { plan, interrupt, words, began: Instant::now(), before_s, trials, verified, looks, kept }
     }
 
     /// Seconds since the experiment began, pauses aside.
     pub(super) fn used_s(&self) -> f64 {
         self.before_s + self.began.elapsed().as_secs_f64()
+    }
+
+    /// The trials, the planned looks, and what was verified of each variant.
+    pub(super) fn over(self) -> (Vec<Trial>, Option<Looks>, Vec<Vec<String>>) {
+        (self.trials, self.looks, self.verified)
     }
 
     /// Runs blocks until the experiment ends.
@@ -82,6 +83,9 @@ impl<'a> Session<'a> {
             let mean_s = (used_s / block as f64).max(1e-3);
             let block_s = (used_s - began_s).max(mean_s);
             let most = (budget_s / mean_s).floor() as usize;
+            if self.looks.is_none() {
+                self.kept.planned(most.max(block));
+            }
             let looks = self.looks.get_or_insert_with(|| analysis::looks(self.plan, most.max(block)));
             if looks.at().contains(&block) && analysis::is_clear(self.plan, &self.trials, looks) {
                 return Ok(Ended::Precise);
@@ -109,7 +113,7 @@ impl<'a> Session<'a> {
             self.verified[number] = verified;
         }
         let trial = Trial { at_s, ..measured };
-        (self.kept)(&trial);
+        self.kept.trial(&trial);
         self.trials.push(trial);
         Ok(())
     }

@@ -8,6 +8,7 @@ use chokepoint_experiment::{Plan, Variant, patch};
 use chokepoint_lab::{Lab, Scenario};
 use chokepoint_model::figures::Figures;
 use chokepoint_model::load::LoadResult;
+use chokepoint_model::url::without_values;
 
 use super::presets;
 use super::running::Running;
@@ -68,7 +69,7 @@ impl Subject {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Lab { origin, .. } => origin.clone(),
-            Self::Running(running) => running.url().to_owned(),
+            Self::Running(running) => without_values(running.url()),
         }
     }
 

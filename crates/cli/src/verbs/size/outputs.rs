@@ -76,7 +76,7 @@ fn plots(report: &Size, words: &Catalogue) -> [Plot; 2] {
     });
     let objective = report.objective.latency_us_p99 as f64 / 1e3;
     let line = series(word("size-plot-objective"), 1, vec![(0.0, objective), (last, objective)]);
-    let plot = |title, y, series: Vec<Series>| Plot { title: word(title), x: word("size-plot-x"), y: word(y), series, rows: Vec::new() };
+    let plot = |title, y, series: Vec<Series>| Plot { title: word(title), x: word("size-plot-x"), y: word(y), series, ..Plot::default() };
     let measured = |points: &[(f64, f64)]| {
         let crosses = Series { name: word("size-plot-measured"), color: 0, shape: Shape::Crosses, points: points.to_vec() };
         [crosses, series(String::new(), 0, segments(points))]

@@ -131,7 +131,7 @@ fn stream_plots(trace: &Trace, cwnd: &dyn Fn(bool, i64) -> Vec<(f64, f64)>, phra
         x: phrases.word("tcp-watch-seconds"),
         y: phrases.word(y),
         series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
-        rows: Vec::new(),
+        ..Plot::default()
     };
     let named = |name: &'static str, color, shape, points| Series { name: phrases.word(name), color, shape, points };
     let (mut high, mut flight, mut window) = (0_i64, Vec::new(), Vec::new());
@@ -197,5 +197,6 @@ fn timeline(connections: &[Connection], edge: String, phrases: Phrases<'_>) -> P
             named("streams-picture-kept", 2, bars(|one| one.ready_ns, |one| one.end_ns, |one| one.requests >= 2)),
         ],
         rows: connections.iter().map(|connection| connection.index.to_string()).collect(),
+        ..Plot::default()
     }
 }

@@ -16,7 +16,7 @@ fn an_unprivileged_user_gets_a_report_and_the_names_of_missing_privileges() {
     }
     // The server belongs to root: nobody may not read the files of its process.
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
-    let ran = chokepoint.run_as_nobody(&["diagnose", "--json", "-c", "2", "-z", "1s", &server.url()], STATE);
+    let ran = chokepoint.run_as_nobody(&["diagnose", "--json", "--no-keep", "-c", "2", "-z", "1s", &server.url()], STATE);
     assert!(ran.status.is_some_and(|status| status <= 1), "{}", ran.stderr);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(report["load"]["goodput_rps"].as_f64().unwrap() > 0.0);

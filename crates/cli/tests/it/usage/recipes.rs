@@ -32,9 +32,11 @@ fn every_recipe_prints_what_the_page_says() {
     let fail_if = ["--fail-if", "choked || p99>250ms"];
     let report = chokepoint.run(&[&["diagnose", "--replay", recording.to_str().unwrap(), "--json"], &fail_if[..]].concat());
     chokepoint.write("report.json", report.stdout.as_bytes());
+    let experiment = std::fs::read(repository("crates/cli/tests/data/experiment/pair.json")).unwrap();
+    chokepoint.write("experiment.json", &experiment);
     let page = std::fs::read_to_string(repository("docs/json.md")).unwrap();
     let recipes = recipes(&page);
-    assert_eq!(recipes.len(), 6, "{recipes:?}");
+    assert_eq!(recipes.len(), 7, "{recipes:?}");
     for (recipe, expected) in recipes {
         let found = ran(Command::new("sh").args(["-c", recipe]).current_dir(chokepoint.dir.path()).output().unwrap());
         assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""), "{recipe}");

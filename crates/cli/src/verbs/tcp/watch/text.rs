@@ -167,7 +167,7 @@ pub(super) fn plots(transfer: &Transfer, words: &Catalogue) -> Vec<Plot> {
         x: phrases.word("tcp-watch-seconds"),
         y: phrases.word(y),
         series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
-        rows: Vec::new(),
+        ..Plot::default()
     };
     let whole = |value: u64| value as f64;
     let mut rates = vec![

@@ -1,0 +1,197 @@
+//! Keeps an experiment in the store of runs, trial by trial, so that one that was interrupted or killed can be continued.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use chokepoint_experiment::report::{Ended, Experiment as Report, Host};
+use chokepoint_experiment::trial::Better as MetricBetter;
+use chokepoint_experiment::{Plan, Trial};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_runs::{Better, Figure, NewRun, State, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::args::Experiment;
+use crate::run::keeping;
+use crate::terminal::output;
+
+/// The verb, as the kind of a run.
+const KIND: &str = "experiment";
+
+/// What is kept while an experiment runs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The rounds for which there was time when the looks were planned.
+    Planned(usize),
+    /// A trial.
+    Trial(Box<Trial>),
+}
+
+/// What an earlier part of the same experiment measured.
+#[derive(Default)]
+pub(super) struct Earlier {
+    pub(super) trials: Vec<Trial>,
+    /// The rounds for which the looks were planned.
+    pub(super) planned: Option<usize>,
+}
+
+/// An experiment in the store; nothing is kept if there is no store.
+pub(super) struct Kept {
+    store: Option<Store>,
+    id: i64,
+    lines: u32,
+}
+
+impl Kept {
+    /// Begins to keep an experiment, or continues the last one of the same plan. A store that cannot be used is a note, unless it is to be continued.
+    pub(super) fn begin(plan: &Plan, target: &str, host: &Host, args: &Experiment, words: &Catalogue) -> Result<(Self, Earlier)> {
+        let none = || Self { store: None, id: 0, lines: 0 };
+        let resume = args.resume;
+        if args.keep.no_keep && !resume {
+            return Ok((none(), Earlier::default()));
+        }
+        let opened = keeping::directory(words).and_then(|directory| Ok(Store::open(&directory)?));
+        let mut store = match opened {
+            Ok(store) => store,
+            Err(error) if resume => return Err(error.context("an experiment cannot be continued")),
+            Err(error) => {
+                output::note(&format!("note: the experiment is not kept, so it cannot be continued: {error:#}"));
+                return Ok((none(), Earlier::default()));
+            }
+        };
+        let fingerprint = fingerprint(plan, host);
+        if resume {
+            let Some(id) = store.latest_unfinished(KIND, &fingerprint)? else {
+                bail!("there is no unfinished experiment of this plan on this kernel: leave out --resume");
+            };
+            let lines = store.trials(id)?;
+            let count = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+            return Ok((Self { store: Some(store), id, lines: count }, earlier(&lines)?));
+        }
+        let run = NewRun {
+            kind: KIND.to_owned(),
+            state: State::Running,
+            began: host.began.clone(),
+            duration_s: 0.0,
+            target: target.to_owned(),
+            label: args.keep.label.clone().unwrap_or_default(),
+            version: host.version.clone(),
+            headline: plan.title.clone(),
+            figures: Vec::new(),
+            surroundings: surroundings(host),
+            load: BTreeMap::new(),
+            document: "{}".to_owned(),
+            fingerprint: Some(fingerprint),
+        };
+        match store.add(&run) {
+            Ok(id) => Ok((Self { store: Some(store), id, lines: 0 }, Earlier::default())),
+            Err(error) => {
+                output::note(&format!("note: the experiment is not kept, so it cannot be continued: {error}"));
+                Ok((none(), Earlier::default()))
+            }
+        }
+    }
+
+    /// Keeps for how many rounds the looks were planned: an experiment that goes on looks at the same ones.
+    pub(super) fn planned(&mut self, blocks: usize) {
+        self.line(&Line::Planned(blocks));
+    }
+
+    /// Keeps a trial.
+    pub(super) fn trial(&mut self, trial: &Trial) {
+        self.line(&Line::Trial(Box::new(trial.clone())));
+    }
+
+    fn line(&mut self, line: &Line) {
+        let Some(store) = &mut self.store else { return };
+        self.lines += 1;
+        let kept =
+            serde_json::to_string(line).map_err(anyhow::Error::from).and_then(|json| Ok(store.add_trial(self.id, self.lines, &json)?));
+        if let Err(error) = kept {
+            // The measurement goes on: a full disk must not end it.
+            output::note(&format!("note: further trials are not kept: {error:#}"));
+            self.store = None;
+        }
+    }
+
+    /// Keeps the result.
+    pub(super) fn end(&mut self, plan: &Plan, report: &Report, args: &Experiment) {
+        let Some(store) = &mut self.store else { return };
+        let state = if report.ended == Ended::Interrupted { State::Interrupted } else { State::Done };
+        let kept = keeping::document(report).and_then(|document| {
+            let run = NewRun {
+                kind: KIND.to_owned(),
+                state,
+                began: report.host.began.clone(),
+                duration_s: report.design.used_s,
+                target: report.design.stack.clone(),
+                label: args.keep.label.clone().unwrap_or_default(),
+                version: report.host.version.clone(),
+                headline: report.comparisons.first().map_or_else(|| plan.title.clone(), |first| first.sentence.clone()),
+                figures: figures(report),
+                surroundings: surroundings(&report.host),
+                load: BTreeMap::from([
+                    ("trial_s".to_owned(), report.design.trial_s.to_string()),
+                    ("variants".to_owned(), report.variants.len().to_string()),
+                ]),
+                document,
+                fingerprint: Some(fingerprint(plan, &report.host)),
+            };
+            Ok(store.update(self.id, &run)?)
+        });
+        match kept {
+            Ok(()) if state == State::Interrupted => output::note("the trials are kept: --resume goes on with them"),
+            Ok(()) => {}
+            Err(error) => output::note(&format!("note: the result is not kept: {error:#}")),
+        }
+    }
+}
+
+/// What an experiment that is continued must have in common with the earlier part: the plan and the kernel.
+fn fingerprint(plan: &Plan, host: &Host) -> String {
+    format!("{}\n{}\n{}", plan.text, host.kernel, host.cores)
+}
+
+fn surroundings(host: &Host) -> BTreeMap<String, BTreeMap<String, String>> {
+    let facts = [("kernel", host.kernel.clone()), ("cores", host.cores.to_string())];
+    BTreeMap::from([("host".to_owned(), facts.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())])
+}
+
+/// The deciding figure of each variant.
+fn figures(report: &Report) -> Vec<Figure> {
+    let Some(decide) = chokepoint_experiment::Metric::parse(&report.design.decide) else { return Vec::new() };
+    let better = match decide.better() {
+        MetricBetter::More => Better::More,
+        MetricBetter::Less => Better::Less,
+        MetricBetter::Neither => Better::Neither,
+    };
+    let figure = |variant: &chokepoint_experiment::report::VariantReport| {
+        let value = variant.figures.get(&decide)?.median;
+        Some(Figure { name: format!("{} of {}", decide.name(), variant.name), value, unit: decide.unit().to_owned(), better })
+    };
+    report.variants.iter().filter_map(figure).collect()
+}
+
+/// The trials that were kept.
+fn earlier(lines: &[String]) -> Result<Earlier> {
+    let mut earlier = Earlier::default();
+    for line in lines {
+        match serde_json::from_str(line).context("a kept trial cannot be read")? {
+            Line::Planned(blocks) => earlier.planned = Some(blocks),
+            Line::Trial(trial) => earlier.trials.push(*trial),
+        }
+    }
+    Ok(earlier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_lines_are_read_back() {
+        let lines = [serde_json::to_string(&Line::Planned(16)).unwrap()];
+        assert_eq!(earlier(&lines).unwrap().planned, Some(16));
+        assert!(earlier(&["{}".to_owned()]).is_err() && earlier(&["".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! `chokepoint experiment`: plans that are refused with the reason, presets that are plans, and short experiments in a lab.
+//!
+//! Deterministic: command lines and plans; tests with a lab are in its module `live`.
+
+use chokepoint_experiment::Plan;
+
+use crate::harness::Chokepoint;
+
+/// Two variants of a kernel parameter.
+const PLAN: &str = r#"schema = 1
+name = "short"
+title = "Does a longer queue change anything?"
+stack = { scenario = "./trial.toml", server = "nginx" }
+load = { connections = 8, trial = "500ms", warm_up = "100ms" }
+budget = "5s"
+
+[[variant]]
+name = "plain"
+
+[[variant]]
+name = "other"
+sysctls = { server = { "net.core.somaxconn" = 4096 } }
+"#;
+
+/// The change of the second variant.
+const CHANGE: &str = "sysctls = { server = { \"net.core.somaxconn\" = 4096 } }";
+
+/// A plan in the test's directory, with another change and another load.
+fn plan(chokepoint: &Chokepoint, change: &str, load: &str) -> String {
+    let scenario = include_str!("../../../../lab/experiments/experiment-static.toml");
+    let scenario = scenario.replace("name = \"experiment-static\"", "name = \"experiment-test\"").replace("10.94.0.", "10.213.0.");
+    assert!(scenario.contains("experiment-test") && PLAN.contains(CHANGE));
+    chokepoint.write("trial.toml", scenario.as_bytes());
+    let text = PLAN.replace(CHANGE, change).replace("connections = 8", &format!("connections = 8{load}"));
+    chokepoint.write("plan.toml", text.as_bytes())
+}
+
+#[test]
+fn help_names_the_presets_and_what_is_written() {
+    let chokepoint = Chokepoint::new();
+    let help = chokepoint.run(&["experiment", "--help"]);
+    assert_eq!(help.status, Some(0));
+    for word in ["same", "allocator", "keepalive", "workers-waiting", "sysctl NAME=A,B", "--html", "--plots", "SVG", "docs/experiments"] {
+        assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_carried_out_is_refused_with_the_reason() {
+    let chokepoint = Chokepoint::new();
+    let write = |name: &str, text: String| chokepoint.write(name, text.as_bytes());
+    let broken = write("broken.toml", PLAN.replace("budget = \"5s\"", "budget = "));
+    let unknown = write("unknown.toml", PLAN.replace("budget", "colour"));
+    let loads = write("loads.toml", format!("{PLAN}load = {{ connections = 9 }}\n"));
+    let twins = write("twins.toml", PLAN.replace(CHANGE, ""));
+    let nowhere = write("nowhere.toml", PLAN.replace("trial.toml", "gone.toml"));
+    let figure = write("figure.toml", PLAN.replace("budget", "measure.decide = \"speed\"\nbudget"));
+    let host = plan(&chokepoint, &CHANGE.replace("server = {", "moon = {"), "");
+    let cases: &[(&[&str], &[&str])] = &[
+        (&[], &["plan", "--preset"]),
+        (&["--preset", "speed"], &["no preset \"speed\"", "allocator", "sysctl"]),
+        (&["--preset", "sysctl", "vm.swappiness=1,2"], &["vm.swappiness", "net."]),
+        (&["/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
+        (&[&broken], &["broken.toml", "line 6"]),
+        (&[&unknown], &["unknown.toml", "line 6", "colour"]),
+        (&[&loads], &["loads.toml", "\"plain\"", "\"other\"", "different loads", "[[factor]]"]),
+        (&[&twins], &["are the same", "same = true"]),
+        (&[&nowhere], &["gone.toml", "No such file"]),
+        (&[&figure], &["speed", "goodput"]),
+        (&[&host], &["variant \"other\"", "no host \"moon\"", "client, server"]),
+        (&[&host, "--precision", "0"], &["--precision 0", "0.01"]),
+        (&[&host, "--budget", "soon"], &["soon", "time"]),
+        (&[&host, "--html", "/no/such/folder/page.html"], &["/no/such/folder/page.html", "No such file"]),
+    ];
+    for (args, reasons) in cases {
+        let ran = chokepoint.run(&[&["experiment"], *args].concat());
+        assert!(matches!(ran.status, Some(1 | 2)), "{args:?}: {:?} {}", ran.status, ran.stderr);
+        assert_eq!(ran.stdout, "", "{args:?}: stdout carries results alone");
+        for reason in *reasons {
+            assert!(ran.stderr.contains(reason), "{args:?} said: {}", ran.stderr);
+        }
+    }
+    assert!(!chokepoint.file("state").exists(), "nothing was changed, so there is no journal");
+}
+
+#[test]
+fn the_printed_plan_of_every_preset_is_a_plan() {
+    let chokepoint = Chokepoint::new();
+    let library = chokepoint.write("other.so", b"");
+    let allocator = format!("other={library}");
+    let presets: [(&str, &[&str]); 9] = [
+        ("same", &[]),
+        ("allocator", &[&allocator]),
+        ("keepalive", &[]),
+        ("workers", &[]),
+        ("workers-waiting", &[]),
+        ("cores", &[]),
+        ("fastcgi", &[]),
+        ("nginx-io", &[]),
+        ("sysctl", &["net.ipv4.tcp_tw_reuse=0,1"]),
+    ];
+    for (preset, values) in presets {
+        let printed = chokepoint.run(&[&["experiment", "--print-plan", "--preset", preset], values].concat());
+        if preset == "cores" && printed.stderr.contains("this host has one core") {
+            continue;
+        }
+        assert_eq!(printed.status, Some(0), "{preset}: {}", printed.stderr);
+        let plan = Plan::parse(&printed.stdout, preset).unwrap_or_else(|error| panic!("{preset}: {error}"));
+        assert_eq!(plan.name, preset);
+        let (_, scenario) = printed.stdout.split_once("# The scenario ").unwrap();
+        assert!(scenario.contains("# [[server]]"), "{preset}: the scenario follows: {scenario}");
+        // Stored as a file, it is the same plan.
+        let file = chokepoint.write("stored.toml", printed.stdout.as_bytes());
+        let again = chokepoint.run(&["experiment", "--print-plan", &file]);
+        assert_eq!((again.status, again.stdout.starts_with(&printed.stdout)), (Some(0), true), "{preset}: {}", again.stderr);
+    }
+}
+
+mod live {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::Signal;
+
+    use super::{CHANGE, plan};
+    use crate::harness::{Chokepoint, Ran, errors, fits, has_programs, is_root, one_lab, ran, schema_of, signal, wait_until};
+
+    /// True if a lab can run here; else prints that the test is skipped.
+    fn has_lab() -> bool {
+        is_root() && has_programs(&["nginx", "ip"])
+    }
+
+    /// Runs a plan, and checks that neither a namespace nor a file of the lab is left.
+    fn experiment(chokepoint: &Chokepoint, change: &str, load: &str, flags: &[&str]) -> Ran {
+        let plan = plan(chokepoint, change, load);
+        let ran = chokepoint.run(&[&["experiment", &plan], flags].concat());
+        check_clean(chokepoint, &ran);
+        ran
+    }
+
+    fn check_clean(chokepoint: &Chokepoint, ran: &Ran) {
+        let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        let left: Vec<_> =
+            entries.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy().contains("experiment-test")).collect();
+        assert!(left.is_empty(), "{left:?} {}", ran.stderr);
+        let down = chokepoint.run(&["lab", "down"]);
+        assert!(down.status == Some(0) && !down.stdout.contains("experiment-test"), "{} {}", down.stdout, down.stderr);
+    }
+
+    #[test]
+    fn a_short_experiment_writes_every_kind_of_result() {
+        if !has_lab() {
+            return;
+        }
+        let _alone = one_lab();
+        let chokepoint = Chokepoint::new();
+        let [html, markdown, csv, plots] = ["r.html", "r.md", "r.csv", "plots"].map(|name| chokepoint.path(name));
+        let flags = ["--json", "--html", &html, "--markdown", &markdown, "--csv", &csv, "--plots", &plots];
+        let ran = experiment(&chokepoint, CHANGE, "", &flags);
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+        let report = fits(&ran.stdout, "experiment-1.json");
+        let trials = report["trials"].as_array().unwrap();
+        assert!(report["ended"] != "interrupted" && trials.len() >= 2, "{report}");
+        assert!(report["variants"][1]["verified"][0].as_str().unwrap().contains("net.core.somaxconn of server is 4096"), "{report}");
+        for variant in report["variants"].as_array().unwrap() {
+            assert!(variant["figures"]["goodput"]["median"].as_f64().is_some_and(|goodput| goodput > 0.0), "{variant}");
+        }
+        let read = |name: &str| std::fs::read_to_string(chokepoint.file(name)).unwrap();
+        assert_eq!(read("r.csv").lines().count(), trials.len() + 1);
+        assert!(read("r.html").contains("Does a longer queue change anything?") && read("r.html").contains("<svg"));
+        assert!(read("r.md").starts_with("# Does a longer queue"));
+        for picture in ["intervals", "response-times", "trials"] {
+            assert!(read(&format!("plots/{picture}.svg")).starts_with("<svg"), "{picture}");
+        }
+    }
+
+    #[test]
+    fn a_variant_that_changes_nothing_fails_the_experiment() {
+        if !has_lab() {
+            return;
+        }
+        let _alone = one_lab();
+        // The loader warns of a library that is not there, and goes on without it (ld.so(8)).
+        let ran = experiment(&Chokepoint::new(), "env = { nginx = { LD_PRELOAD = \"/no/such/inert.so\" } }", "", &[]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("variant \"other\"") && ran.stderr.contains("has not mapped inert.so"), "{}", ran.stderr);
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_is_told_with_its_own_words() {
+        if !has_lab() {
+            return;
+        }
+        let _alone = one_lab();
+        let change = "config = [{ server = \"nginx\", find = \"access_log off;\", with = \"access_log off; nonsense\" }]";
+        let ran = experiment(&Chokepoint::new(), change, "", &[]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        for reason in ["variant \"other\"", "\"nginx\" ended at once", "unknown directive \"nonsense\""] {
+            assert!(ran.stderr.contains(reason), "{reason}: {}", ran.stderr);
+        }
+    }
+
+    #[test]
+    fn a_load_without_expected_answers_fails() {
+        if !has_lab() {
+            return;
+        }
+        let _alone = one_lab();
+        let ran = experiment(&Chokepoint::new(), CHANGE, ", path = \"/nothing\"", &[]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("got an expected answer") && ran.stderr.contains("status 404"), "{}", ran.stderr);
+    }
+
+    #[test]
+    fn ctrl_c_keeps_what_was_measured() {
+        if !has_lab() {
+            return;
+        }
+        let _alone = one_lab();
+        let chokepoint = Chokepoint::new();
+        // The second trial of a variant begins after all trials of the first round.
+        let marks = chokepoint.path("marks");
+        let change = format!("{CHANGE}\nsetup = [[\"sh\", \"-c\", \"echo trial >> {marks}\"]]");
+        let plan = plan(&chokepoint, &change, "");
+        let mut command: Command = chokepoint.command(&["experiment", &plan, "--json", "--budget", "10m"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let trials = || std::fs::read_to_string(&marks).unwrap_or_default().lines().count();
+        wait_until("no second round began", || trials() >= 2);
+        signal(&child, Signal::INT);
+        let ended = ran(child.wait_with_output().unwrap());
+        assert_eq!(ended.status, Some(130), "{}", ended.stderr);
+        check_clean(&chokepoint, &ended);
+        let report = fits(&ended.stdout, "experiment-1.json");
+        assert_eq!(report["ended"], "interrupted");
+        assert!(report["design"]["blocks"].as_u64().is_some_and(|blocks| blocks >= 1), "{report}");
+        let mut other = report;
+        other["ended"] = "done".into();
+        assert!(!errors(&schema_of("experiment-1.json"), &other).is_empty(), "the schema checks how it ended");
+    }
+}
