@@ -97,6 +97,10 @@ pub fn report(asked: &Asked, steps: &[Step], words: &Catalogue) -> Size {
 }
 
 fn outcome(asked: &Asked, steps: &[Step]) -> Outcome {
+    // A generator at its limit of wrong answers says nothing of a server that gives no right one.
+    if steps.iter().all(|step| step.goodput_rps.value == 0.0) {
+        return Outcome::NothingAnswered;
+    }
     match knee(steps) {
         Knee::Unknown if steps.iter().any(|step| step.verdict == Verdict::ClientLimited) => Outcome::ClientLimited,
         Knee::Unknown => Outcome::NothingAnswered,

@@ -7,9 +7,10 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, Running, Server, fits, free_address, has_programs, is_root, one_lab, signal};
+use crate::harness::{Chokepoint, Netns, Running, Server, fits, free_address, has_programs, is_root, one_lab, signal};
 
 /// Threads of the pool, and the time that each request takes one.
 const WORKERS: u64 = 4;
@@ -17,7 +18,22 @@ const SERVICE: Duration = Duration::from_millis(20);
 
 /// A pool of threads, each of which answers one request per connection. Returns its URL.
 fn pool() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    serve(TcpListener::bind("127.0.0.1:0").unwrap())
+}
+
+/// The same in a namespace, whose counters have the traffic of no other test.
+fn pool_in(netns: &Netns) -> String {
+    let path = format!("/run/netns/{}", netns.0);
+    // Only the thread that makes the socket has to be in the namespace.
+    let bound = std::thread::spawn(move || {
+        let namespace = std::fs::File::open(path).unwrap();
+        move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), Some(LinkNameSpaceType::Network)).unwrap();
+        TcpListener::bind("127.0.0.1:0").unwrap()
+    });
+    serve(bound.join().unwrap())
+}
+
+fn serve(listener: TcpListener) -> String {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     for _ in 0..WORKERS {
         let listener = listener.try_clone().unwrap();
@@ -111,11 +127,14 @@ fn a_server_that_does_not_answer_has_no_capacity() {
 
 #[test]
 fn capacity_tells_the_reserve_of_watched_traffic() {
-    let (chokepoint, url) = (Chokepoint::new(), pool());
-    let mut bench = chokepoint.command(&["bench", "-q", "100", "-z", "60s", "--disable-keepalive", &url]);
+    let Some(netns) = Netns::add("capacity") else { return };
+    let (chokepoint, url) = (Chokepoint::new(), pool_in(&netns));
+    let client = ["--client-netns", netns.0.as_str()];
+    let bench = ["bench", "-q", "100", "-z", "60s", "--disable-keepalive", "-y", &url];
+    let mut bench = chokepoint.command(&[&bench[..], &client].concat());
     let _load = Running::start(&mut bench).unwrap();
     std::thread::sleep(Duration::from_secs(1));
-    let ran = chokepoint.run(&["capacity", "--json", "-z", "5s", "--growth", "5%/week", &url]);
+    let ran = chokepoint.run(&[&["capacity", "--json", "-z", "5s", "--growth", "5%/week", &url][..], &client].concat());
     let report = fits(&ran.stdout, "capacity-1.json");
     assert_eq!(ran.status, Some(0), "{report:#}");
     let rate = report["rate_rps"].as_f64().unwrap();
@@ -125,7 +144,7 @@ fn capacity_tells_the_reserve_of_watched_traffic() {
     let cpu = stations.iter().find(|station| station["station"] == "cpu").unwrap();
     assert!(cpu["headroom_rps"].as_f64().is_some_and(|headroom| headroom >= 0.0), "{report:#}");
     assert!(report["growth"]["days"].as_f64().is_some_and(|days| days >= 0.0), "{report:#}");
-    let text = chokepoint.command(&["capacity", "-z", "2s", &url]).env("COLUMNS", "80").output().unwrap();
+    let text = chokepoint.command(&[&["capacity", "-z", "2s", &url][..], &client].concat()).env("COLUMNS", "80").output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("In reserve") && text.contains("peak of the day") && text.lines().count() <= 25, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -133,8 +152,9 @@ fn capacity_tells_the_reserve_of_watched_traffic() {
 
 #[test]
 fn without_traffic_capacity_promises_nothing() {
-    let (chokepoint, url) = (Chokepoint::new(), pool());
-    let ran = chokepoint.run(&["capacity", "--json", "-z", "2s", &url]);
+    let Some(netns) = Netns::add("capacity-none") else { return };
+    let (chokepoint, url) = (Chokepoint::new(), pool_in(&netns));
+    let ran = chokepoint.run(&["capacity", "--json", "-z", "2s", "--client-netns", &netns.0, &url]);
     let report = fits(&ran.stdout, "capacity-1.json");
     assert_eq!((ran.status, &report["first"]), (Some(1), &Value::Null), "{report:#}");
     assert!(report["stations"].as_array().unwrap().iter().all(|station| station["headroom_rps"] == Value::Null), "{report:#}");

@@ -15,6 +15,8 @@ use crate::workers::{ServiceTime, WorkerMemory, queue};
 const OWN_SHARE_MIN: f64 = 0.5;
 /// Largest drop of the CPU time of a request from idle to busy cores, as a share of that on busy cores, on the stacks tried (docs/measuring.md).
 const FALL_MOST: f64 = 1.5;
+/// Share of the cores that other programs may use before no prediction relies on the CPU time of the servers, as in the diagnosis.
+const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The finding that says that more workers would wait as well.
 const BLOCKED: &str = "workers-blocked-on-upstream";
 
@@ -65,10 +67,12 @@ fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
     Some(ServiceTime { held_s, cpu_s, cores, core_ceiling_rps })
 }
 
-/// Upper bound of the requests per second that cores which were not full have time for: that of the diagnosis, or from the tiers' own clocks with the largest
-/// drop of the cost. Where other programs use the cores, the diagnosis has part of their use in its cost.
+/// Upper bound of the requests per second that cores which were not full have time for: that of the diagnosis. Where other programs use the cores, it has part
+/// of their use in the cost of a request, and the tiers' own clocks with the largest drop of the cost may allow more.
 fn ceiling_most(step: &Step, tier: &TierStep) -> Option<f64> {
     let own = own_share(step, &tier.name).filter(|share| *share > 0.0);
+    let is_shared = tier.cores_busy.zip(own).is_none_or(|(busy, own)| busy - own > TENANTS_SHARE_MAX);
+    let own = own.filter(|_| is_shared || tier.core_ceiling_rps.is_none());
     let by_clocks = own.map(|share| step.goodput_rps.value / share * (1.0 + FALL_MOST * (1.0 - share).clamp(0.0, 1.0).powi(2)));
     tier.core_ceiling_rps.map(|ceiling| ceiling.high).into_iter().chain(by_clocks).reduce(f64::max)
 }
