@@ -3,18 +3,9 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-
-/// See [`one_lab`].
-static ONE_LAB: Mutex<()> = Mutex::new(());
-
-/// Held by a test while its lab is up: labs have the same addresses, share settings of the whole machine, and use cores that others measure.
-pub(crate) fn one_lab() -> MutexGuard<'static, ()> {
-    ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// User and group "nobody".
 pub(crate) const NOBODY: u32 = 65_534;

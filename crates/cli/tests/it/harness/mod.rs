@@ -1,6 +1,7 @@
 //! The built binary as a user runs it, and the files that tests give it.
 
 mod host;
+mod leftovers;
 mod server;
 mod terminal;
 
@@ -12,13 +13,23 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, one_lab, signal, wait_until};
+pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
+pub(crate) use leftovers::one_lab;
 pub(crate) use server::{OK, Server};
 pub(crate) use terminal::open_terminal;
 
 /// The binary under test, with its own state directory and lab directory.
 pub(crate) struct Chokepoint {
     pub(crate) dir: tempfile::TempDir,
+}
+
+/// A lab that a failed test left up would fail the next ones.
+impl Drop for Chokepoint {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            leftovers::clear(self.dir.path());
+        }
+    }
 }
 
 /// The status and the output of a run.
@@ -30,7 +41,7 @@ pub(crate) struct Ran {
 
 impl Chokepoint {
     pub(crate) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = leftovers::directory();
         // Another user's processes must reach the files of a lab below it.
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
         Self { dir }
