@@ -12,4 +12,4 @@ pub mod report;
 pub mod trial;
 
 pub use plan::{Plan, PlanError, Variant};
-pub use trial::{Disturbance, Figure, Metric, Trial};
+pub use trial::{Disturbance, Metric, Trial};

@@ -4,9 +4,6 @@
 //! follow the rows of a Williams design (E. J. Williams, 1949): over as many blocks as there are variants, each has each place once, and each follows each
 //! other one equally often; with an odd number the mirrored rows follow.
 
-/// The fewest blocks from which a difference can be told at 5 %: 2^(1-6) = 3.1 %.
-pub const PAIRS_MIN: usize = 6;
-
 /// The variants of a block in the order of their trials.
 pub fn block(number: usize, variants: usize) -> Vec<usize> {
     if variants == 0 {

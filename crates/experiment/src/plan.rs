@@ -13,7 +13,7 @@ use crate::trial::Metric;
 
 /// The longest text of a plan that is read, bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The most variants of an experiment. Each gets at least [`crate::order::PAIRS_MIN`] trials.
+/// The most variants of an experiment. A matrix of 8 by 8 takes minutes for each round.
 pub const VARIANTS_MAX: usize = 64;
 /// Length of a trial without `trial`.
 pub const TRIAL_DEFAULT: Duration = Duration::from_secs(2);
@@ -23,6 +23,8 @@ pub const WARM_UP_DEFAULT: Duration = Duration::from_millis(500);
 pub const BUDGET_DEFAULT: Duration = Duration::from_secs(180);
 /// Half width of the interval at which an experiment stops early, without `precision`, percent.
 pub const PRECISION_DEFAULT: f64 = 1.0;
+/// Half widths that can be asked for, percent.
+pub const PRECISION: std::ops::RangeInclusive<f64> = 0.01..=50.0;
 /// The shortest trial: slices of a load are a tenth of a second, and a figure needs several.
 const TRIAL_MIN: Duration = Duration::from_millis(500);
 const TRIAL_MAX: Duration = Duration::from_secs(600);
@@ -117,8 +119,12 @@ impl Plan {
         let comparisons = comparisons(&document, &variants)?;
         let measure = &document.measure;
         let precision = measure.precision.unwrap_or(PRECISION_DEFAULT);
-        if !(0.01..=50.0).contains(&precision) {
-            return Err(format!("precision = {precision} is out of range: write a percentage from 0.01 to 50"));
+        if !PRECISION.contains(&precision) {
+            return Err(format!(
+                "precision = {precision} is out of range: write a percentage from {} to {}",
+                PRECISION.start(),
+                PRECISION.end()
+            ));
         }
         let decide = match &measure.decide {
             None => Metric::Goodput,

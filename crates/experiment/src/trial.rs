@@ -69,57 +69,39 @@ impl Metric {
         Self::Connections,
     ];
 
+    /// Its name in plans and in JSON, the message with its name for people, its unit, whether more is better, and whether two values are compared by their ratio.
+    fn definition(self) -> (&'static str, &'static str, &'static str, Better, bool) {
+        match self {
+            Self::Throughput => ("throughput", "metric-throughput", "/s", Better::More, true),
+            Self::Goodput => ("goodput", "metric-goodput", "/s", Better::More, true),
+            Self::Failed => ("failed", "metric-failed", "%", Better::Less, false),
+            Self::P50 => ("p50", "metric-p50", "ms", Better::Less, true),
+            Self::P99 => ("p99", "metric-p99", "ms", Better::Less, true),
+            Self::Max => ("max", "metric-max", "ms", Better::Less, true),
+            Self::CpuPerRequest => ("cpu_per_request", "metric-cpu-per-request", "us", Better::Less, true),
+            Self::CoreUser => ("core_user", "metric-core-user", "%", Better::Neither, false),
+            Self::CoreSystem => ("core_system", "metric-core-system", "%", Better::Neither, false),
+            Self::CoreSoftirq => ("core_softirq", "metric-core-softirq", "%", Better::Neither, false),
+            Self::CoreIdle => ("core_idle", "metric-core-idle", "%", Better::Neither, false),
+            Self::Link => ("link", "metric-link", "Mbit/s", Better::Neither, true),
+            Self::Memory => ("memory", "metric-memory", "MB", Better::Less, true),
+            Self::Connections => ("connections", "metric-connections", "a request", Better::Neither, false),
+        }
+    }
+
     /// Its name in plans and in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::Goodput => "goodput",
-            Self::Failed => "failed",
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-            Self::Max => "max",
-            Self::CpuPerRequest => "cpu_per_request",
-            Self::CoreUser => "core_user",
-            Self::CoreSystem => "core_system",
-            Self::CoreSoftirq => "core_softirq",
-            Self::CoreIdle => "core_idle",
-            Self::Link => "link",
-            Self::Memory => "memory",
-            Self::Connections => "connections",
-        }
+        self.definition().0
     }
 
     /// The message with its name for people.
     pub fn message(self) -> &'static str {
-        match self {
-            Self::Throughput => "metric-throughput",
-            Self::Goodput => "metric-goodput",
-            Self::Failed => "metric-failed",
-            Self::P50 => "metric-p50",
-            Self::P99 => "metric-p99",
-            Self::Max => "metric-max",
-            Self::CpuPerRequest => "metric-cpu-per-request",
-            Self::CoreUser => "metric-core-user",
-            Self::CoreSystem => "metric-core-system",
-            Self::CoreSoftirq => "metric-core-softirq",
-            Self::CoreIdle => "metric-core-idle",
-            Self::Link => "metric-link",
-            Self::Memory => "metric-memory",
-            Self::Connections => "metric-connections",
-        }
+        self.definition().1
     }
 
     /// Its unit.
     pub fn unit(self) -> &'static str {
-        match self {
-            Self::Throughput | Self::Goodput => "/s",
-            Self::P50 | Self::P99 | Self::Max => "ms",
-            Self::CpuPerRequest => "us",
-            Self::Failed | Self::CoreUser | Self::CoreSystem | Self::CoreSoftirq | Self::CoreIdle => "%",
-            Self::Link => "Mbit/s",
-            Self::Memory => "MB",
-            Self::Connections => "a request",
-        }
+        self.definition().2
     }
 
     /// The figure of this name.
@@ -134,21 +116,14 @@ impl Metric {
 
     /// Whether more of it is better.
     pub fn better(self) -> Better {
-        match self {
-            Self::Throughput | Self::Goodput => Better::More,
-            Self::Failed | Self::P50 | Self::P99 | Self::Max | Self::CpuPerRequest | Self::Memory => Better::Less,
-            Self::CoreUser | Self::CoreSystem | Self::CoreSoftirq | Self::CoreIdle | Self::Link | Self::Connections => Better::Neither,
-        }
+        self.definition().3
     }
 
     /// True if two values are compared by their ratio, so that a difference is a percentage. Shares are compared by their difference.
     pub fn is_ratio(self) -> bool {
-        !matches!(self, Self::Failed | Self::CoreUser | Self::CoreSystem | Self::CoreSoftirq | Self::CoreIdle | Self::Connections)
+        self.definition().4
     }
 }
-
-/// A figure that was measured.
-pub type Figure = (Metric, f64);
 
 /// What disturbed a trial from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,9 +12,6 @@ use crate::interval::Interval;
 use crate::servers;
 use crate::step::{Limit, Offered, Step, TierStep};
 
-/// Fewest single requests for their median to count, as in the diagnosis.
-const SINGLE_MIN: u64 = 5;
-
 /// The step of an observation. `None` if no load was applied.
 pub fn step(obs: &Observation, diagnosis: &Diagnosis, words: &Catalogue) -> Option<Step> {
     let load = obs.load.as_ref()?;
@@ -32,7 +29,7 @@ pub fn step(obs: &Observation, diagnosis: &Diagnosis, words: &Catalogue) -> Opti
         goodput_rps: goodput(load),
         failed_share,
         latency_us: load.latency_us,
-        alone_us: alone_us(obs),
+        alone_us: ctx.alone_us(),
         verdict: diagnosis.verdict,
         limit: limit(diagnosis),
         tiers: found.tiers.iter().map(|tier| tier_step(&ctx, tier, diagnosis)).collect(),
@@ -48,11 +45,6 @@ fn goodput(load: &LoadResult) -> Interval {
         Some(spread) => Interval { value, low: spread.goodput_rps.low, high: spread.goodput_rps.high },
         None => Interval { value, low: 0.0, high: f64::INFINITY },
     }
-}
-
-fn alone_us(obs: &Observation) -> Option<f64> {
-    let few = obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?;
-    Some(few.latency_us.p50 as f64)
 }
 
 /// What limits: the first cause, else what the verdict says.

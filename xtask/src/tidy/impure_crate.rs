@@ -60,7 +60,7 @@ const NET_ALLOWED: &[&str] =
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "impure-crate",
-    asks: "model, statistics, sizing, recording, config and packets name no std::fs, net (but addresses), process, thread, env, time (but Duration), os, and no OS crate",
+    asks: "model, statistics, experiment, sizing, recording, config and packets name no std::fs, net (but addresses), process, thread, env, time (but Duration), os, and no OS crate",
     check: |workspace| {
         let mut breaches = Vec::new();
         for package in &workspace.packages {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 // Not a documentation comment: clap would begin the help of the verb with it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Load {
     /// Connections, each with one request at a time

@@ -151,21 +151,15 @@ impl Size {
     /// What the load of each step has in common.
     pub(crate) fn load(&self) -> Load {
         Load {
-            connections: None,
-            rate: None,
-            requests: None,
             timeout: self.timeout.clone(),
             method: self.method.clone(),
             headers: self.headers.clone(),
             body: self.body.clone(),
-            body_file: None,
-            content_type: None,
-            accept: None,
             disable_keepalive: self.disable_keepalive,
             fcgi_params: self.fcgi_params.clone(),
             threads: self.threads,
             cpus: self.cpus.clone(),
-            guard: None,
+            ..Load::default()
         }
     }
 }

@@ -64,6 +64,12 @@ pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<
     })
 }
 
+/// The value of a Host header on the command line.
+pub(crate) fn sent_host(load: &Load) -> Result<Option<String>> {
+    let headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>()?;
+    Ok(headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value))
+}
+
 /// Refuses a body that is a time, which is what wrk's -d takes, and notes that a body goes with GET.
 fn check_body(load: &Load, body: &[u8]) -> Result<()> {
     if body.is_empty() || !["GET", "HEAD"].contains(&load.method.as_str()) {

@@ -21,7 +21,7 @@ use chokepoint_runs::NewRun;
 use chokepoint_sources::Root;
 use chokepoint_sources::netns;
 
-use crate::args::{Diagnose, Load, RedactLevel};
+use crate::args::{Diagnose, RedactLevel};
 use crate::run::bisect;
 use crate::run::changes::Changes;
 use crate::run::confirm;
@@ -488,7 +488,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         loaded,
         in_clear: args.redact == RedactLevel::None,
         machine: (args.redact != RedactLevel::All).then_some(machine),
-        sent_host: sent_host(&args.load)?.or(asked.sent_host),
+        sent_host: plan::sent_host(&args.load).map_err(usage)?.or(asked.sent_host),
         ..asked
     };
     let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
@@ -500,13 +500,6 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     let capture = args.capture.as_ref().map(|file| file.clone().map_or(packet_capture::Source::Live, packet_capture::Source::File));
     Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, unloaded: true, capture })
-}
-
-/// The value of a Host header on the command line.
-fn sent_host(load: &Load) -> Result<Option<String>> {
-    let headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>();
-    let headers = headers.map_err(|error| anyhow::Error::new(Usage(format!("{error:#}"))))?;
-    Ok(headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_experiment::analysis::{Aside, experiment};
+use chokepoint_experiment::plan::PRECISION;
 use chokepoint_experiment::report::{Ended, Experiment as Report, Host};
 use chokepoint_experiment::{Metric, Plan};
 use chokepoint_model::catalogue::Catalogue;
@@ -65,8 +66,9 @@ fn read(args: &Experiment) -> Result<(Plan, Option<PathBuf>)> {
         plan.budget = settings::duration(budget).map_err(|error| usage(format!("{error:#}")))?;
     }
     if let Some(precision) = args.precision {
-        if !(0.01..=50.0).contains(&precision) {
-            bail!(usage(format!("--precision {precision} is out of range: write a percentage from 0.01 to 50")));
+        if !PRECISION.contains(&precision) {
+            let (least, most) = (PRECISION.start(), PRECISION.end());
+            bail!(usage(format!("--precision {precision} is out of range: write a percentage from {least} to {most}")));
         }
         plan.precision = precision;
     }
@@ -74,18 +76,14 @@ fn read(args: &Experiment) -> Result<(Plan, Option<PathBuf>)> {
 }
 
 fn print_plan(plan: &Plan, near: Option<&Path>) -> Result<()> {
-    let name = plan.stack.scenario.as_deref().unwrap_or_default();
-    let scenario = match presets::scenario(name) {
-        Some(text) => Some(text.to_owned()),
-        None if name.is_empty() => None,
-        None => Some(presets::scenario_file(name, near)?.0),
-    };
-    // As comments, so that the output can be stored as a plan as it is.
-    let comment = |line: &str| format!("{}\n", format!("# {line}").trim_end());
-    let scenario = scenario
-        .map(|text| format!("\n# The scenario \"{name}\", a file of its own:\n#\n{}", text.lines().map(comment).collect::<String>()));
-    let scenario = scenario.unwrap_or_default();
-    output::print(&format!("{}{scenario}", plan.text))
+    let mut text = plan.text.clone();
+    if let Some(name) = &plan.stack.scenario {
+        // As comments, so that the output can be stored as a plan as it is.
+        let comment = |line: &str| format!("{}\n", format!("# {line}").trim_end());
+        let scenario = presets::scenario(name, near)?.0;
+        text += &format!("\n# The scenario \"{name}\", a file of its own:\n#\n{}", scenario.lines().map(comment).collect::<String>());
+    }
+    output::print(&text)
 }
 
 /// Measures, and takes the looks that are not part of the trials.
@@ -124,7 +122,7 @@ fn measured(
     };
     let mut report = experiment(plan, &trials, planned.as_ref(), ended, aside, words);
     add_functions(&mut report, &looked.profiles);
-    kept.end(plan, &report, args);
+    kept.end(&report);
     Ok((report, looked.profiles))
 }
 

@@ -55,8 +55,8 @@ pub fn experiment(plan: &Plan, trials: &[Trial], planned: Option<&Looks>, ended:
     let alpha = level_after(planned, done, ended != Ended::Precise);
     let comparisons: Vec<Comparison> =
         plan.comparisons.iter().map(|pair| comparison(plan, trials, alpha, *pair, aside.used_s, words)).collect();
-    let variants = (0..plan.variants.len()).map(|number| variant(plan, trials, number, &aside)).collect();
-    let mut warnings = warnings(plan, trials, &aside, words);
+    let variants: Vec<_> = (0..plan.variants.len()).map(|number| variant(plan, trials, number, &aside)).collect();
+    let mut warnings = warnings(plan, trials, &variants, &aside, words);
     warnings.extend(aside.warnings);
     Experiment {
         schema: SCHEMA.to_owned(),
@@ -245,7 +245,7 @@ fn unit(change: Change) -> &'static str {
     if change.is_percent { "percent" } else { "points" }
 }
 
-fn warnings(plan: &Plan, trials: &[Trial], aside: &Aside, words: &Catalogue) -> Vec<String> {
+fn warnings(plan: &Plan, trials: &[Trial], variants: &[VariantReport], aside: &Aside, words: &Catalogue) -> Vec<String> {
     let mut warnings = Vec::new();
     let quiet = plan.precision.max(5.0) / 100.0 * f64::from(aside.host.cores.max(1));
     if let Some(busy) = aside.busy_before_cores.filter(|busy| *busy > quiet) {
@@ -256,12 +256,8 @@ fn warnings(plan: &Plan, trials: &[Trial], aside: &Aside, words: &Catalogue) -> 
         let all = trials.iter().filter(|trial| !trial.replaced).count();
         warnings.push(words.text(&Message::new("experiment-disturbed").with("disturbed", disturbed as u64).with("all", all as u64)));
     }
-    for (number, variant) in plan.variants.iter().enumerate() {
-        let own = own(trials, number);
-        let limited = own.iter().filter(|trial| trial.generator_limited).count();
-        if limited * 2 > own.len() {
-            warnings.push(words.text(&Message::new("experiment-generator-limited").with("variant", variant.name.as_str())));
-        }
+    for variant in variants.iter().filter(|variant| variant.generator_limited * 2 > variant.trials) {
+        warnings.push(words.text(&Message::new("experiment-generator-limited").with("variant", variant.name.as_str())));
     }
     warnings
 }

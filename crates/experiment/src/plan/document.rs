@@ -192,9 +192,6 @@ pub struct Verify {
     /// Whether connections that a host's programs accept are kept: opened connections per good answer below a half, or not.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, bool>,
-    /// A response header that an answer must have, or must not have where the value is empty.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub header: BTreeMap<String, String>,
 }
 
 /// A text or a number in a plan, kept as written.
@@ -269,7 +266,6 @@ impl Change {
         all.verify.not_mapped.extend(other.verify.not_mapped.clone());
         all.verify.workers.extend(other.verify.workers.clone());
         all.verify.kept.extend(other.verify.kept.clone());
-        all.verify.header.extend(other.verify.header.clone());
         all
     }
 }

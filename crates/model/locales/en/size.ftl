@@ -81,7 +81,7 @@ size-line-static = all workers exist from the start
 size-line-workers = requests in service at once
 size-line-limit = upper limit of processes; in force after a restart
 size-line-threads = threads of each process
-size-line-server = workers behind: the rest waits here
+size-line-server = number of workers behind it; further requests wait in HAProxy
 
 size-title = How much { $url } gives
 size-label-capacity = capacity

@@ -26,8 +26,6 @@ pub struct Figures {
     pub steal_share: Option<f64>,
     /// Connections that the programs of a namespace accepted in the window.
     pub accepted: BTreeMap<NetnsId, u64>,
-    /// The processes of the measured server.
-    pub pids: Vec<u32>,
 }
 
 /// Shares of the time of some cores, 0 to 1. They add up to 1 with what the hypervisor took.
@@ -59,7 +57,6 @@ pub fn figures(obs: &Observation, pid: Option<u32>, words: &Catalogue) -> Figure
         others_cores: others_cores(&ctx),
         steal_share: shares(&ctx, |_| true, |times| times.steal),
         accepted: obs.netns.keys().filter_map(accepted).collect(),
-        pids: tier.map(|tier| tier.pids.to_vec()).unwrap_or_default(),
     }
 }
 

@@ -60,7 +60,6 @@ pub(crate) fn render(report: &Experiment, words: &Catalogue) -> Result<String> {
     plots.extend(plots::percentiles(report, phrases).into_iter().map(Drawing::Plot).map(element));
     plots.extend(plots::trials(report, phrases).map(Drawing::Plot).map(element));
     let is_wide = report.variants.len() >= COLUMNS_MAX;
-    let lists = [("experiment-calls", view::calls(report)), ("experiment-bounds", view::bounds(report))];
     let page = ExperimentPage {
         say: Say(phrases),
         report,
@@ -73,7 +72,7 @@ pub(crate) fn render(report: &Experiment, words: &Catalogue) -> Result<String> {
         standing: plots::standing(report, phrases).map(Drawing::Plot).map(element),
         standing_lines: view::standing(report, phrases),
         figures: if is_wide { view::cores(report, phrases) } else { view::figures(report, phrases) },
-        lists: lists.into_iter().filter(|(_, lines)| !lines.is_empty()).collect(),
+        lists: view::looks(report),
         verified: view::verified(report),
         setting: view::setting(report),
     };

@@ -25,12 +25,8 @@ pub(crate) fn render(report: &Experiment, words: &Catalogue) -> String {
     table(&mut page, &view::summary(report, phrases));
     let wide = report.variants.len() > COLUMNS_MAX;
     table(&mut page, &if wide { view::cores(report, phrases) } else { view::figures(report, phrases) });
-    for (heading, lines) in [
-        ("experiment-where", view::standing(report, phrases)),
-        ("experiment-calls", view::calls(report)),
-        ("experiment-bounds", view::bounds(report)),
-        ("experiment-functions", view::functions(report)),
-    ] {
+    let standing = std::iter::once(("experiment-where", view::standing(report, phrases)));
+    for (heading, lines) in standing.chain(view::looks(report)) {
         if !lines.is_empty() {
             page.block(&format!("{}:", prose(&phrases.word(heading))));
             page.list(lines.into_iter().map(|(name, text)| format!("{}: {}", prose(&name), prose(&text))));

@@ -34,12 +34,8 @@ pub(crate) fn experiment(report: &Experiment, style: &Style, words: &Catalogue) 
         table(&mut page, &view::summary(report, phrases));
         table(&mut page, &view::cores(report, phrases));
     }
-    for (heading, lines) in [
-        ("experiment-where", view::standing(report, phrases)),
-        ("experiment-calls", view::calls(report)),
-        ("experiment-bounds", view::bounds(report)),
-        ("experiment-functions", view::functions(report)),
-    ] {
+    let standing = std::iter::once(("experiment-where", view::standing(report, phrases)));
+    for (heading, lines) in standing.chain(view::looks(report)) {
         named_lines(&mut page, heading, &lines);
     }
     list(&mut page, "experiment-verified", &view::verified(report));

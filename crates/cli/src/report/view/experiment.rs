@@ -149,8 +149,14 @@ pub(crate) fn standing(report: &Experiment, phrases: Phrases<'_>) -> Vec<(String
     report.variants.iter().map(line).filter(|(_, text)| !text.is_empty()).collect()
 }
 
+/// What the looks after the trials showed, by heading: lines for each variant, those without a line left out.
+pub(crate) fn looks(report: &Experiment) -> Vec<(&'static str, Vec<(String, String)>)> {
+    let all = [("experiment-calls", calls(report)), ("experiment-bounds", bounds(report)), ("experiment-functions", functions(report))];
+    all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
 /// Calls for each request of each variant.
-pub(crate) fn calls(report: &Experiment) -> Vec<(String, String)> {
+fn calls(report: &Experiment) -> Vec<(String, String)> {
     let one = |calls: &chokepoint_experiment::report::Calls| {
         let (count, low, high) = (calls.per_request?, calls.low?, calls.high?);
         Some(format!("{} {count:.2} ({low:.2} to {high:.2})", calls.what))
@@ -160,7 +166,7 @@ pub(crate) fn calls(report: &Experiment) -> Vec<(String, String)> {
 }
 
 /// What the layers of each variant could give at most.
-pub(crate) fn bounds(report: &Experiment) -> Vec<(String, String)> {
+fn bounds(report: &Experiment) -> Vec<(String, String)> {
     let line = |variant: &VariantReport| {
         let parts = variant.bounds.iter().take(BOUNDS_MAX).map(|bound| format!("{} +{:.0}%", bound.layer, bound.gain_percent));
         (variant.name.clone(), parts.collect::<Vec<_>>().join(", "))
@@ -169,7 +175,7 @@ pub(crate) fn bounds(report: &Experiment) -> Vec<(String, String)> {
 }
 
 /// Functions whose CPU time for each request differs most, for each comparison.
-pub(crate) fn functions(report: &Experiment) -> Vec<(String, String)> {
+fn functions(report: &Experiment) -> Vec<(String, String)> {
     let line = |comparison: &Comparison| {
         let parts = comparison.functions.iter().take(FUNCTIONS_MAX);
         let parts = parts.map(|one| format!("{} {:.1} → {:.1}", one.name, one.before_us, one.after_us));

@@ -40,34 +40,13 @@ pub(super) struct Kept {
     store: Option<Store>,
     id: i64,
     lines: u32,
+    /// The run as it was kept last.
+    run: NewRun,
 }
 
 impl Kept {
     /// Begins to keep an experiment, or continues the last one of the same plan. A store that cannot be used is a note, unless it is to be continued.
     pub(super) fn begin(plan: &Plan, target: &str, host: &Host, args: &Experiment, words: &Catalogue) -> Result<(Self, Earlier)> {
-        let none = || Self { store: None, id: 0, lines: 0 };
-        let resume = args.resume;
-        if args.keep.no_keep && !resume {
-            return Ok((none(), Earlier::default()));
-        }
-        let opened = keeping::directory(words).and_then(|directory| Ok(Store::open(&directory)?));
-        let mut store = match opened {
-            Ok(store) => store,
-            Err(error) if resume => return Err(error.context("an experiment cannot be continued")),
-            Err(error) => {
-                output::note(&format!("note: the experiment is not kept, so it cannot be continued: {error:#}"));
-                return Ok((none(), Earlier::default()));
-            }
-        };
-        let fingerprint = fingerprint(plan, host);
-        if resume {
-            let Some(id) = store.latest_unfinished(KIND, &fingerprint)? else {
-                bail!("there is no unfinished experiment of this plan on this kernel: leave out --resume");
-            };
-            let lines = store.trials(id)?;
-            let count = u32::try_from(lines.len()).unwrap_or(u32::MAX);
-            return Ok((Self { store: Some(store), id, lines: count }, earlier(&lines)?));
-        }
         let run = NewRun {
             kind: KIND.to_owned(),
             state: State::Running,
@@ -81,15 +60,39 @@ impl Kept {
             surroundings: surroundings(host),
             load: BTreeMap::new(),
             document: "{}".to_owned(),
-            fingerprint: Some(fingerprint),
+            fingerprint: Some(fingerprint(plan, host)),
         };
-        match store.add(&run) {
-            Ok(id) => Ok((Self { store: Some(store), id, lines: 0 }, Earlier::default())),
-            Err(error) => {
-                output::note(&format!("note: the experiment is not kept, so it cannot be continued: {error}"));
-                Ok((none(), Earlier::default()))
-            }
+        let mut kept = Self { store: None, id: 0, lines: 0, run };
+        if args.resume {
+            let earlier = kept.resume(words).context("an experiment cannot be continued")?;
+            return Ok((kept, earlier));
         }
+        if !args.keep.no_keep
+            && let Err(error) = kept.add(words)
+        {
+            output::note(&format!("note: the experiment is not kept, so it cannot be continued: {error:#}"));
+        }
+        Ok((kept, Earlier::default()))
+    }
+
+    /// Adds the run to the store.
+    fn add(&mut self, words: &Catalogue) -> Result<()> {
+        let mut store = Store::open(&keeping::directory(words)?)?;
+        self.id = store.add(&self.run)?;
+        self.store = Some(store);
+        Ok(())
+    }
+
+    /// Takes up the last unfinished run of the same plan. Returns what it measured.
+    fn resume(&mut self, words: &Catalogue) -> Result<Earlier> {
+        let store = Store::open(&keeping::directory(words)?)?;
+        let fingerprint = self.run.fingerprint.as_deref().unwrap_or_default();
+        let Some(id) = store.latest_unfinished(KIND, fingerprint)? else {
+            bail!("there is no unfinished experiment of this plan on this kernel: leave out --resume");
+        };
+        let lines = store.trials(id)?;
+        (self.id, self.lines, self.store) = (id, u32::try_from(lines.len()).unwrap_or(u32::MAX), Some(store));
+        earlier(&lines)
     }
 
     /// Keeps for how many rounds the looks were planned: an experiment that goes on looks at the same ones.
@@ -115,27 +118,21 @@ impl Kept {
     }
 
     /// Keeps the result.
-    pub(super) fn end(&mut self, plan: &Plan, report: &Report, args: &Experiment) {
+    pub(super) fn end(&mut self, report: &Report) {
         let Some(store) = &mut self.store else { return };
         let state = if report.ended == Ended::Interrupted { State::Interrupted } else { State::Done };
         let kept = keeping::document(report).and_then(|document| {
             let run = NewRun {
-                kind: KIND.to_owned(),
                 state,
-                began: report.host.began.clone(),
                 duration_s: report.design.used_s,
-                target: report.design.stack.clone(),
-                label: args.keep.label.clone().unwrap_or_default(),
-                version: report.host.version.clone(),
-                headline: report.comparisons.first().map_or_else(|| plan.title.clone(), |first| first.sentence.clone()),
+                headline: report.comparisons.first().map_or_else(|| self.run.headline.clone(), |first| first.sentence.clone()),
                 figures: figures(report),
-                surroundings: surroundings(&report.host),
                 load: BTreeMap::from([
                     ("trial_s".to_owned(), report.design.trial_s.to_string()),
                     ("variants".to_owned(), report.variants.len().to_string()),
                 ]),
                 document,
-                fingerprint: Some(fingerprint(plan, &report.host)),
+                ..self.run.clone()
             };
             Ok(store.update(self.id, &run)?)
         });

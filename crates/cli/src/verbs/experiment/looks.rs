@@ -1,12 +1,11 @@
 //! Looks at each variant after the trials: calls of functions, and a profile. They slow a server down, so they are no part of the trials.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chokepoint_experiment::Plan;
 use chokepoint_experiment::report::{Bound, Calls, FunctionTime};
-use chokepoint_load::Control;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::message::Message;
@@ -58,8 +57,10 @@ pub(super) fn take(plan: &Plan, subject: &mut Subject, interrupt: &Interrupt, wo
         }
         looked.calls.push(calls);
         let (mut bounds, mut profile) = (Vec::new(), None);
-        if plan.profile && !interrupt.is_set() {
-            let ready = subject.ready(plan, number, interrupt).with_context(|| format!("variant \"{}\"", variant.name))?;
+        if plan.profile
+            && !interrupt.is_set()
+            && let Some(ready) = subject.ready(plan, number, interrupt)?
+        {
             let taken = profiled(&ready, &format!("profile, {}", variant.name), interrupt, words);
             ready.over()?;
             (bounds, profile) = taken?;
@@ -77,7 +78,7 @@ fn counted(plan: &Plan, subject: &mut Subject, number: usize, what: &str, interr
         if interrupt.is_set() || why_not.is_some() {
             break;
         }
-        let ready = subject.ready(plan, number, interrupt)?;
+        let Some(ready) = subject.ready(plan, number, interrupt)? else { break };
         let counted = count(&ready, what);
         ready.over()?;
         match counted? {
@@ -127,20 +128,12 @@ fn profiled(ready: &Ready, label: &str, interrupt: &Interrupt, words: &Catalogue
     let bounds =
         bounds.into_iter().map(|bound| Bound { layer: bound.title, share: bound.share, gain_percent: (bound.factor - 1.0) * 100.0 });
     let load = setup.plan.clone().context("nothing is loaded")?;
-    let over = AtomicBool::new(false);
-    let profile = std::thread::scope(|scope| {
-        let running = scope.spawn(|| {
-            let result = chokepoint_load::run(&load, &Control::new());
-            over.store(true, Ordering::Relaxed);
-            result
-        });
-        // The generator's cores would show the generator.
-        let cores = ready.pid.and_then(|pid| verify::cores(pid).ok());
-        let sampled = Sampler::open(Options { scope: Scope::System, cores, frequency_hz: FREQUENCY_HZ })
-            .and_then(|sampler| sampler.run(|_| !over.load(Ordering::Relaxed) && !interrupt.is_set()));
-        let _ = running.join();
-        sampled
-    });
+    // The generator's cores would show the generator.
+    let cores = ready.pid.and_then(|pid| verify::cores(pid).ok());
+    let (profile, _) = calls::beside(&load, |_, over| {
+        Sampler::open(Options { scope: Scope::System, cores, frequency_hz: FREQUENCY_HZ })
+            .and_then(|sampler| sampler.run(|_| !over.load(Ordering::Relaxed) && !interrupt.is_set()))
+    })?;
     // Without the right to sample there is no flame graph, which the diagnosis tells as well.
     Ok((bounds.collect(), profile.ok()))
 }

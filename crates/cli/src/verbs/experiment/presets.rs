@@ -67,12 +67,15 @@ pub(super) fn plan(name: &str, values: &[String]) -> Result<String> {
 }
 
 /// The text of a preset's scenario.
-pub(super) fn scenario(name: &str) -> Option<&'static str> {
+fn scenario_of_preset(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// The text of a scenario that a plan names, and where it came from. `near`: the folder of the plan.
-pub(super) fn scenario_file(name: &str, near: Option<&Path>) -> Result<(String, String)> {
+pub(super) fn scenario(name: &str, near: Option<&Path>) -> Result<(String, String)> {
+    if let Some(text) = scenario_of_preset(name) {
+        return Ok((text.to_owned(), format!("built-in {name}")));
+    }
     if !name.contains('/') && !name.ends_with(".toml") {
         let found = Scenario::find(name)?;
         return Ok((found.text().to_owned(), found.origin().to_owned()));
@@ -182,7 +185,7 @@ mod tests {
                 continue;
             };
             let plan = Plan::parse(&text, preset.name).unwrap();
-            let scenario = scenario(plan.stack.scenario.as_deref().unwrap()).unwrap();
+            let scenario = scenario_of_preset(plan.stack.scenario.as_deref().unwrap()).unwrap();
             for variant in &plan.variants {
                 let text = patch::scenario(scenario, variant).unwrap();
                 Scenario::parse(&text, preset.name).unwrap();

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_experiment::{Plan, Variant};
-use chokepoint_load::Options;
 use chokepoint_model::change::{Change, HOST_NETNS};
 use chokepoint_model::observation::{NetnsId, Request};
 use chokepoint_model::path;
 use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
 
 use super::verify;
+use crate::args::Load;
 use crate::run::changes::Changes;
 use crate::run::measure::Setup;
-use crate::run::plan::{CONNECTIONS_DEFAULT, TIMEOUT_DIAGNOSE};
+use crate::run::plan::{self, CONNECTIONS_DEFAULT, TIMEOUT_DIAGNOSE};
 use crate::run::settings::{self, Target};
 
 /// The owner of the changes in the journal: `chokepoint undo` takes back what a killed experiment left.
@@ -147,33 +147,22 @@ impl Running {
     }
 
     fn setup(&self, variant: &Variant) -> Result<Setup> {
-        let (load, target) = (&variant.load, &self.target);
-        let path_and_query = load.path.clone().unwrap_or_else(|| target.path_and_query.clone());
+        let (wanted, target) = (&variant.load, &self.target);
         let expect = settings::statuses("2xx,3xx")?;
-        let connections = load.connections.unwrap_or(CONNECTIONS_DEFAULT);
-        let plan = chokepoint_load::Plan {
-            address: target.address()?,
-            protocol: target.protocol(Vec::new())?,
-            host_header: target.request().host_header(),
-            path_and_query,
+        let load = Load {
+            connections: Some(wanted.connections.unwrap_or(CONNECTIONS_DEFAULT)),
+            rate: wanted.rate,
+            timeout: wanted.timeout.clone(),
             method: "GET".to_owned(),
-            headers: load.headers.clone().into_iter().collect(),
-            body: Vec::new(),
-            shape: match load.rate {
-                Some(rate_per_s) => chokepoint_model::load::Loop::Open { rate_per_s, connections },
-                None => chokepoint_model::load::Loop::Closed { connections },
-            },
-            duration: None,
-            requests: None,
-            timeout: load.timeout.as_deref().map_or(Ok(TIMEOUT_DIAGNOSE), settings::duration)?,
-            keep_alive: load.keep_alive.unwrap_or(true),
-            expect: expect.clone(),
-            netns: None,
-            cpus: None,
+            headers: wanted.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+            disable_keepalive: wanted.keep_alive == Some(false),
             threads: 1,
-            guards: Vec::new(),
-            options: Options::default(),
+            ..Load::default()
         };
+        let mut plan = plan::plan(&load, target, TIMEOUT_DIAGNOSE, expect.clone())?;
+        if let Some(path) = &wanted.path {
+            plan.path_and_query = path.clone();
+        }
         let request = Request { client_netns: netns::own()?, expect, loaded: true, ..target.request() };
         Ok(Setup {
             request,

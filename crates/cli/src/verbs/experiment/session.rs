@@ -63,12 +63,9 @@ impl<'a> Session<'a> {
 
     /// Runs blocks until the experiment ends.
     pub(super) fn run(&mut self, subject: &mut Subject) -> Result<Ended> {
-        let mut block = self.trials.iter().map(|trial| trial.block + 1).max().unwrap_or(0);
+        let mut block = analysis::blocks(self.plan, &self.trials);
         // A block that was not completed is begun again.
-        if block > 0 && analysis::blocks(self.plan, &self.trials) < block {
-            block -= 1;
-            self.trials.retain(|trial| trial.block < block);
-        }
+        self.trials.retain(|trial| trial.block < block);
         loop {
             let began_s = self.used_s();
             for number in order::block(block, self.plan.variants.len()) {
@@ -101,7 +98,7 @@ impl<'a> Session<'a> {
     fn trial(&mut self, subject: &mut Subject, block: usize, number: usize) -> Result<()> {
         let name = self.plan.variants[number].name.clone();
         let of = || format!("variant \"{name}\"");
-        let ready = subject.ready(self.plan, number, self.interrupt).with_context(of)?;
+        let Some(ready) = subject.ready(self.plan, number, self.interrupt)? else { return Ok(()) };
         let at_s = self.used_s();
         let label = format!("block {}, {name}", block + 1);
         let measured = self.measured(&ready, block, number, &label);

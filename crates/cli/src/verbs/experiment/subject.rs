@@ -22,9 +22,9 @@ use crate::verbs::lab::stack;
 pub(super) enum Subject {
     /// A scenario.
     Lab {
-        /// Its text, with placeholders.
-        text: String,
-        /// Where the text came from, as the user knows it.
+        /// The scenario of each variant.
+        scenarios: Vec<Scenario>,
+        /// Where its text came from, as the user knows it.
         origin: String,
         /// The measured server's name, if the plan names one.
         server: Option<String>,
@@ -53,16 +53,10 @@ impl Subject {
         if let Some(url) = &plan.stack.url {
             return Ok(Self::Running(Box::new(Running::new(plan, url, yes)?)));
         }
-        let name = plan.stack.scenario.as_deref().unwrap_or_default();
-        let (text, origin) = match presets::scenario(name) {
-            Some(text) => (text.to_owned(), format!("built-in {name}")),
-            None => presets::scenario_file(name, near)?,
-        };
-        // Every variant is tried before the first is measured: a mistake in the last one would cost all trials before it.
-        for variant in &plan.variants {
-            derived(&text, &origin, variant)?;
-        }
-        Ok(Self::Lab { text, origin, server: plan.stack.server.clone(), told: Vec::new() })
+        let (text, origin) = presets::scenario(plan.stack.scenario.as_deref().unwrap_or_default(), near)?;
+        // All before the first is measured: a mistake in the last one would cost all trials before it.
+        let scenarios = plan.variants.iter().map(|variant| derived(&text, &origin, variant)).collect::<Result<_>>()?;
+        Ok(Self::Lab { scenarios, origin, server: plan.stack.server.clone(), told: Vec::new() })
     }
 
     /// The scenario or URL, for the report.
@@ -73,16 +67,23 @@ impl Subject {
         }
     }
 
-    /// Builds a variant and verifies it.
-    pub(super) fn ready(&mut self, plan: &Plan, number: usize, interrupt: &Interrupt) -> Result<Ready> {
+    /// Builds a variant and verifies it. Nothing if the user interrupted that.
+    pub(super) fn ready(&mut self, plan: &Plan, number: usize, interrupt: &Interrupt) -> Result<Option<Ready>> {
+        match self.built(plan, number, interrupt) {
+            Err(_) if interrupt.is_set() => Ok(None),
+            ready => ready.map(Some).with_context(|| format!("variant \"{}\"", plan.variants[number].name)),
+        }
+    }
+
+    fn built(&mut self, plan: &Plan, number: usize, interrupt: &Interrupt) -> Result<Ready> {
         let variant = &plan.variants[number];
         let (mut setup, pid, verified, lab) = match self {
             Self::Running(running) => {
                 let (setup, verified) = running.switch(number, variant)?;
                 (setup, None, verified, None)
             }
-            Self::Lab { text, origin, server, told } => {
-                let lab = stack::up(&derived(text, origin, variant)?, false, None, interrupt)?;
+            Self::Lab { scenarios, server, told, .. } => {
+                let lab = stack::up(&scenarios[number], false, None, interrupt)?;
                 for note in stack::notes(&lab) {
                     if !told.contains(&note) {
                         output::note(&note);

@@ -53,7 +53,7 @@ impl SizeSetup {
         let own = netns::own()?;
         let client = args.client_netns.as_deref().map(|name| netns::resolve(&Root::default(), name)).transpose()?;
         let asked = target.request();
-        let host = plan.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value.clone());
+        let host = plan::sent_host(&args.load()).map_err(usage)?;
         let request = Request {
             client_netns: client.as_ref().map_or(own, |netns| netns.id),
             expect,
