@@ -35,6 +35,7 @@ pub mod log_format;
 pub mod merge;
 pub mod nginx;
 pub mod php_fpm;
+mod piece;
 mod quantity;
 pub mod server_setting;
 mod source_line;

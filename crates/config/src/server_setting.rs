@@ -6,7 +6,7 @@ use chokepoint_model::observation::{ConfigurationFiles, FileEdit};
 use crate::diff::{Step, changed_lines, script};
 use crate::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
 use crate::php_fpm::{self, Fpm};
-use crate::{Edited, HIDDEN, dump, text};
+use crate::{Edited, HIDDEN, dump, piece, text};
 
 /// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
 const NGINX: nginx::Version = nginx::Version(1, 22, 1);
@@ -23,6 +23,9 @@ pub enum Tree {
 impl Tree {
     /// The value of a setting once the server has read its files; `None` if the configuration has no place for it.
     pub fn value(&self, setting: &ServerSetting) -> Option<String> {
+        if let ServerSetting::Text { find, with, .. } = setting {
+            return piece::value(&self.texts(), find, with);
+        }
         match self {
             Self::Nginx(tree) => nginx_value(&Nginx::of(tree, NGINX), setting),
             Self::PhpFpm(tree) => php_fpm_value(tree, setting),
@@ -34,6 +37,9 @@ impl Tree {
     /// # Errors
     /// Why the edit cannot be made, as a sentence without a full stop.
     pub fn edited(&self, setting: &ServerSetting, to: &str) -> Result<Vec<Edited>, String> {
+        if let ServerSetting::Text { find, with, .. } = setting {
+            return piece::edited(&self.texts(), find, with, to);
+        }
         match self {
             Self::Nginx(tree) => nginx_edited(tree, setting, to),
             Self::PhpFpm(tree) => {
@@ -41,6 +47,16 @@ impl Tree {
                 let mut editor = php_fpm::Editor::new(tree);
                 editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())
             }
+        }
+    }
+}
+
+impl Tree {
+    /// Path and text of each file.
+    fn texts(&self) -> Vec<(&str, &str)> {
+        match self {
+            Self::Nginx(tree) => tree.files().iter().map(|file| (&*file.path, file.text())).collect(),
+            Self::PhpFpm(tree) => tree.files().iter().map(|file| (&*file.path, file.text())).collect(),
         }
     }
 }
@@ -157,7 +173,7 @@ fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
         ServerSetting::NginxTlsSessionCache => {
             return nginx.session_cache().map(|cache| cache.unwrap_or_else(|| ServerSetting::UNSET.to_owned()));
         }
-        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return None,
+        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } | ServerSetting::Text { .. } => return None,
     };
     Some(number.to_string())
 }
@@ -202,7 +218,9 @@ fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result
                 Err(error) => Err(error),
             }
         }
-        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return Err(missing()),
+        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } | ServerSetting::Text { .. } => {
+            return Err(missing());
+        }
     };
     done.and_then(|()| editor.finish()).map_err(|error| error.to_string())
 }

@@ -18,4 +18,4 @@ pub use fix::{change, remedies};
 pub use judge::{causes, finding, id, location, settle, station, stations};
 pub use observation::{load, reading, series};
 pub use output::{catalogue, diagnose, explain, message, outcome, readings, report, setting, whereabouts};
-pub use tools::{bench, bisect, edge, figures, surroundings, tcp};
+pub use tools::{asked, bench, bisect, edge, figures, surroundings, tcp};

@@ -1,6 +1,7 @@
 //! The model of verbs other than `diagnose`: a load by itself, each tier by itself, captures, the figures of a
-//! measurement, and the kernel's TCP measurements.
+//! measurement, changes that a plan asks for, and the kernel's TCP measurements.
 
+pub mod asked;
 pub mod bench;
 pub mod bisect;
 pub mod edge;

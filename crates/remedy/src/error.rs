@@ -146,6 +146,14 @@ pub enum ApplyError {
         /// The setting.
         key: String,
     },
+    /// The process of the setting no longer exists.
+    #[error("{key} cannot be set: process {pid} has ended")]
+    Ended {
+        /// The setting.
+        key: String,
+        /// The process.
+        pid: u32,
+    },
     /// The network namespace no longer exists.
     #[error("the network namespace {netns} of {key} no longer exists")]
     NetnsGone {

@@ -1,11 +1,78 @@
-//! Identifying a process: PID and start time together are unique.
+//! Processes of this host. PID and start time together are unique.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-/// Start time of a process, clock ticks since boot (proc_pid_stat(5), field 22). Nothing where it does not exist or is hidden (hidepid, proc(5)).
+/// Most processes inspected: the kernel's bound on pids (pid_max, proc_sys_kernel(5)).
+const PROCESSES_MAX: usize = 1 << 22;
+
+/// Start time of a process, clock ticks since boot. Nothing where it does not exist or is hidden (hidepid, proc(5)).
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
-    let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    stat(pid).map(|(_, start_ticks)| start_ticks)
+}
+
+/// All processes.
+pub(crate) fn processes() -> impl Iterator<Item = u32> {
+    numbers("/proc")
+}
+
+/// A process, its children, their children and so on.
+pub(crate) fn family(pid: u32) -> BTreeSet<u32> {
+    let parents: Vec<(u32, u32)> = processes().filter_map(|pid| Some((pid, stat(pid)?.0))).collect();
+    let mut family = BTreeSet::from([pid]);
+    loop {
+        let before = family.len();
+        let children: Vec<u32> = parents.iter().filter(|(_, parent)| family.contains(parent)).map(|(pid, _)| *pid).collect();
+        family.extend(children);
+        if family.len() == before {
+            return family;
+        }
+    }
+}
+
+/// The threads of a process; none if it has ended.
+pub(crate) fn threads(pid: u32) -> impl Iterator<Item = u32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// Parent and start time (proc_pid_stat(5), fields 4 and 22).
+pub(crate) fn stat(pid: u32) -> Option<(u32, u64)> {
+    parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+}
+
+fn numbers(directory: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = fs::read_dir(directory).into_iter().flatten().take(PROCESSES_MAX).flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parse_stat(text: &str) -> Option<(u32, u64)> {
     // The command's name may contain brackets and blanks.
-    let text = String::from_utf8_lossy(&bytes);
-    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    Some((parent, fields.nth(17)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_line_is_parsed_for_any_process_name() {
+        let text = "7 (a) b) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2";
+        assert_eq!(parse_stat(text), Some((3, 4242)));
+        for at in 0..text.len() {
+            let _ = parse_stat(&text[..at]);
+        }
+    }
+
+    #[test]
+    fn a_family_has_the_children_and_a_process_its_threads() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (own, family) = (std::process::id(), family(std::process::id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(family.contains(&own) && family.contains(&child.id()) && !family.contains(&1));
+        assert!(threads(own).any(|thread| thread == own));
+        assert_eq!((start_ticks(child.id()), threads(u32::MAX).count()), (None, 0));
+    }
 }

@@ -90,6 +90,10 @@ impl Setting for Server {
         if value == ServerSetting::UNSET {
             return Ok(());
         }
+        if let ServerSetting::Text { find, with, .. } = &self.setting {
+            let is_one = value == find || value == with;
+            return if is_one { Ok(()) } else { Err(self.bad(format!("\"{value}\" is neither of its two texts"))) };
+        }
         let parsed = match self.setting {
             ServerSetting::NginxFastcgiReuse { .. } => Some(value.parse::<FastcgiReuse>().map(drop).map_err(|error| error.to_string())),
             ServerSetting::NginxErrorLogLevels { .. } => Some(value.parse::<LogLevels>().map(drop).map_err(|error| error.to_string())),

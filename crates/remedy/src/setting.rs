@@ -1,5 +1,6 @@
 //! What every kind of setting can do, whatever it is: be read, be put to a value, and say how it stands against a change.
 
+mod affinity;
 mod cgroup;
 pub(crate) mod kinds;
 mod sysctl;
@@ -77,6 +78,7 @@ pub(crate) trait Setting: Debug {
     fn state(&self, intent: &Intent) -> Result<State, ApplyError> {
         let found = match self.read() {
             Err(ApplyError::Missing { .. }) => return Ok(State::Gone("the kernel no longer has it")),
+            Err(ApplyError::Ended { .. }) => return Ok(State::Gone("its process has ended")),
             read => read?,
         };
         if let (Some(then), Some(now)) = (intent.place, found.place)

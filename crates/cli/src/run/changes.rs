@@ -78,6 +78,13 @@ impl Changes {
         pending.flat_map(|set| set.changes).map(|applied| in_words(&applied.change)).collect()
     }
 
+    /// The changes of this run that somebody else has changed since, in words.
+    pub(crate) fn overridden(&self) -> Result<Vec<String>> {
+        let all = store()?.conflicts()?;
+        let own = all.iter().filter(|found| self.applied.values().any(|id| *id == found.id));
+        Ok(own.map(|found| format!("{} is {} now", key_of(&found.change), found.found)).collect())
+    }
+
     /// Takes back everything, or everything of one owner ("diagnose", "lab:NAME").
     pub(crate) fn undo_all(owner: Option<&str>) -> Result<UndoOutcome> {
         let others = |pending: &Pending| owner.is_some_and(|owner| pending.purpose.owner != owner);

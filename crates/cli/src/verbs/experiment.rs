@@ -94,13 +94,16 @@ fn measured(
     words: &Catalogue,
     interrupt: &Interrupt,
 ) -> Result<(Report, looks::Profiles)> {
-    let host = Host {
+    let mut host = Host {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cores: std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
         began: keeping::rfc3339(std::time::SystemTime::now()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let (mut kept, earlier) = Kept::begin(plan, &subject.name(), &host, args, words)?;
+    let (mut kept, mut earlier) = Kept::begin(plan, &subject.name(), &host, args, words)?;
+    if let Some(began) = earlier.began.take() {
+        host.began = began;
+    }
     let busy_before_cores = session::busy_before(interrupt)?;
     let mut session = Session::new(plan, earlier, interrupt, words, &mut kept);
     let ended = session.run(subject)?;

@@ -120,9 +120,10 @@ mod live {
     use std::process::{Command, Stdio};
 
     use rustix::process::Signal;
+    use serde_json::Value;
 
-    use super::{CHANGE, plan};
-    use crate::harness::{Chokepoint, Ran, errors, fits, has_programs, is_root, one_lab, ran, schema_of, signal, wait_until};
+    use super::{CHANGE, PLAN, plan};
+    use crate::harness::{Chokepoint, Nginx, Ran, errors, fits, has_programs, is_root, one_lab, ran, schema_of, signal, wait_until};
 
     /// True if a lab can run here; else prints that the test is skipped.
     fn has_lab() -> bool {
@@ -173,6 +174,47 @@ mod live {
         }
     }
 
+    /// Two variants of a running server: as it is, and with a change.
+    fn running(chokepoint: &Chokepoint, nginx: &Nginx, change: &str) -> Ran {
+        let url = format!("http://127.0.0.1:{}/", nginx.port);
+        let plan = PLAN.replace("scenario = \"./trial.toml\", server = \"nginx\"", &format!("url = \"{url}\"")).replace(CHANGE, change);
+        assert!(plan.contains(&url) && plan.contains(change));
+        let plan = chokepoint.write("running.toml", plan.as_bytes());
+        chokepoint.run(&["experiment", "--json", &plan])
+    }
+
+    #[test]
+    fn a_running_server_is_reconfigured_for_each_trial_and_put_back() {
+        let chokepoint = Chokepoint::new();
+        let Some(nginx) = Nginx::start(&chokepoint.file("nginx")) else { return };
+        let _alone = one_lab();
+        let before = nginx.main();
+        let change = "config = [{ server = \"nginx\", find = \"access_log off;\", with = \"access_log off; tcp_nodelay off;\" }]\ncpus = { nginx = [0] }";
+        let ran = running(&chokepoint, &nginx, change);
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+        let report = fits(&ran.stdout, "experiment-1.json");
+        let verified = report["variants"][1]["verified"].to_string();
+        assert!(verified.contains("tcp_nodelay off;") && verified.contains("cores [0]"), "{verified}");
+        assert!(report["trials"].as_array().unwrap().len() >= 4, "{report}");
+        assert_eq!(nginx.main(), before);
+        assert_eq!(chokepoint.run(&["undo", "--list"]).stdout.trim(), "nothing is applied", "every change was taken back");
+        assert_eq!(nginx.status(), Some(200));
+
+        for (change, reason) in [
+            ("config = [{ server = \"nginx\", find = \"no such text\", with = \"x\" }]", "no such text"),
+            ("config = [{ server = \"nginx\", find = \"access_log off;\", with = \"nonsense;\" }]", "nonsense"),
+            ("config = [{ server = \"apache\", find = \"a\", with = \"b\" }]", "no server \"apache\" is on the path, only nginx"),
+            ("cpus = { nginx = [4095] }", "4095"),
+            ("verify.workers = { nginx = 7 }\nsetup = [[\"true\"]]", "nginx runs 1 workers, not 7"),
+            ("env = { nginx = { A = \"b\" } }", "is for labs"),
+        ] {
+            let ran = running(&chokepoint, &nginx, change);
+            assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""), "{change}: {}", ran.stderr);
+            assert!(ran.stderr.contains(reason) && ran.stderr.contains("variant \"other\""), "{change}: {}", ran.stderr);
+            assert_eq!(nginx.main(), before);
+        }
+    }
+
     #[test]
     fn a_variant_that_changes_nothing_fails_the_experiment() {
         if !has_lab() {
@@ -211,7 +253,7 @@ mod live {
     }
 
     #[test]
-    fn ctrl_c_keeps_what_was_measured() {
+    fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
         if !has_lab() {
             return;
         }
@@ -232,8 +274,18 @@ mod live {
         let report = fits(&ended.stdout, "experiment-1.json");
         assert_eq!(report["ended"], "interrupted");
         assert!(report["design"]["blocks"].as_u64().is_some_and(|blocks| blocks >= 1), "{report}");
-        let mut other = report;
+        let mut other = report.clone();
         other["ended"] = "done".into();
         assert!(!errors(&schema_of("experiment-1.json"), &other).is_empty(), "the schema checks how it ended");
+        // The budget is used up by what was measured and one more round.
+        let resumed = chokepoint.run(&["experiment", &plan, "--json", "--resume", "--budget", "1s"]);
+        assert_eq!(resumed.status, Some(0), "{}", resumed.stderr);
+        check_clean(&chokepoint, &resumed);
+        let whole = fits(&resumed.stdout, "experiment-1.json");
+        let blocks = |report: &Value| report["design"]["blocks"].as_u64().unwrap();
+        assert_eq!((blocks(&whole), &whole["host"]["began"]), (blocks(&report) + 1, &report["host"]["began"]), "{whole}");
+        assert_eq!(whole["trials"][0], report["trials"][0], "what was measured before counts");
+        let again = chokepoint.run(&["experiment", &plan, "--resume"]);
+        assert!(again.status == Some(1) && again.stderr.contains("no unfinished experiment"), "{}", again.stderr);
     }
 }

@@ -14,6 +14,7 @@ pub(crate) use threads::Threads;
 
 use super::{Context, CoreGroupId, TierId};
 use crate::facts::path::Tier;
+use crate::fix::change::core_list;
 use crate::observation::load::GeneratorThread;
 use crate::observation::{CoreTimes, CpuTimes};
 use crate::output::report::Ceiling;
@@ -282,20 +283,4 @@ pub(crate) fn busy(ctx: &Context<'_>, cores: &BTreeSet<u32>) -> Option<f64> {
 /// Cores that these tiers' processes used, a lower bound from their threads' clocks. Processes read less than twice are left out.
 pub(super) fn clocked_cores(ctx: &Context<'_>, tiers: &[&Tier]) -> f64 {
     tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| ctx.clocked(*pid, |used| used.run_ns)).sum()
-}
-
-/// A list of cores in short form: "0", "0-3", "0,2".
-pub(crate) fn core_list(cpus: &[u32]) -> String {
-    let mut sorted = cpus.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for cpu in sorted {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => parts.push((cpu, cpu)),
-        }
-    }
-    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    parts.iter().map(part).collect::<Vec<_>>().join(",")
 }

@@ -35,6 +35,19 @@ pub enum Change {
         /// The value to set.
         to: String,
     },
+    /// The cores on which a process and its descendants may run (sched_setaffinity(2)): all threads have the same. It ends with the processes.
+    Affinity {
+        /// The process.
+        pid: u32,
+        /// When it started, in clock ticks since boot. With the pid it identifies the process (`/proc/PID/stat`, field 22).
+        start_ticks: u64,
+        /// Its name in the report: "nginx (process 4711)".
+        process: String,
+        /// The cores found when the change was proposed, as the kernel lists them: "0-3,6".
+        from: String,
+        /// The cores to set, in the same form.
+        to: String,
+    },
     /// One setting in the configuration of a running server.
     Server {
         /// Its program.
@@ -103,6 +116,16 @@ pub enum ServerSetting {
         /// Name of the pool.
         pool: String,
     },
+    /// A piece of text in its configuration, which is there exactly once, and another one in its place. Its value is the one of the two that is there. No
+    /// finding changes it, only a user's plan.
+    Text {
+        /// The server.
+        server: ServerKind,
+        /// The piece.
+        find: String,
+        /// What takes its place.
+        with: String,
+    },
 }
 
 /// When a change takes effect, the least intrusive first.
@@ -155,6 +178,7 @@ impl ServerSetting {
             | Self::NginxErrorLogLevels { .. }
             | Self::NginxTlsSessionCache => ServerKind::Nginx,
             Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } => ServerKind::PhpFpm,
+            Self::Text { server, .. } => *server,
         }
     }
 
@@ -169,6 +193,7 @@ impl ServerSetting {
             Self::NginxTlsSessionCache => "ssl_session_cache in http".to_owned(),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children of [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog of [{pool}]"),
+            Self::Text { find, .. } => format!("\"{find}\""),
         }
     }
 
@@ -190,6 +215,7 @@ impl ServerSetting {
             Self::NginxTlsSessionCache => format!("ssl_session_cache {value};   # in http"),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children = {value}   ; in [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog = {value}   ; in [{pool}]"),
+            Self::Text { find, with, .. } => format!("\"{value}\" in place of \"{}\"", if value == find { with } else { find }),
         }
     }
 }
@@ -203,6 +229,7 @@ impl Change {
                 if netns_name == HOST_NETNS { command } else { format!("{command}   # in network namespace {netns_name}") }
             }
             Self::Cgroup { dir, file, to, .. } => written(dir, file, to),
+            Self::Affinity { pid, to, .. } => pinned(*pid, to),
             Self::Server { file, setting, to, .. } => format!("{file}: {}", setting.line(to)),
         }
     }
@@ -210,7 +237,7 @@ impl Change {
     /// When it takes effect.
     pub fn activation(&self) -> Activation {
         match self {
-            Self::Sysctl { .. } | Self::Cgroup { .. } => Activation::Live,
+            Self::Sysctl { .. } | Self::Cgroup { .. } | Self::Affinity { .. } => Activation::Live,
             Self::Server { activation, .. } => *activation,
         }
     }
@@ -220,15 +247,17 @@ impl Change {
         match self {
             Self::Sysctl { key, .. } => key.clone(),
             Self::Cgroup { file, .. } => file.clone(),
+            Self::Affinity { .. } => "cores".to_owned(),
             Self::Server { server, setting, .. } => format!("{} {}", server.name(), setting.told()),
         }
     }
 
-    /// Where the setting is, for people: a network namespace, a cgroup directory or a file.
+    /// Where the setting is, for people: a network namespace, a cgroup directory, a process or a file.
     pub fn place(&self) -> &str {
         match self {
             Self::Sysctl { netns_name, .. } => netns_name,
             Self::Cgroup { dir, .. } => dir,
+            Self::Affinity { process, .. } => process,
             Self::Server { file, .. } => file,
         }
     }
@@ -236,14 +265,14 @@ impl Change {
     /// The value found when the change was proposed.
     pub fn from(&self) -> &str {
         match self {
-            Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Server { from, .. } => from,
+            Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Affinity { from, .. } | Self::Server { from, .. } => from,
         }
     }
 
     /// The value that it sets.
     pub fn to(&self) -> &str {
         match self {
-            Self::Sysctl { to, .. } | Self::Cgroup { to, .. } | Self::Server { to, .. } => to,
+            Self::Sysctl { to, .. } | Self::Cgroup { to, .. } | Self::Affinity { to, .. } | Self::Server { to, .. } => to,
         }
     }
 
@@ -251,7 +280,9 @@ impl Change {
     pub fn with_from(&self, value: String) -> Self {
         let mut change = self.clone();
         match &mut change {
-            Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Server { from, .. } => *from = value,
+            Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Affinity { from, .. } | Self::Server { from, .. } => {
+                *from = value
+            }
         }
         change
     }
@@ -266,6 +297,9 @@ impl Change {
             (Self::Cgroup { dir, file, .. }, Self::Cgroup { dir: other_dir, file: other_file, .. }) => {
                 dir == other_dir && file == other_file
             }
+            (Self::Affinity { pid, start_ticks, .. }, Self::Affinity { pid: other_pid, start_ticks: other_start, .. }) => {
+                (pid, start_ticks) == (other_pid, other_start)
+            }
             (Self::Server { file, setting, .. }, Self::Server { file: other_file, setting: other_setting, .. }) => {
                 file == other_file && setting == other_setting
             }
@@ -274,9 +308,43 @@ impl Change {
     }
 }
 
+/// A list of cores in short form, as the kernel writes it: "0", "0-3", "0,2".
+pub fn core_list(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for cpu in sorted {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => parts.push((cpu, cpu)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+/// The cores of such a list; `None` if it is none.
+pub fn listed_cores(text: &str) -> Option<Vec<u32>> {
+    /// The kernel's own bound (CONFIG_NR_CPUS).
+    const CORES_MAX: u32 = 8192;
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last && last < CORES_MAX).then_some(first..=last)
+    };
+    let parts: Option<Vec<_>> = text.split(',').map(part).collect();
+    Some(parts?.into_iter().flatten().collect())
+}
+
 /// The command that writes a value to a file of a cgroup.
 pub(in crate::fix) fn written(dir: &str, file: &str, value: &str) -> String {
     format!("echo {} > {}", quoted(value), quoted(&format!("{dir}/{file}")))
+}
+
+/// The command that gives a process cores (taskset(1)).
+pub(in crate::fix) fn pinned(pid: u32, cores: &str) -> String {
+    format!("taskset -acp {} {pid}   # and its descendants", quoted(cores))
 }
 
 /// A value quoted as one word of a shell command.
@@ -300,6 +368,32 @@ mod tests {
         };
         assert_eq!(change("host").command(), "sysctl -w net.ipv4.ip_local_port_range='10000 65535'");
         assert!(change("web").command().ends_with("   # in network namespace web"));
+    }
+
+    #[test]
+    fn cores_are_listed_as_the_kernel_lists_them() {
+        for (cores, list) in [(vec![0], "0"), (vec![3, 1, 2, 0, 6], "0-3,6"), (vec![0, 2, 2], "0,2")] {
+            assert_eq!(core_list(&cores), list);
+            assert_eq!(core_list(&listed_cores(list).unwrap()), list);
+        }
+        for wrong in ["", "a", "1-", "3-1", "0,,1", "0-99999999", "-1", "0 1"] {
+            assert_eq!(listed_cores(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_affinity_is_told_by_its_process() {
+        let change = Change::Affinity {
+            pid: 7,
+            start_ticks: 9,
+            process: "nginx (process 7)".to_owned(),
+            from: "0-1".to_owned(),
+            to: "1".to_owned(),
+        };
+        assert_eq!(change.command(), "taskset -acp 1 7   # and its descendants");
+        assert_eq!((change.key().as_str(), change.place(), change.activation()), ("cores", "nginx (process 7)", Activation::Live));
+        assert!(change.is_same_setting(&change.with_from("0".to_owned())));
+        assert_eq!(serde_json::from_str::<Change>(&serde_json::to_string(&change).unwrap()).unwrap(), change);
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod owner;
 mod server;
 
 use crate::facts::Context;
-use crate::fix::change::{Change, HOST_NETNS, quoted, written};
+use crate::fix::change::{Change, HOST_NETNS, pinned, quoted, written};
 use crate::fix::remedies::Proposal;
 use crate::fix::remedy::Step;
 use crate::observation::NetnsId;
@@ -92,6 +92,7 @@ fn kernel_step(ctx: &Context<'_>, change: &Change, value: &str, text: &'static s
             })
         }
         Change::Cgroup { dir, file, .. } => Some(Step::told(text, written(dir, file, value))),
+        Change::Affinity { pid, .. } => Some(Step::told(text, pinned(*pid, value))),
         Change::Server { .. } => None,
     }
 }

@@ -1,10 +1,10 @@
 //! The whole diagnosis of one observation: what the judge says in ids and messages, turned into the report with its names and sentences.
 
-use crate::facts::cores::core_list;
 use crate::facts::harm::{FAILED_SHARE_NOISE, NOISE_SHARE};
 use crate::facts::owner::Owner;
 use crate::facts::path;
 use crate::facts::{Context, TierId, traffic};
+use crate::fix::change::core_list;
 use crate::fix::remedy;
 use crate::judge::finding::{Coupling, Evidence, Finding, OrderReason};
 use crate::judge::location::{EdgeId, Location};

@@ -26,6 +26,7 @@ fn name(change: &Change, words: &Catalogue) -> String {
     let id = match change {
         Change::Sysctl { key, .. } => format!("setting-{}", key.replace(['.', '_'], "-")),
         Change::Cgroup { file, .. } => format!("setting-{}", file.replace(['.', '_'], "-")),
+        Change::Affinity { .. } => "setting-affinity".to_owned(),
         Change::Server { setting, .. } => {
             let name = match setting {
                 ServerSetting::NginxListenBacklog { .. } => "nginx-listen-backlog",
@@ -36,6 +37,7 @@ fn name(change: &Change, words: &Catalogue) -> String {
                 ServerSetting::NginxTlsSessionCache => "nginx-tls-session-cache",
                 ServerSetting::PhpFpmMaxChildren { .. } => "php-fpm-max-children",
                 ServerSetting::PhpFpmBacklog { .. } => "php-fpm-backlog",
+                ServerSetting::Text { .. } => "text",
             };
             format!("setting-{name}")
         }

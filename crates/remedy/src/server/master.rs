@@ -12,12 +12,11 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::known_master::{KnownMaster, path_of};
+use crate::process::{processes, stat};
 
 /// Where procfs is mounted.
 const PROC: &str = "/proc";
 
-/// Most processes inspected: the kernel's bound on pids (pid_max, proc_sys_kernel(5)).
-const PROCESSES_MAX: usize = 1 << 22;
 /// How much newer than the workers a file must be to be unread, seconds: start times are in ticks of 10 ms, rounded down.
 const FILE_SLACK_S: f64 = 0.02;
 
@@ -238,23 +237,6 @@ pub(super) fn now_ticks() -> u64 {
     seconds * ticks_per_second() + nanoseconds * ticks_per_second() / 1_000_000_000
 }
 
-fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().take(PROCESSES_MAX).flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// Parent and start time (proc_pid_stat(5), fields 4 and 22).
-pub(super) fn stat(pid: u32) -> Option<(u32, u64)> {
-    parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
-}
-
-fn parse_stat(text: &str) -> Option<(u32, u64)> {
-    // The command's name may contain brackets and blanks.
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    Some((parent, fields.nth(17)?.parse().ok()?))
-}
-
 /// Arguments joined by blanks; nothing for kernel threads and processes that ended.
 fn command_line(pid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|bytes| !bytes.is_empty())?;
@@ -313,16 +295,5 @@ mod tests {
         let (_, own) = stat(std::process::id()).unwrap();
         assert_eq!(meta.mtime(), 0);
         assert!(changed_s(&meta) > since_1970_s(own));
-    }
-
-    #[test]
-    fn a_stat_line_is_parsed_for_any_process_name() {
-        let text = "7 (a) b) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2";
-        assert_eq!(parse_stat(text), Some((3, 4242)));
-        for at in 0..text.len() {
-            let _ = parse_stat(&text[..at]);
-        }
-        let (_, own) = stat(std::process::id()).unwrap();
-        assert!(own <= now_ticks());
     }
 }

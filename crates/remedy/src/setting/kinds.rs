@@ -5,6 +5,7 @@ use std::path::Path;
 use chokepoint_model::change::Change;
 
 use super::Setting;
+use super::affinity::Affinity;
 use super::cgroup::Cgroup;
 use super::sysctl::{self, Sysctl};
 use crate::error::ApplyError;
@@ -15,6 +16,7 @@ pub(crate) fn open(change: &Change, root: &Path) -> Result<Box<dyn Setting>, App
     match change {
         Change::Sysctl { key, netns, .. } => Ok(Box::new(Sysctl::open(key, *netns, root)?)),
         Change::Cgroup { dir, file, .. } => Ok(Box::new(Cgroup::open(dir, file, root)?)),
+        Change::Affinity { pid, start_ticks, process, .. } => Ok(Box::new(Affinity::open(*pid, *start_ticks, process))),
         Change::Server { .. } => Ok(Box::new(Server::open(change)?)),
     }
 }
@@ -22,7 +24,7 @@ pub(crate) fn open(change: &Change, root: &Path) -> Result<Box<dyn Setting>, App
 /// True where a setting of this kind survives a reboot.
 pub(crate) fn survives_boot(change: &Change) -> bool {
     match change {
-        Change::Sysctl { .. } | Change::Cgroup { .. } => false,
+        Change::Sysctl { .. } | Change::Cgroup { .. } | Change::Affinity { .. } => false,
         Change::Server { .. } => true,
     }
 }

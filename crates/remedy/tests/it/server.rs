@@ -5,10 +5,10 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use chokepoint_model::change::{Activation, ServerSetting};
+use chokepoint_model::change::{Activation, ServerKind, ServerSetting};
 use chokepoint_remedy::{ApplyError, Consent, Filter, Guard, PendingState, Purpose, RemedyError, Step};
 
-use crate::servers::{self, Nginx, PhpFpm, apply, established_to, limit_of, limit_queue, store, until};
+use crate::servers::{self, Nginx, PhpFpm, apply, children_of, established_to, limit_of, limit_queue, store, until};
 
 fn backlog(nginx: &Nginx) -> ServerSetting {
     ServerSetting::NginxListenBacklog { address: format!("127.0.0.1:{}", nginx.port) }
@@ -62,6 +62,33 @@ fn queues_shorter_than_configured_are_restored_to_their_length() {
     let report = guard.undo(&Filter::All);
     assert!(report.is_clean(), "{report:?}");
     assert_eq!((limit_of(nginx.port), limit_of(fpm.port)), (Some(7), Some(3)));
+}
+
+#[test]
+fn a_piece_of_text_is_replaced_and_put_back() {
+    let Some(nginx) = Nginx::start("piece") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let text = |find: &str, with: &str| ServerSetting::Text { server: ServerKind::Nginx, find: find.to_owned(), with: with.to_owned() };
+    let change = |find: &str, with: &str| nginx.change(text(find, with), find, with);
+    for (find, with) in [("no such text", "x"), ("worker_connections 100;", "worker_connections 100; nonsense;"), (";", "; ")] {
+        assert!(apply(guard, &[change(find, with)]).is_err(), "{find}");
+        assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+    }
+    let worker = children_of(nginx.pid());
+    // Both pieces of one set, of which one is a part of what takes its place.
+    let set =
+        [change("worker_connections 100;", "worker_connections 100; multi_accept on;"), change("events {", "events { accept_mutex off;")];
+    apply(guard, &set).unwrap();
+    let after = fs::read_to_string(nginx.main()).unwrap();
+    assert!(after.contains("events { accept_mutex off;") && after.contains("worker_connections 100; multi_accept on;"), "{after}");
+    assert!(nginx.answers() && children_of(nginx.pid()) != worker, "a new worker has read it");
+    // Someone else's edit stays.
+    fs::write(nginx.main(), format!("# mine\n{after}")).unwrap();
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 2, "{report:?}");
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), format!("# mine\n{before}"));
+    assert!(nginx.answers() && guard.pending().is_empty());
 }
 
 #[test]

@@ -25,6 +25,8 @@ enum Line {
     Planned(usize),
     /// A trial.
     Trial(Box<Trial>),
+    /// It was continued here, and this round was begun again.
+    Continued(usize),
 }
 
 /// What an earlier part of the same experiment measured.
@@ -33,6 +35,8 @@ pub(super) struct Earlier {
     pub(super) trials: Vec<Trial>,
     /// The rounds for which the looks were planned.
     pub(super) planned: Option<usize>,
+    /// When it began.
+    pub(super) began: Option<String>,
 }
 
 /// An experiment in the store; nothing is kept if there is no store.
@@ -91,8 +95,18 @@ impl Kept {
             bail!("there is no unfinished experiment of this plan on this kernel: leave out --resume");
         };
         let lines = store.trials(id)?;
+        let before = store.get(id)?.run;
+        if self.run.label.is_empty() {
+            self.run.label = before.label;
+        }
+        self.run.began.clone_from(&before.began);
         (self.id, self.lines, self.store) = (id, u32::try_from(lines.len()).unwrap_or(u32::MAX), Some(store));
-        earlier(&lines)
+        Ok(Earlier { began: Some(before.began), ..earlier(&lines)? })
+    }
+
+    /// Keeps that the experiment goes on with this round: what was kept of it before does not count.
+    pub(super) fn continued(&mut self, block: usize) {
+        self.line(&Line::Continued(block));
     }
 
     /// Keeps for how many rounds the looks were planned: an experiment that goes on looks at the same ones.
@@ -175,7 +189,13 @@ fn earlier(lines: &[String]) -> Result<Earlier> {
     for line in lines {
         match serde_json::from_str(line).context("a kept trial cannot be read")? {
             Line::Planned(blocks) => earlier.planned = Some(blocks),
-            Line::Trial(trial) => earlier.trials.push(*trial),
+            Line::Trial(trial) => {
+                // A trial was kept before it was known to be disturbed; its repetition follows.
+                let repeated = |other: &&mut Trial| (other.block, other.variant) == (trial.block, trial.variant);
+                earlier.trials.iter_mut().filter(repeated).for_each(|other| other.replaced = true);
+                earlier.trials.push(*trial);
+            }
+            Line::Continued(block) => earlier.trials.retain(|trial| trial.block < block),
         }
     }
     Ok(earlier)
@@ -185,10 +205,31 @@ fn earlier(lines: &[String]) -> Result<Earlier> {
 mod tests {
     use super::*;
 
+    fn trial(block: usize, variant: usize) -> Line {
+        let json = serde_json::json!({
+            "block": block, "variant": variant, "at_s": 1.0, "figures": {}, "percentiles_ms": [], "steal_percent": 0.0, "disturbed": [],
+            "replaced": false, "generator_limited": false,
+        });
+        Line::Trial(Box::new(serde_json::from_value(json).unwrap()))
+    }
+
+    fn read(lines: &[Line]) -> Earlier {
+        earlier(&lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect::<Vec<_>>()).unwrap()
+    }
+
     #[test]
     fn kept_lines_are_read_back() {
-        let lines = [serde_json::to_string(&Line::Planned(16)).unwrap()];
-        assert_eq!(earlier(&lines).unwrap().planned, Some(16));
+        let repeated = read(&[trial(0, 0), trial(0, 1), Line::Planned(16), trial(0, 0)]);
+        assert_eq!(repeated.planned, Some(16));
+        assert_eq!(repeated.trials.iter().map(|trial| trial.replaced).collect::<Vec<_>>(), [true, false, false]);
         assert!(earlier(&["{}".to_owned()]).is_err() && earlier(&["".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_round_that_was_begun_again_counts_once() {
+        let twice =
+            read(&[trial(0, 0), trial(0, 1), trial(1, 1), Line::Continued(1), trial(1, 1), Line::Continued(1), trial(1, 1), trial(1, 0)]);
+        let all: Vec<_> = twice.trials.iter().map(|trial| (trial.block, trial.variant, trial.replaced)).collect();
+        assert_eq!(all, [(0, 0, false), (0, 1, false), (1, 1, false), (1, 0, false)]);
     }
 }

@@ -54,23 +54,30 @@ fn plots(directory: &Path, report: &Report, words: &Catalogue) -> Vec<Result<()>
 /// Writes the differential flame graph of each comparison of which both profiles were taken.
 fn flames(directory: &Path, report: &Report, profiles: &Profiles) -> Vec<Result<()>> {
     let mut written = Vec::new();
+    let names = file_names(report.variants.iter().map(|variant| variant.name.as_str()));
     for comparison in &report.comparisons {
         let profile = |number: usize| profiles.get(number).and_then(Option::as_ref);
         let Some((before, after)) = profile(comparison.baseline).zip(profile(comparison.variant)) else { continue };
         let name = |number: usize| &report.variants[number].name;
         let title = format!("CPU time of {} against {}", name(comparison.variant), name(comparison.baseline));
         let page = flame::difference_page(&difference::join(after, before), &title, &comparison.sentence);
-        let file =
-            directory.join(format!("flame-{}-against-{}.html", file_name(name(comparison.variant)), file_name(name(comparison.baseline))));
+        let file = directory.join(format!("flame-{}-against-{}.html", names[comparison.variant], names[comparison.baseline]));
         written.push(Output::open(&file, "flame graph").and_then(|output| output.write(page.as_bytes())));
     }
     written
 }
 
-/// A name of a variant as part of a file's name.
-fn file_name(name: &str) -> String {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
-    plain.split_ascii_whitespace().collect::<Vec<_>>().join("-")
+/// The names of variants as parts of file names, each another one: of names that differ only in punctuation the later ones get a number.
+fn file_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
+        let plain = plain.split_ascii_whitespace().collect::<Vec<_>>().join("-");
+        // No other name has two dashes.
+        let is_own = !plain.is_empty() && !all.contains(&plain);
+        all.push(if is_own { plain } else { format!("{plain}--{}", all.len() + 1) });
+    }
+    all
 }
 
 /// Every trial as a row (RFC 4180); docs/experiments/README.md describes the columns.
@@ -98,4 +105,15 @@ fn csv(report: &Report) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_has_a_file_name_of_its_own() {
+        let names = ["gzip off", "gzip, off", "gzip off 2", "→"];
+        assert_eq!(file_names(names.into_iter()), ["gzip-off", "gzip-off--2", "gzip-off-2", "--4"]);
+    }
 }

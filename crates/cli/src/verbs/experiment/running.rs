@@ -1,16 +1,18 @@
-//! A running server as the subject of an experiment: its kernel parameters are changed through crate `remedy`, verified, and put back.
+//! A running server as the subject of an experiment: its kernel parameters, its configuration and its cores are changed through crate `remedy`, verified,
+//! and put back.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_experiment::{Plan, Variant};
+use chokepoint_model::asked;
 use chokepoint_model::change::{Change, HOST_NETNS};
-use chokepoint_model::observation::{NetnsId, Request};
+use chokepoint_model::observation::{NetnsId, Observation, Request};
 use chokepoint_model::path;
 use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
 
-use super::verify;
+use super::verify::{self, Subjects};
 use crate::args::Load;
 use crate::run::changes::Changes;
 use crate::run::measure::Setup;
@@ -26,11 +28,13 @@ pub(super) struct Running {
     target: Target,
     yes: bool,
     changes: Option<Changes>,
-    /// The variant in force and the numbers of its changes.
-    current: Option<(usize, Vec<u32>)>,
+    /// The variant in force and the number of its changes, if it has any.
+    current: Option<(usize, Option<u32>)>,
     next: u32,
     /// The network namespaces that were looked up.
     places: BTreeMap<String, Place>,
+    /// The first processes of the servers as the variant in force has them: a reload can give a server another one.
+    first: BTreeMap<String, u32>,
 }
 
 /// A network namespace: its id, its name in reports, and its path.
@@ -46,21 +50,16 @@ impl Running {
     pub(super) fn new(plan: &Plan, url: &str, yes: bool) -> Result<Self> {
         for variant in &plan.variants {
             let change = &variant.change;
-            let of_lab = [
-                ("set", !change.set.is_empty()),
-                ("env", !change.env.is_empty()),
-                ("command", !change.command.is_empty()),
-                ("cpus", !change.cpus.is_empty()),
-                ("config", !change.config.is_empty()),
-            ];
+            let of_lab = [("set", !change.set.is_empty()), ("env", !change.env.is_empty()), ("command", !change.command.is_empty())];
             if let Some((field, _)) = of_lab.iter().find(|(_, is_there)| *is_there) {
                 bail!(
-                    "variant \"{}\": `{field}` is for labs, which start the server anew: for a running server use `sysctls`, or `setup` and `teardown`",
+                    "variant \"{}\": `{field}` is for labs, which start the server anew: for a running server use `sysctls`, `config`, `cpus`, or `setup` and `teardown`",
                     variant.name
                 );
             }
         }
-        Ok(Self { url: url.to_owned(), target: Target::parse(url)?, yes, changes: None, current: None, next: 0, places: BTreeMap::new() })
+        let (places, first) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { url: url.to_owned(), target: Target::parse(url)?, yes, changes: None, current: None, next: 0, places, first })
     }
 
     /// Its URL.
@@ -72,7 +71,7 @@ impl Running {
     pub(super) fn switch(&mut self, number: usize, variant: &Variant) -> Result<(Setup, Vec<String>)> {
         if self.current.as_ref().is_none_or(|(current, _)| *current != number) {
             self.take_back()?;
-            self.current = Some((number, Vec::new()));
+            self.current = Some((number, None));
             self.apply(variant)?;
         }
         Ok((self.setup(variant)?, self.verified(variant)?))
@@ -80,32 +79,56 @@ impl Running {
 
     /// Takes back the variant in force.
     fn take_back(&mut self) -> Result<()> {
-        let Some((_, numbers)) = self.current.take() else { return Ok(()) };
-        for number in numbers.into_iter().rev() {
-            self.changes.as_mut().context("no change was made")?.take_back(number)?;
+        self.first.clear();
+        let Some((_, Some(number))) = self.current.take() else { return Ok(()) };
+        self.changes.as_mut().context("no change was made")?.take_back(number).map(drop)
+    }
+
+    /// Applies all changes of a variant, or none.
+    fn apply(&mut self, variant: &Variant) -> Result<()> {
+        let wanted = self.wanted(variant)?;
+        if wanted.is_empty() {
+            return Ok(());
         }
+        if self.changes.is_none() {
+            self.changes = Some(Changes::open()?);
+        }
+        self.next += 1;
+        self.changes.as_mut().context("the journal is closed")?.apply_alone(self.next, &wanted, &variant.name, OWNER)?;
+        self.current = self.current.take().map(|(number, _)| (number, Some(self.next)));
         Ok(())
     }
 
-    fn apply(&mut self, variant: &Variant) -> Result<()> {
-        for (place, sysctls) in &variant.change.sysctls {
+    /// The changes of a variant.
+    fn wanted(&mut self, variant: &Variant) -> Result<Vec<Change>> {
+        let asked = &variant.change;
+        let mut wanted = Vec::new();
+        for (place, sysctls) in &asked.sysctls {
             let Place { id, name, path } = self.place(place)?;
             for (key, to) in sysctls {
                 let from = verify::sysctl(&path, key)?;
-                let change = Change::Sysctl { key: key.clone(), netns: id, netns_name: name.clone(), from, to: to.to_string() };
-                self.next += 1;
-                let number = self.next;
-                if self.changes.is_none() {
-                    self.changes = Some(Changes::open()?);
-                }
-                let changes = self.changes.as_mut().context("the journal is closed")?;
-                changes.apply_alone(number, &[change], &variant.name, OWNER)?;
-                if let Some((_, numbers)) = &mut self.current {
-                    numbers.push(number);
-                }
+                wanted.push(Change::Sysctl { key: key.clone(), netns: id, netns_name: name.clone(), from, to: to.to_string() });
             }
         }
-        Ok(())
+        if asked.config.is_empty() && asked.cpus.is_empty() {
+            return Ok(wanted);
+        }
+        let obs = self.observed()?;
+        for piece in &asked.config {
+            wanted.push(asked::text(&obs, &piece.server, &piece.find, &piece.with).map_err(anyhow::Error::msg)?);
+        }
+        for (server, cores) in &asked.cpus {
+            wanted.push(asked::affinity(&obs, server, cores).map_err(anyhow::Error::msg)?);
+        }
+        Ok(wanted)
+    }
+
+    /// The host as it is now, without a load.
+    fn observed(&self) -> Result<Observation> {
+        let request = Request { client_netns: netns::own()?, loaded: false, ..self.target.request() };
+        let observer = Observer::start(ObserveOptions::new(request.clone())).context("the host cannot be observed")?;
+        observer.note(chokepoint_sources::assemble::REQUEST, serde_json::to_vec(&request)?);
+        Ok(assemble(&observer.finish()))
     }
 
     /// The network namespace that a plan means: "server", that of the server; or a name, PID or path.
@@ -119,10 +142,7 @@ impl Running {
     }
 
     fn place_of_server(&self) -> Result<Place> {
-        let request = Request { client_netns: netns::own()?, loaded: false, ..self.target.request() };
-        let observer = Observer::start(ObserveOptions::new(request.clone())).context("the host cannot be observed")?;
-        observer.note(chokepoint_sources::assemble::REQUEST, serde_json::to_vec(&request)?);
-        let obs = assemble(&observer.finish());
+        let obs = self.observed()?;
         let tier = path::discover(&obs).tiers.into_iter().next();
         let tier = tier.with_context(|| format!("no server on this host answers for {}", self.url))?;
         let pid = tier.pids.first().context("the server's processes cannot be seen")?;
@@ -132,17 +152,12 @@ impl Running {
     }
 
     fn verified(&mut self, variant: &Variant) -> Result<Vec<String>> {
-        let mut seen = Vec::new();
-        for (place, sysctls) in &variant.change.sysctls {
-            let Place { name, path, .. } = self.place(place)?;
-            for (key, wanted) in sysctls {
-                let found = verify::sysctl(&path, key)?;
-                if verify::normal(&found) != verify::normal(&wanted.to_string()) {
-                    bail!("{key} in {name} is \"{found}\", not \"{wanted}\"");
-                }
-                seen.push(format!("{key} in {name} is {found}"));
-            }
+        if let Some(changed) = self.changes.as_ref().map(Changes::overridden).transpose()?.and_then(|changed| changed.into_iter().next()) {
+            bail!("somebody else changed what this variant had set: {changed}");
         }
+        let mut seen = verify::before(self, variant)?;
+        let pieces = variant.change.config.iter();
+        seen.extend(pieces.map(|piece| format!("{} has read its configuration with \"{}\"", piece.server, piece.with)));
         Ok(seen)
     }
 
@@ -187,6 +202,22 @@ impl Drop for Running {
         if let Err(error) = self.take_back() {
             crate::terminal::output::note(&format!("chokepoint: a change was not taken back: {error:#}; run chokepoint undo"));
         }
+    }
+}
+
+impl Subjects for Running {
+    fn pid_of(&mut self, server: &str) -> Result<u32> {
+        if let Some(pid) = self.first.get(server) {
+            return Ok(*pid);
+        }
+        let pid = asked::first_process(&self.observed()?, server).map_err(anyhow::Error::msg)?;
+        self.first.insert(server.to_owned(), pid);
+        Ok(pid)
+    }
+
+    fn netns_of(&mut self, host: &str) -> Result<(String, PathBuf)> {
+        let Place { name, path, .. } = self.place(host)?;
+        Ok((name, path))
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     /// A session that goes on after what an earlier one measured.
     pub(super) fn new(plan: &'a Plan, earlier: Earlier, interrupt: &'a Interrupt, words: &'a Catalogue, kept: &'a mut Kept) -> Self {
-        let Earlier { trials, planned } = earlier;
+        let Earlier { trials, planned, .. } = earlier;
         let looks = planned.map(|blocks| analysis::looks(plan, blocks));
         let before_s = trials.last().map_or(0.0, |trial| trial.at_s + plan.trial.as_secs_f64());
         let verified = vec![Vec::new(); plan.variants.len()];
@@ -64,8 +64,11 @@ impl<'a> Session<'a> {
     /// Runs blocks until the experiment ends.
     pub(super) fn run(&mut self, subject: &mut Subject) -> Result<Ended> {
         let mut block = analysis::blocks(self.plan, &self.trials);
-        // A block that was not completed is begun again.
-        self.trials.retain(|trial| trial.block < block);
+        if !self.trials.is_empty() {
+            // A block that was not completed is begun again.
+            self.trials.retain(|trial| trial.block < block);
+            self.kept.continued(block);
+        }
         loop {
             let began_s = self.used_s();
             for number in order::block(block, self.plan.variants.len()) {
@@ -101,7 +104,7 @@ impl<'a> Session<'a> {
         let Some(ready) = subject.ready(self.plan, number, self.interrupt)? else { return Ok(()) };
         let at_s = self.used_s();
         let label = format!("block {}, {name}", block + 1);
-        let measured = self.measured(&ready, block, number, &label);
+        let measured = self.measured(subject, &ready, block, number, &label);
         let over = ready.over();
         let measured = measured.with_context(of)?;
         over.with_context(of)?;
@@ -116,7 +119,14 @@ impl<'a> Session<'a> {
     }
 
     /// Loads a variant. Nothing if the user interrupted it.
-    fn measured(&self, ready: &Ready, block: usize, number: usize, label: &str) -> Result<Option<(Trial, Vec<String>)>> {
+    fn measured(
+        &self,
+        subject: &mut Subject,
+        ready: &Ready,
+        block: usize,
+        number: usize,
+        label: &str,
+    ) -> Result<Option<(Trial, Vec<String>)>> {
         let throttled_before = throttle_events();
         let (entries, _) = measure::measure(&ready.setup, label, self.interrupt)?;
         let throttled = throttle_events().zip(throttled_before).map(|(after, before)| after.saturating_sub(before));
@@ -128,7 +138,7 @@ impl<'a> Session<'a> {
         answered(load)?;
         let figures = figures(&observation, ready.pid, self.words);
         let mut verified = ready.verified.clone();
-        verified.extend(ready.after(&self.plan.variants[number], &figures, load)?);
+        verified.extend(subject.after(ready, &self.plan.variants[number], &figures, load)?);
         let trial = Trial { throttled, ..trial(block, number, &figures, load) };
         let diagnosis = diagnose(&observation, self.words);
         let generator_limited = diagnosis.verdict == Verdict::ClientLimited;

@@ -12,7 +12,7 @@ use chokepoint_model::url::without_values;
 
 use super::presets;
 use super::running::Running;
-use super::verify;
+use super::verify::{self, Subjects};
 use crate::run::measure::Setup;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
@@ -80,7 +80,8 @@ impl Subject {
         let (mut setup, pid, verified, lab) = match self {
             Self::Running(running) => {
                 let (setup, verified) = running.switch(number, variant)?;
-                (setup, None, verified, None)
+                let pid = plan.stack.server.as_deref().map(|server| running.pid_of(server)).transpose()?;
+                (setup, pid, verified, None)
             }
             Self::Lab { scenarios, server, told, .. } => {
                 let lab = stack::up(&scenarios[number], false, None, interrupt)?;
@@ -90,8 +91,9 @@ impl Subject {
                         told.push(note);
                     }
                 }
-                let verified = verify::before(&lab, variant)?;
-                let pid = server.as_deref().map(|server| verify::pid_of(&lab, server)).transpose()?;
+                let mut subjects = &lab;
+                let verified = verify::before(&mut subjects, variant)?;
+                let pid = server.as_deref().map(|server| subjects.pid_of(server)).transpose()?;
                 (stack::setup(&lab, false)?, pid, verified, Some(lab))
             }
         };
@@ -112,6 +114,15 @@ impl Subject {
         Ok(ready)
     }
 
+    /// Checks what the load of a trial showed. Returns what was verified, in words.
+    pub(super) fn after(&mut self, ready: &Ready, variant: &Variant, figures: &Figures, load: &LoadResult) -> Result<Vec<String>> {
+        match (self, &ready.lab) {
+            (Self::Running(running), _) => verify::after(running.as_mut(), variant, figures, load),
+            (Self::Lab { .. }, Some(lab)) => verify::after(&mut &*lab, variant, figures, load),
+            (Self::Lab { .. }, None) => Ok(Vec::new()),
+        }
+    }
+
     /// Puts everything back.
     pub(super) fn end(self) -> Result<()> {
         match self {
@@ -122,11 +133,6 @@ impl Subject {
 }
 
 impl Ready {
-    /// Checks what the load showed. Returns what was verified, in words.
-    pub(super) fn after(&self, variant: &Variant, figures: &Figures, load: &LoadResult) -> Result<Vec<String>> {
-        self.lab.as_ref().map_or_else(|| Ok(Vec::new()), |lab| verify::after(lab, variant, figures, load))
-    }
-
     /// Ends the trial: tears down, and takes the lab down.
     pub(super) fn over(self) -> Result<()> {
         let torn: Vec<Result<()>> = self.teardown.iter().map(|command| carry_out(command)).collect();

@@ -2,7 +2,7 @@
 //! because its figures would be those of something else.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_experiment::Variant;
@@ -16,6 +16,27 @@ use chokepoint_sources::{Root, netns};
 const MAPS_BYTES_MAX: usize = 16 << 20;
 /// From this many opened connections for a good answer on, connections are not kept.
 const OPENED_KEPT_MAX: f64 = 0.5;
+
+/// Where the servers of an experiment are: in a lab, or on this host.
+pub(super) trait Subjects {
+    /// The first process of a server.
+    fn pid_of(&mut self, server: &str) -> Result<u32>;
+
+    /// Name and path of the network namespace of a host.
+    fn netns_of(&mut self, host: &str) -> Result<(String, PathBuf)>;
+}
+
+impl Subjects for &Lab {
+    fn pid_of(&mut self, server: &str) -> Result<u32> {
+        let found = self.servers().into_iter().find(|info| info.name == server);
+        found.map(|info| info.pid).with_context(|| format!("the scenario has no server {server}"))
+    }
+
+    fn netns_of(&mut self, host: &str) -> Result<(String, PathBuf)> {
+        let path = self.netns_path(host).with_context(|| format!("the scenario has no host {host}"))?;
+        Ok((host.to_owned(), path))
+    }
+}
 
 /// A process and all below it.
 pub(super) fn family(root: &Root, pid: u32) -> Vec<u32> {
@@ -39,11 +60,11 @@ fn parent(root: &Root, pid: u32) -> Option<u32> {
 }
 
 /// Checks what can be seen before the load. Returns what was verified, in words.
-pub(super) fn before(lab: &Lab, variant: &Variant) -> Result<Vec<String>> {
+pub(super) fn before(subjects: &mut dyn Subjects, variant: &Variant) -> Result<Vec<String>> {
     let (root, verify) = (Root::default(), &variant.change.verify);
     let mut seen = Vec::new();
     for (server, library) in &verify.mapped {
-        let all = family(&root, pid_of(lab, server)?);
+        let all = family(&root, subjects.pid_of(server)?);
         for pid in &all {
             if !has_mapped(&root, *pid, library)? {
                 bail!("process {pid} of {server} has not mapped {library}: the variant changes nothing");
@@ -52,7 +73,7 @@ pub(super) fn before(lab: &Lab, variant: &Variant) -> Result<Vec<String>> {
         seen.push(format!("{library} is mapped in {} processes of {server}", all.len()));
     }
     for (server, library) in &verify.not_mapped {
-        for pid in family(&root, pid_of(lab, server)?) {
+        for pid in family(&root, subjects.pid_of(server)?) {
             if has_mapped(&root, pid, library)? {
                 bail!("process {pid} of {server} has mapped {library}, which this variant is to do without");
             }
@@ -60,14 +81,14 @@ pub(super) fn before(lab: &Lab, variant: &Variant) -> Result<Vec<String>> {
         seen.push(format!("{library} is not mapped in {server}"));
     }
     for (server, wanted) in &verify.workers {
-        let found = family(&root, pid_of(lab, server)?).len() - 1;
+        let found = family(&root, subjects.pid_of(server)?).len() - 1;
         if found != *wanted as usize {
             bail!("{server} runs {found} workers, not {wanted}");
         }
         seen.push(format!("{server} runs {found} workers"));
     }
     for (server, wanted) in &variant.change.cpus {
-        for pid in family(&root, pid_of(lab, server)?) {
+        for pid in family(&root, subjects.pid_of(server)?) {
             let found = cores(pid)?;
             if found != *wanted {
                 bail!("process {pid} of {server} may run on cores {found:?}, not on {wanted:?}");
@@ -76,7 +97,7 @@ pub(super) fn before(lab: &Lab, variant: &Variant) -> Result<Vec<String>> {
         seen.push(format!("{server} runs on cores {wanted:?}"));
     }
     for (host, sysctls) in &variant.change.sysctls {
-        let path = lab.netns_path(host).with_context(|| format!("the scenario has no host {host}"))?;
+        let (host, path) = subjects.netns_of(host)?;
         for (key, wanted) in sysctls {
             let found = sysctl(&path, key)?;
             if normal(&found) != normal(&wanted.to_string()) {
@@ -89,10 +110,10 @@ pub(super) fn before(lab: &Lab, variant: &Variant) -> Result<Vec<String>> {
 }
 
 /// Checks what a load shows: whether connections were kept. Returns what was verified, in words.
-pub(super) fn after(lab: &Lab, variant: &Variant, figures: &Figures, load: &LoadResult) -> Result<Vec<String>> {
+pub(super) fn after(subjects: &mut dyn Subjects, variant: &Variant, figures: &Figures, load: &LoadResult) -> Result<Vec<String>> {
     let mut seen = Vec::new();
     for (host, kept) in &variant.change.verify.kept {
-        let path = lab.netns_path(host).with_context(|| format!("the scenario has no host {host}"))?;
+        let (host, path) = subjects.netns_of(host)?;
         let id = netns::resolve(&Root::default(), &path.to_string_lossy())?.id;
         let accepted = figures.accepted.get(&id).with_context(|| format!("it was not read how many connections {host} accepted"))?;
         let per_answer = *accepted as f64 / load.good.max(1) as f64;
@@ -104,12 +125,6 @@ pub(super) fn after(lab: &Lab, variant: &Variant, figures: &Figures, load: &Load
         seen.push(format!("{per_answer:.2} connections to {host} were opened for each answer"));
     }
     Ok(seen)
-}
-
-/// The started process of a server.
-pub(super) fn pid_of(lab: &Lab, server: &str) -> Result<u32> {
-    let found = lab.servers().into_iter().find(|info| info.name == server);
-    found.map(|info| info.pid).with_context(|| format!("the scenario has no server {server}"))
 }
 
 fn has_mapped(root: &Root, pid: u32, library: &str) -> Result<bool> {

@@ -2,6 +2,7 @@
 
 mod host;
 mod leftovers;
+mod nginx;
 mod server;
 mod terminal;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
 pub(crate) use leftovers::one_lab;
+pub(crate) use nginx::{Nginx, site};
 pub(crate) use server::{OK, Server};
 pub(crate) use terminal::open_terminal;
 

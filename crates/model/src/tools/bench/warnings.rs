@@ -1,7 +1,7 @@
 //! Warnings about a load's figures: the generator was the limit, requests are missing, or a figure is misleading.
 
 use super::{Asked, Warning};
-use crate::facts::cores::core_list;
+use crate::fix::change::core_list;
 use crate::judge::stations::load_generator::LIMITED_UTILIZATION;
 use crate::observation::load::{GeneratorThread, LoadResult, Loop, Measured, Slice};
 use crate::output::catalogue::Catalogue;

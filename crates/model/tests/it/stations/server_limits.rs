@@ -32,7 +32,7 @@ fn remedy<'a>(diagnosis: &'a Diagnosis, finding: &str) -> &'a Remedy {
 fn changes(remedy: &Remedy) -> Vec<(ServerSetting, &str, &str)> {
     let of = |change: &'_ Change| match change {
         Change::Server { setting, .. } => setting.clone(),
-        Change::Sysctl { .. } | Change::Cgroup { .. } => panic!("not of the kernel"),
+        Change::Sysctl { .. } | Change::Cgroup { .. } | Change::Affinity { .. } => panic!("not of the kernel"),
     };
     remedy.change.iter().map(|change| (of(change), change.from(), change.to())).collect()
 }

@@ -1,0 +1,88 @@
+//! Changes of a running server that a user's plan asks for, and no finding: text in its configuration, and its cores.
+
+use crate::facts::path::{self, Tier};
+use crate::fix::change::{Activation, Change, ServerKind, ServerSetting, core_list};
+use crate::observation::{Observation, ServerConfig};
+
+/// The first process of a server on the path, by the name of its tier.
+///
+/// # Errors
+/// There is no such tier, or it has several first processes, or they cannot be seen. A clause without a full stop.
+pub fn first_process(obs: &Observation, server: &str) -> Result<u32, String> {
+    let tiers = path::discover(obs).tiers;
+    let tier = named(&tiers, server)?;
+    let parent = |pid: &u32| Some(obs.processes.get(pid)?.identity.last()?.parent);
+    let first: Vec<u32> = tier.pids.iter().filter(|pid| parent(pid).is_some_and(|parent| !tier.pids.contains(&parent))).copied().collect();
+    match first[..] {
+        [pid] => Ok(pid),
+        [] => Err(format!("the processes of {server} cannot be seen")),
+        _ => Err(format!("{server} has {} processes that no other one of them started", first.len())),
+    }
+}
+
+/// Replaces a piece of text in the configuration of a server.
+///
+/// # Errors
+/// As of [`first_process`], or it is no server whose configuration is known.
+pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<Change, String> {
+    let pid = first_process(obs, server)?;
+    let identity = obs.processes.get(&pid).and_then(|process| process.identity.last());
+    let config = obs.servers.get(&pid).and_then(|view| view.config.last());
+    let (Some(identity), Some(config)) = (identity, config) else {
+        return Err(format!("the configuration of {server} was not read: it can be changed for nginx and php-fpm"));
+    };
+    let (kind, file) = match config {
+        ServerConfig::Nginx(nginx) => (ServerKind::Nginx, nginx.file.clone()),
+        ServerConfig::PhpFpm(php_fpm) => (ServerKind::PhpFpm, php_fpm.file.clone()),
+    };
+    let setting = ServerSetting::Text { server: kind, find: find.to_owned(), with: with.to_owned() };
+    Ok(Change::Server {
+        server: kind,
+        pid,
+        start_ticks: identity.start_ticks,
+        file,
+        setting,
+        from: find.to_owned(),
+        to: with.to_owned(),
+        activation: Activation::Reload,
+    })
+}
+
+/// Restricts a server to some cores.
+///
+/// # Errors
+/// As of [`first_process`].
+pub fn affinity(obs: &Observation, server: &str, cores: &[u32]) -> Result<Change, String> {
+    let pid = first_process(obs, server)?;
+    let identity = obs.processes.get(&pid).and_then(|process| process.identity.last());
+    let identity = identity.ok_or_else(|| format!("process {pid} of {server} has ended"))?;
+    Ok(Change::Affinity {
+        pid,
+        start_ticks: identity.start_ticks,
+        process: format!("{server} (process {pid})"),
+        from: core_list(&identity.cpus_allowed),
+        to: core_list(cores),
+    })
+}
+
+fn named<'t>(tiers: &'t [Tier], server: &str) -> Result<&'t Tier, String> {
+    tiers.iter().find(|tier| tier.name == server).ok_or_else(|| {
+        let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
+        match names[..] {
+            [] => "no server on this host answers for the URL".to_owned(),
+            _ => format!("no server \"{server}\" is on the path, only {}", names.join(", ")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_there_is_told() {
+        let obs = Observation::default();
+        assert!(first_process(&obs, "nginx").unwrap_err().contains("no server on this host"));
+        assert!(text(&obs, "nginx", "a", "b").is_err() && affinity(&obs, "nginx", &[0]).is_err());
+    }
+}
