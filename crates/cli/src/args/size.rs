@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Connection, Load, Look};
+use super::{Connection, Keep, Load, Look};
 
 /// What `-h` says at the end.
 pub(super) const EXIT: &str = "\
@@ -143,6 +143,8 @@ pub(crate) struct Size {
     /// Write the report into this file as well, in Markdown for a ticket or a pull request.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) look: Look,
 }

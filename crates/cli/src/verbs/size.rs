@@ -1,5 +1,6 @@
 //! `chokepoint size`: loads the server step by step, and tells its capacity and how many workers it takes.
 
+mod kept;
 mod memory;
 mod outputs;
 mod setup;
@@ -13,6 +14,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::load::Loop;
 use chokepoint_model::message::Message;
+use chokepoint_model::surroundings::{Surroundings, surroundings};
 use chokepoint_model::url::without_values;
 use chokepoint_sizing::answer::{self, Asked};
 use chokepoint_sizing::reading;
@@ -22,6 +24,7 @@ use chokepoint_sizing::step::{Offered, Step};
 use chokepoint_sizing::workers::WorkerMemory;
 
 use crate::args::Size;
+use crate::run::keeping::{self, Begun};
 use crate::run::measure;
 use crate::run::plan::CONNECTIONS_OPEN;
 use crate::terminal::interrupt::Interrupt;
@@ -43,7 +46,16 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
     let setup = SizeSetup::parse(args)?;
     let files = outputs::open(args)?;
     measure::permit(&setup.of(setup.plan.clone()))?;
-    let mut run = Run { setup: &setup, words, interrupt, steps: Vec::new(), memory: BTreeMap::new(), warnings: Vec::new() };
+    let begun = Begun::now();
+    let mut run = Run {
+        setup: &setup,
+        words,
+        interrupt,
+        steps: Vec::new(),
+        memory: BTreeMap::new(),
+        surroundings: Surroundings::new(),
+        warnings: Vec::new(),
+    };
     let is_cut = run.measure()?;
     let asked = Asked {
         url: without_values(&setup.request.url),
@@ -54,6 +66,7 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
         warnings: run.warnings,
     };
     let report = answer::report(&asked, &run.steps, words);
+    keeping::keep(&args.keep, words, || kept::run(&report, &setup, run.surroundings, begun.run("size", &setup.request.url, interrupt)));
     outputs::write(args, files, &report, words)?;
     Ok(matches!(report.outcome, Outcome::Measured | Outcome::Partial))
 }
@@ -64,6 +77,8 @@ struct Run<'a> {
     interrupt: &'a Interrupt,
     steps: Vec<Step>,
     memory: BTreeMap<String, Result<WorkerMemory, String>>,
+    /// What the last step was measured on.
+    surroundings: Surroundings,
     warnings: Vec<String>,
 }
 
@@ -89,6 +104,7 @@ impl Run<'_> {
                 measured => measured?,
             };
             let observation = measure::observation(&entries);
+            self.surroundings = surroundings(&observation);
             let diagnosis = diagnose(&observation, self.words);
             let Some(step) = reading::step(&observation, &diagnosis, self.words) else { return Ok(true) };
             memory::read(&step, &mut self.memory);

@@ -73,6 +73,12 @@ fn the_knee_of_a_small_pool_is_found_and_every_output_has_it() {
     assert!(html.contains("</html>") && html.contains("requests per second at p99") && html.matches("<svg").count() == 2);
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("objective") && !svg.contains("NaN"));
     assert!(markdown.starts_with("**") && markdown.contains("| connections |"), "{markdown}");
+    let kept = chokepoint.run(&["runs", "show", "last", "--json"]);
+    let kept: Value = serde_json::from_str(&kept.stdout).unwrap_or_else(|error| panic!("{error}: {}", kept.stderr));
+    let kept = &kept["run"];
+    assert_eq!((&kept["kind"], &kept["figures"][0]["name"]), (&Value::from("size"), &Value::from("goodput")), "{kept:#}");
+    assert_eq!(kept["figures"][0]["value"].as_f64(), Some(most), "{kept:#}");
+    assert!(kept["surroundings"]["kernel"].is_object(), "{kept:#}");
 }
 
 #[test]
