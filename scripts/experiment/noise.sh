@@ -1,5 +1,6 @@
 #!/bin/sh
 # How often experiments without a true difference call one, and what they could have seen: repeats the preset `same` and keeps each result.
+# DIR/goodput gets the trials of each experiment in a line, in the order of time: crates/experiment/tests/data/same.txt is such a file.
 # Usage: scripts/experiment/noise.sh DIR [TIMES] [BUDGET]     CHOKEPOINT names the program. It needs root and jq.
 set -eu
 dir=$1 times=${2:-40} budget=${3:-20s}
@@ -18,3 +19,4 @@ jq -r --slurp '
       "rounds: \([$all[].pairs] | sort | .[0]) to \([$all[].pairs] | sort | .[-1])",
       "smallest difference that would be seen (4 of 5): median \([$all[].smallest_percent] | sort | .[length / 2 | floor])%"
 ' "$dir"/*.json
+jq -r '[.trials[].figures.goodput | round] | join(" ")' "$dir"/*.json >"$dir/goodput"

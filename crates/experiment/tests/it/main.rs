@@ -1,0 +1,3 @@
+//! Experiments whose trials were recorded on a real machine.
+
+mod recorded;
