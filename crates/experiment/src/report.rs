@@ -157,6 +157,8 @@ pub struct Calls {
 /// What removing a layer could gain at most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
+    /// The tier: "nginx".
+    pub tier: String,
     /// The layer: "allocator".
     pub layer: String,
     /// Its share of the CPU time of the measured server's cores, 0 to 1.

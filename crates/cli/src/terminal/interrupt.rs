@@ -3,9 +3,10 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use anyhow::Result;
+use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// Signals that stop the program: Ctrl-C, a supervisor, a closed terminal, Ctrl-\.
@@ -14,6 +15,10 @@ const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 const LEFT_IGNORED: [i32; 2] = [SIGHUP, SIGQUIT];
 /// Shells add this to the number of a signal in the exit status.
 const STATUS_BASE: i32 = 128;
+
+/// The same signal so soon after is the same request, milliseconds: timeout(1) signals its command and then the whole group, in which the command is. Nobody
+/// presses Ctrl-C twice as fast.
+const ECHO_MS: u64 = 200;
 
 /// Whether the user asked to stop.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +30,8 @@ struct SignalState {
     /// The first signal; 0 for none.
     signal: AtomicI32,
     times: AtomicU32,
+    /// The last signal that counted, and when it came, milliseconds; 0 for none.
+    last: AtomicU64,
     /// Unproven changes that are in force.
     unproven: AtomicUsize,
 }
@@ -43,11 +50,16 @@ enum Effect {
 
 impl SignalState {
     /// Counts a signal. Runs in a signal handler (signal-safety(7)): atomics only.
-    fn receive(&self, signal: i32) -> Effect {
+    fn receive(&self, signal: i32, at_ms: u64) -> Effect {
+        let (before_ms, before) = (self.last.load(Ordering::SeqCst) >> 8, self.last.load(Ordering::SeqCst) & 0xff);
+        if before == signal as u64 && at_ms.saturating_sub(before_ms) < ECHO_MS {
+            return Effect::Nothing;
+        }
         // A closed terminal may send it twice, from the kernel and from the shell: the second is not a request of the user.
         if signal == SIGHUP && self.is_set.load(Ordering::SeqCst) {
             return Effect::Nothing;
         }
+        self.last.store(at_ms << 8 | signal as u64, Ordering::SeqCst);
         let nth = self.times.fetch_add(1, Ordering::SeqCst) + 1;
         match (nth, self.unproven.load(Ordering::SeqCst)) {
             (1, _) => {
@@ -71,7 +83,7 @@ impl Interrupt {
                 continue;
             }
             let state = Arc::clone(&interrupt.0);
-            let handle = move || match state.receive(signal) {
+            let handle = move || match state.receive(signal, now_ms()) {
                 Effect::Report(changes) => report(changes),
                 Effect::End => signal_hook::low_level::exit(STATUS_BASE + signal),
                 Effect::Stop | Effect::Nothing => {}
@@ -101,6 +113,12 @@ impl Interrupt {
     pub(crate) fn set_unproven(&self, changes: usize) {
         self.0.unproven.store(changes, Ordering::SeqCst);
     }
+}
+
+/// Milliseconds since boot. clock_gettime(2) is async-signal-safe.
+fn now_ms() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
 }
 
 /// Installs one handler.
@@ -149,19 +167,28 @@ mod tests {
     #[test]
     fn the_second_signal_ends_the_program_unless_changes_are_unproven() {
         let state = SignalState::default();
-        assert_eq!((state.receive(SIGTERM), state.receive(SIGHUP), state.receive(SIGINT)), (Effect::Stop, Effect::Nothing, Effect::End));
+        let effects = [(SIGTERM, 1_000), (SIGHUP, 1_001), (SIGINT, 1_002)].map(|(signal, at_ms)| state.receive(signal, at_ms));
+        assert_eq!(effects, [Effect::Stop, Effect::Nothing, Effect::End]);
         let interrupt = Interrupt::default();
         assert_eq!(interrupt.status(), None);
         interrupt.set_unproven(2);
-        let effects = [SIGHUP, SIGHUP, SIGINT, SIGINT].map(|signal| interrupt.0.receive(signal));
+        let effects = [(SIGHUP, 1_000), (SIGHUP, 2_000), (SIGINT, 3_000), (SIGINT, 4_000)];
+        let effects = effects.map(|(signal, at_ms)| interrupt.0.receive(signal, at_ms));
         assert_eq!(effects, [Effect::Stop, Effect::Nothing, Effect::Report(2), Effect::End]);
         assert_eq!(interrupt.status(), Some(129));
         // Once the changes are taken back, the second signal ends the program.
         let interrupt = Interrupt::default();
         interrupt.set_unproven(1);
-        assert_eq!(interrupt.0.receive(SIGINT), Effect::Stop);
+        assert_eq!(interrupt.0.receive(SIGINT, 1_000), Effect::Stop);
         interrupt.set_unproven(0);
-        assert_eq!((interrupt.0.receive(SIGQUIT), interrupt.status()), (Effect::End, Some(130)));
+        assert_eq!((interrupt.0.receive(SIGQUIT, 1_001), interrupt.status()), (Effect::End, Some(130)));
+    }
+
+    #[test]
+    fn a_signal_that_comes_twice_at_once_is_one_request() {
+        let state = SignalState::default();
+        let effects = [0, 1, ECHO_MS - 1, ECHO_MS].map(|after_ms| state.receive(SIGTERM, 1_000 + after_ms));
+        assert_eq!(effects, [Effect::Stop, Effect::Nothing, Effect::Nothing, Effect::End]);
     }
 
     #[test]

@@ -175,12 +175,15 @@ mod live {
     }
 
     /// Two variants of a running server: as it is, and with a change.
-    fn running(chokepoint: &Chokepoint, nginx: &Nginx, change: &str) -> Ran {
+    fn running_plan(chokepoint: &Chokepoint, nginx: &Nginx, change: &str) -> String {
         let url = format!("http://127.0.0.1:{}/", nginx.port);
         let plan = PLAN.replace("scenario = \"./trial.toml\", server = \"nginx\"", &format!("url = \"{url}\"")).replace(CHANGE, change);
         assert!(plan.contains(&url) && plan.contains(change));
-        let plan = chokepoint.write("running.toml", plan.as_bytes());
-        chokepoint.run(&["experiment", "--json", &plan])
+        chokepoint.write("running.toml", plan.as_bytes())
+    }
+
+    fn running(chokepoint: &Chokepoint, nginx: &Nginx, change: &str) -> Ran {
+        chokepoint.run(&["experiment", "--json", &running_plan(chokepoint, nginx, change)])
     }
 
     #[test]
@@ -213,6 +216,40 @@ mod live {
             assert!(ran.stderr.contains(reason) && ran.stderr.contains("variant \"other\""), "{change}: {}", ran.stderr);
             assert_eq!(nginx.main(), before);
         }
+    }
+
+    /// Runs with a state directory on a full disk, which only this process sees.
+    fn on_a_full_disk(chokepoint: &Chokepoint, args: &[&str]) -> Ran {
+        let state = chokepoint.path("state");
+        std::fs::create_dir_all(&state).unwrap();
+        let script = "mount -t tmpfs -o size=64k none \"$0\" || exit 99; head -c 1000000 /dev/zero >\"$0/fill\" 2>/dev/null; exec \"$@\"";
+        let own = chokepoint.command(args);
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", script, &state]).arg(own.get_program()).args(own.get_args());
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        ran(command.output().unwrap())
+    }
+
+    #[test]
+    fn on_a_full_disk_a_lab_is_measured_and_a_running_server_left_as_it_is() {
+        let chokepoint = Chokepoint::new();
+        let Some(nginx) = Nginx::start(&chokepoint.file("nginx")) else { return };
+        if !has_programs(&["ip", "unshare"]) {
+            return;
+        }
+        let _alone = one_lab();
+        let measured = on_a_full_disk(&chokepoint, &["experiment", "--json", &plan(&chokepoint, CHANGE, "")]);
+        assert_eq!(measured.status, Some(0), "{}", measured.stderr);
+        assert!(measured.stderr.contains("the experiment is not kept") && measured.stderr.contains("full"), "{}", measured.stderr);
+        assert!(!fits(&measured.stdout, "experiment-1.json")["trials"].as_array().unwrap().is_empty());
+        check_clean(&chokepoint, &measured);
+        let before = nginx.main();
+        let change = "config = [{ server = \"nginx\", find = \"access_log off;\", with = \"access_log off; tcp_nodelay off;\" }]";
+        let plan = running_plan(&chokepoint, &nginx, change);
+        let refused = on_a_full_disk(&chokepoint, &["experiment", "--json", &plan]);
+        assert_eq!((refused.status, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+        assert!(refused.stderr.contains("nothing was changed") && refused.stderr.contains("No space left"), "{}", refused.stderr);
+        assert_eq!((nginx.main(), nginx.status()), (before, Some(200)));
     }
 
     #[test]

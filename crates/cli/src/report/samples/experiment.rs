@@ -104,7 +104,12 @@ fn aside(variants: usize) -> Aside {
         high: Some(7.5),
         why_not: None,
     };
-    let bound = |layer: &str, share: f64| Bound { layer: layer.to_owned(), share, gain_percent: share / (1.0 - share) * 100.0 };
+    let bound = |layer: &str, share: f64| Bound {
+        tier: "nginx".to_owned(),
+        layer: layer.to_owned(),
+        share,
+        gain_percent: share / (1.0 - share) * 100.0,
+    };
     Aside {
         stack: "built-in experiment-allocator".to_owned(),
         used_s: 84.0,

@@ -168,7 +168,8 @@ fn calls(report: &Experiment) -> Vec<(String, String)> {
 /// What the layers of each variant could give at most.
 fn bounds(report: &Experiment) -> Vec<(String, String)> {
     let line = |variant: &VariantReport| {
-        let parts = variant.bounds.iter().take(BOUNDS_MAX).map(|bound| format!("{} +{:.0}%", bound.layer, bound.gain_percent));
+        let parts =
+            variant.bounds.iter().take(BOUNDS_MAX).map(|bound| format!("{} of {} +{:.0}%", bound.layer, bound.tier, bound.gain_percent));
         (variant.name.clone(), parts.collect::<Vec<_>>().join(", "))
     };
     report.variants.iter().map(line).filter(|(_, text)| !text.is_empty()).collect()

@@ -125,8 +125,10 @@ fn profiled(ready: &Ready, label: &str, interrupt: &Interrupt, words: &Catalogue
     let (entries, _) = measure::measure(&setup, label, interrupt)?;
     let diagnosis = diagnose(&measure::observation(&entries), words);
     let bounds = diagnosis.profile.map(|profile| profile.bounds).unwrap_or_default();
-    let bounds =
-        bounds.into_iter().map(|bound| Bound { layer: bound.title, share: bound.share, gain_percent: (bound.factor - 1.0) * 100.0 });
+    let bounds = bounds.into_iter().map(|bound| {
+        let gain_percent = (bound.factor - 1.0) * 100.0;
+        Bound { tier: bound.tier, layer: bound.title, share: bound.share, gain_percent }
+    });
     let load = setup.plan.clone().context("nothing is loaded")?;
     // The generator's cores would show the generator.
     let cores = ready.pid.and_then(|pid| verify::cores(pid).ok());

@@ -170,6 +170,17 @@ fn unproven_changes_are_taken_back_whatever_stops_the_fix() {
     stack.assert_untouched();
 }
 
+/// timeout(1) signals its command twice: by its pid, and with its group.
+#[test]
+fn timeout_ends_a_load_in_order() {
+    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+    let command = chokepoint.command(&["bench", "--json", "--no-keep", "-c", "1", "-z", "600s", &server.url()]);
+    let ended = ran(Command::new("timeout").arg("2").arg(command.get_program()).args(command.get_args()).output().unwrap());
+    assert_eq!(ended.status, Some(124), "{}", ended.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout));
+    assert!(report["load"]["good"].as_u64().is_some_and(|good| good > 0), "{report:#}");
+}
+
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
