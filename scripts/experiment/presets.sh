@@ -19,8 +19,8 @@ for preset; do
     rm -f "$dir"/flame-*.html
     {
         printf '\n    chokepoint experiment --preset %s\n' "$arguments"
-        for plot in matrix intervals response-times trials where; do
-            [ ! -e "$dir/$plot.svg" ] || printf '\n![%s](%s.svg)\n' "$plot" "$plot"
+        for plot in "$dir"/matrix.svg "$dir"/intervals.svg "$dir"/response-times*.svg "$dir"/trials.svg "$dir"/where.svg; do
+            [ ! -e "$plot" ] || printf '\n![%s](%s)\n' "$(basename "$plot" .svg)" "$(basename "$plot")"
         done
     } >>"$dir/README.md"
 done

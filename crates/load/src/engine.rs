@@ -529,7 +529,7 @@ impl<'a> Engine<'a> {
             self.tally.end_answer();
         }
         if slot.intended_ns < self.warm_ns {
-            self.tally.end_in_flight(now_ns);
+            self.tally.end_of_warm_up(ended, now_ns, (self.warm_ns..self.end_ns).contains(&now_ns));
         } else {
             for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
                 *over += u64::from(latency_ns >= limit_ns);

@@ -11,7 +11,7 @@
 //!
 //! Once the load ends, no request starts. Requests in flight are awaited for at most one timeout. They are counted in `requests`, `status` and `good`, and
 //! again in `drained` and `drained_good`. Throughput and goodput are the requests that ended while load was offered, divided by that time, so neither the
-//! waiting nor the answers during it change them.
+//! waiting nor the answers during it change them. A request of a warm-up that ends after it is part of these rates (`early`) and of no other number.
 //!
 //! # Bounds
 //! Memory of a connection: 256 bytes, with TLS the session of rustls, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], freed above 4 KiB) and

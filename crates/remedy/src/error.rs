@@ -113,7 +113,7 @@ impl RemedyError {
 pub enum ApplyError {
     /// The journal cannot be written, so nothing was changed.
     #[error("nothing was changed: {0}")]
-    Journal(#[from] RemedyError),
+    Journal(RemedyError),
     /// The setting no longer holds the value that the change expects.
     #[error("{key} was \"{proposed_from}\" when the change was proposed but is \"{found}\" now: diagnose again")]
     Changed {
@@ -266,4 +266,11 @@ pub enum ApplyError {
         /// Why.
         why: String,
     },
+}
+
+// Not `#[from]`: its text is in the message, and a chain of causes would tell it twice.
+impl From<RemedyError> for ApplyError {
+    fn from(error: RemedyError) -> Self {
+        Self::Journal(error)
+    }
 }

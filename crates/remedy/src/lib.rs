@@ -42,6 +42,7 @@ pub use conflict::Forgotten;
 pub use consent::Consent;
 pub use error::{ApplyError, RemedyError};
 pub use host::{HostChange, HostPending, HostSet};
+pub use process::family;
 pub use record::{AppliedChange, Purpose};
 pub use server::plan::{Activating, Plan, Unread, diff, plan};
 pub use state_dir::{boot_id, default_state_dir, host_state_dir};

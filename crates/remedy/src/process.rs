@@ -16,8 +16,8 @@ pub(crate) fn processes() -> impl Iterator<Item = u32> {
     numbers("/proc")
 }
 
-/// A process, its children, their children and so on.
-pub(crate) fn family(pid: u32) -> BTreeSet<u32> {
+/// A process, its children, their children and so on, as far as they can be seen.
+pub fn family(pid: u32) -> BTreeSet<u32> {
     let parents: Vec<(u32, u32)> = processes().filter_map(|pid| Some((pid, stat(pid)?.0))).collect();
     let mut family = BTreeSet::from([pid]);
     loop {

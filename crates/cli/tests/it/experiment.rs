@@ -198,7 +198,7 @@ mod live {
         let report = fits(&ran.stdout, "experiment-1.json");
         let verified = report["variants"][1]["verified"].to_string();
         assert!(verified.contains("tcp_nodelay off;") && verified.contains("cores [0]"), "{verified}");
-        assert!(report["trials"].as_array().unwrap().len() >= 4, "{report}");
+        assert!(report["design"]["blocks"].as_u64().is_some_and(|blocks| blocks >= 1), "{report}");
         assert_eq!(nginx.main(), before);
         assert_eq!(chokepoint.run(&["undo", "--list"]).stdout.trim(), "nothing is applied", "every change was taken back");
         assert_eq!(nginx.status(), Some(200));
@@ -222,7 +222,8 @@ mod live {
     fn on_a_full_disk(chokepoint: &Chokepoint, args: &[&str]) -> Ran {
         let state = chokepoint.path("state");
         std::fs::create_dir_all(&state).unwrap();
-        let script = "mount -t tmpfs -o size=64k none \"$0\" || exit 99; head -c 1000000 /dev/zero >\"$0/fill\" 2>/dev/null; exec \"$@\"";
+        let script =
+            "mount -t tmpfs -o size=64k,mode=700 none \"$0\" || exit 99; head -c 1000000 /dev/zero >\"$0/fill\" 2>/dev/null; exec \"$@\"";
         let own = chokepoint.command(args);
         let mut command = Command::new("unshare");
         command.args(["-m", "sh", "-c", script, &state]).arg(own.get_program()).args(own.get_args());
@@ -248,7 +249,7 @@ mod live {
         let plan = running_plan(&chokepoint, &nginx, change);
         let refused = on_a_full_disk(&chokepoint, &["experiment", "--json", &plan]);
         assert_eq!((refused.status, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
-        assert!(refused.stderr.contains("nothing was changed") && refused.stderr.contains("No space left"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("nothing was changed") && refused.stderr.contains("no space left"), "{}", refused.stderr);
         assert_eq!((nginx.main(), nginx.status()), (before, Some(200)));
     }
 

@@ -41,6 +41,9 @@ pub(crate) struct Tally {
     good: u64,
     drained: u64,
     drained_good: u64,
+    /// Requests of the warm-up that ended after it, while load was offered.
+    early: u64,
+    early_good: u64,
     good_latency: Durations,
     /// Of answers with an unexpected status.
     wrong_latency: Durations,
@@ -220,6 +223,24 @@ impl Tally {
         good
     }
 
+    /// A request of the warm-up has ended. `counts`: after the warm-up and before the end of the load. Then it is part of the rates, which are those of the
+    /// answers of that time; without it a load would lose the share that a response time has of its length. It is part of nothing else.
+    pub(crate) fn end_of_warm_up(&mut self, ended: &Ended, now_ns: u64, counts: bool) {
+        self.end_in_flight(now_ns);
+        if !counts {
+            return;
+        }
+        self.early += 1;
+        match ended.end {
+            RequestEnd::Status(status) if self.expected[usize::from(status).min(STATUSES - 1)] => {
+                self.early_good += 1;
+                self.slice.good += 1;
+            }
+            RequestEnd::Status(_) => self.slice.wrong += 1,
+            RequestEnd::Failure(_) => self.slice.failed += 1,
+        }
+    }
+
     /// Records the time of the first byte of an answer that came in pieces. `answered`: the answer became complete.
     pub(crate) fn in_pieces(&mut self, first_byte_ns: u64, latency_ns: u64, answered: bool) {
         self.first_byte.record_ns(first_byte_ns);
@@ -342,6 +363,8 @@ impl Tally {
         self.drained += tally.drained;
         self.under_way_ns += tally.under_way_ns;
         self.drained_good += tally.drained_good;
+        self.early += tally.early;
+        self.early_good += tally.early_good;
         self.good_latency.add(&tally.good_latency);
         self.wrong_latency.add(&tally.wrong_latency);
         self.failed_latency.add(&tally.failed_latency);
@@ -422,6 +445,8 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         good: sum.good,
         drained: sum.drained,
         drained_good: sum.drained_good,
+        early: sum.early,
+        early_good: sum.early_good,
         under_way_us: Some(u64::try_from(sum.under_way_ns / 1000).unwrap_or(u64::MAX)),
         errors: sum.errors,
         latency_us: latency.percentiles,

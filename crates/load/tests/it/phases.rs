@@ -53,6 +53,30 @@ fn requests_of_the_warm_up_are_not_counted() {
     assert!(result.connections <= 4, "the connections were open already: {result:?}");
 }
 
+/// The rate of a slow server would be too low by the share that a response time has of the load.
+#[test]
+fn answers_to_requests_of_the_warm_up_are_part_of_the_rates() {
+    let server = Server::start(|mut stream, _| {
+        while request(&mut stream) {
+            std::thread::sleep(Duration::from_millis(300));
+            if stream.write_all(HELLO.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut plan = plan(server.address);
+    (plan.shape, plan.requests, plan.duration) = (Loop::Closed { connections: 8 }, None, Some(Duration::from_secs(2)));
+    (plan.timeout, plan.options.warm_up) = (Duration::from_secs(20), Duration::from_millis(500));
+    let result = measure(&plan, &Control::new()).expect("the load runs").result;
+    check(&result);
+    assert_eq!((result.early, result.early_good, result.drained), (8, 8, 8), "each connection waits at both ends: {result:?}");
+    let within = result.good - result.drained_good + 8;
+    assert!((result.goodput_rps() * result.duration_us as f64 / 1e6 - within as f64).abs() < 1e-6, "{result:?}");
+    assert_eq!(result.requests, result.status[&200], "they are not among the requests: {result:?}");
+    let slices: u64 = result.offered().iter().map(|slice| u64::from(slice.good)).sum();
+    assert!(slices.abs_diff(within) <= 8, "{slices} of {within}: {result:?}");
+}
+
 #[test]
 fn a_load_that_ends_in_its_warm_up_has_no_results() {
     let server = Server::start(|mut stream, _| until_closed(&mut stream));

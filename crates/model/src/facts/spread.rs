@@ -109,6 +109,8 @@ mod tests {
             good: sum(|slice| slice.good),
             drained: 0,
             drained_good: 0,
+            early: 0,
+            early_good: 0,
             under_way_us: None,
             errors: Errors::default(),
             latency_us: Percentiles::default(),

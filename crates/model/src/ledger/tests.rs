@@ -189,6 +189,8 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         good: 1_000,
         drained: 0,
         drained_good: 0,
+        early: 0,
+        early_good: 0,
         under_way_us: None,
         errors,
         latency_us: Percentiles::default(),

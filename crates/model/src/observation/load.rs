@@ -247,6 +247,13 @@ pub struct LoadResult {
     /// Good requests of `drained`.
     #[serde(default)]
     pub drained_good: u64,
+    /// Requests of the warm-up that ended after it, while load was offered. Rates include them, as they exclude `drained`: what ended in that time. They are
+    /// in no other number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub early: u64,
+    /// Good requests of `early`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub early_good: u64,
     /// Time that requests were under way while load was offered, each from when it was sent, microseconds, summed over all requests. `None` in recordings of
     /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -310,12 +317,12 @@ impl LoadResult {
 
     /// Requests that ended a second while load was offered, with or without an answer.
     pub fn throughput_rps(&self) -> f64 {
-        per_second(self.requests.saturating_sub(self.drained), self.duration_us)
+        per_second(self.requests.saturating_sub(self.drained) + self.early, self.duration_us)
     }
 
     /// Good answers a second while load was offered.
     pub fn goodput_rps(&self) -> f64 {
-        per_second(self.good.saturating_sub(self.drained_good), self.duration_us)
+        per_second(self.good.saturating_sub(self.drained_good) + self.early_good, self.duration_us)
     }
 
     /// True if the load asked for more than it got: always for a closed loop, and for an open loop that fell short of its rate.

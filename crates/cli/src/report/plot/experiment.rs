@@ -31,6 +31,8 @@ const FACTORS: [f64; 22] =
     [1e-3, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1e3, 1e4];
 /// Two labels of it are at least this share of the axis apart.
 const FACTORS_APART: f64 = 0.06;
+/// The longest bar of shares that is drawn whole, percent.
+const SHARES_MAX: f64 = 200.0;
 
 /// A drawing with its name, which is part of the name of its file.
 pub(crate) struct Picture {
@@ -316,6 +318,7 @@ pub(crate) fn standing(report: &Experiment, phrases: Phrases<'_>) -> Option<Plot
     // With fewer places than colours the two last series keep their own colours.
     let count = places.len();
     (series[count].color, series[count + 1].color) = (OTHER, UNACCOUNTED);
+    let mut widest = 100.0_f64;
     for (row, variant) in variants.iter().enumerate() {
         let mut shares = vec![0.0; series.len()];
         for (name, share) in named(variant) {
@@ -327,14 +330,18 @@ pub(crate) fn standing(report: &Experiment, phrases: Phrases<'_>) -> Option<Plot
             series[place].points.extend([(from, row as f64), (from + share * 100.0, row as f64)]);
             from += share * 100.0;
         }
+        // An account that counts too much is shown as it is.
+        widest = widest.max(from);
     }
+    // Half a percent is rounding.
+    let ticks = ((widest.min(SHARES_MAX) - 0.5) / 20.0).ceil() as u32;
     series.retain(|series| !series.points.is_empty());
     (!series.is_empty()).then(|| Plot {
         title: phrases.word("experiment-where"),
         x: phrases.word("experiment-plot-share"),
         series,
         rows: variants.iter().map(|variant| variant.name.clone()).collect(),
-        ticks: (0..=5).map(|tick| (f64::from(tick * 20), format!("{}%", tick * 20))).collect(),
+        ticks: (0..=ticks).map(|tick| (f64::from(tick * 20), format!("{}%", tick * 20))).collect(),
         ..Plot::default()
     })
 }

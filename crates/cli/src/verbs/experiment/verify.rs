@@ -1,7 +1,6 @@
 //! Whether a variant is what it claims: libraries mapped, cores, workers, kernel parameters, kept connections. A variant that is not fails the experiment,
 //! because its figures would be those of something else.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +9,7 @@ use chokepoint_lab::Lab;
 use chokepoint_model::figures::Figures;
 use chokepoint_model::load::LoadResult;
 use chokepoint_recording::Outcome;
+use chokepoint_remedy::family;
 use chokepoint_sources::{Root, netns};
 
 /// The most bytes of a process's mappings that are read: a process has at most 65,530 of them (vm.max_map_count).
@@ -38,33 +38,12 @@ impl Subjects for &Lab {
     }
 }
 
-/// A process and all below it.
-pub(super) fn family(root: &Root, pid: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = root.pids().unwrap_or_default().into_iter().filter_map(|pid| Some((pid, parent(root, pid)?))).collect();
-    let mut all = BTreeSet::from([pid]);
-    loop {
-        let more: Vec<u32> =
-            parents.iter().filter(|(pid, parent)| all.contains(parent) && !all.contains(pid)).map(|(pid, _)| *pid).collect();
-        if more.is_empty() {
-            return all.into_iter().collect();
-        }
-        all.extend(more);
-    }
-}
-
-/// The parent of a process (proc_pid_stat(5): the name in brackets may contain anything).
-fn parent(root: &Root, pid: u32) -> Option<u32> {
-    let Outcome::Ok(stat) = root.read_process(pid, "stat", 4096, None) else { return None };
-    let text = String::from_utf8_lossy(&stat).into_owned();
-    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
 /// Checks what can be seen before the load. Returns what was verified, in words.
 pub(super) fn before(subjects: &mut dyn Subjects, variant: &Variant) -> Result<Vec<String>> {
     let (root, verify) = (Root::default(), &variant.change.verify);
     let mut seen = Vec::new();
     for (server, library) in &verify.mapped {
-        let all = family(&root, subjects.pid_of(server)?);
+        let all = family(subjects.pid_of(server)?);
         for pid in &all {
             if !has_mapped(&root, *pid, library)? {
                 bail!("process {pid} of {server} has not mapped {library}: the variant changes nothing");
@@ -73,7 +52,7 @@ pub(super) fn before(subjects: &mut dyn Subjects, variant: &Variant) -> Result<V
         seen.push(format!("{library} is mapped in {} processes of {server}", all.len()));
     }
     for (server, library) in &verify.not_mapped {
-        for pid in family(&root, subjects.pid_of(server)?) {
+        for pid in family(subjects.pid_of(server)?) {
             if has_mapped(&root, pid, library)? {
                 bail!("process {pid} of {server} has mapped {library}, which this variant is to do without");
             }
@@ -81,14 +60,14 @@ pub(super) fn before(subjects: &mut dyn Subjects, variant: &Variant) -> Result<V
         seen.push(format!("{library} is not mapped in {server}"));
     }
     for (server, wanted) in &verify.workers {
-        let found = family(&root, subjects.pid_of(server)?).len() - 1;
+        let found = family(subjects.pid_of(server)?).len() - 1;
         if found != *wanted as usize {
             bail!("{server} runs {found} workers, not {wanted}");
         }
         seen.push(format!("{server} runs {found} workers"));
     }
     for (server, wanted) in &variant.change.cpus {
-        for pid in family(&root, subjects.pid_of(server)?) {
+        for pid in family(subjects.pid_of(server)?) {
             let found = cores(pid)?;
             if found != *wanted {
                 bail!("process {pid} of {server} may run on cores {found:?}, not on {wanted:?}");
@@ -166,14 +145,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_process_is_in_its_parents_family() {
-        let root = Root::default();
+    fn cores_and_mappings_of_the_own_process_are_read() {
         let own = std::process::id();
-        assert!(family(&root, own).contains(&own));
-        let parent = parent(&root, own).unwrap();
-        assert!(parent == 0 || family(&root, parent).contains(&own));
         assert!(!cores(own).unwrap().is_empty());
-        assert!(has_mapped(&root, own, "definitely-no-library").is_ok_and(|mapped| !mapped));
+        assert!(has_mapped(&Root::default(), own, "definitely-no-library").is_ok_and(|mapped| !mapped));
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn timeout_ends_a_load_in_order() {
     let ended = ran(Command::new("timeout").arg("2").arg(command.get_program()).args(command.get_args()).output().unwrap());
     assert_eq!(ended.status, Some(124), "{}", ended.stderr);
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout));
-    assert!(report["load"]["good"].as_u64().is_some_and(|good| good > 0), "{report:#}");
+    assert!(report["load"]["goodput_rps"].as_f64().is_some_and(|goodput| goodput > 0.0), "{report:#}");
 }
 
 #[test]

@@ -93,6 +93,8 @@ pub(crate) fn load() -> LoadResult {
         keep_alive: false,
         drained: 0,
         drained_good: 0,
+        early: 0,
+        early_good: 0,
         under_way_us: None,
         timeout_us: 2_000_000,
         duration_us: 10_000_000,
