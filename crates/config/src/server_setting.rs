@@ -49,9 +49,7 @@ impl Tree {
             }
         }
     }
-}
 
-impl Tree {
     /// Path and text of each file.
     fn texts(&self) -> Vec<(&str, &str)> {
         match self {

@@ -51,8 +51,8 @@ enum Effect {
 impl SignalState {
     /// Counts a signal. Runs in a signal handler (signal-safety(7)): atomics only.
     fn receive(&self, signal: i32, at_ms: u64) -> Effect {
-        let (before_ms, before) = (self.last.load(Ordering::SeqCst) >> 8, self.last.load(Ordering::SeqCst) & 0xff);
-        if before == signal as u64 && at_ms.saturating_sub(before_ms) < ECHO_MS {
+        let last = self.last.load(Ordering::SeqCst);
+        if last & 0xff == signal as u64 && at_ms.saturating_sub(last >> 8) < ECHO_MS {
             return Effect::Nothing;
         }
         // A closed terminal may send it twice, from the kernel and from the shell: the second is not a request of the user.

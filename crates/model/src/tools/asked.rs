@@ -2,19 +2,23 @@
 
 use crate::facts::path::{self, Tier};
 use crate::fix::change::{Activation, Change, ServerKind, ServerSetting, core_list};
-use crate::observation::{Observation, ServerConfig};
+use crate::observation::{Identity, Observation, ServerConfig};
 
 /// The first process of a server on the path, by the name of its tier.
 ///
 /// # Errors
 /// There is no such tier, or it has several first processes, or they cannot be seen. A clause without a full stop.
 pub fn first_process(obs: &Observation, server: &str) -> Result<u32, String> {
+    first(obs, server).map(|identity| identity.pid)
+}
+
+fn first<'o>(obs: &'o Observation, server: &str) -> Result<&'o Identity, String> {
     let tiers = path::discover(obs).tiers;
     let tier = named(&tiers, server)?;
-    let parent = |pid: &u32| Some(obs.processes.get(pid)?.identity.last()?.parent);
-    let first: Vec<u32> = tier.pids.iter().filter(|pid| parent(pid).is_some_and(|parent| !tier.pids.contains(&parent))).copied().collect();
+    let seen = tier.pids.iter().filter_map(|pid| obs.processes.get(pid)?.identity.last());
+    let first: Vec<&Identity> = seen.filter(|identity| !tier.pids.contains(&identity.parent)).collect();
     match first[..] {
-        [pid] => Ok(pid),
+        [identity] => Ok(identity),
         [] => Err(format!("the processes of {server} cannot be seen")),
         _ => Err(format!("{server} has {} processes that no other one of them started", first.len())),
     }
@@ -25,12 +29,9 @@ pub fn first_process(obs: &Observation, server: &str) -> Result<u32, String> {
 /// # Errors
 /// As of [`first_process`], or it is no server whose configuration is known.
 pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<Change, String> {
-    let pid = first_process(obs, server)?;
-    let identity = obs.processes.get(&pid).and_then(|process| process.identity.last());
-    let config = obs.servers.get(&pid).and_then(|view| view.config.last());
-    let (Some(identity), Some(config)) = (identity, config) else {
-        return Err(format!("the configuration of {server} was not read: it can be changed for nginx and php-fpm"));
-    };
+    let identity = first(obs, server)?;
+    let config = obs.servers.get(&identity.pid).and_then(|view| view.config.last());
+    let config = config.ok_or_else(|| format!("the configuration of {server} was not read: it can be changed for nginx and php-fpm"))?;
     let (kind, file) = match config {
         ServerConfig::Nginx(nginx) => (ServerKind::Nginx, nginx.file.clone()),
         ServerConfig::PhpFpm(php_fpm) => (ServerKind::PhpFpm, php_fpm.file.clone()),
@@ -38,7 +39,7 @@ pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<C
     let setting = ServerSetting::Text { server: kind, find: find.to_owned(), with: with.to_owned() };
     Ok(Change::Server {
         server: kind,
-        pid,
+        pid: identity.pid,
         start_ticks: identity.start_ticks,
         file,
         setting,
@@ -53,13 +54,11 @@ pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<C
 /// # Errors
 /// As of [`first_process`].
 pub fn affinity(obs: &Observation, server: &str, cores: &[u32]) -> Result<Change, String> {
-    let pid = first_process(obs, server)?;
-    let identity = obs.processes.get(&pid).and_then(|process| process.identity.last());
-    let identity = identity.ok_or_else(|| format!("process {pid} of {server} has ended"))?;
+    let identity = first(obs, server)?;
     Ok(Change::Affinity {
-        pid,
+        pid: identity.pid,
         start_ticks: identity.start_ticks,
-        process: format!("{server} (process {pid})"),
+        process: format!("{server} (process {})", identity.pid),
         from: core_list(&identity.cpus_allowed),
         to: core_list(cores),
     })
