@@ -68,6 +68,8 @@ install -D --mode=0755 "$tree/chokepoint" "$deb/usr/bin/chokepoint"
 install -D --mode=0644 "$tree/completions/chokepoint.bash" "$deb/usr/share/bash-completion/completions/chokepoint"
 install -D --mode=0644 "$tree/completions/_chokepoint" "$deb/usr/share/zsh/vendor-completions/_chokepoint"
 install -D --mode=0644 "$tree/completions/chokepoint.fish" "$deb/usr/share/fish/vendor_completions.d/chokepoint.fish"
+install -D --mode=0644 packaging/systemd/chokepoint-watch.service "$deb/lib/systemd/system/chokepoint-watch.service"
+install -D --mode=0644 packaging/systemd/watch.toml "$deb/etc/chokepoint/watch.toml"
 install -D --mode=0644 packaging/debian/lintian-overrides "$deb/usr/share/lintian/overrides/chokepoint"
 mkdir -p "$deb/usr/share/man/man1" "$documents" "$deb/DEBIAN"
 for page in "$tree"/man/*.1; do
@@ -82,7 +84,8 @@ printf 'chokepoint (%s) unstable; urgency=medium\n\n  * CHANGELOG.md.gz says wha
 cp packaging/debian/copyright "$documents/copyright"
 sed -e "s/@VERSION@/$version/" -e "s/@MAINTAINER@/$maintainer/" -e "s/@SIZE_KB@/$(du --summarize --apparent-size --block-size=1024 "$deb/usr" | cut -f1)/" \
     packaging/debian/control.in >"$deb/DEBIAN/control"
-(cd "$deb" && find usr -type f -print0 | sort --zero-terminated | xargs --null md5sum >DEBIAN/md5sums)
+echo /etc/chokepoint/watch.toml >"$deb/DEBIAN/conffiles"
+(cd "$deb" && find usr lib etc -type f -print0 | sort --zero-terminated | xargs --null md5sum >DEBIAN/md5sums)
 find "$deb" -type d -exec chmod 0755 {} +
 find "$deb" -type f ! -path '*/bin/*' -exec chmod 0644 {} +
 find "$deb" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +

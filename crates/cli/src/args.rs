@@ -7,7 +7,6 @@ mod deferred;
 mod diagnose;
 mod experiment;
 mod explain;
-mod keep;
 mod lab;
 mod load;
 mod look;
@@ -19,6 +18,7 @@ mod spellings;
 mod streams;
 mod tcp;
 mod undo;
+mod watch;
 mod whereabouts;
 
 use clap::{Parser, Subcommand};
@@ -30,18 +30,18 @@ use deferred::Deferred;
 pub(crate) use diagnose::{Diagnose, RedactLevel};
 pub(crate) use experiment::Experiment;
 pub(crate) use explain::Explain;
-pub(crate) use keep::Keep;
 pub(crate) use lab::{Lab, LabRun, LabVerb};
 pub(crate) use load::Load;
 pub(crate) use look::{ColorWhen, Look};
 pub(crate) use profile::Profile;
 pub(crate) use program::program;
-pub(crate) use runs::{Compare, Export, List, Remove, Runs, RunsVerb, Show};
+pub(crate) use runs::{Compare, Export, Keep, List, Remove, Runs, RunsVerb, Show};
 pub(crate) use size::Size;
 pub(crate) use spellings::hint;
 pub(crate) use streams::Streams;
 pub(crate) use tcp::Tcp;
 pub(crate) use undo::Undo;
+pub(crate) use watch::{ExportIncident, Incidents, IncidentsVerb, ListIncidents, ShowIncident, Watch};
 pub(crate) use whereabouts::Where;
 
 /// Find the choke point of a server's throughput, prove it, fix it reversibly, and prove the fix.
@@ -74,6 +74,15 @@ pub(crate) enum Verb {
     /// Show live, like top, how many requests are in flight and at which place each of them is. It watches existing traffic and sends no load.
     #[command(after_help = whereabouts::EXIT, after_long_help = whereabouts::HELP, disable_help_flag = true, disable_version_flag = true)]
     Where(Deferred<Where>),
+    /// Record servers for months, and diagnose drops while they last
+    ///
+    /// Record where the requests of servers stand, without load and for as long as it runs. When a server begins to serve its clients worse, diagnose it while that
+    /// lasts, and keep the evidence as an incident.
+    #[command(after_help = watch::EXIT, after_long_help = watch::HELP, disable_help_flag = true, disable_version_flag = true)]
+    Watch(Deferred<Watch>),
+    /// List, show and export the incidents that watch kept
+    #[command(after_help = watch::INCIDENTS_EXIT, after_long_help = watch::INCIDENTS_HELP)]
+    Incidents(Deferred<Incidents>),
     /// Load a server and report rates, times and outcomes
     ///
     /// Load a server and report rates, response times and outcomes. Nothing is diagnosed.
@@ -131,10 +140,8 @@ Exit status:
   1    it could not be done; undo: some changes were not taken back
   2    invalid command line
   99   a condition of --fail-if held
-  129  stopped by SIGHUP: the terminal was closed
   130  stopped by SIGINT: Ctrl-C
-  131  stopped by SIGQUIT
-  143  stopped by SIGTERM
+  129, 131, 143  stopped by SIGHUP (a closed terminal), SIGQUIT, SIGTERM
 
 On a signal the program takes back changes of --fix that are not proven yet, and exits. A second signal ends it at once, or, while changes \
 are being taken back, the third. `chokepoint undo` takes back what is left.";

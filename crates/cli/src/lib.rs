@@ -20,10 +20,12 @@ pub mod lab {
     pub use crate::verbs::lab::stack::{Diagnosed, PASSIVE_LEAD, build, diagnose, plan};
 }
 
-use crate::args::{Cli, LabVerb, Look, RunsVerb, Verb};
+use crate::args::{Cli, IncidentsVerb, LabVerb, Look, RunsVerb, Verb};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
-use crate::verbs::{bench, capacity, diagnose, experiment, explain, profile, runs, size, streams, tcp, undo, whereabouts};
+use crate::verbs::{
+    bench, capacity, diagnose, experiment, explain, incidents, profile, runs, size, streams, tcp, undo, watch, whereabouts,
+};
 
 /// Exit status: the verb failed.
 const EXIT_FAILED: u8 = 1;
@@ -101,6 +103,12 @@ fn look(verb: &Verb) -> Option<Look> {
             RunsVerb::Export(export) => Some(export.look),
             RunsVerb::Rm(_) => None,
         },
+        Verb::Watch(args) => Some(args.look),
+        Verb::Incidents(args) => match &args.verb {
+            IncidentsVerb::List(list) => Some(list.look),
+            IncidentsVerb::Show(show) => Some(show.look),
+            IncidentsVerb::Export(_) => None,
+        },
         Verb::Undo(_) => None,
     }
 }
@@ -138,6 +146,8 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         Verb::Tcp(args) => tcp::run(args, words, interrupt)?,
         Verb::Lab(args) => verbs::lab::run(&args.verb, words, interrupt)?,
         Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
+        Verb::Watch(args) => watch::run(args, words, interrupt)?,
+        Verb::Incidents(args) => incidents::run(&args.verb, words).map(|()| true)?,
         Verb::Where(args) => whereabouts::run(args, words, interrupt)?,
         Verb::Experiment(args) => experiment::run(args, words, interrupt).map(|()| true)?,
         Verb::Runs(args) => runs::run(&args.verb, words, interrupt).map(|()| true)?,

@@ -2,8 +2,10 @@
 
 pub(crate) mod interrupt;
 pub(crate) mod keys;
+pub(crate) mod live;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod prompt;
 pub(crate) mod screen;
+pub(crate) mod sheet;
 pub(crate) mod suspend;

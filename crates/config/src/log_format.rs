@@ -13,7 +13,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Attempts};
+pub use access::{Access, Attempts, Measured};
 pub(crate) use compile::COMBINED;
 pub use compile::{Escape, FormatError, LogFormat};
 pub use extract::{LINE_BYTES_MAX, Record, Unparsed};

@@ -137,6 +137,11 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
     Some((report, warnings, clients))
 }
 
+/// The times since the unanswered requests of the first tier came, milliseconds, with the kernel's clock tick.
+pub(crate) fn unanswered(ctx: &Context<'_>) -> (u64, Vec<u64>) {
+    ctx.account().map_or((1, Vec::new()), |account| (account.counted.tick_ms, account.counted.unanswered_ms.clone()))
+}
+
 /// The part of the requests that was found nowhere, with the interval that chance explains.
 fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
     let mean = account.under_way - account.sum;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::run::{Better, Run, State, Summary};
+use crate::run::{Better, Run, State, Summary, Surroundings};
 
 /// The figure that says how fast a run was.
 pub const GOODPUT: &str = "goodput";
@@ -123,14 +123,9 @@ pub fn compare(earlier: &Run, later: &Run, chosen: Chosen) -> Comparison {
     let (load, same_load) = differences("load", &earlier.run.load, &later.run.load);
     let versions = |run: &Run| BTreeMap::from([("version".to_owned(), run.run.version.clone())]);
     let (mut different, mut same) = differences("chokepoint", &versions(earlier), &versions(later));
-    let groups: BTreeSet<&String> = earlier.run.surroundings.keys().chain(later.run.surroundings.keys()).collect();
-    let none = BTreeMap::new();
-    for group in groups {
-        let of = |run: &Run| run.run.surroundings.get(group).unwrap_or(&none).clone();
-        let (more, alike) = differences(group, &of(earlier), &of(later));
-        different.extend(more);
-        same += alike;
-    }
+    let (around, alike) = surroundings(&earlier.run.surroundings, &later.run.surroundings);
+    different.extend(around);
+    same += alike;
     Comparison {
         chosen,
         earlier: compared(earlier),
@@ -140,6 +135,19 @@ pub fn compare(earlier: &Run, later: &Run, chosen: Chosen) -> Comparison {
         differences: different,
         same: same + same_load,
     }
+}
+
+/// What differs between two surroundings, and the number of values that do not.
+pub fn surroundings(earlier: &Surroundings, later: &Surroundings) -> (Vec<Difference>, u64) {
+    let groups: BTreeSet<&String> = earlier.keys().chain(later.keys()).collect();
+    let (none, mut different, mut same) = (BTreeMap::new(), Vec::new(), 0);
+    for group in groups {
+        let of = |all: &'_ Surroundings| all.get(group).unwrap_or(&none).clone();
+        let (more, alike) = differences(group, &of(earlier), &of(later));
+        different.extend(more);
+        same += alike;
+    }
+    (different, same)
 }
 
 fn compared(run: &Run) -> ComparedRun {

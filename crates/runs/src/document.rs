@@ -1,18 +1,29 @@
 //! Documents as they are kept: zlib (RFC 1950), bounded both ways.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
+use crate::error::RunsError;
+
 /// The longest document, bytes. A diagnosis has about 100 kB, a bench with 6,000 slices about 1 MB.
 pub(crate) const DOCUMENT_BYTES_MAX: usize = 64 << 20;
 
-pub(crate) fn pack(text: &str) -> io::Result<Vec<u8>> {
+fn pack(text: &str) -> io::Result<Vec<u8>> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text.as_bytes())?;
     encoder.finish()
+}
+
+/// A document of the user's, unless it is longer than the limit.
+pub(crate) fn packed(document: &str) -> Result<Vec<u8>, RunsError> {
+    if document.len() > DOCUMENT_BYTES_MAX {
+        return Err(RunsError::TooLarge { bytes: document.len(), limit: DOCUMENT_BYTES_MAX });
+    }
+    pack(document).map_err(|error| RunsError::io("compress", Path::new("the document"), error))
 }
 
 /// The text, or why it is none.

@@ -40,7 +40,7 @@ pub enum RunsError {
         path: PathBuf,
     },
     /// It is no store of runs, or a part of it cannot be read.
-    #[error("{} is damaged ({why}): move it away; the next run starts a new one", path.display())]
+    #[error("{} is damaged ({why}): move it away; a new one is made", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -74,6 +74,12 @@ pub enum RunsError {
     /// There is no such run.
     #[error("there is no run {id}")]
     NoRun {
+        /// The number that was asked for.
+        id: i64,
+    },
+    /// There is no such incident, or no more.
+    #[error("there is no incident {id}")]
+    NoIncident {
         /// The number that was asked for.
         id: i64,
     },

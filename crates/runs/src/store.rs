@@ -1,17 +1,16 @@
 //! The store: one SQLite file that several processes may use at once.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::document::{DOCUMENT_BYTES_MAX, pack, unpack};
+use crate::database::{Database, Kind};
+use crate::document::packed;
 use crate::error::RunsError;
-use crate::place;
 use crate::run::{Filter, NewRun, Run, State, Summary};
 
 /// The name of the file in the state directory.
@@ -21,12 +20,8 @@ pub const RUNS_MAX: i64 = 1_000;
 /// The most bytes that their documents may have, compressed, with everything else that is kept of them.
 pub const BYTES_MAX: i64 = 200 << 20;
 
-/// The newest format that this program reads and writes (`PRAGMA user_version`).
-const FORMAT: i64 = 1;
-/// Marks the file as ours (`PRAGMA application_id`): "chok".
-const APPLICATION_ID: i64 = 0x6368_6f6b;
-/// How long to wait for another process that writes.
-const BUSY: Duration = Duration::from_secs(5);
+/// The file, marked "chok". A rollback journal with full synchronisation: a kill or a power cut loses at most the run being written.
+const KIND: Kind = Kind { file: FILE, application_id: 0x6368_6f6b, format: 1, journal: "PRAGMA synchronous = FULL;", tables: TABLES };
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -43,8 +38,7 @@ const SUMMARY: &str = "id, kind, state, began, duration_s, target, label, versio
 /// The kept runs of this user.
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
+    database: Database,
     runs_max: i64,
     bytes_max: i64,
 }
@@ -55,8 +49,7 @@ impl Store {
     /// # Errors
     /// The directory or the file cannot be made or is not safe, is damaged, or is of a newer version.
     pub fn open(dir: &Path) -> Result<Self, RunsError> {
-        let path = place::prepare(dir, FILE)?;
-        Self::connect(path)
+        Database::open(dir, &KIND).map(Self::of)
     }
 
     /// The store, if there is one.
@@ -64,61 +57,16 @@ impl Store {
     /// # Errors
     /// As of [`Store::open`].
     pub fn open_existing(dir: &Path) -> Result<Option<Self>, RunsError> {
-        place::find(dir, FILE)?.map(Self::connect).transpose()
+        Ok(Database::open_existing(dir, &KIND)?.map(Self::of))
     }
 
-    fn connect(path: PathBuf) -> Result<Self, RunsError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags).map_err(|error| RunsError::sqlite(&path, error))?;
-        let mut store = Self { connection, path, runs_max: RUNS_MAX, bytes_max: BYTES_MAX };
-        store.set_up()?;
-        Ok(store)
-    }
-
-    /// Settings of the connection, and the tables of a new file.
-    fn set_up(&mut self) -> Result<(), RunsError> {
-        let connection = &self.connection;
-        let settings = connection.busy_timeout(BUSY).and_then(|()| {
-            // The file may be anything: nothing in it runs. A rollback journal with full synchronisation: a kill or a power cut loses at most the run being
-            // written. What is removed is overwritten, and the file shrinks.
-            connection.execute_batch(
-                "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; \
-                 PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = FULL;",
-            )
-        });
-        settings.map_err(|error| self.failed(error))?;
-        if self.is_ours()? {
-            return Ok(());
-        }
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(|error| RunsError::sqlite(&self.path, error))?;
-        // Another process may have made the tables meanwhile.
-        let made = match objects(&transaction) {
-            Ok(0) => transaction
-                .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; {TABLES}"))
-                .and_then(|()| transaction.commit()),
-            Ok(_) => transaction.commit(),
-            Err(error) => Err(error),
-        };
-        made.map_err(|error| RunsError::sqlite(&self.path, error))
-    }
-
-    /// True for a store that this version reads; false for an empty file.
-    fn is_ours(&self) -> Result<bool, RunsError> {
-        let number = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(|e| self.failed(e));
-        let (application, found) = (number("application_id")?, number("user_version")?);
-        let objects = objects(&self.connection).map_err(|error| self.failed(error))?;
-        match (objects, application, found) {
-            (0, _, _) => Ok(false),
-            (_, APPLICATION_ID, found) if found > FORMAT => Err(RunsError::Newer { path: self.path.clone(), found, known: FORMAT }),
-            (_, APPLICATION_ID, FORMAT) => Ok(true),
-            _ => Err(RunsError::damaged(&self.path, "it is a database of another program")),
-        }
+    fn of(database: Database) -> Self {
+        Self { database, runs_max: RUNS_MAX, bytes_max: BYTES_MAX }
     }
 
     /// The path of its file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.database.path()
     }
 
     /// Keeps a run. The oldest ones go if there are too many.
@@ -128,7 +76,7 @@ impl Store {
     pub fn add(&mut self, run: &NewRun) -> Result<i64, RunsError> {
         let row = Stored::of(run)?;
         let (runs_max, bytes_max) = (self.runs_max, self.bytes_max);
-        self.write(|transaction| {
+        self.database.write(|transaction| {
             transaction.execute(
                 "INSERT INTO run (kind, state, began, duration_s, target, label, version, headline, fingerprint, figures, surroundings, load, document, bytes)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
@@ -147,7 +95,7 @@ impl Store {
     pub fn update(&mut self, id: i64, run: &NewRun) -> Result<(), RunsError> {
         let row = Stored::of(run)?;
         let (runs_max, bytes_max) = (self.runs_max, self.bytes_max);
-        let changed = self.write(|transaction| {
+        let changed = self.database.write(|transaction| {
             let sql = format!(
                 "UPDATE run SET kind = ?1, state = ?2, began = ?3, duration_s = ?4, target = ?5, label = ?6, version = ?7, headline = ?8, fingerprint = ?9,
                  figures = ?10, surroundings = ?11, load = ?12, document = ?13,
@@ -167,7 +115,7 @@ impl Store {
     pub fn add_trial(&mut self, run: i64, n: u32, json: &str) -> Result<(), RunsError> {
         let packed = packed(json)?;
         let (runs_max, bytes_max) = (self.runs_max, self.bytes_max);
-        let changed = self.write(|transaction| {
+        let changed = self.database.write(|transaction| {
             let length = packed.len() as i64;
             let was: Option<i64> = transaction
                 .query_row("SELECT length(document) FROM trial WHERE run = ?1 AND n = ?2", params![run, n], |row| row.get(0))
@@ -188,8 +136,9 @@ impl Store {
     /// # Errors
     /// They cannot be read.
     pub fn trials(&self, run: i64) -> Result<Vec<String>, RunsError> {
-        let documents: Vec<Vec<u8>> = self.rows("SELECT document FROM trial WHERE run = ?1 ORDER BY n", [run], |row| row.get(0))?;
-        documents.iter().map(|document| self.unpacked(document)).collect()
+        let documents: Vec<Vec<u8>> =
+            self.database.rows("SELECT document FROM trial WHERE run = ?1 ORDER BY n", [run], |row| row.get(0))?;
+        documents.iter().map(|document| self.database.unpacked(document)).collect()
     }
 
     /// The kept runs, newest first.
@@ -213,7 +162,7 @@ impl Store {
         let filtered = if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
         values.push(Value::Integer(filter.limit.map_or(-1, i64::from)));
         let sql = format!("SELECT {SUMMARY} FROM run {filtered} ORDER BY id DESC LIMIT ?");
-        let rows = self.rows(&sql, params_from_iter(values), |row| Ok((summary(row)?, kept_texts(row)?)))?;
+        let rows = self.database.rows(&sql, params_from_iter(values), |row| Ok((summary(row)?, kept_texts(row)?)))?;
         rows.into_iter().map(|(summary, texts)| self.completed(summary, &texts)).collect()
     }
 
@@ -227,7 +176,7 @@ impl Store {
     /// [`RunsError::NoRun`], or it cannot be read.
     pub fn get(&self, id: i64) -> Result<Run, RunsError> {
         let sql = format!("SELECT {SUMMARY}, fingerprint, surroundings, document FROM run WHERE id = ?1");
-        let rows = self.rows(&sql, [id], |row| {
+        let rows = self.database.rows(&sql, [id], |row| {
             let packed: (Option<String>, String, Vec<u8>) = (row.get(11)?, row.get(12)?, row.get(13)?);
             Ok((summary(row)?, kept_texts(row)?, packed))
         })?;
@@ -236,7 +185,7 @@ impl Store {
         };
         let summary = self.completed(summary, &texts)?;
         let Summary { kind, state, began, duration_s, target, label, version, headline, figures, load, .. } = summary;
-        let (surroundings, document) = (self.parsed(&surroundings)?, self.unpacked(&document)?);
+        let (surroundings, document) = (self.parsed(&surroundings)?, self.database.unpacked(&document)?);
         #[rustfmt::skip]
         let run = NewRun { kind, state, began, duration_s, target, label, version, headline, figures, surroundings, load, document, fingerprint };
         Ok(Run { id, run })
@@ -247,7 +196,7 @@ impl Store {
     /// # Errors
     /// They cannot be removed. Then none is.
     pub fn remove(&mut self, ids: &[i64]) -> Result<usize, RunsError> {
-        self.write(|transaction| ids.iter().map(|id| transaction.execute("DELETE FROM run WHERE id = ?1", [id])).sum())
+        self.database.write(|transaction| ids.iter().map(|id| transaction.execute("DELETE FROM run WHERE id = ?1", [id])).sum())
     }
 
     /// The newest run of a kind and fingerprint that did not end by itself.
@@ -256,39 +205,16 @@ impl Store {
     /// It cannot be read.
     pub fn latest_unfinished(&self, kind: &str, fingerprint: &str) -> Result<Option<i64>, RunsError> {
         let sql = "SELECT max(id) FROM run WHERE kind = ?1 AND fingerprint = ?2 AND state <> 'done'";
-        self.connection.query_row(sql, [kind, fingerprint], |row| row.get(0)).map_err(|error| self.failed(error))
-    }
-
-    /// One transaction that takes the lock at once: all of it is on disk when this returns, or nothing.
-    fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, RunsError> {
-        let path = &self.path;
-        let written = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
-            let value = change(&transaction)?;
-            transaction.commit().map(|()| value)
-        });
-        written.map_err(|error| RunsError::sqlite(path, error))
-    }
-
-    fn rows<T>(&self, sql: &str, params: impl Params, map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>, RunsError> {
-        let read = || self.connection.prepare(sql)?.query_map(params, map)?.collect();
-        let rows: rusqlite::Result<Vec<T>> = read();
-        rows.map_err(|error| self.failed(error))
+        let latest = self.database.connection.query_row(sql, [kind, fingerprint], |row| row.get(0));
+        latest.map_err(|error| self.database.failed(error))
     }
 
     fn state(&self, name: &str) -> Result<State, RunsError> {
-        State::parse(name).ok_or_else(|| RunsError::damaged(&self.path, "a run has an unknown state"))
+        State::parse(name).ok_or_else(|| self.database.damaged("a run has an unknown state"))
     }
 
     fn parsed<T: DeserializeOwned>(&self, json: &str) -> Result<T, RunsError> {
-        serde_json::from_str(json).map_err(|error| RunsError::damaged(&self.path, error.to_string()))
-    }
-
-    fn unpacked(&self, document: &[u8]) -> Result<String, RunsError> {
-        unpack(document).map_err(|why| RunsError::damaged(&self.path, why))
-    }
-
-    fn failed(&self, error: rusqlite::Error) -> RunsError {
-        RunsError::sqlite(&self.path, error)
+        serde_json::from_str(json).map_err(|error| self.database.damaged(error.to_string()))
     }
 }
 
@@ -336,17 +262,6 @@ impl Stored {
 /// Texts, numbers and maps of them: always JSON.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
-}
-
-fn packed(document: &str) -> Result<Vec<u8>, RunsError> {
-    if document.len() > DOCUMENT_BYTES_MAX {
-        return Err(RunsError::TooLarge { bytes: document.len(), limit: DOCUMENT_BYTES_MAX });
-    }
-    pack(document).map_err(|error| RunsError::io("compress", Path::new("the document"), error))
-}
-
-fn objects(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
 }
 
 /// State, figures and load of a row, as they are kept.

@@ -4,8 +4,10 @@ mod access;
 mod ask;
 pub(crate) mod command_line;
 pub(crate) mod config;
+pub(crate) mod counter;
 pub(crate) mod follow;
 pub(crate) mod keeps;
+mod lines;
 mod logs;
 mod mark;
 mod master;
@@ -15,6 +17,7 @@ mod pages;
 mod php_fpm;
 mod room;
 pub(crate) mod status;
+pub(crate) mod tail;
 mod tally;
 #[cfg(test)]
 mod tests;

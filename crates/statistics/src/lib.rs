@@ -2,9 +2,11 @@
 //! variants are compared (exact interval, planned looks, precision, scalability).
 
 pub mod bootstrap;
+pub mod histogram;
 mod normal;
 pub mod precision;
 mod random;
+pub mod residence;
 mod selection;
 pub mod sequential;
 pub mod signed_rank;

@@ -10,8 +10,9 @@ use super::{Breach, Rule};
 /// which a test failed, `scoreboard` writes drawn scenarios, `packaging` writes pages and pictures.
 const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile", "scoreboard", "packaging"];
 /// Other files that write. Those of `cli` write files that the user names by a flag (`--record`, `--html`, ...), never the host's state.
-/// `place.rs` of `runs` makes the directory and the file in which runs are kept.
-const OUTPUT_FILES: &[&str] = &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs", "crates/runs/src/place.rs"];
+/// `place.rs` of `runs` makes the directory and the file in which runs are kept; `server.rs` of `dashboard` its own socket, where the user named one.
+const OUTPUT_FILES: &[&str] =
+    &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs", "crates/dashboard/src/server.rs", "crates/runs/src/place.rs"];
 
 /// Functions and types that write, and everything below them.
 const WRITING: &[&str] = &[

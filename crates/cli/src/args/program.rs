@@ -7,7 +7,7 @@ use super::deferred::unrepeated;
 
 /// The verbs in the order of the help: what a new user needs first, then single tools.
 const GROUPS: [(&str, &[&str]); 2] = [
-    ("Find and fix", &["diagnose", "undo", "explain"]),
+    ("Find and fix", &["diagnose", "undo", "explain", "watch", "incidents"]),
     ("Tools", &["where", "bench", "experiment", "size", "capacity", "runs", "profile", "tcp", "streams", "lab", "help"]),
 ];
 

@@ -1,10 +1,13 @@
 //! The arguments of `chokepoint runs`.
 
+mod keep;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::Look;
+pub(crate) use keep::Keep;
 
 pub(super) const EXIT: &str = "Exit status: 0 done, 1 it could not be done, 2 usage.";
 

@@ -6,6 +6,7 @@ mod capacity;
 mod diagnosis;
 mod experiment;
 mod explain;
+pub(crate) mod incidents;
 pub(crate) mod page;
 pub(crate) mod runs;
 mod size;

@@ -53,17 +53,22 @@ pub(crate) enum Event {
 
 /// Writes the events of a run into a file, and notes what was kept and what was hidden.
 pub(crate) fn save(file: Output, events: &[Event], level: RedactLevel) -> Result<()> {
+    let (bytes, summary) = bytes(events, level);
+    let path = file.path();
+    file.write(&bytes)?;
+    output::note(&format!("recording {path} ({} kB): {summary}", bytes.len().div_ceil(1000)));
+    Ok(())
+}
+
+/// The recording of these events, and what was kept and what was hidden.
+pub(crate) fn bytes(events: &[Event], level: RedactLevel) -> (Vec<u8>, String) {
     let level = match level {
         RedactLevel::Public => Level::Public,
         RedactLevel::All => Level::All,
         RedactLevel::None => Level::None,
     };
     let (entries, summary) = redacted(flatten(events), level);
-    let bytes = chokepoint_recording::write(&entries, &Meta { tool: env!("CARGO_PKG_VERSION").to_owned(), redaction: level });
-    let path = file.path();
-    file.write(&bytes)?;
-    output::note(&format!("recording {path} ({} kB): {summary}", bytes.len().div_ceil(1000)));
-    Ok(())
+    (chokepoint_recording::write(&entries, &Meta { tool: env!("CARGO_PKG_VERSION").to_owned(), redaction: level }), summary)
 }
 
 /// Reads the events of a recorded run.

@@ -34,6 +34,9 @@ struct SignalState {
     last: AtomicU64,
     /// Unproven changes that are in force.
     unproven: AtomicUsize,
+    /// SIGHUP means to read the configuration again, as for a service.
+    hangup_reloads: AtomicBool,
+    is_reload_wanted: AtomicBool,
 }
 
 /// The effect of a signal.
@@ -53,6 +56,10 @@ impl SignalState {
     fn receive(&self, signal: i32, at_ms: u64) -> Effect {
         let last = self.last.load(Ordering::SeqCst);
         if last & 0xff == signal as u64 && at_ms.saturating_sub(last >> 8) < ECHO_MS {
+            return Effect::Nothing;
+        }
+        if signal == SIGHUP && self.hangup_reloads.load(Ordering::SeqCst) {
+            self.is_reload_wanted.store(true, Ordering::SeqCst);
             return Effect::Nothing;
         }
         // A closed terminal may send it twice, from the kernel and from the shell: the second is not a request of the user.
@@ -107,6 +114,16 @@ impl Interrupt {
     pub fn status(&self) -> Option<u8> {
         let signal = self.is_set().then(|| self.0.signal.load(Ordering::SeqCst))?;
         u8::try_from(STATUS_BASE + signal).ok()
+    }
+
+    /// From now on SIGHUP asks to read the configuration again, and not to stop.
+    pub(crate) fn reload_on_hangup(&self) {
+        self.0.hangup_reloads.store(true, Ordering::SeqCst);
+    }
+
+    /// True once after each such request.
+    pub(crate) fn take_reload(&self) -> bool {
+        self.0.is_reload_wanted.swap(false, Ordering::SeqCst)
     }
 
     /// Sets the number of unproven changes in force: while there are any, the second signal does not end the program.
@@ -182,6 +199,14 @@ mod tests {
         assert_eq!(interrupt.0.receive(SIGINT, 1_000), Effect::Stop);
         interrupt.set_unproven(0);
         assert_eq!((interrupt.0.receive(SIGQUIT, 1_001), interrupt.status()), (Effect::End, Some(130)));
+    }
+
+    #[test]
+    fn a_service_reads_its_configuration_again_on_sighup() {
+        let interrupt = Interrupt::default();
+        interrupt.reload_on_hangup();
+        assert_eq!((interrupt.0.receive(SIGHUP, 1_000), interrupt.take_reload(), interrupt.take_reload()), (Effect::Nothing, true, false));
+        assert_eq!((interrupt.is_set(), interrupt.0.receive(SIGTERM, 2_000)), (false, Effect::Stop));
     }
 
     #[test]

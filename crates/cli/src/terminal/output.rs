@@ -35,6 +35,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
     write(&printable_lines(text)).map(drop)
 }
 
+/// [`print`] for repeated output: false if the reader closed the pipe.
+pub(crate) fn print_on(text: &str) -> Result<bool> {
+    write(&printable_lines(text))
+}
+
 /// [`print`] for lines with inks.
 pub(crate) fn print_painted(text: &Painted) -> Result<()> {
     write(&text.0).map(drop)
@@ -89,6 +94,11 @@ impl Painted {
             Some(parameters) => self.0.extend(["\x1b[", parameters, "m", &text, "\x1b[0m"]),
             None => self.0.push_str(&text),
         }
+    }
+
+    /// Appends what was painted elsewhere.
+    pub(crate) fn append(&mut self, more: Self) {
+        self.0.push_str(&more.0);
     }
 
     /// Ends a line.

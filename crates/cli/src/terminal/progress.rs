@@ -18,14 +18,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A wait of about `length`, if that is known.
+    /// A wait of about `length`, if that is known. Without a label nothing is shown.
     pub(crate) fn new(label: &str, length: Option<Duration>) -> Self {
         Self { label: printable(label).into_owned(), begin: Instant::now(), length, bar: None }
     }
 
     /// Updates the bar.
     pub(crate) fn tick(&mut self, detail: &str) {
-        let short = self.length.is_some_and(|length| length <= WAIT_MIN);
+        let short = self.label.is_empty() || self.length.is_some_and(|length| length <= WAIT_MIN);
         if self.bar.is_none() && !short && (self.length.is_some() || self.begin.elapsed() > WAIT_MIN) && std::io::stderr().is_terminal() {
             self.bar = Some(self.draw());
         }

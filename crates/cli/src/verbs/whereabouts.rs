@@ -1,31 +1,34 @@
 //! `chokepoint where`: where requests stand now, shown again and again until the user quits.
 
 mod choice;
-mod ongoing;
 mod outlet;
 mod page;
 mod rows;
 mod setup;
 mod view;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::Whereabouts;
 
 use crate::args::Where;
+use crate::run::ongoing::{Ongoing, Window};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
-use ongoing::Ongoing;
 use outlet::{JsonLines, Next, Outlet, TextBlocks};
 use setup::WhereSetup;
 use view::View;
+
+/// If nothing listens for this long, the host is surveyed again: there may be new namespaces.
+const SURVEY_PERIOD: Duration = Duration::from_secs(10);
 
 /// Runs the verb. True if a ledger was shown, or the user asked to quit.
 pub(crate) fn run(args: &Where, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let setup = WhereSetup::parse(args)?;
     // Before a view is opened: a second Ctrl-C during the survey of the host ends the program at once, and must not leave a changed terminal.
-    let mut observation = Ongoing::begin(&setup)?;
+    let mut observation = begin(&setup)?;
     let mut outlet: Box<dyn Outlet + '_> = match (args.json, output::is_watched()) {
         (true, _) => Box::new(JsonLines),
         (false, true) => Box::new(View::open(&setup, words)?),
@@ -44,7 +47,7 @@ pub(crate) fn run(args: &Where, words: &Catalogue, interrupt: &Interrupt) -> Res
             return Ok(has_ledger);
         }
         is_shown = true;
-        let report = observation.ledger(words);
+        let report = ledger(&mut observation, &setup, words)?;
         has_ledger |= report.ledger.is_some();
         if outlet.show(report)? == Next::Quit {
             return Ok(true);
@@ -57,4 +60,23 @@ pub(crate) fn run(args: &Where, words: &Catalogue, interrupt: &Interrupt) -> Res
             due += setup.interval;
         }
     }
+}
+
+fn begin(setup: &WhereSetup) -> Result<Ongoing> {
+    let window = Window { usual: setup.window, longest: setup.window, samples: 1 };
+    Ongoing::begin(vec![setup.request()?], window)
+}
+
+/// The ledger of the last seconds.
+fn ledger(observation: &mut Ongoing, setup: &WhereSetup, words: &Catalogue) -> Result<Whereabouts> {
+    // A new survey fails while a named namespace is gone. It may come back.
+    if observation.is_pathless()
+        && observation.age() >= SURVEY_PERIOD
+        && let Ok(anew) = begin(setup)
+    {
+        *observation = anew;
+    }
+    let mut report = None;
+    observation.look(words, |_, looked| report = Some(looked.report));
+    report.ok_or_else(|| anyhow::anyhow!("nothing is watched"))
 }

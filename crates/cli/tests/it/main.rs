@@ -19,4 +19,4 @@ mod streams;
 mod targets;
 mod terminal_views;
 mod usage;
-mod whereabouts;
+mod watching;

@@ -191,7 +191,7 @@ fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     let (&first, rest) = needle.split_first()?;
     let mut at = 0;
     loop {
-        at += bytes.get(at..)?.iter().position(|&byte| byte == first)?;
+        at += memchr::memchr(first, bytes.get(at..)?)?;
         if bytes[at + 1..].starts_with(rest) {
             return Some(at);
         }

@@ -131,6 +131,8 @@ pub(crate) struct SampleCounts {
     busy: BTreeMap<NetnsId, Vec<f64>>,
     /// By tier: for each sample that read all connections, the ages of the requests in service, milliseconds.
     pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
+    /// Time since the request came, milliseconds, of each request that the first tier or a server behind it had not answered, in all samples together.
+    pub(crate) unanswered_ms: Vec<u64>,
     /// Calls of the tiers to other servers.
     pub(crate) calls: Vec<Calls>,
     pub(crate) tick_ms: u64,
@@ -163,6 +165,7 @@ impl SampleCounts {
             is_begun_told,
             busy,
             ages_ms,
+            unanswered_ms: Vec::new(),
             calls: Vec::new(),
             tick_ms: tick_ms(times),
             window_us,
@@ -264,6 +267,8 @@ impl SampleCounts {
 struct SampleDetails {
     /// By tier: the ages of the requests in service in one sample, milliseconds.
     ages_ms: Vec<Vec<u64>>,
+    /// See [`SampleCounts::unanswered_ms`].
+    unanswered_ms: Vec<u64>,
     /// Mean number of requests under way at the first tier, by client address, over the samples that were not awaited.
     clients: BTreeMap<IpAddr, f64>,
     /// Weight of the current sample in that mean.
@@ -364,6 +369,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             let whole = counted.ages_ms.iter_mut().zip(ages_ms).filter(|(_, ages)| sample.share >= 1.0 && !ages.is_empty());
             whole.for_each(|(all, ages)| all.push(ages));
         }
+        counted.unanswered_ms.append(&mut details.unanswered_ms);
         for (client, number) in details.clients {
             *counted.clients.entry(client).or_default() += number;
         }
@@ -394,7 +400,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
                         told => told,
                     };
                     let known = ConnectionContext { before: *before, has_arrived, exchange, ..self.known(socket, tier) };
-                    let is_under_way = self.add(&mut counts[tier], socket, &known, weight, &mut details.ages_ms[tier]);
+                    let is_under_way = self.add(&mut counts[tier], socket, &known, weight, (tier, details));
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
                 None => {
@@ -441,8 +447,18 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 
     /// Counts an accepted connection. True if a request of a known client is under way on it.
-    fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &ConnectionContext<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
+    fn add(
+        &self,
+        counts: &mut Counts,
+        socket: &RequestSocket,
+        known: &ConnectionContext<'_>,
+        weight: f64,
+        (tier, details): (usize, &mut SampleDetails),
+    ) -> bool {
         let state = connection_state(socket, known);
+        if tier == 0 && matches!(state, ConnectionState::Unaccepted | ConnectionState::Unread | ConnectionState::Service) {
+            details.unanswered_ms.extend(socket.times.map(|times| times.last_data_recv_ms));
+        }
         let place = match state {
             // The caller's end was sampled too, at another moment, and its count includes this handshake.
             ConnectionState::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
@@ -455,7 +471,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             ConnectionState::Receiving => &mut counts.receiving,
             ConnectionState::Service => {
                 let age_ms = socket.times.map_or(0, |times| times.last_data_recv_ms);
-                ages_ms.extend(socket.times.map(|_| age_ms));
+                details.ages_ms[tier].extend(socket.times.map(|_| age_ms));
                 // Over TLS the server has sent before.
                 if (known.tls && known.asks_once) || socket.times.is_some_and(|times| times.never_sent()) {
                     counts.first += weight;

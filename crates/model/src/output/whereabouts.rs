@@ -32,6 +32,20 @@ const SOURCES: [&str; 12] = [
 /// The account of the observation's window along a path that may come from an earlier look. `began_s` is the time at which the observation's clock was zero,
 /// seconds since 1970.
 pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue) -> Whereabouts {
+    with_ages(obs, path, began_s, words).0
+}
+
+/// The unanswered requests of a window, each once for every sample that met it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Time since each came, milliseconds, rounded down to a tick.
+    pub ages_ms: Vec<u64>,
+    /// The kernel's clock tick, milliseconds.
+    pub tick_ms: u64,
+}
+
+/// [`whereabouts`], with the ages of the unanswered requests.
+pub fn with_ages(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue) -> (Whereabouts, Unanswered) {
     let ctx = Context::new(obs, path, words);
     let (ledger, told, clients) = match ledger::with_clients(&ctx) {
         Some((ledger, told, clients)) => (Some(ledger), told, clients),
@@ -39,7 +53,8 @@ pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalog
     };
     let missing = ledger.is_none().then(|| ctx.text(missing(&ctx)));
     let seconds = |us: u64| ((began_s + us as f64 / 1e6) * 1e3).round() / 1e3;
-    Whereabouts {
+    let (tick_ms, ages_ms) = ledger::unanswered(&ctx);
+    let report = Whereabouts {
         schema: SCHEMA.to_owned(),
         window: WhereWindow { from_s: seconds(ctx.window_us.0), to_s: seconds(ctx.window_us.1) },
         target: target(&ctx),
@@ -47,7 +62,8 @@ pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalog
         clients,
         warnings: missing.into_iter().chain(told).collect(),
         lacking: lacking(obs, path),
-    }
+    };
+    (report, Unanswered { ages_ms, tick_ms })
 }
 
 /// The sources of the account that were not read.

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::time::Duration;
+
+use rusqlite::Connection;
 
 use super::*;
+use crate::document::DOCUMENT_BYTES_MAX;
 use crate::run::{Better, Figure};
 
 fn run(label: &str) -> NewRun {
@@ -212,7 +216,7 @@ fn a_damaged_file_is_named_and_left_as_it_is() {
 #[test]
 fn files_of_newer_versions_and_other_programs_are_refused() {
     let (dir, store) = store();
-    store.connection.pragma_update(None, "user_version", 2).unwrap();
+    store.database.connection.pragma_update(None, "user_version", 2).unwrap();
     drop(store);
     let error = Store::open(dir.path()).unwrap_err();
     assert!(matches!(error, RunsError::Newer { found: 2, known: 1, .. }), "{error}");
@@ -229,8 +233,8 @@ fn files_of_newer_versions_and_other_programs_are_refused() {
 fn a_full_file_keeps_what_it_has() {
     let (_dir, mut store) = store();
     let id = store.add(&run("first")).unwrap();
-    let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-    store.connection.pragma_update_and_check(None, "max_page_count", pages + 1, |_| Ok(())).unwrap();
+    let pages: i64 = store.database.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    store.database.connection.pragma_update_and_check(None, "max_page_count", pages + 1, |_| Ok(())).unwrap();
     let large = NewRun { headline: "x".repeat(100_000), ..run("large") };
     let error = store.add(&large).unwrap_err();
     assert!(matches!(error, RunsError::Full { .. }) && error.to_string().contains("the disk is full"), "{error}");
@@ -242,9 +246,9 @@ fn a_full_file_keeps_what_it_has() {
 fn a_locked_file_is_waited_for_and_then_named() {
     let (dir, mut store) = store();
     let other = Store::open(dir.path()).unwrap();
-    other.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-    store.connection.busy_timeout(Duration::from_millis(10)).unwrap();
+    other.database.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    store.database.connection.busy_timeout(Duration::from_millis(10)).unwrap();
     assert!(matches!(store.add(&run("a")), Err(RunsError::Busy { .. })));
-    other.connection.execute_batch("COMMIT").unwrap();
+    other.database.connection.execute_batch("COMMIT").unwrap();
     store.add(&run("a")).unwrap();
 }

@@ -3,6 +3,8 @@
 /// One microsecond of CPU time flows in every `FLOW_US` microseconds: 0.75 % of a core. The aim is 1 % in total. An observation of ten seconds reaches it with
 /// the first content of the bucket; wake-ups, which no thread's clock shows, come on top.
 pub(crate) const FLOW_US: u64 = 133;
+/// The same for an observation without an end: 1 % of a core. Together with the account of each second, logs and the history it takes less than 2 %.
+pub(super) const FLOW_RECORDER_US: u64 = 100;
 /// First and largest content, microseconds: the inflow of nearly three seconds, since a load may last only four.
 const CAPACITY_US: i64 = 20_000;
 /// Largest debt, microseconds. A burst of work, such as the first reads of hundreds of new processes, must not leave everything unread for longer than a load
@@ -63,6 +65,8 @@ pub(super) struct Bucket {
     /// Negative: a debt.
     level_us: i64,
     refilled_us: u64,
+    /// One microsecond of CPU time flows in in so many.
+    flow_us: u64,
     /// Namespaces with expensive samples of requests.
     sampled: u64,
 }
@@ -70,7 +74,12 @@ pub(super) struct Bucket {
 impl Bucket {
     /// A full bucket.
     pub(super) fn new(now_us: u64) -> Self {
-        Self { level_us: CAPACITY_US, refilled_us: now_us, sampled: 1 }
+        Self { level_us: CAPACITY_US, refilled_us: now_us, flow_us: FLOW_US, sampled: 1 }
+    }
+
+    /// The same with another inflow.
+    pub(super) fn with_flow(self, flow_us: u64) -> Self {
+        Self { flow_us, ..self }
     }
 
     /// Sets the number of namespaces with expensive samples of requests. They share the part for samples.
@@ -80,17 +89,17 @@ impl Bucket {
 
     /// The shortest time between two samples of a namespace, for samples of this cost.
     pub(super) fn sample_period_us(&self, cost_us: u64) -> u64 {
-        cost_us * FLOW_US * SAMPLES_PART * self.sampled
+        cost_us * self.flow_us * SAMPLES_PART * self.sampled
     }
 
     /// Adds the inflow since the last call and divides the content evenly among the waiting accounts, to none more than it lacks. So cheap work is paid at
     /// once, and expensive work saves while nothing else has to wait for it.
     pub(super) fn refill<'a>(&mut self, now_us: u64, accounts: impl Iterator<Item = &'a mut Account>) {
-        let came = now_us.saturating_sub(self.refilled_us) / FLOW_US;
+        let came = now_us.saturating_sub(self.refilled_us) / self.flow_us;
         if came < REFILL_MIN_US {
             return;
         }
-        self.refilled_us += came * FLOW_US;
+        self.refilled_us += came * self.flow_us;
         let mut waiting: Vec<&mut Account> = accounts.filter(|account| account.waits).collect();
         waiting.sort_by_key(|account| account.shortfall_us());
         let came_us = came as i64;

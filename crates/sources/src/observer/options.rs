@@ -15,6 +15,8 @@ pub struct ObserveOptions {
     pub root: Root,
     /// The target, and the namespaces of client and server. A client namespace of zero is the caller's own.
     pub request: Request,
+    /// Further targets, watched in the same readings.
+    pub also: Vec<Request>,
     /// Most bytes to keep. Beyond them readings are thinned, the most frequent ones first, and the result says so.
     pub bound_bytes: usize,
     /// True for an observation without an end, whose owner calls [`Observer::drain`](super::Observer::drain). It forgets the processes of the path that ended.
@@ -29,12 +31,12 @@ impl ObserveOptions {
 
     /// The running host within the usual bounds.
     pub fn new(request: Request) -> Self {
-        Self { root: Root::default(), request, bound_bytes: Self::BOUND_BYTES, endless: false, under_way: None }
+        Self { root: Root::default(), request, also: Vec::new(), bound_bytes: Self::BOUND_BYTES, endless: false, under_way: None }
     }
 
     /// The same without an end, for a caller that drains it.
-    pub fn endless(request: Request) -> Self {
-        Self { endless: true, ..Self::new(request) }
+    pub fn endless(request: Request, also: Vec<Request>) -> Self {
+        Self { endless: true, also, ..Self::new(request) }
     }
 }
 

@@ -16,12 +16,12 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use lane::ReaderLane;
 
-use super::bucket::{Account, Bucket};
+use super::bucket::{Account, Bucket, FLOW_RECORDER_US};
 use super::costs::{self, Costs};
 use super::messages::{ReadOrder, ReadResult, ReaderEnvironment, ReaderJob, ReaderReply, SamplerEvent};
 use super::options::{ObserveError, ObserveOptions};
 use super::reader::Reader;
-use super::schedule::{EDGES, FILES, PathRole, is_edge};
+use super::schedule::{EDGES, FILES, Pace, PathRole, is_edge};
 use super::scout::{PIDS_MAX, PathScope, ScoutInput, listener_inodes, scout};
 use super::socket_owners::PidsBySocket;
 use super::status_pollers::StatusPollers;
@@ -55,6 +55,8 @@ pub(super) struct Sampler {
     shared: ReaderEnvironment,
     inbox: Receiver<SamplerEvent>,
     request: Request,
+    /// Further requests whose paths are followed.
+    also: Vec<Request>,
     lanes: BTreeMap<Scope, ReaderLane>,
     namespaces: Namespaces,
     store: Store,
@@ -92,8 +94,8 @@ impl Sampler {
         found: Arc<AtomicBool>,
     ) -> Result<(Self, SyncSender<SamplerEvent>), ObserveError> {
         let (events, inbox) = sync_channel(EVENTS_MAX);
-        let ObserveOptions { root, mut request, bound_bytes, endless, under_way } = options;
-        if request.client_netns == NetnsId(0) {
+        let ObserveOptions { root, mut request, mut also, bound_bytes, endless, under_way } = options;
+        for request in [&mut request].into_iter().chain(&mut also).filter(|request| request.client_netns == NetnsId(0)) {
             request.client_netns = own()?;
         }
         if let Some(under_way) = &under_way {
@@ -104,6 +106,7 @@ impl Sampler {
             shared,
             inbox,
             request,
+            also,
             lanes: BTreeMap::new(),
             namespaces: Namespaces { found: Vec::new(), unreadable: 0 },
             store: Store::new(bound_bytes),
@@ -140,8 +143,8 @@ impl Sampler {
                 _ => {}
             }
         }
-        let named = [Some(own()?), Some(self.request.client_netns), self.request.server_netns];
-        for id in named.into_iter().flatten().collect::<BTreeSet<_>>() {
+        let named = self.requests().flat_map(|request| [Some(request.client_netns), request.server_netns]);
+        for id in named.chain([Some(own()?)]).flatten().collect::<BTreeSet<_>>() {
             self.add_netns(id)?;
         }
         self.drain(PATIENCE_US);
@@ -170,7 +173,8 @@ impl Sampler {
     pub(super) fn run(mut self) -> (Vec<Entry>, Costs) {
         self.costs.sampling(true);
         let own_us = thread_cpu_us();
-        self.bucket = Bucket::new(self.shared.clock.now_us());
+        let bucket = Bucket::new(self.shared.clock.now_us());
+        self.bucket = if self.endless { bucket.with_flow(FLOW_RECORDER_US) } else { bucket };
         self.own_paid_us = own_us;
         loop {
             let now_us = self.shared.clock.now_us();
@@ -264,7 +268,10 @@ impl Sampler {
     // ---- readers and their work
 
     fn add_lane(&mut self, scope: Scope, reader: Reader) {
-        self.lanes.insert(scope, ReaderLane::new(scope, reader, self.shared.clock.now_us()));
+        self.lanes.insert(
+            scope,
+            ReaderLane::new(scope, reader, if self.endless { Pace::Recorder } else { Pace::Measurement }, self.shared.clock.now_us()),
+        );
         self.add_scope(scope, scope);
     }
 
@@ -324,6 +331,11 @@ impl Sampler {
         }
     }
 
+    /// All requests whose paths are followed.
+    fn requests(&self) -> impl Iterator<Item = &Request> {
+        std::iter::once(&self.request).chain(&self.also)
+    }
+
     fn role(&self, reader: Scope) -> PathRole {
         // Files are sought only once somebody calls a listener: the caller may be the first tier.
         let sought = match (self.seeks(), self.path.calls) {
@@ -333,7 +345,7 @@ impl Sampler {
         };
         match reader {
             Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => PathRole::OnPath { sought },
-            Scope::Netns(id) if self.request.client_netns == NetnsId(id) => PathRole::Client,
+            Scope::Netns(id) if self.requests().any(|request| request.client_netns == NetnsId(id)) => PathRole::Client,
             Scope::Netns(_) => PathRole::OffPath,
             Scope::Host | Scope::Process(_) => PathRole::OnPath { sought },
         }
@@ -478,8 +490,11 @@ impl Sampler {
         self.news = false;
         let before_us = thread_cpu_us();
         let view = self.view(&SCOUTED);
-        let known = ScoutInput { request: &self.request, own_pid: std::process::id(), view: &view, pids_by_socket: &self.pids_by_socket };
-        let wanted = scout(&known);
+        let mut wanted = PathScope::default();
+        for request in self.requests() {
+            let (own_pid, pids_by_socket) = (std::process::id(), &self.pids_by_socket);
+            wanted.join(scout(&ScoutInput { request, own_pid, view: &view, pids_by_socket }));
+        }
         let cost_us = thread_cpu_us().saturating_sub(before_us);
         self.costs.add(costs::PATH, cost_us);
         if self.costs.is_sampling() {

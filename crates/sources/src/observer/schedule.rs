@@ -54,6 +54,16 @@ pub(super) enum PathRole {
     OnPath { sought: &'static [&'static str] },
 }
 
+/// What the readings are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// A measurement of some seconds, in which every moment counts.
+    Measurement,
+    /// An observation without an end: queues are read four times a second, and what only the search for the path needs every five seconds. So samples of requests, on
+    /// which its account rests, keep their rate.
+    Recorder,
+}
+
 /// Cost of one reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadCost {
@@ -86,6 +96,7 @@ pub(super) fn drawn(turn_us: u64, reader: Scope, late_us_max: u64) -> u64 {
 struct Slot {
     source: &'static Source,
     reader: Scope,
+    pace: Pace,
     due_us: u64,
     /// Time of its last turn.
     given_us: u64,
@@ -101,9 +112,9 @@ struct Slot {
 }
 
 impl Slot {
-    fn of(source: &'static Source, reader: Scope, now_us: u64) -> Self {
+    fn of(source: &'static Source, reader: Scope, pace: Pace, now_us: u64) -> Self {
         let account = Account::default();
-        Self { source, reader, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
+        Self { source, reader, pace, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
     }
 
     fn is_cheap(&self) -> bool {
@@ -127,7 +138,9 @@ impl Slot {
     fn cadence_us(&self, role: PathRole) -> u64 {
         match self.source.cadence {
             _ if role == PathRole::OffPath || (role == PathRole::Client && OF_SERVERS.contains(&self.source.name)) => ASIDE_PERIOD_US,
-            Cadence::Fast if !self.is_absent => FAST_PERIOD_US,
+            _ if self.pace == Pace::Recorder && AFFORDED.contains(&self.source.name) => ASIDE_PERIOD_US,
+            Cadence::Fast if !self.is_absent && self.pace == Pace::Measurement => FAST_PERIOD_US,
+            Cadence::Fast if !self.is_absent => OFTEN_PERIOD_US,
             Cadence::Sampled | Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
             _ => SLOW_PERIOD_US,
         }
@@ -202,7 +215,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// All sources that the reader of this scope reads periodically. Those of processes have no effect while there are no processes.
-    pub(super) fn new(reader: Scope, now_us: u64) -> Self {
+    pub(super) fn new(reader: Scope, pace: Pace, now_us: u64) -> Self {
         let is_netns = matches!(reader, Scope::Netns(_));
         let is_read = |source: &Source| match source.scope {
             ScopeKind::Netns => is_netns,
@@ -211,7 +224,7 @@ impl Schedule {
         };
         let is_repeated = |source: &Source| !matches!(source.cadence, Cadence::Ends | Cadence::Once) || is_edge(source);
         let sources = SOURCES.iter().filter(|source| is_read(source) && is_repeated(source));
-        let mut slots: Vec<Slot> = sources.map(|source| Slot::of(source, reader, now_us)).collect();
+        let mut slots: Vec<Slot> = sources.map(|source| Slot::of(source, reader, pace, now_us)).collect();
         // A sample comes first in its turn. During other reads the servers go on working, and clients on the reader's core do not.
         slots.sort_by_key(|slot| (!slot.is_sampled(), !is_edge(slot.source), slot.source.name != WAITS));
         Self { slots }

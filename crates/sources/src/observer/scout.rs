@@ -39,6 +39,18 @@ pub(super) struct PathScope {
     pub(super) calls: bool,
 }
 
+impl PathScope {
+    /// Adds what belongs to the path of another request.
+    pub(super) fn join(&mut self, other: Self) {
+        self.netns.extend(other.netns);
+        self.pids.extend(other.pids);
+        self.first = self.first.or(other.first);
+        self.answered |= other.answered;
+        self.upstream |= other.upstream;
+        self.calls |= other.calls;
+    }
+}
+
 /// Follows the request from its target through the processes that listen and call. Takes every listener that may answer, of which the model later picks one: to
 /// read too much is cheap, and what is read too late is lost.
 pub(super) fn scout(input: &ScoutInput<'_>) -> PathScope {

@@ -40,9 +40,10 @@ struct FileState {
 }
 
 impl FileState {
-    fn of(file: &mut File) -> io::Result<Self> {
+    /// The state of a file up to an offset.
+    fn at(file: &mut File, size: u64) -> io::Result<Self> {
         let about = file.metadata()?;
-        Ok(Self { device: about.dev(), inode: about.ino(), size: about.size(), tail: tail(file, about.size())? })
+        Ok(Self { device: about.dev(), inode: about.ino(), size, tail: tail(file, size)? })
     }
 
     fn is_file(&self, about: &std::fs::Metadata) -> bool {
@@ -76,8 +77,18 @@ pub(super) struct Pieces {
 
 impl Mark {
     pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access) -> Self {
-        let file = access.open(files, &path).and_then(|mut file| FileState::of(&mut file)).ok();
+        let file = access.open(files, &path).and_then(|mut file| {
+            let size = file.metadata()?.size();
+            FileState::at(&mut file, size)
+        });
+        let file = file.ok();
         Self { path, lines, access, file }
+    }
+
+    /// Moves the mark to an offset of the file that was read last.
+    pub(super) fn move_to(&mut self, file: &mut File, offset: u64) -> io::Result<()> {
+        self.file = Some(FileState::at(file, offset)?);
+        Ok(())
     }
 
     /// The files with the log's new lines: the log itself; or the old file, if it is still open or next to the log, and the new one.

@@ -1,56 +1,19 @@
 //! Counts of a log's lines, and their text in an entry: one fact per line.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent};
+use chokepoint_statistics::histogram::Counts;
 
 /// Most kinds of errors. Further ones count as "other".
 const KINDS_MAX: usize = 64;
 /// Most bytes of the first line of a kind.
 const SAMPLE_BYTES_MAX: usize = 300;
-/// Bits of a value in a histogram: percentiles are at most one part in 128 too high.
-const BITS: u32 = 7;
-
-/// Durations by the upper end of their bucket, microseconds.
-#[derive(Debug, Default)]
-pub(super) struct Histogram {
-    counts: BTreeMap<u64, u64>,
-    total: u64,
-    max: u64,
-}
-
-impl Histogram {
-    pub(super) fn add(&mut self, value_us: u64) {
-        let shift = (u64::BITS - value_us.leading_zeros()).saturating_sub(BITS + 1);
-        *self.counts.entry(value_us | ((1 << shift) - 1)).or_default() += 1;
-        self.total += 1;
-        self.max = self.max.max(value_us);
-    }
-
-    pub(super) fn percentiles(&self) -> Option<Percentiles> {
-        let at = |permille: u64| {
-            let rank = (self.total.saturating_mul(permille)).div_ceil(1000).max(1);
-            let mut below = 0;
-            for (value, count) in &self.counts {
-                below += count;
-                if below >= rank {
-                    return (*value).min(self.max);
-                }
-            }
-            self.max
-        };
-        (self.total > 0).then(|| Percentiles {
-            p50: at(500),
-            p75: at(750),
-            p90: at(900),
-            p95: at(950),
-            p99: at(990),
-            p999: at(999),
-            max: self.max,
-        })
-    }
+/// The percentiles of counted durations; `None` if there are none.
+pub(super) fn percentiles(counts: &Counts) -> Option<Percentiles> {
+    let at = |share: f64| counts.percentile(share);
+    Some(Percentiles { p50: at(0.5)?, p75: at(0.75)?, p90: at(0.9)?, p95: at(0.95)?, p99: at(0.99)?, p999: at(0.999)?, max: counts.max() })
 }
 
 /// Adds a line of an error log to its kind.
@@ -127,7 +90,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("expected a number, found {text:?}"))
 }
 
-fn percentiles(text: &str) -> Result<Percentiles, String> {
+fn parsed_percentiles(text: &str) -> Result<Percentiles, String> {
     let numbers: Vec<u64> = text.split(' ').map(number).collect::<Result<_, _>>()?;
     let [p50, p75, p90, p95, p99, p999, max] = numbers[..] else { return Err(format!("expected 7 numbers, found {text:?}")) };
     Ok(Percentiles { p50, p75, p90, p95, p99, p999, max })
@@ -147,9 +110,9 @@ pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
                 let (status, count) = value.split_once(' ').ok_or("expected a status and a count")?;
                 log.status.insert(number(status)?, number(count)?);
             }
-            "request_time_us" => log.request_time_us = Some(percentiles(value)?),
-            "upstream_time_us" => log.upstream_time_us = Some(percentiles(value)?),
-            "duration_us" => log.duration_us = Some(percentiles(value)?),
+            "request_time_us" => log.request_time_us = Some(parsed_percentiles(value)?),
+            "upstream_time_us" => log.upstream_time_us = Some(parsed_percentiles(value)?),
+            "duration_us" => log.duration_us = Some(parsed_percentiles(value)?),
             _ => {}
         }
     }
@@ -180,13 +143,16 @@ pub(super) fn error_log(text: &str) -> Result<ErrorLog, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use chokepoint_statistics::histogram::Histogram;
     use proptest::prelude::*;
 
     fn access() -> AccessLog {
         let mut times = Histogram::default();
         (1..=1000).for_each(|ms| times.add(ms * 1000));
-        let times = times.percentiles();
+        let times = percentiles(&times.counts());
         let status = BTreeMap::from([(200, 990), (502, 10)]);
         AccessLog {
             lines: 1001,
@@ -206,10 +172,10 @@ mod tests {
         for (found, exact) in [(times.p50, 500_000), (times.p90, 900_000), (times.p99, 990_000), (times.p999, 999_000)] {
             assert!(found >= exact && found as f64 <= exact as f64 * 1.01, "{found} for {exact}");
         }
-        assert_eq!((times.max, Histogram::default().percentiles()), (1_000_000, None));
+        assert_eq!((times.max, percentiles(&Histogram::default().counts())), (1_000_000, None));
         let mut wide = Histogram::default();
         [0, u64::MAX].into_iter().for_each(|value| wide.add(value));
-        assert_eq!(wide.percentiles().map(|times| (times.p50, times.max)), Some((0, u64::MAX)));
+        assert_eq!(percentiles(&wide.counts()).map(|times| (times.p50, times.max)), Some((0, u64::MAX)));
     }
 
     #[test]

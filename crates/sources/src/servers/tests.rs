@@ -2,6 +2,7 @@
 
 mod live;
 mod rights;
+mod tail;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -57,6 +58,10 @@ impl Host {
         host
     }
 
+    fn root(&self) -> Root {
+        Root::new(self.tree.path())
+    }
+
     fn at(&self, path: &str) -> PathBuf {
         self.tree.path().join("proc/42/root").join(path.trim_start_matches('/'))
     }
@@ -72,7 +77,7 @@ impl Host {
     }
 
     fn read(&self, source: &Source, phase: Phase) -> Vec<Entry> {
-        let root = Root::new(self.tree.path());
+        let root = self.root();
         let scope = Scope::Process(42);
         let context = ReadContext::new(&root, scope, phase, &self.notes);
         let entry = |(item, outcome)| Entry { at_us: 5, source: source.name.to_owned(), scope, item, outcome };

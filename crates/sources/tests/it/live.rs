@@ -467,7 +467,7 @@ fn drains_continue_without_gaps_or_repeats() {
     let port = listener.local_addr().unwrap().port();
     let client_netns = netns::own().unwrap();
     let request = Request { client_netns, addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
-    let observer = Observer::start(ObserveOptions::endless(request.clone())).unwrap();
+    let observer = Observer::start(ObserveOptions::endless(request.clone(), Vec::new())).unwrap();
     let mut recent = Recent::new(Duration::from_secs(2));
     let (mut seen, mut sampled, begin) = (Vec::new(), 0, Instant::now());
     // The readers report once a second.

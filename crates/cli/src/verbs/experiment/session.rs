@@ -169,12 +169,13 @@ impl<'a> Session<'a> {
 /// The figures of a trial.
 fn trial(block: usize, variant: usize, figures: &Figures, load: &LoadResult) -> Trial {
     let ms = |us: u64| us as f64 / 1e3;
-    let requests = load.requests.saturating_sub(load.drained).max(1) as f64;
-    let good = load.good.saturating_sub(load.drained_good) as f64;
+    // Of those that ended in the trial, whenever they began: a response time longer than the trial is no failure.
+    let (ended, good) = (load.throughput_rps(), load.goodput_rps());
+    let failed = if ended > 0.0 { 1.0 - good / ended } else { 1.0 };
     let mut all = BTreeMap::from([
         (Metric::Throughput, load.throughput_rps()),
         (Metric::Goodput, load.goodput_rps()),
-        (Metric::Failed, (1.0 - good / requests).max(0.0) * 100.0),
+        (Metric::Failed, failed.max(0.0) * 100.0),
         (Metric::P50, ms(load.latency_us.p50)),
         (Metric::P99, ms(load.latency_us.p99)),
         (Metric::Max, ms(load.latency_us.max)),

@@ -5,8 +5,7 @@ use std::time::Duration;
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{LedgerReport, Whereabouts};
 use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::style::{Color, Style};
 use ratatui_core::text::{Line, Span as Piece};
 
 use super::choice::{Choice, PlaceOrder};
@@ -14,6 +13,7 @@ use super::rows::rows;
 use crate::report::text::{columns, lacking};
 use crate::report::view::ledger::{MEAN_MIN, PlaceRow, loss, tenths};
 use crate::report::view::{Ink, Phrases, printable};
+use crate::terminal::sheet::{Sheet, faint, strong};
 
 /// Columns of a number, and of a share with the space before it.
 const NUMBER_COLUMNS: usize = 8;
@@ -29,8 +29,6 @@ const BAR_ROWS_MIN: usize = 4;
 const SPACED_ROWS_MIN: usize = 16;
 /// Clients that are listed.
 const CLIENTS_MAX: usize = 5;
-/// Eighths of a character, from the left.
-const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /// Everything that the view shows.
 pub(super) struct WhereState<'a> {
@@ -45,79 +43,28 @@ pub(super) struct WhereState<'a> {
 
 /// Draws the whole screen.
 pub(super) fn draw(state: &WhereState<'_>, phrases: Phrases<'_>, buffer: &mut Buffer) {
-    let area = buffer.area;
-    let width = usize::from(area.width);
-    // The last row lists the keys. What does not fit above it is left out.
-    let room = usize::from(area.height).saturating_sub(1);
-    let mut page = WherePage { phrases, state, width, lines: Vec::new() };
+    let (width, height) = (usize::from(buffer.area.width), usize::from(buffer.area.height));
+    let mut page = WherePage { phrases, state, sheet: Sheet::new(width, state.unicode) };
     if state.choice.help {
         page.help()
     } else {
-        page.ledger(room)
+        // The last row lists the keys. What does not fit above it is left out.
+        page.ledger(height.saturating_sub(1))
     }
-    for (row, line) in (0u16..).zip(page.lines.iter().take(room)) {
-        buffer.set_line(area.x, area.y + row, line, area.width);
-    }
-    if area.height > 1 {
-        let keys = page.keys();
-        let last = Rect { y: area.bottom() - 1, height: 1, ..area };
-        buffer.set_line(last.x, last.y, &Line::styled(keys, faint()), last.width);
-    }
-}
-
-fn faint() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
-}
-
-fn strong() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
+    page.sheet.draw(&page.keys(), buffer);
 }
 
 struct WherePage<'a> {
     phrases: Phrases<'a>,
     state: &'a WhereState<'a>,
-    width: usize,
-    lines: Vec<Line<'static>>,
+    sheet: Sheet,
 }
 
 impl WherePage<'_> {
-    fn line(&mut self, text: &str, style: Style) {
-        let text = self.cut(text, self.width);
-        self.lines.push(Line::styled(text, style));
-    }
-
-    fn blank(&mut self) {
-        self.lines.push(Line::default());
-    }
-
-    /// A sentence, wrapped.
-    fn sentence(&mut self, text: &str, style: Style) {
-        for line in wrapped(text, self.width) {
-            self.line(&line, style);
-        }
-    }
-
-    /// The printable text, cut to `room` columns with a mark at the end.
-    fn cut(&self, text: &str, room: usize) -> String {
-        let text = printable(text).replace('\u{a0}', " ");
-        if columns(&text) <= room {
-            return text;
-        }
-        let mark = if self.state.unicode { "…" } else { "~" };
-        let mut short = String::new();
-        for character in text.chars() {
-            if columns(&short) + columns(character.encode_utf8(&mut [0; 4])) + 1 > room {
-                break;
-            }
-            short.push(character);
-        }
-        if room > 0 { short + mark } else { short }
-    }
-
     fn keys(&self) -> String {
         let long = self.phrases.word("where-keys");
         match self.state.has_keys {
-            true if columns(&long) <= self.width => long,
+            true if columns(&long) <= self.sheet.width => long,
             true => self.phrases.word("where-keys-short"),
             false => self.phrases.word("where-keys-none"),
         }
@@ -125,29 +72,29 @@ impl WherePage<'_> {
 
     fn help(&mut self) {
         for id in ["where-help-what", "where-help-number", "where-help-unaccounted", "where-help-each"] {
-            self.sentence(&self.phrases.word(id), Style::new());
+            self.sheet.sentence(&self.phrases.word(id), Style::new());
         }
-        self.blank();
+        self.sheet.blank();
         for id in ["where-help-t", "where-help-p", "where-help-c", "where-help-q"] {
-            self.line(&self.phrases.word(id), Style::new());
+            self.sheet.line(&self.phrases.word(id), Style::new());
         }
         let gaps = self.state.report.map(|report| lacking(report, self.phrases)).unwrap_or_default();
         if !gaps.is_empty() {
-            self.blank();
+            self.sheet.blank();
         }
         for gap in gaps {
-            self.sentence(&gap, Style::new().fg(Color::Yellow));
+            self.sheet.sentence(&gap, Style::new().fg(Color::Yellow));
         }
-        self.blank();
-        self.line(&self.phrases.word("where-help-back"), faint());
+        self.sheet.blank();
+        self.sheet.line(&self.phrases.word("where-help-back"), faint());
     }
 
     /// The ledger, on at most `room` rows.
     fn ledger(&mut self, room: usize) {
         let phrases = self.phrases;
-        self.line(&phrases.say(&Message::new("where-title").with("url", self.state.url)), strong());
+        self.sheet.line(&phrases.say(&Message::new("where-title").with("url", self.state.url)), strong());
         let Some(report) = self.state.report else {
-            self.line(&phrases.word("where-starting"), faint());
+            self.sheet.line(&phrases.word("where-starting"), faint());
             return;
         };
         if let Some(ledger) = &report.ledger {
@@ -155,18 +102,18 @@ impl WherePage<'_> {
         }
         self.modes(report);
         // The lines below the bars are made first: the bars take the rows that are left.
-        let above = std::mem::take(&mut self.lines);
+        let above = std::mem::take(&mut self.sheet.lines);
         self.below(report);
-        let below = std::mem::replace(&mut self.lines, above);
+        let below = std::mem::replace(&mut self.sheet.lines, above);
         if let Some(ledger) = &report.ledger {
             // An empty line before and after the bars, if there is room.
             let blanks = if room >= SPACED_ROWS_MIN { 1 } else { 0 };
-            let left = room.saturating_sub(self.lines.len() + below.len() + 2 * blanks).max(BAR_ROWS_MIN);
-            (0..blanks).for_each(|_| self.blank());
+            let left = room.saturating_sub(self.sheet.lines.len() + below.len() + 2 * blanks).max(BAR_ROWS_MIN);
+            (0..blanks).for_each(|_| self.sheet.blank());
             self.bars(ledger, left);
-            (0..blanks).for_each(|_| self.blank());
+            (0..blanks).for_each(|_| self.sheet.blank());
         }
-        self.lines.extend(below);
+        self.sheet.lines.extend(below);
     }
 
     fn head(&mut self, ledger: &LedgerReport) {
@@ -179,7 +126,7 @@ impl WherePage<'_> {
             }
             None => message("where-head"),
         };
-        self.line(&phrases.say(&head), strong());
+        self.sheet.line(&phrases.say(&head), strong());
     }
 
     /// The window, and what the keys chose.
@@ -187,7 +134,7 @@ impl WherePage<'_> {
         let phrases = self.phrases;
         let interval = phrases.duration_us(self.state.interval.as_secs_f64() * 1e6);
         let seconds = (report.window.to_s - report.window.from_s).round();
-        self.line(&phrases.say(&Message::new("where-window").with("seconds", seconds).with("interval", interval)), faint());
+        self.sheet.line(&phrases.say(&Message::new("where-window").with("seconds", seconds).with("interval", interval)), faint());
         let choice = self.state.choice;
         let mut modes = Vec::new();
         if let Some(tier) = &choice.tier {
@@ -199,13 +146,13 @@ impl WherePage<'_> {
             PlaceOrder::Tier => modes.push(phrases.word("where-mode-order-tier")),
         }
         if !modes.is_empty() {
-            self.line(&modes.join("; "), faint());
+            self.sheet.line(&modes.join("; "), faint());
         }
     }
 
     fn bars(&mut self, ledger: &LedgerReport, room: usize) {
         let rows = rows(ledger, self.state.choice, room, self.phrases);
-        let most = self.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
+        let most = self.sheet.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
         let label = rows.iter().map(|row| columns(&printable(&row.label))).max().unwrap_or(0).min(most);
         for row in &rows {
             self.bar(row, label);
@@ -213,7 +160,7 @@ impl WherePage<'_> {
     }
 
     fn bar(&mut self, row: &PlaceRow, wide: usize) {
-        let label = self.cut(&row.label, wide);
+        let label = self.sheet.cut(&row.label, wide);
         let percent = self.phrases.percent(row.share.abs()).replace('\u{a0}', " ");
         let percent = if row.share < 0.0 { format!("-{percent}") } else { percent };
         let fill = |text: &str, room: usize| " ".repeat(room.saturating_sub(columns(text)));
@@ -223,38 +170,29 @@ impl WherePage<'_> {
             _ => Style::new(),
         };
         let numbers = format!("{:>NUMBER_COLUMNS$}{}{percent}  ", tenths(row.mean), fill(&percent, SHARE_COLUMNS));
-        let room = self.width.saturating_sub(wide + columns(&numbers)).min(BAR_COLUMNS);
-        let bar = self.bar_of(row.share.clamp(0.0, 1.0), room);
+        let room = self.sheet.width.saturating_sub(wide + columns(&numbers)).min(BAR_COLUMNS);
+        let bar = self.sheet.bar(row.share.clamp(0.0, 1.0), room);
         let color = if row.ink == Ink::Strong { style.fg(Color::Yellow) } else { style };
         let text = format!("{label}{}{numbers}", fill(&label, wide));
-        self.lines.push(Line::from(vec![Piece::styled(text, style), Piece::styled(bar, color)]));
-    }
-
-    /// A bar of this share of the room, in eighths of a character if the terminal has them.
-    fn bar_of(&self, share: f64, room: usize) -> String {
-        if !self.state.unicode {
-            return "#".repeat((share * room as f64).round() as usize);
-        }
-        let eighths = (share * room as f64 * 8.0).round() as usize;
-        format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+        self.sheet.lines.push(Line::from(vec![Piece::styled(text, style), Piece::styled(bar, color)]));
     }
 
     /// Losses, clients, warnings and missing readings.
     fn below(&mut self, report: &Whereabouts) {
         let phrases = self.phrases;
         for lost in report.ledger.iter().flat_map(|ledger| &ledger.losses) {
-            self.line(&loss(lost, phrases), Style::new().fg(Color::Red));
+            self.sheet.line(&loss(lost, phrases), Style::new().fg(Color::Red));
         }
         if self.state.choice.clients {
             self.clients(report);
         }
         for warning in &report.warnings {
-            self.sentence(warning, Style::new().fg(Color::Yellow));
+            self.sheet.sentence(warning, Style::new().fg(Color::Yellow));
         }
         match lacking(report, phrases).as_slice() {
             [] => {}
-            [only] if columns(only) <= self.width => self.line(only, Style::new().fg(Color::Yellow)),
-            _ => self.line(&phrases.word("where-lacking-help"), Style::new().fg(Color::Yellow)),
+            [only] if columns(only) <= self.sheet.width => self.sheet.line(only, Style::new().fg(Color::Yellow)),
+            _ => self.sheet.line(&phrases.word("where-lacking-help"), Style::new().fg(Color::Yellow)),
         }
     }
 
@@ -262,10 +200,10 @@ impl WherePage<'_> {
         let phrases = self.phrases;
         let busy: Vec<_> = report.clients.iter().filter(|client| client.mean >= MEAN_MIN).collect();
         if busy.is_empty() {
-            self.line(&phrases.word("where-clients-none"), faint());
+            self.sheet.line(&phrases.word("where-clients-none"), faint());
             return;
         }
-        self.line(&phrases.word("where-clients"), faint());
+        self.sheet.line(&phrases.word("where-clients"), faint());
         let mut rows: Vec<PlaceRow> = Vec::new();
         for client in busy.iter().take(CLIENTS_MAX) {
             rows.push(PlaceRow { label: client.address.to_string(), mean: client.mean, share: client.share, ink: Ink::Plain });
@@ -275,30 +213,17 @@ impl WherePage<'_> {
             let (mean, share) = rest.iter().fold((0.0, 0.0), |sum, client| (sum.0 + client.mean, sum.1 + client.share));
             rows.push(PlaceRow { label: phrases.word("where-clients-others"), mean, share, ink: Ink::Faint });
         }
-        let most = self.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
+        let most = self.sheet.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
         let wide = rows.iter().map(|row| columns(&row.label)).max().unwrap_or(0).min(most);
         rows.iter().for_each(|row| self.bar(row, wide));
     }
 }
 
-/// A sentence in lines of at most `width` columns; a longer word has a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if columns(line) + 1 + columns(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use chokepoint_model::catalogue::Catalogue;
+
+    use ratatui_core::layout::Rect;
 
     use super::*;
     use crate::report::samples::whereabouts as samples;

@@ -1,4 +1,4 @@
-//! The view on a terminal: it draws the page on the alternate screen and reads the keys.
+//! The view on a terminal: it draws the page and takes the keys.
 
 use std::time::{Duration, Instant};
 
@@ -13,72 +13,32 @@ use super::page::{self, WhereState};
 use super::setup::WhereSetup;
 use crate::report::view::Phrases;
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::keys::Keys;
-use crate::terminal::output;
-use crate::terminal::screen::{self, Screen};
-use crate::terminal::suspend::Suspend;
-
-/// Time between two checks for signals.
-const POLL: Duration = Duration::from_millis(200);
+use crate::terminal::live::{Live, Waited};
 
 /// The view.
 pub(super) struct View<'a> {
     url: String,
     interval: Duration,
     words: &'a Catalogue,
-    suspend: Suspend,
     choice: Choice,
     report: Option<Whereabouts>,
-    // Dropped in this order: the main screen is restored before the keys are given back to the shell.
-    screen: Option<Screen>,
-    keys: Option<Keys>,
+    live: Live,
 }
 
 impl<'a> View<'a> {
     pub(super) fn open(setup: &WhereSetup, words: &'a Catalogue) -> Result<Self> {
-        let mut view = Self {
-            url: without_values(&setup.target.url),
-            interval: setup.interval,
-            words,
-            suspend: Suspend::install()?,
-            choice: Choice::default(),
-            report: None,
-            screen: None,
-            keys: None,
-        };
+        let (url, live) = (without_values(&setup.target.url), Live::open()?);
+        let mut view = Self { url, interval: setup.interval, words, choice: Choice::default(), report: None, live };
         view.draw()?;
         Ok(view)
     }
 
     fn draw(&mut self) -> Result<()> {
-        if !screen::is_in_foreground() {
-            self.hide();
-            return Ok(());
-        }
-        let style = output::style();
-        if self.keys.is_none() {
-            self.keys = Keys::take();
-        }
-        let screen = match &mut self.screen {
-            Some(screen) => screen,
-            none => none.insert(Screen::enter(style.color)?),
-        };
-        let state = WhereState {
-            report: self.report.as_ref(),
-            choice: &self.choice,
-            url: &self.url,
-            interval: self.interval,
-            has_keys: self.keys.is_some(),
-            unicode: style.unicode,
-        };
-        screen.terminal().draw(|frame| page::draw(&state, Phrases(self.words), frame.buffer_mut()))?;
-        Ok(())
-    }
-
-    /// Leaves the screen until the view is drawn again.
-    fn hide(&mut self) {
-        self.screen = None;
-        self.keys = None;
+        let Self { url, interval, words, choice, report, live } = self;
+        live.draw(|buffer, has_keys, unicode| {
+            let state = WhereState { report: report.as_ref(), choice, url, interval: *interval, has_keys, unicode };
+            page::draw(&state, Phrases(words), buffer);
+        })
     }
 }
 
@@ -90,34 +50,16 @@ impl Outlet for View<'_> {
 
     fn wait(&mut self, until: Instant, interrupt: &Interrupt) -> Result<Next> {
         loop {
-            if interrupt.is_set() {
-                // A second Ctrl-C ends the program at once: restore the terminal before that.
-                self.hide();
-                return Ok(Next::Continue);
-            }
-            if self.suspend.is_asked() {
-                self.hide();
-                self.suspend.obey();
-                self.draw()?;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(Next::Continue);
-            }
-            let key = match &self.keys {
-                Some(keys) => keys.next(left.min(POLL))?,
-                None => {
-                    std::thread::sleep(left.min(POLL));
-                    None
-                }
-            };
-            if let Some(key) = key {
-                if self.choice.press(key, self.report.as_ref()) == Next::Quit {
-                    self.hide();
+            match self.live.wait(until, interrupt)? {
+                Waited::Over => return Ok(Next::Continue),
+                Waited::Redraw => {}
+                Waited::Key(key) if self.choice.press(key, self.report.as_ref()) == Next::Quit => {
+                    self.live.hide();
                     return Ok(Next::Quit);
                 }
-                self.draw()?;
+                Waited::Key(_) => {}
             }
+            self.draw()?;
         }
     }
 }

@@ -7,7 +7,7 @@ use chokepoint_recording::Scope;
 use super::super::bucket::Bucket;
 use super::super::messages::{ReadOrder, ReaderJob, Repetition};
 use super::super::reader::Reader;
-use super::super::schedule::{FILES, PathRole, Schedule};
+use super::super::schedule::{FILES, Pace, PathRole, Schedule};
 
 use crate::table::{Phase, ScopeKind, Source};
 
@@ -35,10 +35,10 @@ pub(super) struct ReaderLane {
 }
 
 impl ReaderLane {
-    pub(super) fn new(scope: Scope, reader: Reader, now_us: u64) -> Self {
+    pub(super) fn new(scope: Scope, reader: Reader, pace: Pace, now_us: u64) -> Self {
         Self {
             reader,
-            schedule: Schedule::new(scope, now_us),
+            schedule: Schedule::new(scope, pace, now_us),
             fresh: Vec::new(),
             scopes: BTreeSet::new(),
             read_last: BTreeMap::new(),
@@ -138,7 +138,7 @@ mod tests {
             under_way: None,
         };
         let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
-        let mut lane = ReaderLane { scopes, ..ReaderLane::new(Scope::Host, Reader::of_host(shared).unwrap(), 0) };
+        let mut lane = ReaderLane { scopes, ..ReaderLane::new(Scope::Host, Reader::of_host(shared).unwrap(), Pace::Measurement, 0) };
         let mut turn = |name: &str| -> Vec<u32> {
             let pid = |order: ReadOrder| if let Scope::Process(pid) = order.scope { pid } else { 0 };
             lane.orders(source(name).unwrap()).into_iter().map(pid).collect()

@@ -50,7 +50,7 @@ struct Reader {
 impl Reader {
     /// A reader that knows the costs of the next readings from its first ones.
     fn new(scope: Scope, bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
-        let mut schedule = Schedule::new(scope, 0);
+        let mut schedule = Schedule::new(scope, Pace::Measurement, 0);
         let names = schedule.slots.iter().map(|slot| slot.source.name);
         let first: Vec<ReadCost> = names.map(|name| ReadCost { is_first: true, ..spent(name, cost_us(scope, name)) }).collect();
         schedule.done(0, bucket, &first);
@@ -302,7 +302,7 @@ fn the_search_for_an_upstream_uses_only_what_is_left_over() {
 
 #[test]
 fn an_absent_source_is_read_rarely() {
-    let (mut schedule, mut bucket, mut reads) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0), 0);
+    let (mut schedule, mut bucket, mut reads) = (Schedule::new(Scope::Netns(1), Pace::Measurement, 0), Bucket::new(0), 0);
     for now_us in (0..10_000_000).step_by(10_000) {
         let due = schedule.due(now_us, PATH, false, &mut bucket).into_iter().filter(|source| source.name == "conntrack_count");
         // The source appears after five seconds.
@@ -315,7 +315,7 @@ fn an_absent_source_is_read_rarely() {
 
 #[test]
 fn a_reader_repeats_by_itself_until_another_source_is_due() {
-    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), Pace::Measurement, 0), Bucket::new(0));
     let names = |repeat: RepeatedSources| repeat.sources.iter().map(|source| source.name).collect::<Vec<_>>();
     assert!(!schedule.due(SECOND_US, PATH, false, &mut bucket).is_empty());
     let repeat = schedule.repeat(SECOND_US, PATH, &mut bucket).unwrap();
@@ -333,13 +333,16 @@ fn a_reader_repeats_by_itself_until_another_source_is_due() {
     schedule.due(3 * SECOND_US, PATH, false, &mut Bucket::new(0));
     assert_eq!(names(schedule.repeat(3 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap()), ["listeners", "conntrack_count"]);
     assert!(schedule.next_due_us().unwrap() < 4 * SECOND_US);
-    assert!(Schedule::new(Scope::Netns(1), 0).repeat(0, PathRole::OffPath, &mut bucket).is_none(), "nothing is read often there");
-    assert!(Schedule::new(Scope::Host, 0).repeat(0, PATH, &mut bucket).is_none(), "nothing of the host's is");
+    assert!(
+        Schedule::new(Scope::Netns(1), Pace::Measurement, 0).repeat(0, PathRole::OffPath, &mut bucket).is_none(),
+        "nothing is read often there"
+    );
+    assert!(Schedule::new(Scope::Host, Pace::Measurement, 0).repeat(0, PATH, &mut bucket).is_none(), "nothing of the host's is");
 }
 
 #[test]
 fn a_turn_without_a_sample_says_nothing() {
-    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), Pace::Measurement, 0), Bucket::new(0));
     schedule.due(SECOND_US, PATH, false, &mut bucket);
     schedule.done(SECOND_US, &mut bucket, &[spent("requests", 300)]);
     schedule.done(SECOND_US, &mut bucket, &[ReadCost { is_there: false, ..spent("requests", 2) }]);
@@ -349,7 +352,7 @@ fn a_turn_without_a_sample_says_nothing() {
 
 #[test]
 fn missed_turns_are_not_made_up_for() {
-    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), Pace::Measurement, 0), Bucket::new(0));
     assert!(!schedule.due(5 * SECOND_US, PATH, false, &mut bucket).is_empty());
     assert!(schedule.due(5 * SECOND_US + 10_000, PATH, false, &mut bucket).is_empty());
 }
@@ -363,7 +366,7 @@ fn readers_take_their_turns_at_times_of_their_own() {
 
 #[test]
 fn a_source_that_was_never_paid_for_again_is_reported_too() {
-    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), Pace::Measurement, 0), Bucket::new(0));
     assert!(schedule.due(SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == CONNECTIONS));
     schedule.done(SECOND_US, &mut bucket, &[spent(CONNECTIONS, 5_000)]);
     bucket.spend(80_000);

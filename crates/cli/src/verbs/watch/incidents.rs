@@ -1,0 +1,195 @@
+//! Drops become incidents: each is diagnosed while it lasts, kept, and told.
+
+use std::collections::BTreeMap;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::message::Message;
+use chokepoint_model::observation::Request;
+use chokepoint_model::surroundings::Surroundings;
+use chokepoint_recorder::Sample;
+use chokepoint_recorder::drop::{Detector, Drop, Event, Kind};
+use chokepoint_recorder::incident::{Change, Incident, State};
+use chokepoint_runs::comparison;
+
+use super::diagnosing::{self, Found};
+use super::keeping::Keeping;
+use super::outlet::Outlet;
+use super::seconds::Look;
+use crate::terminal::interrupt::Interrupt;
+
+/// Seconds before a drop that its incident keeps.
+const BEFORE_S: u64 = 120;
+/// Time between two looks at the surroundings, while nothing is wrong.
+const LOOK_PERIOD: Duration = Duration::from_secs(600);
+/// The first look comes after the observer's own first readings.
+const LOOK_FIRST: Duration = Duration::from_secs(10);
+
+/// The detectors, and the incidents that are not over.
+pub(super) struct Incidents {
+    interrupt: Interrupt,
+    detectors: BTreeMap<String, Detector>,
+    open: Vec<OpenIncident>,
+    /// The surroundings of each server when nothing was wrong.
+    before: BTreeMap<String, Surroundings>,
+    looking: Option<Looking>,
+    look_due: Instant,
+}
+
+/// A look at the surroundings of these servers.
+struct Looking {
+    names: Vec<String>,
+    task: JoinHandle<Result<Vec<Surroundings>, String>>,
+}
+
+struct OpenIncident {
+    incident: Incident,
+    task: Option<JoinHandle<Result<Found, String>>>,
+    /// It was told in this state.
+    told: Option<State>,
+}
+
+impl Incidents {
+    /// Of no server yet.
+    pub(super) fn new(interrupt: &Interrupt) -> Self {
+        Self {
+            interrupt: interrupt.clone(),
+            detectors: BTreeMap::new(),
+            open: Vec::new(),
+            before: BTreeMap::new(),
+            looking: None,
+            look_due: Instant::now() + LOOK_FIRST,
+        }
+    }
+
+    /// Looks for drops in the last second.
+    pub(super) fn see(&mut self, look: &Look, keeping: &mut Keeping, words: &Catalogue) {
+        for target in &look.targets {
+            let name = &target.sample.target;
+            let detector = self.detectors.entry(name.clone()).or_insert_with(|| Detector::new(name));
+            match detector.add(look.at_s, &target.sample) {
+                Some(Event::Began(drop)) => self.begin(drop, &target.request, keeping, words),
+                Some(Event::Ended { target, at_s, recovered }) => self.end(&target, at_s, recovered),
+                None => {}
+            }
+        }
+        if self.looking.is_none() && self.open.is_empty() && Instant::now() >= self.look_due {
+            self.look_due = Instant::now() + LOOK_PERIOD;
+            let (names, requests) = look.targets.iter().map(|target| (target.sample.target.clone(), target.request.clone())).unzip();
+            self.looking = diagnosing::between(requests, &self.interrupt).map(|task| Looking { names, task });
+        }
+    }
+
+    fn begin(&mut self, drop: Drop, request: &Request, keeping: &mut Keeping, words: &Catalogue) {
+        let headline = headline(&drop, None, words);
+        let series = only(keeping.ring.between(drop.since_s.saturating_sub(BEFORE_S), u64::MAX), &drop.target);
+        let mut incident = Incident::began(drop, headline, series);
+        let task = diagnosing::during(request, &self.interrupt);
+        if task.is_none() {
+            incident.diagnosed(Err("no thread could be started for the diagnosis".to_owned()));
+        }
+        keeping.keep_incident(&mut incident, None);
+        self.open.push(OpenIncident { incident, task, told: None });
+    }
+
+    fn end(&mut self, target: &str, at_s: u64, recovered: bool) {
+        for open in self.open.iter_mut().filter(|open| open.incident.drop.target == target && open.incident.ended_s.is_none()) {
+            open.incident.ended(at_s, recovered);
+        }
+    }
+
+    /// Takes finished diagnoses, and returns the incidents that are to be told: when they are diagnosed, and when they are over.
+    pub(super) fn advance(&mut self, keeping: &mut Keeping, words: &Catalogue) -> Vec<Incident> {
+        if let Some(Looking { names, task }) = self.looking.take_if(|looking| looking.task.is_finished())
+            && let Ok(Ok(found)) = task.join()
+        {
+            self.before.extend(names.into_iter().zip(found));
+        }
+        let mut told = Vec::new();
+        for open in &mut self.open {
+            let recording = open.take_diagnosis(&self.before, keeping, words);
+            let is_new = open.told != Some(open.incident.state);
+            if recording.is_some() || (is_new && open.incident.state != State::Diagnosing) {
+                keeping.keep_incident(&mut open.incident, recording.as_deref());
+            }
+            if is_new && open.incident.is_told() {
+                told.push(open.incident.clone());
+            }
+            open.told = Some(open.incident.state);
+        }
+        self.open.retain(|open| matches!(open.incident.state, State::Diagnosing | State::Open));
+        told
+    }
+
+    /// Waits for the diagnoses under way, which an interrupt shortens, and tells what is known.
+    pub(super) fn finish(&mut self, keeping: &mut Keeping, outlet: &mut Outlet<'_>, words: &Catalogue) -> Result<()> {
+        while self.open.iter().any(|open| open.task.as_ref().is_some_and(|task| !task.is_finished())) {
+            std::thread::sleep(super::POLL);
+        }
+        self.advance(keeping, words).iter().try_for_each(|incident| outlet.incident(incident))
+    }
+}
+
+impl OpenIncident {
+    /// The recording of a diagnosis that has just finished.
+    fn take_diagnosis(&mut self, before: &BTreeMap<String, Surroundings>, keeping: &Keeping, words: &Catalogue) -> Option<Vec<u8>> {
+        let task = self.task.take_if(|task| task.is_finished())?;
+        let found = task.join().unwrap_or_else(|_| Err("the diagnosis stopped unexpectedly".to_owned()));
+        let incident = &mut self.incident;
+        let since_s = incident.drop.since_s.saturating_sub(BEFORE_S);
+        incident.series = only(keeping.ring.between(since_s, u64::MAX), &incident.drop.target);
+        let (result, recording) = match found {
+            Ok(found) => {
+                incident.changes = before.get(&incident.drop.target).map(|before| changes(before, &found.surroundings)).unwrap_or_default();
+                (Ok(found.diagnosis), Some(found.recording))
+            }
+            Err(why) => (Err(why), None),
+        };
+        incident.diagnosed(result);
+        incident.headline = headline(&incident.drop, Some(incident), words);
+        recording
+    }
+}
+
+/// The samples without other servers.
+fn only<'a>(samples: impl Iterator<Item = &'a Sample>, target: &str) -> Vec<Sample> {
+    let one = |sample: &Sample| Sample { targets: sample.target(target).cloned().into_iter().collect(), ..*sample };
+    samples.map(one).collect()
+}
+
+fn changes(before: &Surroundings, now: &Surroundings) -> Vec<Change> {
+    let (differences, _) = comparison::surroundings(before, now);
+    let change = |found: comparison::Difference| Change { of: found.group, name: found.name, before: found.earlier, now: found.later };
+    differences.into_iter().filter(comparison::Difference::is_in_both).map(change).collect()
+}
+
+/// The drop in one sentence, and its cause if that is known.
+fn headline(drop: &Drop, incident: Option<&Incident>, words: &Catalogue) -> String {
+    let (before, during) = (drop.before, drop.during);
+    let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
+    let percent = |share: Option<f64>| share.map(|share| (share * 1_000.0).round() / 10.0);
+    let what = match drop.kinds.first() {
+        Some(Kind::Gone) => Message::new("watch-drop-gone").with("target", drop.target.as_str()),
+        Some(Kind::Losses) => Message::new("watch-drop-losses")
+            .with("target", drop.target.as_str())
+            .with("share", percent(during.bad_share).unwrap_or_default())
+            .with("before", percent(before.bad_share).unwrap_or_default()),
+        Some(Kind::Slower) | None => match ratio(during.response_ms, before.response_ms) {
+            Some(times) => {
+                Message::new("watch-drop-slower").with("target", drop.target.as_str()).with("times", (times * 10.0).round() / 10.0)
+            }
+            None => Message::new("watch-drop-stalled").with("target", drop.target.as_str()),
+        },
+    };
+    let what = words.text(&what);
+    let Some(incident) = incident else { return what };
+    let cause = match (incident.cause(), &incident.undiagnosed, &incident.diagnosis) {
+        (Some(cause), ..) => cause.title.clone(),
+        (None, Some(why), _) => words.text(&Message::new("watch-undiagnosed").with("why", why.as_str())),
+        (None, None, Some(diagnosis)) => words.text(&Message::new("watch-no-cause").with("summary", diagnosis.summary.as_str())),
+        (None, None, None) => return what,
+    };
+    format!("{what} {cause}")
+}

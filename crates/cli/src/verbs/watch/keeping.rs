@@ -1,0 +1,110 @@
+//! Keeps samples in memory and in the history. A history that cannot be written is told once, and tried again with each sample.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_recorder::incident::Incident;
+use chokepoint_recorder::{Level, Levels, Ring, Sample};
+use chokepoint_runs::{History, KeptSample, Retention, RunsError};
+use rustix::fs::{FlockOperation, flock};
+
+use super::config::Settings;
+use crate::run::keeping;
+use crate::terminal::output;
+
+/// Samples in memory: ten minutes.
+const RING_MAX: usize = 600;
+/// Samples that wait for a history that cannot be written. Older ones are lost then.
+const WAITING_MAX: usize = 600;
+
+/// What is kept.
+pub(super) struct Keeping {
+    pub(super) ring: Ring,
+    levels: Levels,
+    history: History,
+    waiting: Vec<KeptSample>,
+    /// Why the last try failed.
+    failed: Option<String>,
+    /// Held while this program writes.
+    _lock: File,
+}
+
+impl Keeping {
+    /// Opens the history. Only one program writes it.
+    pub(super) fn open(settings: &Settings, words: &Catalogue) -> Result<Self> {
+        let dir = directory(settings.file.data_dir.clone(), words)?;
+        let retention: Vec<Retention> =
+            Level::ALL.iter().map(|level| Retention { span_s: level.span_s, samples_max: level.samples_max }).collect();
+        let history = History::open(&dir, &retention).context("what is watched cannot be kept")?;
+        // The lock is on the directory: SQLite has its own on the file.
+        let lock = File::open(&dir).with_context(|| format!("{} cannot be opened", dir.display()))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            bail!("another chokepoint watch keeps its history in {}: give another directory with --data-dir", dir.display());
+        }
+        Ok(Self { ring: Ring::new(RING_MAX), levels: Levels::default(), history, waiting: Vec::new(), failed: None, _lock: lock })
+    }
+
+    /// Keeps the sample of a second.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        self.ring.push(sample.clone());
+        let complete = self.levels.add(sample.clone());
+        self.write(complete);
+    }
+
+    /// Keeps what is under way.
+    pub(super) fn finish(&mut self) {
+        let open = self.levels.finish();
+        self.write(open);
+    }
+
+    fn write(&mut self, samples: Vec<Sample>) {
+        let kept = |sample: Sample| {
+            let json = serde_json::to_string(&sample).ok()?;
+            Some(KeptSample { span_s: sample.span_s, at_s: sample.at_s, json })
+        };
+        self.waiting.extend(samples.into_iter().filter_map(kept));
+        let written = self.history.add(&self.waiting);
+        if self.told(written) {
+            self.waiting.clear();
+        }
+        let excess = self.waiting.len().saturating_sub(WAITING_MAX);
+        self.waiting.drain(..excess);
+    }
+
+    /// Keeps an incident, new or known, and returns its number.
+    pub(super) fn keep_incident(&mut self, incident: &mut Incident, recording: Option<&[u8]>) {
+        let json = |incident: &Incident| serde_json::to_string(incident).unwrap_or_default();
+        let written = match incident.id {
+            0 => self.history.add_incident(incident.drop.since_s, &json(incident)).map(|id| incident.id = id),
+            _ => Ok(()),
+        };
+        let written = written.and_then(|()| self.history.update_incident(incident.id, &json(incident), recording));
+        self.told(written);
+    }
+
+    /// True if it was written. A failure is told when it begins and when it ends.
+    fn told(&mut self, written: std::result::Result<(), RunsError>) -> bool {
+        match (written, self.failed.take()) {
+            (Ok(()), None) => true,
+            (Ok(()), Some(_)) => {
+                output::note("note: the history is written again");
+                true
+            }
+            (Err(error), before) => {
+                let why = error.to_string();
+                if before.as_ref() != Some(&why) {
+                    output::note(&format!("note: samples are kept in memory only: {why}"));
+                }
+                self.failed = Some(why);
+                false
+            }
+        }
+    }
+}
+
+/// The directory of the history.
+pub(crate) fn directory(asked: Option<PathBuf>, words: &Catalogue) -> Result<PathBuf> {
+    asked.map_or_else(|| keeping::directory(words), Ok)
+}

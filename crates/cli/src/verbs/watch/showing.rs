@@ -1,0 +1,169 @@
+//! Shows what is watched to other programs: metrics and a JSON API, over HTTP.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use chokepoint_dashboard::{Archive, Board, Listen, Seen, Server};
+use chokepoint_recorder::Sample;
+use chokepoint_recorder::incident::{Incident, State};
+use chokepoint_runs::History;
+
+use super::config::Settings;
+use super::seconds::Look;
+use crate::Usage;
+use crate::terminal::output;
+use crate::verbs::incidents::kept_list;
+
+/// Where it listens if nothing else is asked for: the port that OpenTelemetry's Prometheus exporters use.
+const LISTEN: &str = "127.0.0.1:9464";
+/// Time between two deliveries to a collector.
+const EXPORT_PERIOD: Duration = Duration::from_secs(10);
+/// Begins the name of a unix socket.
+const UNIX: &str = "unix:";
+/// Listens nowhere.
+const OFF: &str = "off";
+
+/// What is shown.
+pub(super) struct Showing {
+    board: Arc<Board>,
+    _server: Option<Server>,
+    _exporter: Option<Exporter>,
+}
+
+/// Posts metrics to a collector in a thread of its own, until it is dropped.
+struct Exporter {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exporter {
+    fn start(url: String, board: Arc<Board>) -> Self {
+        let (stop, stopped) = channel();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let now_ns = || u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+        let started_ns = now_ns();
+        let export = move || {
+            let mut failed = None;
+            while stopped.recv_timeout(EXPORT_PERIOD) == Err(RecvTimeoutError::Timeout) {
+                let why = chokepoint_dashboard::deliver(&url, &board, &host, (started_ns, now_ns())).err().map(|error| error.to_string());
+                // A failure is told when it begins.
+                if let Some(why) = why.as_ref().filter(|why| failed.as_ref() != Some(*why)) {
+                    output::note(&format!("note: metrics were not delivered to {url}: {why}"));
+                }
+                failed = why;
+            }
+        };
+        Self { stop: Some(stop), thread: std::thread::Builder::new().name("exporter".to_owned()).spawn(export).ok() }
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Showing {
+    /// Begins to listen. An address that was not asked for may be taken: then it is a note.
+    pub(super) fn begin(settings: &Settings, directory: PathBuf) -> Result<Self> {
+        let board = Arc::new(Board::default());
+        let asked = settings.file.listen.as_deref();
+        let server = match parse(asked.unwrap_or(LISTEN))? {
+            None => None,
+            Some(listen) => match Server::start(&listen, Arc::clone(&board), Arc::new(Kept(directory))) {
+                Ok(server) => {
+                    match (server.address(), &listen) {
+                        (Some(address), _) => output::note(&format!("note: metrics at http://{address}/metrics")),
+                        (None, Listen::Unix(path)) => output::note(&format!("note: metrics at the unix socket {}", path.display())),
+                        (None, Listen::Tcp(_)) => {}
+                    }
+                    Some(server)
+                }
+                Err(error) if asked.is_none() => {
+                    output::note(&format!("note: no metrics are served: {error}"));
+                    None
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let exporter = settings.file.otlp.clone().map(|url| Exporter::start(url, Arc::clone(&board)));
+        Ok(Self { board, _server: server, _exporter: exporter })
+    }
+
+    /// Shows a second.
+    pub(super) fn second(&self, look: &Look, sample: &Sample) {
+        let nginx: BTreeMap<_, _> =
+            look.targets.iter().filter_map(|target| Some((target.sample.target.clone(), target.nginx.clone()?))).collect();
+        self.board.see(Seen { sample: sample.clone(), nginx });
+    }
+
+    /// Counts an incident when it is told, and when it is over.
+    pub(super) fn incident(&self, incident: &Incident) {
+        self.board.incident(&incident.drop.target, incident.state != State::Over);
+    }
+}
+
+/// Nothing: it is not to listen.
+pub(super) fn parse(text: &str) -> Result<Option<Listen>> {
+    if text == OFF {
+        return Ok(None);
+    }
+    if let Some(path) = text.strip_prefix(UNIX) {
+        return Ok(Some(Listen::Unix(path.into())));
+    }
+    let address = text
+        .parse()
+        .map_err(|_| Usage(format!("\"{text}\" is no address to listen at: write 127.0.0.1:9464, unix:/run/chokepoint.sock or off")))?;
+    Ok(Some(Listen::Tcp(address)))
+}
+
+/// The history in a directory, opened anew for each request: it is read rarely.
+struct Kept(PathBuf);
+
+impl Kept {
+    fn history(&self) -> Result<History, String> {
+        let history = History::open_existing(&self.0).map_err(|error| error.to_string())?;
+        history.ok_or_else(|| "nothing is kept yet".to_owned())
+    }
+}
+
+impl Archive for Kept {
+    fn samples(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<Vec<String>, String> {
+        self.history()?.samples(span_s, from_s, to_s, most).map_err(|error| error.to_string())
+    }
+
+    fn incidents(&self) -> Result<String, String> {
+        kept_list(&self.history()?, false, u32::MAX).map(|(list, _)| list.to_string()).map_err(|error| format!("{error:#}"))
+    }
+
+    fn incident(&self, id: i64) -> Result<Option<String>, String> {
+        match self.history()?.incident(id) {
+            Ok(incident) => Ok(Some(incident.json)),
+            Err(chokepoint_runs::RunsError::NoIncident { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_a_socket_or_nothing() {
+        assert_eq!(parse("off").unwrap(), None);
+        assert_eq!(parse("unix:/run/x.sock").unwrap(), Some(Listen::Unix("/run/x.sock".into())));
+        assert_eq!(parse("[::1]:0").unwrap(), Some(Listen::Tcp("[::1]:0".parse().unwrap())));
+        for text in ["localhost:9464", "9464", ":9464", ""] {
+            assert!(parse(text).unwrap_err().to_string().contains("is no address"), "{text}");
+        }
+    }
+}

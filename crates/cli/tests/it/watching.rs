@@ -1,0 +1,6 @@
+//! The verbs that watch traffic and send none.
+//!
+//! Live: as its files say.
+
+mod watch;
+mod whereabouts;

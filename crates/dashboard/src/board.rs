@@ -1,0 +1,73 @@
+//! What is shown: the newest second, the minutes before it, and counters since the start. One thread writes it, requests read it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chokepoint_model::observation::NginxStatus;
+use chokepoint_recorder::{Ring, Sample};
+
+use crate::totals::Totals;
+
+/// Samples in memory: ten minutes.
+const RING_MAX: usize = 600;
+
+/// A second, with what is shown of it and not kept.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// The sample.
+    pub sample: Sample,
+    /// nginx's own counts, by server.
+    pub nginx: BTreeMap<String, NginxStatus>,
+}
+
+/// The state that is shown.
+#[derive(Debug)]
+pub struct Board(Mutex<State>);
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) ring: Ring,
+    pub(crate) totals: BTreeMap<String, Totals>,
+    pub(crate) nginx: BTreeMap<String, NginxStatus>,
+    /// Incidents that were told, by server, and those that last.
+    pub(crate) incidents: BTreeMap<String, u64>,
+    pub(crate) open: BTreeMap<String, u64>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self(Mutex::new(State {
+            ring: Ring::new(RING_MAX),
+            totals: BTreeMap::new(),
+            nginx: BTreeMap::new(),
+            incidents: BTreeMap::new(),
+            open: BTreeMap::new(),
+        }))
+    }
+}
+
+impl Board {
+    /// Shows a second.
+    pub fn see(&self, seen: Seen) {
+        let mut state = self.state();
+        for target in &seen.sample.targets {
+            state.totals.entry(target.target.clone()).or_default().add(target);
+        }
+        state.nginx = seen.nginx;
+        state.ring.push(seen.sample);
+    }
+
+    /// An incident of this server was told, or is over.
+    pub fn incident(&self, target: &str, lasts: bool) {
+        let mut state = self.state();
+        if lasts {
+            *state.incidents.entry(target.to_owned()).or_default() += 1;
+        }
+        let open = state.open.entry(target.to_owned()).or_default();
+        *open = if lasts { *open + 1 } else { open.saturating_sub(1) };
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

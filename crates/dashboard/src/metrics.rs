@@ -1,0 +1,133 @@
+//! The metrics as Prometheus scrapes them (OpenMetrics 1.0).
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{self, Registry};
+
+use crate::board::Board;
+use crate::families::{BUCKETS_US, Family, Labels, Points, Unit, buckets, families};
+
+/// The media type of [`render`].
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The metrics of what a board shows.
+pub fn render(board: &Arc<Board>) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Shown(Arc::clone(board))));
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+#[derive(Debug)]
+struct Shown(Arc<Board>);
+
+impl Collector for Shown {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // The board is free again before anything is written.
+        let families = families(&self.0.state());
+        families.iter().try_for_each(|family| family.encode(&mut encoder))
+    }
+}
+
+impl Family {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let unit = match self.unit {
+            Unit::None => None,
+            Unit::Seconds => Some(registry::Unit::Seconds),
+            Unit::Bytes => Some(registry::Unit::Bytes),
+        };
+        let kind = match self.points {
+            Points::Gauges(_) => MetricType::Gauge,
+            Points::Counters(_) => MetricType::Counter,
+            Points::Histograms(_) => MetricType::Histogram,
+        };
+        let mut family = encoder.encode_descriptor(self.name, self.help, unit.as_ref(), kind)?;
+        match &self.points {
+            Points::Gauges(members) => each(&mut family, members, |value, encoder| ConstGauge::new(*value).encode(encoder)),
+            Points::Counters(members) => each(&mut family, members, |value, encoder| ConstCounter::new(*value).encode(encoder)),
+            Points::Histograms(members) => each(&mut family, members, |counts, mut encoder| {
+                let ends = BUCKETS_US.iter().map(|upper_us| *upper_us as f64 / 1e6).chain([f64::INFINITY]);
+                let buckets: Vec<(f64, u64)> = ends.zip(buckets(counts)).collect();
+                encoder.encode_histogram::<NoLabelSet>(counts.sum() / 1e6, counts.total(), &buckets, None)
+            }),
+        }
+    }
+}
+
+fn each<V>(family: &mut MetricEncoder<'_>, members: &[(Labels, V)], one: impl Fn(&V, MetricEncoder<'_>) -> fmt::Result) -> fmt::Result {
+    members.iter().try_for_each(|(labels, value)| one(value, family.encode_family(labels)?))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
+    use chokepoint_model::report::LedgerPlaceKind;
+    use chokepoint_recorder::{Durations, Logged, Mean, Queue, Sample, Standing, TargetSample};
+    use chokepoint_statistics::histogram::Histogram;
+
+    use super::*;
+    use crate::board::Seen;
+
+    pub(crate) fn board() -> Arc<Board> {
+        let mut histogram = Histogram::default();
+        [900, 3_000, 70_000_000].into_iter().for_each(|us| histogram.add(us));
+        let logged = Logged {
+            status: BTreeMap::from([(200, 2), (502, 1)]),
+            bytes: 10,
+            unread: 0,
+            durations_us: BTreeMap::from([("request".to_owned(), Durations(histogram.counts()))]),
+        };
+        let target = TargetSample {
+            target: "a\"b\\c\nd".to_owned(),
+            under_way: Mean::of(Some(4.0), 1.0),
+            rate: Mean::of(Some(8.0), 1.0),
+            places: vec![Standing { tier: "nginx".to_owned(), place: LedgerPlaceKind::AcceptQueue, request_seconds: 3.0 }],
+            queues: vec![Queue { listener: "0.0.0.0:80".to_owned(), most: 3, limit: 511 }],
+            logged: Some(logged),
+            ..TargetSample::default()
+        };
+        let board = Arc::new(Board::default());
+        let seen = Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target] }, nginx: BTreeMap::new() };
+        board.see(seen.clone());
+        board.see(seen);
+        board.incident("a", true);
+        board
+    }
+
+    #[test]
+    fn counters_are_sums_and_gauges_the_newest_second() {
+        let text = render(&board());
+        for line in [
+            "chokepoint_requests_standing{target=\"a\\\"b\\\\c\\nd\",tier=\"nginx\",place=\"accept-queue\"} 3.0",
+            "chokepoint_requests_total{target=\"a\\\"b\\\\c\\nd\"} 16.0",
+            "chokepoint_response_time_mean_seconds{target=\"a\\\"b\\\\c\\nd\"} 0.5",
+            "chokepoint_responses_total{target=\"a\\\"b\\\\c\\nd\",code=\"502\"} 2.0",
+            "chokepoint_incidents_open{target=\"a\"} 1.0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("nginx_up") && text.ends_with("# EOF\n"), "{text}");
+    }
+
+    #[test]
+    fn the_buckets_of_a_histogram_add_up() {
+        let text = render(&board());
+        let bucket = |le: &str| {
+            let line = text.lines().find(|line| line.contains("duration_seconds_bucket") && line.contains(&format!("le=\"{le}\"")));
+            line.and_then(|line| line.rsplit(' ').next())
+                .and_then(|value| value.parse::<u64>().ok())
+                .unwrap_or_else(|| panic!("{le}\n{text}"))
+        };
+        assert_eq!(["0.001", "0.002", "0.005", "60.0", "+Inf"].map(bucket), [2, 2, 4, 4, 6]);
+    }
+}

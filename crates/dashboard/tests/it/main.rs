@@ -1,0 +1,144 @@
+//! The integration tests of this crate: the server as other programs meet it.
+//!
+//! Live: it listens on loopback and on a unix socket.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chokepoint_dashboard::{Archive, Board, Listen, ListenError, Server};
+
+struct Kept;
+
+impl Archive for Kept {
+    fn samples(&self, _: u32, _: u64, _: u64, _: u32) -> Result<Vec<String>, String> {
+        // A slow disk.
+        std::thread::sleep(Duration::from_millis(500));
+        Ok(Vec::new())
+    }
+
+    fn incidents(&self) -> Result<String, String> {
+        Ok("{}".to_owned())
+    }
+
+    fn incident(&self, _: i64) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+fn server() -> (Server, SocketAddr) {
+    let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
+    let server = Server::start(&listen, Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let address = server.address().unwrap();
+    (server, address)
+}
+
+/// Sends these bytes and reads until the server closes.
+fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // The server may close before it has read all.
+    let _ = connection.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = connection.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn get(address: SocketAddr, path: &str, headers: &str) -> String {
+    exchange(address, format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n").as_bytes())
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn metrics_and_documents_are_answered_and_nothing_else() {
+    let (_server, address) = server();
+    let host = format!("Host: {address}\r\n");
+    let metrics = get(address, "/metrics", &host);
+    assert!(
+        metrics.starts_with("HTTP/1.1 200")
+            && metrics.contains("content-type: application/openmetrics-text")
+            && metrics.ends_with("# EOF\n"),
+        "{metrics}"
+    );
+    for header in ["x-content-type-options: nosniff", "content-security-policy: default-src 'none'", "cache-control: no-store"] {
+        assert!(metrics.contains(header), "{metrics}");
+    }
+    assert_eq!(status(&get(address, "/api/v1/incidents", &host)), "200");
+    assert_eq!(status(&get(address, "/nothing", &host)), "404");
+    assert_eq!(status(&get(address, "/metrics", "Host: evil.example\r\n")), "421");
+    assert_eq!(status(&get(address, "/metrics", &format!("{host}Origin: http://evil.example\r\n"))), "403");
+    let posted = exchange(address, format!("POST /metrics HTTP/1.1\r\nConnection: close\r\n{host}Content-Length: 0\r\n\r\n").as_bytes());
+    assert_eq!(status(&posted), "405");
+    let head = exchange(address, format!("HEAD /metrics HTTP/1.1\r\nConnection: close\r\n{host}\r\n").as_bytes());
+    assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
+#[test]
+fn hostile_requests_are_refused_and_others_still_answered() {
+    let (_server, address) = server();
+    let host = format!("Host: {address}\r\n");
+    for bytes in [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_vec(),
+        format!("GET /{} HTTP/1.1\r\n{host}\r\n", "x".repeat(1 << 20)).into_bytes(),
+        format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: y\r\n".repeat(10_000)).into_bytes(),
+        vec![0; 100_000],
+    ] {
+        let answer = exchange(address, &bytes);
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    // Nobody who sends nothing holds a connection for ever, and fewer than all may be held.
+    let idle: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert_eq!(status(&get(address, "/healthz", &host)), "200");
+    drop(idle);
+    let mut slow = TcpStream::connect(address).unwrap();
+    slow.write_all(b"GET / HT").unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut answer = Vec::new();
+    let _ = slow.read_to_end(&mut answer);
+    assert!(!String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"), "the head must come in time");
+}
+
+#[test]
+fn a_slow_archive_holds_up_nobody_else() {
+    let (_server, address) = server();
+    let host = format!("Host: {address}\r\n");
+    let slow = {
+        let host = host.clone();
+        std::thread::spawn(move || get(address, "/api/v1/series", &host))
+    };
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(status(&get(address, "/healthz", &host)), "200");
+    assert!(!slow.is_finished(), "this came first");
+    assert_eq!(status(&slow.join().unwrap()), "200");
+}
+
+#[test]
+fn it_listens_on_loopback_or_a_socket_of_its_own() {
+    let board = || Arc::new(Board::default());
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9464"] {
+        let refused = Server::start(&Listen::Tcp(address.parse().unwrap()), board(), Arc::new(Kept));
+        assert!(matches!(refused, Err(ListenError::NotLoopback(_))), "{address}");
+    }
+    let (first, address) = server();
+    assert!(matches!(Server::start(&Listen::Tcp(address), board(), Arc::new(Kept)), Err(ListenError::Bind { .. })));
+    drop(first);
+    assert!(TcpStream::connect(address).is_err(), "it ends when it is dropped");
+
+    let path = std::env::temp_dir().join(format!("chokepoint-dashboard-{}.sock", std::process::id()));
+    let server = Server::start(&Listen::Unix(path.clone()), board(), Arc::new(Kept)).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let mut connection = UnixStream::connect(&path).unwrap();
+    connection.write_all(b"GET /healthz HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    drop(server);
+    assert!(!path.exists());
+}

@@ -1,0 +1,54 @@
+//! Drops: when a server began to serve its clients worse than in the recent past.
+//!
+//! A drop in demand is no drop. By Little's law clients with fewer requests have fewer under way, and each is answered as fast as before; a server that can do less
+//! has as many or more under way for each that it answers. So three things are judged, each against its own noise in the recent past: the time of a request
+//! (under way / rate), the share of requests that were refused or failed, and whether anything listens at all.
+
+mod block;
+mod detector;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use detector::{Detector, Event};
+
+/// In which way clients are served worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Nothing listens for them any more.
+    Gone,
+    /// A larger share of the requests is refused or fails.
+    Losses,
+    /// A request takes longer, and they are not more than before.
+    Slower,
+}
+
+/// Figures of one span of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Answers a second; null if they were not counted.
+    pub rate_rps: Option<f64>,
+    /// Requests under way.
+    pub under_way: Option<f64>,
+    /// Mean response time, milliseconds; null if nothing was answered.
+    pub response_ms: Option<f64>,
+    /// Share of requests that were refused or failed, 0 to 1.
+    pub bad_share: Option<f64>,
+}
+
+/// A drop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drop {
+    /// The server.
+    pub target: String,
+    /// When it began, seconds since 1970.
+    pub since_s: u64,
+    /// In which ways, the worst first.
+    pub kinds: Vec<Kind>,
+    /// Before it: medians of the recent past.
+    pub before: Figures,
+    /// Since then.
+    pub during: Figures,
+}

@@ -1,0 +1,152 @@
+//! An incident: a drop that was diagnosed while it lasted.
+
+use chokepoint_model::report::{Diagnosis, Finding, Role};
+use serde::{Deserialize, Serialize};
+
+use crate::drop::Drop;
+use crate::sample::Sample;
+
+/// Name and version of the document.
+pub const SCHEMA: &str = "chokepoint/incident/1";
+
+/// How far an incident is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// A drop was seen, and its cause is being looked for.
+    Diagnosing,
+    /// It lasts.
+    Open,
+    /// It is over.
+    Over,
+    /// The drop was over before it was diagnosed, and nothing was found: a burst. No incident, but kept.
+    Passed,
+}
+
+/// Something of the host that differs from before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Whose: "host", "kernel", a server.
+    pub of: String,
+    /// What.
+    pub name: String,
+    /// Before; null if there was none.
+    pub before: Option<String>,
+    /// Now; null if there is none.
+    pub now: Option<String>,
+}
+
+/// The document of an incident.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Incident {
+    /// "chokepoint/incident/1".
+    pub schema: String,
+    /// Its number in the history; 0 before it is kept.
+    pub id: i64,
+    /// How far it is.
+    pub state: State,
+    /// What dropped, when and how much.
+    pub drop: Drop,
+    /// When the drop was last seen, seconds since 1970; null while it lasts.
+    pub ended_s: Option<u64>,
+    /// True if the server serves its clients as before; false if what lasts was taken for how it is now; null while it lasts.
+    pub recovered: Option<bool>,
+    /// The incident in one sentence.
+    pub headline: String,
+    /// What changed on the host since the last look before the drop.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// The diagnosis during the drop; null while it is made, and if it failed.
+    pub diagnosis: Option<Box<Diagnosis>>,
+    /// Why there is no diagnosis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undiagnosed: Option<String>,
+    /// The seconds before the drop and during it.
+    #[serde(default)]
+    pub series: Vec<Sample>,
+}
+
+impl Incident {
+    /// Of a drop that was just seen.
+    pub fn began(drop: Drop, headline: String, series: Vec<Sample>) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            id: 0,
+            state: State::Diagnosing,
+            drop,
+            ended_s: None,
+            recovered: None,
+            headline,
+            changes: Vec::new(),
+            diagnosis: None,
+            undiagnosed: None,
+            series,
+        }
+    }
+
+    /// The first cause, if one was found.
+    pub fn cause(&self) -> Option<&Finding> {
+        self.diagnosis.as_ref()?.findings.iter().find(|finding| finding.role == Role::Cause)
+    }
+
+    /// Takes the diagnosis, or why there is none.
+    pub fn diagnosed(&mut self, result: Result<Diagnosis, String>) {
+        match result {
+            Ok(diagnosis) => self.diagnosis = Some(Box::new(diagnosis)),
+            Err(why) => self.undiagnosed = Some(why),
+        }
+        self.settle();
+    }
+
+    /// Takes the end of the drop.
+    pub fn ended(&mut self, at_s: u64, recovered: bool) {
+        (self.ended_s, self.recovered) = (Some(at_s), Some(recovered));
+        self.settle();
+    }
+
+    /// The state that follows from what is known. A drop that is over before it was diagnosed, and of which the diagnosis found no cause, was a burst.
+    fn settle(&mut self) {
+        let is_diagnosed = self.diagnosis.is_some() || self.undiagnosed.is_some();
+        self.state = match (self.state, is_diagnosed, self.ended_s) {
+            (_, false, _) => State::Diagnosing,
+            (State::Diagnosing, true, Some(_)) if self.cause().is_none() => State::Passed,
+            (State::Passed, true, _) => State::Passed,
+            (_, true, Some(_)) => State::Over,
+            (_, true, None) => State::Open,
+        };
+    }
+
+    /// True if it is to be told to somebody: it is diagnosed and no burst.
+    pub fn is_told(&self) -> bool {
+        matches!(self.state, State::Open | State::Over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drop::Figures;
+
+    fn incident() -> Incident {
+        let drop = Drop { target: "t".to_owned(), since_s: 9, kinds: Vec::new(), before: Figures::default(), during: Figures::default() };
+        Incident::began(drop, String::new(), Vec::new())
+    }
+
+    #[test]
+    fn a_drop_that_is_over_without_a_cause_is_no_incident() {
+        let mut burst = incident();
+        burst.ended(12, true);
+        assert_eq!(burst.state, State::Diagnosing);
+        burst.diagnosed(Err("it failed".to_owned()));
+        assert_eq!((burst.state, burst.is_told()), (State::Passed, false));
+    }
+
+    #[test]
+    fn a_drop_that_lasts_is_one_whatever_was_found() {
+        let mut lasting = incident();
+        lasting.diagnosed(Err("it failed".to_owned()));
+        assert_eq!((lasting.state, lasting.is_told()), (State::Open, true));
+        lasting.ended(60, true);
+        assert_eq!((lasting.state, lasting.is_told()), (State::Over, true));
+    }
+}

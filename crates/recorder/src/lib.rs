@@ -1,0 +1,14 @@
+//! What `chokepoint watch` keeps of servers over time: samples of a second, the longer samples that they add up to, the drops among them, and the incidents that drops
+//! are. Pure: times come in with the data.
+
+#![deny(unsafe_code)]
+
+pub mod drop;
+pub mod incident;
+mod levels;
+mod ring;
+mod sample;
+
+pub use levels::{Level, Levels};
+pub use ring::Ring;
+pub use sample::{Durations, Logged, Loss, Mean, Queue, Sample, Standing, TargetSample, Unanswered};

@@ -1,0 +1,396 @@
+//! A sample: what was seen of each watched server in a span of time. Samples of adjacent spans add up to one of both: means keep the time they were seen for, and
+//! response times keep their counts.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::report::{LedgerLossKind, LedgerPlaceKind, LedgerReport};
+use chokepoint_statistics::histogram::{Counts, Histogram, bounds};
+use chokepoint_statistics::residence::{Ages, Lasting};
+use serde::{Deserialize, Serialize};
+
+/// Fewest ages that tell a distribution, and fewest ticks that its median must last.
+const AGES_MIN: u64 = 100;
+const TICKS_MIN: u64 = 2;
+/// Digits after the point of kept sums.
+const ROUND: f64 = 1e4;
+
+/// A sum over time, and the seconds in which it was seen. Seconds of zero: it was not seen, which is not a value of zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64)", into = "(f64, f64)")]
+pub struct Mean {
+    /// Value times seconds.
+    pub sum: f64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+impl Mean {
+    /// A value that was seen for this long. `None` was not seen.
+    pub fn of(value: Option<f64>, seconds: f64) -> Self {
+        value.filter(|value| value.is_finite()).map_or(Self::default(), |value| Self { sum: rounded(value * seconds), seconds })
+    }
+
+    /// The mean value; `None` if it was not seen.
+    pub fn value(self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.sum / self.seconds)
+    }
+
+    /// Adds another span.
+    pub fn merge(&mut self, other: Self) {
+        self.sum = rounded(self.sum + other.sum);
+        self.seconds = rounded(self.seconds + other.seconds);
+    }
+}
+
+impl From<(f64, f64)> for Mean {
+    fn from((sum, seconds): (f64, f64)) -> Self {
+        Self { sum, seconds }
+    }
+}
+
+impl From<Mean> for (f64, f64) {
+    fn from(mean: Mean) -> Self {
+        (mean.sum, mean.seconds)
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * ROUND).round() / ROUND
+}
+
+/// What was seen of all watched servers in a span of time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When the span began, seconds since 1970.
+    pub at_s: u64,
+    /// Its length, seconds.
+    pub span_s: u32,
+    /// The servers that were seen in it.
+    pub targets: Vec<TargetSample>,
+}
+
+/// What was seen of one watched server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetSample {
+    /// Its name.
+    pub target: String,
+    /// Requests under way.
+    pub under_way: Mean,
+    /// Requests a second.
+    pub rate: Mean,
+    /// Where they stood: request-seconds in the seconds of `under_way`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Standing>,
+    /// What was lost in the same seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Loss>,
+    /// The queues of its listeners.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<Queue>,
+    /// The ages of its unanswered requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<Unanswered>,
+    /// What its access log told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<Logged>,
+}
+
+/// Requests without an answer, each once for every sample that met it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unanswered {
+    /// The kernel's clock tick, microseconds: ages are rounded down to it.
+    pub tick_us: u64,
+    /// Time since each request came, microseconds.
+    pub ages_us: Durations,
+}
+
+/// Requests at one place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The tier, or "client".
+    pub tier: String,
+    /// The kind of place.
+    pub place: LedgerPlaceKind,
+    /// Mean number times seconds.
+    pub request_seconds: f64,
+}
+
+/// Requests that were lost in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The tier that refused them, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// The place that refused them, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// How.
+    pub kind: LedgerLossKind,
+    /// How many; estimates are no whole numbers.
+    pub count: f64,
+}
+
+/// The accept queue of a listener.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Its address.
+    pub listener: String,
+    /// The most that waited.
+    pub most: u32,
+    /// The limit.
+    pub limit: u32,
+}
+
+/// What an access log told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Logged {
+    /// Answers by status.
+    pub status: BTreeMap<u16, u64>,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// Lines that do not match the log's format, or that were skipped because the log grew faster than it is read.
+    pub unread: u64,
+    /// Durations by name: "request", "upstream-connect", "upstream-header", "upstream-response".
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub durations_us: BTreeMap<String, Durations>,
+}
+
+/// Counts of durations, microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "KeptDurations", into = "KeptDurations")]
+pub struct Durations(pub Counts);
+
+/// Durations as they are kept: pairs of bucket and count, sum, largest.
+#[derive(Serialize, Deserialize)]
+struct KeptDurations(Vec<(u16, u64)>, f64, u64);
+
+impl TryFrom<KeptDurations> for Durations {
+    type Error = &'static str;
+
+    fn try_from(KeptDurations(buckets, sum, max): KeptDurations) -> Result<Self, Self::Error> {
+        Counts::from_parts(buckets, sum, max).map(Self).ok_or("counts of durations that cannot be")
+    }
+}
+
+impl From<Durations> for KeptDurations {
+    fn from(Durations(counts): Durations) -> Self {
+        let (buckets, sum, max) = counts.parts();
+        Self(buckets.to_vec(), sum, max)
+    }
+}
+
+impl Sample {
+    /// Adds the sample of another span of the same watch.
+    pub fn merge(&mut self, other: &Self) {
+        for theirs in &other.targets {
+            match self.targets.iter_mut().find(|ours| ours.target == theirs.target) {
+                Some(ours) => ours.merge(theirs),
+                None => self.targets.push(theirs.clone()),
+            }
+        }
+    }
+
+    /// The sample of this server.
+    pub fn target(&self, name: &str) -> Option<&TargetSample> {
+        self.targets.iter().find(|target| target.target == name)
+    }
+}
+
+impl TargetSample {
+    /// From the account of a span of this many seconds; without one nothing was seen.
+    pub fn of(target: &str, ledger: Option<&LedgerReport>, seconds: f64) -> Self {
+        let Some(ledger) = ledger else { return Self { target: target.to_owned(), ..Self::default() } };
+        let standing = |place: &chokepoint_model::report::LedgerPlace| Standing {
+            tier: place.tier.clone(),
+            place: place.place,
+            request_seconds: rounded(place.mean * seconds),
+        };
+        let loss = |loss: &chokepoint_model::report::LedgerLoss| Loss {
+            tier: loss.tier.clone(),
+            place: loss.place.clone(),
+            kind: loss.kind,
+            count: rounded(loss.per_s * seconds),
+        };
+        let mut sample = Self {
+            target: target.to_owned(),
+            under_way: Mean::of(Some(ledger.under_way), seconds),
+            rate: Mean::of(ledger.rate_rps, seconds),
+            losses: ledger.losses.iter().map(loss).collect(),
+            ..Self::default()
+        };
+        // A tier with several listeners or edges has several lines of one kind.
+        ledger.places.iter().map(standing).for_each(|standing| sample.stand(standing));
+        sample
+    }
+
+    /// Adds the ages of unanswered requests, milliseconds rounded down to a tick.
+    pub fn see_unanswered(&mut self, ages_ms: &[u64], tick_ms: u64) {
+        let mut histogram = Histogram::default();
+        ages_ms.iter().for_each(|age_ms| histogram.add(age_ms.saturating_mul(1_000)));
+        self.unanswered = (histogram.total() > 0)
+            .then(|| Unanswered { tick_us: tick_ms.max(1).saturating_mul(1_000), ages_us: Durations(histogram.counts()) });
+    }
+
+    fn stand(&mut self, standing: Standing) {
+        match self.places.iter_mut().find(|place| place.tier == standing.tier && place.place == standing.place) {
+            Some(place) => place.request_seconds = rounded(place.request_seconds + standing.request_seconds),
+            None => self.places.push(standing),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.under_way.merge(other.under_way);
+        self.rate.merge(other.rate);
+        other.places.iter().cloned().for_each(|standing| self.stand(standing));
+        for theirs in &other.losses {
+            let same = |ours: &&mut Loss| (&ours.tier, &ours.place, ours.kind) == (&theirs.tier, &theirs.place, theirs.kind);
+            match self.losses.iter_mut().find(same) {
+                Some(ours) => ours.count = rounded(ours.count + theirs.count),
+                None => self.losses.push(theirs.clone()),
+            }
+        }
+        for theirs in &other.queues {
+            match self.queues.iter_mut().find(|ours| ours.listener == theirs.listener) {
+                Some(ours) => (ours.most, ours.limit) = (ours.most.max(theirs.most), theirs.limit),
+                None => self.queues.push(theirs.clone()),
+            }
+        }
+        if let Some(theirs) = &other.unanswered {
+            let ours = self.unanswered.get_or_insert_default();
+            ours.tick_us = ours.tick_us.max(theirs.tick_us);
+            ours.ages_us.0.merge(&theirs.ages_us.0);
+        }
+        if let Some(theirs) = &other.logged {
+            self.logged.get_or_insert_default().merge(theirs);
+        }
+    }
+
+    /// Mean number of requests at a place.
+    pub fn mean_at(&self, standing: &Standing) -> f64 {
+        if self.under_way.seconds > 0.0 { standing.request_seconds / self.under_way.seconds } else { 0.0 }
+    }
+
+    /// Lost requests a second; `None` if nothing was seen.
+    pub fn lost_per_s(&self) -> Option<f64> {
+        let lost: f64 = self.losses.iter().map(|loss| loss.count).sum();
+        (self.under_way.seconds > 0.0).then(|| lost / self.under_way.seconds)
+    }
+
+    /// Mean response time by Little's law, seconds. `None` if no request was answered.
+    pub fn response_s(&self) -> Option<f64> {
+        let rate = self.rate.value().filter(|rate| *rate > 0.0)?;
+        Some(self.under_way.value()? / rate)
+    }
+}
+
+impl TargetSample {
+    /// The response time that this share (0 to 1) of the requests does not exceed, microseconds, from the sockets alone. `None` if too few unanswered requests were
+    /// met, or if most are answered within few ticks, which their ages do not resolve.
+    pub fn response_us(&self, share: f64) -> Option<f64> {
+        let (unanswered, mean_us) = (self.unanswered.as_ref()?, 1e6 * self.response_s()?);
+        let lasting = unanswered.lasting()?;
+        (lasting.percentile(0.5, mean_us) >= (TICKS_MIN * unanswered.tick_us) as f64).then(|| lasting.percentile(share, mean_us))
+    }
+}
+
+impl Unanswered {
+    /// The most likely durations for these ages.
+    fn lasting(&self) -> Option<Lasting> {
+        let (buckets, ..) = self.ages_us.0.parts();
+        let ages = |(bucket, count): &(u16, u64)| {
+            let (from, to) = bounds(*bucket);
+            Ages { from: from as f64, to: to as f64 + self.tick_us as f64, count: *count as f64 }
+        };
+        (self.ages_us.0.total() >= AGES_MIN).then(|| Lasting::of(&buckets.iter().map(ages).collect::<Vec<_>>()))?
+    }
+}
+
+impl Logged {
+    /// Adds those of another span.
+    pub fn merge(&mut self, other: &Self) {
+        for (status, count) in &other.status {
+            let sum = self.status.entry(*status).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.unread = self.unread.saturating_add(other.unread);
+        for (name, durations) in &other.durations_us {
+            self.durations_us.entry(name.clone()).or_default().0.merge(&durations.0);
+        }
+    }
+
+    /// Number of answers.
+    pub fn answers(&self) -> u64 {
+        self.status.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn durations(values: &[u64]) -> BTreeMap<String, Durations> {
+        let mut histogram = Histogram::default();
+        values.iter().for_each(|value| histogram.add(*value));
+        BTreeMap::from([("request".to_owned(), Durations(histogram.counts()))])
+    }
+
+    fn sample(under_way: f64, rate: Option<f64>, standing: f64) -> Sample {
+        let place = Standing { tier: "nginx".to_owned(), place: LedgerPlaceKind::Cpu, request_seconds: standing };
+        let loss = Loss { tier: None, place: None, kind: LedgerLossKind::Refused, count: 1.5 };
+        let target = TargetSample {
+            target: "a".to_owned(),
+            under_way: Mean::of(Some(under_way), 1.0),
+            rate: Mean::of(rate, 1.0),
+            places: vec![place],
+            losses: vec![loss],
+            queues: vec![Queue { listener: "0.0.0.0:80".to_owned(), most: standing as u32, limit: 511 }],
+            unanswered: None,
+            logged: Some(Logged { status: BTreeMap::from([(200, 2)]), bytes: 10, unread: 0, durations_us: durations(&[1_000, 2_000]) }),
+        };
+        Sample { at_s: 100, span_s: 1, targets: vec![target] }
+    }
+
+    #[test]
+    fn samples_add_up_and_what_was_not_seen_is_no_zero() {
+        let mut sum = sample(4.0, Some(8.0), 4.0);
+        sum.merge(&sample(2.0, None, 1.0));
+        let target = sum.target("a").unwrap();
+        assert_eq!((target.under_way.value(), target.rate.value()), (Some(3.0), Some(8.0)), "the rate was seen in one of two seconds");
+        assert_eq!((target.mean_at(&target.places[0]), target.lost_per_s()), (2.5, Some(1.5)));
+        assert_eq!((target.queues[0].most, target.response_s()), (4, Some(3.0 / 8.0)));
+        let logged = target.logged.as_ref().unwrap();
+        assert_eq!((logged.answers(), logged.bytes, logged.durations_us["request"].0.total()), (4, 20, 4));
+        let unseen = TargetSample::of("b", None, 1.0);
+        assert_eq!((unseen.under_way.value(), unseen.lost_per_s(), unseen.response_s()), (None, None, None));
+    }
+
+    #[test]
+    fn a_sample_comes_back_from_json_and_damage_is_refused() {
+        let sample = sample(4.0, None, 4.0);
+        let json = serde_json::to_string(&sample).unwrap();
+        assert_eq!(serde_json::from_str::<Sample>(&json).unwrap(), sample);
+        for (from, to) in [("[[506,", "[[9506,"), ("\"request_seconds\":4.0", "\"request_seconds\":\"4\"")] {
+            let damaged = json.replace(from, to);
+            assert_ne!(damaged, json, "{json}");
+            assert!(serde_json::from_str::<Sample>(&damaged).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn ages_tell_how_long_requests_take_unless_they_are_few_or_short() {
+        let of = |ages_ms: &[u64]| {
+            let (under_way, rate) = (Mean::of(Some(8.0), 1.0), Mean::of(Some(100.0), 1.0));
+            let mut sample = TargetSample { under_way, rate, ..TargetSample::default() };
+            sample.see_unanswered(ages_ms, 4);
+            sample.response_us(0.5)
+        };
+        // All requests last 80 ms: any age up to that is equally likely.
+        let even: Vec<u64> = (0..400).map(|n| n % 20 * 4).collect();
+        let p50 = of(&even).unwrap();
+        assert!((72_000.0..88_000.0).contains(&p50), "{p50}");
+        assert!(of(&even[..50]).is_none(), "too few");
+        assert!(of(&[0; 400]).is_none(), "all within a tick");
+        assert!(of(&[]).is_none());
+    }
+}

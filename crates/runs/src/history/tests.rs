@@ -1,0 +1,125 @@
+//! What is kept of watched servers, what goes, and what survives.
+
+use std::fs;
+
+use super::*;
+
+const RETENTION: [Retention; 2] = [Retention { span_s: 1, samples_max: 100 }, Retention { span_s: 60, samples_max: 50 }];
+
+fn second(at_s: u64) -> KeptSample {
+    KeptSample { span_s: 1, at_s, json: format!("{{\"at\":{at_s}}}") }
+}
+
+fn all(history: &History, span_s: u32) -> Vec<String> {
+    history.samples(span_s, 0, u64::MAX, u32::MAX).unwrap()
+}
+
+#[test]
+fn the_oldest_samples_of_each_length_go_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &RETENTION).unwrap();
+    for at_s in 0..1_000 {
+        let minute = (at_s % 60 == 59).then(|| KeptSample { span_s: 60, ..second(at_s - 59) });
+        history.add(&[second(at_s)].into_iter().chain(minute).collect::<Vec<_>>()).unwrap();
+    }
+    let kept = all(&history, 1);
+    assert!((100..100 + PRUNED_EVERY as usize + 2).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(kept.last().unwrap(), "{\"at\":999}");
+    assert_eq!(all(&history, 60).len(), 16);
+    assert_eq!(history.samples(1, 990, 995, u32::MAX).unwrap().len(), 5);
+    assert_eq!(history.samples(1, 990, 1_000, 2).unwrap(), ["{\"at\":998}", "{\"at\":999}"], "the newest, the oldest of them first");
+}
+
+#[test]
+fn a_clock_that_jumps_removes_nothing_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &RETENTION).unwrap();
+    for at_s in (1_000_000..1_000_200).chain(500..700) {
+        history.add(&[second(at_s)]).unwrap();
+    }
+    assert_eq!(history.samples(1, 600, 700, u32::MAX).unwrap().len(), 100, "those written last stay, although their clock is behind");
+}
+
+#[test]
+fn the_file_stays_below_its_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &[]).unwrap();
+    history.samples_bytes_max = 1 << 20;
+    let mut state = 1u64;
+    for at_s in 0..2_000 {
+        // Text that does not compress.
+        let noise: String = (0..300)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                format!("{:x}", state >> 33)
+            })
+            .collect();
+        history.add(&[KeptSample { json: noise, ..second(at_s) }]).unwrap();
+    }
+    let length = fs::metadata(history.path()).unwrap().len();
+    assert!(length < 3 << 20, "{length}");
+    assert!(!history.samples(1, 1_999, 2_000, 1).unwrap().is_empty());
+}
+
+#[test]
+fn incidents_have_numbers_documents_and_recordings() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &RETENTION).unwrap();
+    history.incidents_max = 3;
+    let ids: Vec<i64> = (0..5).map(|at_s| history.add_incident(at_s, "{\"state\":\"began\"}").unwrap()).collect();
+    history.update_incident(5, "{\"state\":\"ended\"}", Some(b"recorded")).unwrap();
+    history.update_incident(5, "{\"state\":\"over\"}", None).unwrap();
+    assert_eq!(ids, [1, 2, 3, 4, 5]);
+    let kept = History::open_existing(dir.path()).unwrap().unwrap();
+    assert_eq!(kept.incidents(10).unwrap().iter().map(|incident| incident.id).collect::<Vec<_>>(), [5, 4, 3]);
+    let newest = Incident { id: 5, at_s: 4, json: "{\"state\":\"over\"}".to_owned(), is_recorded: true };
+    assert_eq!(
+        (kept.incident(5).unwrap(), kept.recording(5).unwrap(), kept.recording(4).unwrap()),
+        (newest, Some(b"recorded".to_vec()), None)
+    );
+    assert!(matches!(kept.incident(1), Err(RunsError::NoIncident { id: 1 })));
+    assert!(matches!(kept.recording(9), Err(RunsError::NoIncident { id: 9 })));
+    assert!(matches!(history.update_incident(1, "{}", None), Err(RunsError::NoIncident { id: 1 })));
+    let too_long = vec![0; RECORDING_BYTES_MAX + 1];
+    assert!(matches!(history.update_incident(5, "{}", Some(&too_long)), Err(RunsError::TooLarge { .. })));
+}
+
+#[test]
+fn a_reader_sees_what_was_committed_while_another_process_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = History::open(dir.path(), &RETENTION).unwrap();
+    let reader = History::open_existing(dir.path()).unwrap().unwrap();
+    for at_s in 0..10 {
+        writer.add(&[second(at_s)]).unwrap();
+        assert_eq!(all(&reader, 1).len() as u64, at_s + 1);
+    }
+    assert!(History::open_existing(&dir.path().join("none")).unwrap().is_none());
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_what_was_kept_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &[]).unwrap();
+    history.add(&[second(1)]).unwrap();
+    let pages: i64 = history.database.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    history.database.connection.pragma_update_and_check(None, "max_page_count", pages + 1, |_| Ok(())).unwrap();
+    let failed = (2..1_000).find_map(|at_s| history.add(&[second(at_s)]).err());
+    assert!(matches!(failed, Some(RunsError::Full { .. })), "{failed:?}");
+    assert_eq!(all(&history, 1)[0], "{\"at\":1}");
+    history.database.connection.pragma_update_and_check(None, "max_page_count", pages + 1_000, |_| Ok(())).unwrap();
+    history.add(&[second(5_000)]).unwrap();
+}
+
+#[test]
+fn damage_is_told_and_never_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &RETENTION).unwrap();
+    history.add(&[second(1)]).unwrap();
+    history.add_incident(1, "{}").unwrap();
+    history.database.connection.execute_batch("UPDATE sample SET document = x'00'; UPDATE incident SET document = x'789c'").unwrap();
+    assert!(matches!(history.samples(1, 0, 9, 9), Err(RunsError::Damaged { .. })));
+    assert!(matches!(history.incidents(9), Err(RunsError::Damaged { .. })));
+    drop(history);
+    fs::write(dir.path().join(FILE), "no database, but long enough to be looked at as one").unwrap();
+    assert!(matches!(History::open(dir.path(), &RETENTION), Err(RunsError::Damaged { .. })));
+}

@@ -1,0 +1,258 @@
+//! Counts of a log's lines, added up while they are read.
+
+use std::collections::BTreeMap;
+
+use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
+use chokepoint_config::log_format::{Escape, FpmFormat, LogFormat, Measured, Record};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent};
+use chokepoint_statistics::histogram::{Counts, Histogram};
+
+use super::logs::LineKind;
+use super::pages::MARK;
+use super::tally::{self, add_error};
+
+/// Statuses have three digits (RFC 9110, section 15); larger ones are misfits of a hostile log.
+const STATUSES: usize = 1_000;
+
+/// How the lines of one log are parsed.
+enum LineParser {
+    Access(Vec<(LogFormat, Record)>),
+    /// With the path of the status page, whose requests are no work of the application.
+    FpmAccess(Box<(FpmFormat, Record, Option<String>)>),
+    Errors,
+    FpmErrors,
+}
+
+/// The counts of one log.
+pub(super) struct LogCounter {
+    reader: LineParser,
+    /// True if the log has lines of this program's own requests.
+    has_ours: bool,
+    access: AccessLog,
+    status: Box<[u64; STATUSES]>,
+    errors: ErrorLog,
+    request: Histogram,
+    upstream_connect: Histogram,
+    upstream_header: Histogram,
+    upstream: Histogram,
+    duration: Histogram,
+    pub(super) extent: LogExtent,
+}
+
+/// What a log gained, for a server that is watched.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LogGrowth {
+    /// Lines by status; empty for an error log.
+    pub status: BTreeMap<u16, u64>,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// Lines that do not match the log's format.
+    pub misfits: u64,
+    /// Durations, microseconds, by name: "request", "upstream-connect", "upstream-header", "upstream-response", "worker". Those that the format has.
+    pub durations_us: BTreeMap<&'static str, Counts>,
+    /// Lines of an error log, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// The part of the log that was read.
+    pub extent: LogExtent,
+}
+
+impl LogCounter {
+    /// For lines of this kind; why the format cannot be read.
+    pub(super) fn new(lines: &LineKind, has_ours: bool) -> Result<Self, String> {
+        let mut access = AccessLog::default();
+        let reader = match lines {
+            LineKind::Access(formats) => {
+                let compile = |(text, escape): &(String, String)| {
+                    let escape = match escape.as_str() {
+                        "json" => Escape::Json,
+                        "none" => Escape::None,
+                        _ => Escape::Default,
+                    };
+                    let format = LogFormat::nginx(text, escape).map_err(|error| error.to_string())?;
+                    let record = format.record();
+                    Ok((format, record))
+                };
+                let formats = formats.iter().map(compile).collect::<Result<Vec<_>, String>>()?;
+                access.has_status = formats.iter().all(|(format, _)| format.has_status());
+                LineParser::Access(formats)
+            }
+            LineKind::FpmAccess { format, status_path } => {
+                let format = FpmFormat::compile(format).map_err(|error| error.to_string())?;
+                access.has_status = format.has_status();
+                let record = format.record();
+                LineParser::FpmAccess(Box::new((format, record, status_path.clone())))
+            }
+            LineKind::Errors => LineParser::Errors,
+            LineKind::FpmErrors => LineParser::FpmErrors,
+        };
+        Ok(Self {
+            reader,
+            has_ours,
+            access,
+            status: Box::new([0; STATUSES]),
+            errors: ErrorLog::default(),
+            request: Histogram::default(),
+            upstream_connect: Histogram::default(),
+            upstream_header: Histogram::default(),
+            upstream: Histogram::default(),
+            duration: Histogram::default(),
+            extent: LogExtent::default(),
+        })
+    }
+
+    /// Counts a line.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        if self.has_ours && memchr::memmem::find(line, MARK.as_bytes()).is_some() {
+            return;
+        }
+        match &mut self.reader {
+            LineParser::Access(formats) => {
+                self.access.lines += 1;
+                let access = formats.iter_mut().find_map(|(format, record)| format.measure(line, record).ok());
+                match access {
+                    Some(access) => self.add_access(&access),
+                    None => self.access.misfits += 1,
+                }
+            }
+            LineParser::FpmAccess(format) => {
+                let (format, record, status_path) = &mut **format;
+                let access = format.read(line, record);
+                let path = access.as_ref().ok().and_then(|access| access.uri?.split(|byte| *byte == b'?').next());
+                if status_path.as_ref().is_some_and(|status| path == Some(status.as_bytes())) {
+                    return;
+                }
+                self.access.lines += 1;
+                match access {
+                    Ok(access) => {
+                        access.duration_us.into_iter().for_each(|us| self.duration.add(us));
+                        access.status.into_iter().for_each(|status| add_status(&mut self.status, status));
+                    }
+                    Err(_) => self.access.misfits += 1,
+                }
+            }
+            LineParser::Errors => {
+                let text = String::from_utf8_lossy(line);
+                if let Some(parsed) = NginxLine::parse(&text) {
+                    // The referrer comes last and has no effect on throughput.
+                    let message = text.split(", referrer: \"").next().unwrap_or_default();
+                    add_error(&mut self.errors, &nginx_kind(&parsed), message);
+                }
+            }
+            LineParser::FpmErrors => {
+                let text = String::from_utf8_lossy(line);
+                if let Some(parsed) = FpmLine::parse(&text) {
+                    add_error(&mut self.errors, &fpm_kind(&parsed), &text);
+                }
+            }
+        }
+    }
+
+    /// The text of the counts, for an entry.
+    pub(super) fn text(mut self) -> String {
+        if matches!(self.reader, LineParser::Errors | LineParser::FpmErrors) {
+            self.errors.extent = self.extent;
+            return tally::error_text(&self.errors);
+        }
+        self.access.extent = self.extent;
+        self.access.status = self.statuses();
+        self.access.request_time_us = tally::percentiles(&self.request.counts());
+        self.access.upstream_time_us = tally::percentiles(&self.upstream.counts());
+        self.access.duration_us = tally::percentiles(&self.duration.counts());
+        tally::access_text(&self.access)
+    }
+
+    /// What was counted since the last call.
+    pub(super) fn take(&mut self) -> LogGrowth {
+        let mut durations_us = BTreeMap::new();
+        let histograms = [
+            ("request", &mut self.request),
+            ("upstream-connect", &mut self.upstream_connect),
+            ("upstream-header", &mut self.upstream_header),
+            ("upstream-response", &mut self.upstream),
+            ("worker", &mut self.duration),
+        ];
+        for (name, histogram) in histograms.into_iter().filter(|(_, histogram)| histogram.total() > 0) {
+            durations_us.insert(name, histogram.counts());
+            histogram.clear();
+        }
+        let growth = LogGrowth {
+            status: self.statuses(),
+            bytes: std::mem::take(&mut self.access.bytes),
+            misfits: std::mem::take(&mut self.access.misfits),
+            durations_us,
+            errors: std::mem::take(&mut self.errors).kinds,
+            extent: std::mem::take(&mut self.extent),
+        };
+        self.status.fill(0);
+        self.access.lines = 0;
+        growth
+    }
+
+    fn statuses(&self) -> BTreeMap<u16, u64> {
+        let met = self.status.iter().enumerate().filter(|(_, count)| **count > 0);
+        met.map(|(status, count)| (status as u16, *count)).collect()
+    }
+
+    fn add_access(&mut self, access: &Measured<'_>) {
+        access.status.into_iter().for_each(|status| add_status(&mut self.status, status));
+        access.request_time_us.into_iter().for_each(|us| self.request.add(us));
+        access.upstream_connect_us.times_us().flatten().for_each(|us| self.upstream_connect.add(us));
+        access.upstream_header_us.times_us().flatten().for_each(|us| self.upstream_header.add(us));
+        access.upstream_response_us.times_us().flatten().for_each(|us| self.upstream.add(us));
+        self.access.bytes = self.access.bytes.saturating_add(access.bytes.unwrap_or(0));
+    }
+}
+
+/// A status that cannot be is counted as the last possible one.
+fn add_status(statuses: &mut [u64; STATUSES], status: u16) {
+    statuses[usize::from(status).min(STATUSES - 1)] += 1;
+}
+
+fn nginx_kind(line: &NginxLine<'_>) -> String {
+    let numbered = |name: &str| line.errno.map_or_else(|| name.to_owned(), |errno| format!("{name} {errno}"));
+    let of_zone = |name: &str| line.zone.map_or_else(|| name.to_owned(), |zone| format!("{name} {zone}"));
+    let plain = match line.event {
+        NginxEvent::ConnectFailed => return numbered("connect"),
+        // A reset, or a broken pipe: the request was sent or being sent, and no part of the response had come.
+        NginxEvent::TransferFailed if awaits_answer(line) && matches!(line.errno, Some(104 | 32)) => "upstream reset",
+        NginxEvent::TransferFailed => return numbered("transfer"),
+        NginxEvent::AcceptFailed => return numbered("accept"),
+        NginxEvent::SocketFailed => return numbered("socket"),
+        NginxEvent::OpenFailed => return numbered("open"),
+        NginxEvent::BindFailed => return numbered("bind"),
+        NginxEvent::UpstreamTimedOut => "upstream timed out",
+        NginxEvent::UpstreamClosed if awaits_answer(line) => "upstream closed",
+        NginxEvent::UpstreamClosed => "upstream closed within its answer",
+        NginxEvent::ClientClosed => "client closed",
+        NginxEvent::NoLiveUpstreams => "no live upstreams",
+        NginxEvent::WorkerConnectionsExhausted => "worker_connections",
+        NginxEvent::WorkerConnectionsReused => "worker_connections reused",
+        NginxEvent::RateLimited => return of_zone("limiting requests"),
+        NginxEvent::RateDelayed => return of_zone("delaying requests"),
+        NginxEvent::ConnLimited => return of_zone("limiting connections"),
+        NginxEvent::BufferedToFile => "buffered to file",
+        NginxEvent::WorkerDied => "worker died",
+        NginxEvent::Other => "other",
+    };
+    plain.to_owned()
+}
+
+/// True if no part of the upstream's response had come yet.
+fn awaits_answer(line: &NginxLine<'_>) -> bool {
+    line.phase.is_some_and(|phase| ["reading response header from upstream", "sending request to upstream"].contains(&phase))
+}
+
+fn fpm_kind(line: &FpmLine<'_>) -> String {
+    let of_pool = |name: &str| line.pool.map_or_else(|| name.to_owned(), |pool| format!("{name} {pool}"));
+    match line.event {
+        FpmEvent::MaxChildrenReached { .. } => of_pool("max_children"),
+        FpmEvent::SeemsBusy { .. } => of_pool("seems busy"),
+        FpmEvent::Slow { .. } => of_pool("slow"),
+        FpmEvent::TimedOut { .. } => of_pool("timed out"),
+        FpmEvent::ChildDied { .. } => of_pool("child died"),
+        FpmEvent::Output => of_pool("output"),
+        FpmEvent::BindFailed => "bind".to_owned(),
+        FpmEvent::Ready => "ready".to_owned(),
+        FpmEvent::Other => "other".to_owned(),
+    }
+}

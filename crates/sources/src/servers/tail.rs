@@ -1,0 +1,134 @@
+//! Follows the logs of servers without an end, through rotation and truncation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use super::access::files;
+use super::counter::{LogCounter, LogGrowth};
+use super::follow::marks;
+use super::lines::each_line;
+use super::logs::LineKind;
+use super::mark::Mark;
+use crate::root::Root;
+
+/// Most bytes of one log to read at a time. Of more, only the end is read, and the growth says how much was skipped.
+const BYTES_MAX: u64 = 64 << 20;
+/// Time between two looks for logs in the configuration of a server. A reload may have changed it.
+const LOOK_PERIOD: Duration = Duration::from_secs(30);
+
+/// The logs of servers, each by the process id of its master.
+#[derive(Default)]
+pub struct LogTails {
+    root: Root,
+    servers: BTreeMap<u32, ServerLogs>,
+}
+
+struct ServerLogs {
+    looked: Instant,
+    tails: Vec<Tail>,
+}
+
+/// A log, and up to where it was read.
+struct Tail {
+    mark: Mark,
+    counter: LogCounter,
+}
+
+/// What one log gained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FollowedLog {
+    /// The master of its server.
+    pub pid: u32,
+    /// Its path, as the server names it.
+    pub path: String,
+    /// The counts; why there are none.
+    pub growth: Result<LogGrowth, String>,
+}
+
+impl LogTails {
+    /// Of the servers of a host whose files are there.
+    #[cfg(test)]
+    pub(super) fn of(root: Root) -> Self {
+        Self { root, ..Self::default() }
+    }
+
+    /// What the logs of these servers gained since the last call. Of a server that is new nothing is known yet. Processes that are no masters of a server of a known
+    /// kind have no logs.
+    pub fn read(&mut self, masters: &BTreeSet<u32>) -> Vec<FollowedLog> {
+        self.servers.retain(|pid, _| masters.contains(pid));
+        let mut all = Vec::new();
+        for (pid, server) in &mut self.servers {
+            all.extend(server.read(&self.root, *pid));
+        }
+        for pid in masters {
+            let is_due = self.servers.get(pid).is_none_or(|server| server.looked.elapsed() >= LOOK_PERIOD);
+            if is_due {
+                self.servers.entry(*pid).or_insert_with(|| ServerLogs { looked: Instant::now(), tails: Vec::new() }).look(&self.root, *pid);
+            }
+        }
+        all
+    }
+}
+
+impl ServerLogs {
+    /// Looks for the logs in the configuration. Those that are followed already go on where they are.
+    fn look(&mut self, root: &Root, pid: u32) {
+        self.looked = Instant::now();
+        let Some(found) = marks(root, pid) else { return };
+        let mut known: Vec<Tail> = std::mem::take(&mut self.tails);
+        for mark in found {
+            let place = known.iter().position(|tail| tail.mark.path == mark.path && tail.mark.lines == mark.lines);
+            let tail = place.map(|place| known.swap_remove(place)).or_else(|| Tail::of(mark));
+            self.tails.extend(tail);
+        }
+    }
+
+    fn read(&mut self, root: &Root, pid: u32) -> Vec<FollowedLog> {
+        let Ok(files) = files(root, pid) else { return Vec::new() };
+        let one = |tail: &mut Tail| {
+            let growth = tail.read(root, pid, &files).map(|()| tail.counter.take()).map_err(|error| error.to_string());
+            FollowedLog { pid, path: tail.mark.path.clone(), growth }
+        };
+        self.tails.iter_mut().map(one).collect()
+    }
+}
+
+impl Tail {
+    /// Nothing for php-fpm's log of errors, which tells nothing of requests, and for a format that cannot be read.
+    fn of(mark: Mark) -> Option<Self> {
+        if mark.lines == LineKind::FpmErrors {
+            return None;
+        }
+        LogCounter::new(&mark.lines, true).ok().map(|counter| Self { mark, counter })
+    }
+
+    /// Counts the new lines. A line that is not complete is read again.
+    fn read(&mut self, root: &Root, pid: u32, files: &chokepoint_foreign::Files) -> std::io::Result<()> {
+        let pieces = self.mark.pieces(root, pid, files)?;
+        self.counter.extent.rotated |= pieces.rotated;
+        let last = pieces.files.len().saturating_sub(1);
+        for (number, (mut file, from)) in pieces.files.into_iter().enumerate() {
+            let to = file.metadata()?.len().max(from);
+            let skip = (to - from).saturating_sub(BYTES_MAX);
+            file.seek(SeekFrom::Start(from + skip))?;
+            let extent = each_line(&mut (&mut file).take(to - from - skip), skip > 0, &mut |line| self.counter.add(line))?;
+            self.counter.extent.read_bytes += extent.read;
+            self.counter.extent.skipped_bytes += skip;
+            if number == last {
+                self.mark.move_to(&mut file, from + skip + extent.read - extent.incomplete)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The counts of a whole access log of this nginx format, for a measurement of the speed.
+///
+/// # Errors
+/// It cannot be read, or the format cannot be compiled.
+pub fn count_log(file: &mut std::fs::File, format: &str) -> Result<LogGrowth, String> {
+    let mut counter = LogCounter::new(&LineKind::Access(vec![(format.to_owned(), "default".to_owned())]), true)?;
+    each_line(file, false, &mut |line| counter.add(line)).map_err(|error| error.to_string())?;
+    Ok(counter.take())
+}

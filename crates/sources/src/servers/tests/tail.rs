@@ -1,0 +1,92 @@
+//! Logs that are followed without an end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+
+use super::Host;
+use crate::servers::counter::LogGrowth;
+use crate::servers::tail::{FollowedLog, LogTails};
+
+const LOG: &str = "/var/log/nginx/a.log";
+const MASTER: u32 = 42;
+
+/// A followed nginx with an empty log.
+fn followed() -> (Host, LogTails) {
+    let host = Host::nginx();
+    host.write(LOG, "200 0.001 0.001\n");
+    let mut tails = LogTails::of(host.root());
+    assert_eq!(tails.read(&BTreeSet::from([MASTER])), [], "what was there before does not count");
+    (host, tails)
+}
+
+fn growth(tails: &mut LogTails) -> LogGrowth {
+    let logs = tails.read(&BTreeSet::from([MASTER]));
+    let access: Vec<FollowedLog> = logs.into_iter().filter(|log| log.path == LOG).collect();
+    let [FollowedLog { pid: MASTER, growth: Ok(growth), .. }] = access.as_slice() else { panic!("{access:?}") };
+    growth.clone()
+}
+
+fn statuses(tails: &mut LogTails) -> BTreeMap<u16, u64> {
+    growth(tails).status
+}
+
+#[test]
+fn each_line_counts_once_and_half_a_line_later() {
+    let (host, mut tails) = followed();
+    host.append(LOG, "200 0.010 0.008\n502 1.000 -\n20");
+    let first = growth(&mut tails);
+    assert_eq!((first.status, first.misfits), (BTreeMap::from([(200, 1), (502, 1)]), 0));
+    let request = &first.durations_us["request"];
+    assert_eq!((request.total(), request.max(), first.durations_us["upstream-response"].total()), (2, 1_000_000, 1));
+    assert_eq!(statuses(&mut tails), BTreeMap::new());
+    host.append(LOG, "0 0.002 0.001\n");
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 1)]));
+    host.append(LOG, "no such line\n");
+    assert_eq!(growth(&mut tails).misfits, 1);
+}
+
+#[test]
+fn rotation_and_truncation_lose_no_line_that_can_be_read() {
+    let (host, mut tails) = followed();
+    host.append(LOG, "200 0.010 0.008\n");
+    std::fs::rename(host.at(LOG), host.at("/var/log/nginx/a.log.1")).unwrap();
+    host.append("/var/log/nginx/a.log.1", "500 0.010 0.008\n");
+    host.write(LOG, "404 0.010 0.008\n");
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 1), (404, 1), (500, 1)]));
+    host.append(LOG, "201 0.010 0.008\n");
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(201, 1)]), "it goes on in the new file");
+    // copytruncate
+    OpenOptions::new().write(true).open(host.at(LOG)).unwrap().set_len(0).unwrap();
+    host.append(LOG, "202 0.010 0.008\n");
+    let grown = growth(&mut tails);
+    assert_eq!((grown.status, grown.extent.rotated), (BTreeMap::from([(202, 1)]), true));
+    std::fs::remove_file(host.at(LOG)).unwrap();
+    let gone = tails.read(&BTreeSet::from([MASTER]));
+    assert!(gone.iter().any(|log| log.path == LOG && log.growth.is_err()), "{gone:?}");
+    host.write(LOG, "203 0.010 0.008\n");
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(203, 1)]));
+}
+
+#[test]
+fn of_a_log_that_grows_by_a_gigabyte_at_once_the_end_is_read() {
+    let (host, mut tails) = followed();
+    let mut file = OpenOptions::new().write(true).open(host.at(LOG)).unwrap();
+    file.seek(SeekFrom::Start(1 << 30)).unwrap();
+    file.write_all(b"\n200 0.010 0.008\n").unwrap();
+    let grown = growth(&mut tails);
+    assert_eq!(grown.status, BTreeMap::from([(200, 1)]));
+    assert!(grown.extent.skipped_bytes > 900 << 20 && grown.extent.read_bytes <= 64 << 20, "{:?}", grown.extent);
+    host.append(LOG, "201 0.010 0.008\n");
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(201, 1)]));
+}
+
+#[test]
+fn a_server_that_is_gone_is_forgotten() {
+    let (host, mut tails) = followed();
+    assert_eq!(tails.read(&BTreeSet::new()), []);
+    host.append(LOG, "200 0.010 0.008\n");
+    assert_eq!(tails.read(&BTreeSet::from([MASTER])), [], "it is new again");
+    host.append(LOG, "200 0.010 0.008\n");
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 1)]));
+}
