@@ -1,7 +1,7 @@
 //! An incident: a drop that was diagnosed while it lasted.
 
-use chokepoint_model::report::{Diagnosis, Finding, Role};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::drop::Drop;
 use crate::sample::Sample;
@@ -36,6 +36,28 @@ pub struct Change {
     pub now: Option<String>,
 }
 
+/// The first cause that the diagnosis found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// Id of the finding.
+    pub id: String,
+    /// What it is, in one sentence.
+    pub title: String,
+}
+
+/// What a diagnosis found. It is kept as it was printed: an old incident reads the same in a newer program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnosed {
+    /// As `diagnose --json` prints it.
+    pub document: Value,
+    /// The verdict in one sentence.
+    pub summary: String,
+    /// The first cause, if one was found.
+    pub cause: Option<Cause>,
+    /// The report as plain text.
+    pub text: String,
+}
+
 /// The document of an incident.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
@@ -56,8 +78,13 @@ pub struct Incident {
     /// What changed on the host since the last look before the drop.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// The diagnosis during the drop; null while it is made, and if it failed.
-    pub diagnosis: Option<Box<Diagnosis>>,
+    /// The first cause; null if none was found.
+    pub cause: Option<Cause>,
+    /// The diagnosis during the drop, as `diagnose --json` prints it; null while it is made, and if it failed.
+    pub diagnosis: Option<Value>,
+    /// The report of the diagnosis as plain text; empty without one.
+    #[serde(default)]
+    pub report: String,
     /// Why there is no diagnosis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undiagnosed: Option<String>,
@@ -78,21 +105,18 @@ impl Incident {
             recovered: None,
             headline,
             changes: Vec::new(),
+            cause: None,
             diagnosis: None,
+            report: String::new(),
             undiagnosed: None,
             series,
         }
     }
 
-    /// The first cause, if one was found.
-    pub fn cause(&self) -> Option<&Finding> {
-        self.diagnosis.as_ref()?.findings.iter().find(|finding| finding.role == Role::Cause)
-    }
-
     /// Takes the diagnosis, or why there is none.
-    pub fn diagnosed(&mut self, result: Result<Diagnosis, String>) {
+    pub fn diagnosed(&mut self, result: Result<Diagnosed, String>) {
         match result {
-            Ok(diagnosis) => self.diagnosis = Some(Box::new(diagnosis)),
+            Ok(Diagnosed { document, cause, text, .. }) => (self.diagnosis, self.cause, self.report) = (Some(document), cause, text),
             Err(why) => self.undiagnosed = Some(why),
         }
         self.settle();
@@ -109,7 +133,7 @@ impl Incident {
         let is_diagnosed = self.diagnosis.is_some() || self.undiagnosed.is_some();
         self.state = match (self.state, is_diagnosed, self.ended_s) {
             (_, false, _) => State::Diagnosing,
-            (State::Diagnosing, true, Some(_)) if self.cause().is_none() => State::Passed,
+            (State::Diagnosing, true, Some(_)) if self.cause.is_none() => State::Passed,
             (State::Passed, true, _) => State::Passed,
             (_, true, Some(_)) => State::Over,
             (_, true, None) => State::Open,

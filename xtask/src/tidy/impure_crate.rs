@@ -18,7 +18,7 @@ const PURE: &[PureCrate] = &[
     PureCrate { package: "statistics", ours: &[], theirs: &[] },
     PureCrate { package: "model", ours: &["chokepoint-statistics"], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
     PureCrate { package: "sizing", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde"] },
-    PureCrate { package: "recorder", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde"] },
+    PureCrate { package: "recorder", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "serde_json"] },
     PureCrate { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
     PureCrate { package: "config", ours: &["chokepoint-model"], theirs: &["memchr", "percent-encoding", "regex-lite", "thiserror"] },
     PureCrate { package: "experiment", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "thiserror", "toml"] },

@@ -96,11 +96,6 @@ impl Painted {
         }
     }
 
-    /// Appends what was painted elsewhere.
-    pub(crate) fn append(&mut self, more: Self) {
-        self.0.push_str(&more.0);
-    }
-
     /// Ends a line.
     pub(crate) fn end_line(&mut self) {
         self.0.push('\n');

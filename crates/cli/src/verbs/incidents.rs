@@ -49,7 +49,7 @@ fn listed(incidents: &[Incident]) -> Value {
         let Incident { id, state, drop, ended_s, recovered, headline, changes, .. } = incident;
         json!({
             "id": id, "state": state, "drop": drop, "ended_s": ended_s, "recovered": recovered, "headline": headline, "changes": changes,
-            "cause": incident.cause().map(|cause| &cause.id),
+            "cause": incident.cause.as_ref().map(|cause| &cause.id),
         })
     };
     let short: Vec<Value> = incidents.iter().map(short).collect();

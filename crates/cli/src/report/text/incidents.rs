@@ -6,7 +6,6 @@ use chokepoint_model::outcome::utc;
 use chokepoint_recorder::drop::Figures;
 use chokepoint_recorder::incident::{Incident, State};
 
-use super::brief;
 use super::page::TextPage;
 use crate::report::view::{Ink, Phrases, span};
 use crate::terminal::output::{Painted, Style};
@@ -55,12 +54,13 @@ pub(crate) fn show(incident: &Incident, style: &Style, words: &Catalogue) -> Pai
         let message = message.with("before", side(&change.before)).with("now", side(&change.now));
         page.flow(&[span(Ink::Plain, MARGIN)], &[span(Ink::Plain, MARGIN.repeat(2))], &[span(Ink::Plain, phrases.say(&message))]);
     }
-    let mut painted = page.finish();
-    if let Some(diagnosis) = &incident.diagnosis {
-        painted.end_line();
-        painted.append(brief(diagnosis, style, words));
+    if !incident.report.is_empty() {
+        page.gap();
     }
-    painted
+    for line in incident.report.lines() {
+        page.line(&[span(Ink::Plain, line)]);
+    }
+    page.finish()
 }
 
 fn state(phrases: Phrases<'_>, incident: &Incident) -> String {

@@ -6,24 +6,29 @@ use std::time::Duration;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::observation::Request;
-use chokepoint_model::report::Diagnosis;
+use chokepoint_model::report::{Diagnosis, Role};
 use chokepoint_model::surroundings::{Surroundings, surroundings};
+use chokepoint_recorder::incident::{Cause, Diagnosed};
 
 use crate::args::RedactLevel;
+use crate::report::text;
 use crate::run::measure::{self, Setup};
 use crate::run::recordings::{self, Event};
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Style;
 
 /// How long a drop is observed: an incident is to be told within 15 seconds, and four go by until it is seen. The profile of its last third has a hundred samples of
 /// each busy core.
 const DURING: Duration = Duration::from_secs(5);
+/// Columns of a kept report.
+const REPORT_COLUMNS: usize = 100;
 /// How long a look at the surroundings takes.
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// What was found.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) diagnosis: Diagnosis,
+    pub(super) diagnosed: Diagnosed,
     pub(super) surroundings: Surroundings,
     /// The readings, as `diagnose --replay` takes them.
     pub(super) recording: Vec<u8>,
@@ -37,7 +42,21 @@ pub(super) fn during(request: &Request, interrupt: &Interrupt) -> Option<JoinHan
         let entries = measured(request, DURING, true, &interrupt)?;
         let observation = measure::observation(&entries);
         let (recording, _) = recordings::bytes(&[Event::Measured(entries)], RedactLevel::Public);
-        Ok(Found { diagnosis: diagnose(&observation, &Catalogue::english()), surroundings: surroundings(&observation), recording })
+        let words = Catalogue::english();
+        let diagnosed = diagnosed(&diagnose(&observation, &words), &words).map_err(|error| error.to_string())?;
+        Ok(Found { diagnosed, surroundings: surroundings(&observation), recording })
+    })
+}
+
+/// What is kept of a diagnosis.
+fn diagnosed(diagnosis: &Diagnosis, words: &Catalogue) -> serde_json::Result<Diagnosed> {
+    let cause = diagnosis.findings.iter().find(|finding| finding.role == Role::Cause);
+    let plain = Style { color: false, unicode: true, width: REPORT_COLUMNS };
+    Ok(Diagnosed {
+        document: serde_json::to_value(diagnosis)?,
+        summary: diagnosis.summary.clone(),
+        cause: cause.map(|cause| Cause { id: cause.id.clone(), title: cause.title.clone() }),
+        text: text::brief(diagnosis, &plain, words).to_string(),
     })
 }
 

@@ -152,7 +152,7 @@ fn alerts(incident: &Incident) -> Value {
         "labels": { "alertname": "ChokepointIncident", "target": incident.drop.target, "kind": kind, "incident": incident.id.to_string() },
         "annotations": {
             "summary": incident.headline,
-            "cause": incident.cause().map_or("", |cause| cause.id.as_str()),
+            "cause": incident.cause.as_ref().map_or("", |cause| cause.id.as_str()),
         },
         "startsAt": time(incident.drop.since_s),
     });

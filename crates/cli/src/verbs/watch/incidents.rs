@@ -140,15 +140,16 @@ impl OpenIncident {
         let incident = &mut self.incident;
         let since_s = incident.drop.since_s.saturating_sub(BEFORE_S);
         incident.series = only(keeping.ring.between(since_s, u64::MAX), &incident.drop.target);
-        let (result, recording) = match found {
+        let (result, recording, summary) = match found {
             Ok(found) => {
                 incident.changes = before.get(&incident.drop.target).map(|before| changes(before, &found.surroundings)).unwrap_or_default();
-                (Ok(found.diagnosis), Some(found.recording))
+                let summary = found.diagnosed.summary.clone();
+                (Ok(found.diagnosed), Some(found.recording), summary)
             }
-            Err(why) => (Err(why), None),
+            Err(why) => (Err(why), None, String::new()),
         };
         incident.diagnosed(result);
-        incident.headline = headline(&incident.drop, Some(incident), words);
+        incident.headline = headline(&incident.drop, Some((incident, &summary)), words);
         recording
     }
 }
@@ -166,7 +167,7 @@ fn changes(before: &Surroundings, now: &Surroundings) -> Vec<Change> {
 }
 
 /// The drop in one sentence, and its cause if that is known.
-fn headline(drop: &Drop, incident: Option<&Incident>, words: &Catalogue) -> String {
+fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue) -> String {
     let (before, during) = (drop.before, drop.during);
     let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
     let percent = |share: Option<f64>| share.map(|share| (share * 1_000.0).round() / 10.0);
@@ -184,12 +185,11 @@ fn headline(drop: &Drop, incident: Option<&Incident>, words: &Catalogue) -> Stri
         },
     };
     let what = words.text(&what);
-    let Some(incident) = incident else { return what };
-    let cause = match (incident.cause(), &incident.undiagnosed, &incident.diagnosis) {
-        (Some(cause), ..) => cause.title.clone(),
-        (None, Some(why), _) => words.text(&Message::new("watch-undiagnosed").with("why", why.as_str())),
-        (None, None, Some(diagnosis)) => words.text(&Message::new("watch-no-cause").with("summary", diagnosis.summary.as_str())),
-        (None, None, None) => return what,
+    let Some((incident, summary)) = diagnosed else { return what };
+    let cause = match (&incident.cause, &incident.undiagnosed) {
+        (Some(cause), _) => cause.title.clone(),
+        (None, Some(why)) => words.text(&Message::new("watch-undiagnosed").with("why", why.as_str())),
+        (None, None) => words.text(&Message::new("watch-no-cause").with("summary", summary)),
     };
     format!("{what} {cause}")
 }
