@@ -41,13 +41,16 @@ pub fn alone_s(steps: &[Step]) -> Option<f64> {
     single.chain(one).filter(|us| *us > 0.0).reduce(f64::min).map(|us| us / 1e6)
 }
 
-/// The step that shows what limits: the first past the knee, else the one with the highest goodput.
+/// The step that shows what limits: the first past the knee, else the one with the highest goodput. A step whose diagnosis could not tell gives way to the next one
+/// that could: past the knee the same limit holds.
 fn past_knee(steps: &[Step]) -> Option<&Step> {
     let curve = curve(steps);
     match knee(steps) {
         Knee::At(at, best) => {
-            let after = |step: &&&Step| step.connections() > at.connections().max(best.connections());
-            Some(curve.iter().find(after).copied().unwrap_or(best))
+            let after = |step: &&Step| step.connections() > at.connections().max(best.connections());
+            let past: Vec<&Step> = curve.into_iter().filter(after).chain([best]).collect();
+            let could_tell = |step: &&&Step| step.verdict != Verdict::Unknown && (step.connections() > at.connections() || past.len() == 1);
+            past.iter().find(could_tell).or(past.first()).copied()
         }
         Knee::Beyond(best) => Some(best),
         Knee::Unknown => None,

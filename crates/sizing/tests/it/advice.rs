@@ -142,6 +142,20 @@ fn workers_that_wait_for_a_server_at_its_limit_stay() {
 }
 
 #[test]
+fn a_step_that_cannot_tell_what_limits_gives_way_to_one_that_can() {
+    let mut steps = steps();
+    let knee = of(&asked(), &steps).knee.unwrap().connections;
+    let mut past: Vec<&mut Step> =
+        steps.iter_mut().filter(|step| step.connections().is_some_and(|connections| connections > knee)).collect();
+    for step in &mut past {
+        (step.verdict, step.limit.finding) = (Verdict::Choked, Some("worker-pool-exhausted".to_owned()));
+    }
+    let [first, _, ..] = past.as_mut_slice() else { panic!("the steps need two past the knee") };
+    (first.verdict, first.limit.finding) = (Verdict::Unknown, None);
+    assert_eq!(of(&asked(), &steps).limits_first.unwrap().finding.as_deref(), Some("worker-pool-exhausted"));
+}
+
+#[test]
 fn a_limited_generator_gives_no_capacity() {
     let mut steps = steps();
     steps.truncate(2);
