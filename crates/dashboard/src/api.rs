@@ -63,7 +63,7 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
         "/metrics" => ok(metrics::MEDIA_TYPE, metrics::render(board)),
         "/api/v1/now" => {
             let state = board.state();
-            json(&Series { schema: SERIES, samples: state.ring.newest().into_iter().collect() })
+            json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
         }
         "/api/v1/series" => series(query, now_s, archive),
         "/api/v1/incidents" => kept(archive.incidents().map(Some)),

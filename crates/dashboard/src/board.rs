@@ -1,15 +1,12 @@
-//! What is shown: the newest second, the minutes before it, and counters since the start. One thread writes it, requests read it.
+//! What is shown: the newest second, and counters since the start. One thread writes it, requests read it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chokepoint_model::observation::NginxStatus;
-use chokepoint_recorder::{Ring, Sample};
+use chokepoint_recorder::Sample;
 
 use crate::totals::Totals;
-
-/// Samples in memory: ten minutes.
-const RING_MAX: usize = 600;
 
 /// A second, with what is shown of it and not kept.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +23,7 @@ pub struct Board(Mutex<State>);
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) ring: Ring,
+    pub(crate) newest: Option<Sample>,
     pub(crate) totals: BTreeMap<String, Totals>,
     pub(crate) nginx: BTreeMap<String, NginxStatus>,
     /// Incidents that were told, by server, and those that last.
@@ -37,7 +34,7 @@ pub(crate) struct State {
 impl Default for Board {
     fn default() -> Self {
         Self(Mutex::new(State {
-            ring: Ring::new(RING_MAX),
+            newest: None,
             totals: BTreeMap::new(),
             nginx: BTreeMap::new(),
             incidents: BTreeMap::new(),
@@ -54,7 +51,7 @@ impl Board {
             state.totals.entry(target.target.clone()).or_default().add(target);
         }
         state.nginx = seen.nginx;
-        state.ring.push(seen.sample);
+        state.newest = Some(seen.sample);
     }
 
     /// An incident of this server was told, or is over.

@@ -81,7 +81,7 @@ fn of(target: &str) -> (&'static str, String) {
 
 /// The newest second of each server.
 fn now(state: &State) -> Vec<Family> {
-    let newest: &[TargetSample] = state.ring.newest().map(|sample| sample.targets.as_slice()).unwrap_or_default();
+    let newest: &[TargetSample] = state.newest.as_ref().map(|sample| sample.targets.as_slice()).unwrap_or_default();
     let each = |value: &dyn Fn(&TargetSample) -> Option<f64>| -> Vec<(Labels, f64)> {
         newest.iter().filter_map(|target| Some((vec![of(&target.target)], value(target)?))).collect()
     };

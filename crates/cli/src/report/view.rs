@@ -19,6 +19,7 @@ pub(crate) mod runs;
 pub(crate) mod size;
 pub(crate) mod wire;
 
+use chokepoint_model::outcome::utc;
 use chokepoint_model::report::Verdict;
 
 pub(crate) use chokepoint_foreign::{printable, steers};
@@ -73,4 +74,9 @@ pub(crate) fn told(word: &str, summary: &str) -> String {
     let rest = summary.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(", ")));
     let mut characters = rest.unwrap_or(summary).chars();
     characters.next().map(|first| format!("{}{}", first.to_uppercase(), characters.as_str())).unwrap_or_default()
+}
+
+/// A time in seconds since 1970 as RFC 3339; empty after the year 9999.
+pub(crate) fn time(at_s: u64) -> String {
+    i64::try_from(at_s).ok().and_then(utc).unwrap_or_default()
 }

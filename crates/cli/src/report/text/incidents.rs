@@ -2,12 +2,11 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
-use chokepoint_model::outcome::utc;
 use chokepoint_recorder::drop::Figures;
 use chokepoint_recorder::incident::{Incident, State};
 
 use super::page::TextPage;
-use crate::report::view::{Ink, Phrases, span};
+use crate::report::view::{Ink, Phrases, span, time};
 use crate::terminal::output::{Painted, Style};
 
 /// The indentation below a heading.
@@ -89,8 +88,4 @@ fn figures(phrases: Phrases<'_>, before: &Figures, during: &Figures) -> Vec<Stri
         phrases.say(&Message::new("watch-figure").with("name", phrases.word(id)).with("before", before).with("now", now))
     };
     rows.into_iter().map(row).collect()
-}
-
-fn time(at_s: u64) -> String {
-    i64::try_from(at_s).ok().and_then(utc).unwrap_or_default()
 }

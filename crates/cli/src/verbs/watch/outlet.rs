@@ -5,7 +5,6 @@ use std::time::Instant;
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
-use chokepoint_model::outcome::utc;
 use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_recorder::{Ring, Sample, TargetSample};
 use serde::Serialize;
@@ -13,8 +12,8 @@ use serde::Serialize;
 use super::page::{self, WatchState};
 use super::seconds::Look;
 use crate::args::Watch;
-use crate::report::view::Phrases;
 use crate::report::view::ledger::place_label;
+use crate::report::view::{Phrases, time};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::keys::Key;
 use crate::terminal::live::{Live, Waited};
@@ -156,10 +155,6 @@ fn line(at_s: u64, sample: &TargetSample, words: &Catalogue) -> Option<String> {
         message = message.with("place", place).with("most", rounded(sample.mean_at(most)));
     }
     Some(words.text(&message) + "\n")
-}
-
-fn time(at_s: u64) -> String {
-    i64::try_from(at_s).ok().and_then(utc).unwrap_or_default()
 }
 
 fn rounded(value: f64) -> f64 {

@@ -2,15 +2,14 @@
 //! columns and 12 rows.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::outcome::utc;
 use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_recorder::{Sample, TargetSample};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Style};
 
 use crate::report::text::columns;
-use crate::report::view::Phrases;
 use crate::report::view::ledger::place_label;
+use crate::report::view::{Phrases, time};
 use crate::terminal::sheet::{Sheet, faint, strong};
 
 /// Rows of servers, places and incidents that are shown at most.
@@ -162,10 +161,6 @@ impl WatchPage<'_> {
             self.sheet.line(&text, if incident.state == State::Open { Style::new().fg(Color::Red) } else { faint() });
         }
     }
-}
-
-fn time(at_s: u64) -> String {
-    i64::try_from(at_s).ok().and_then(utc).unwrap_or_default()
 }
 
 #[cfg(test)]
