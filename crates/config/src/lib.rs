@@ -31,7 +31,6 @@ pub mod error_log;
 pub mod glob;
 mod hidden;
 mod include;
-pub mod log_format;
 pub mod merge;
 pub mod nginx;
 pub mod php_fpm;
@@ -44,6 +43,8 @@ pub mod sysctl_d;
 pub mod text;
 
 pub use budget::PARSED_BYTES_MAX;
+/// The lines of access logs. A crate of its own: it is read for each request.
+pub use chokepoint_log_format as log_format;
 pub use edit::{Edited, Replacement};
 pub use hidden::{HIDDEN, Hidden};
 pub use include::{FILE_BYTES_MAX, FILE_COUNT_MAX, Gap, Resolve, Resolved};

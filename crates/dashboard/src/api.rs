@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chokepoint_recorder::{Level, Sample};
+use chokepoint_recorder::{Level, ResponseTimes, Sample};
 use hyper::StatusCode;
 use serde::Serialize;
 
@@ -57,7 +57,8 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
     match path {
         "/" => ok(
             TEXT,
-            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/incidents, /api/v1/incidents/1\n".to_owned(),
+            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/incidents, /api/v1/incidents/1\n"
+                .to_owned(),
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),
         "/metrics" => ok(metrics::MEDIA_TYPE, metrics::render(board)),
@@ -65,7 +66,8 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
             let state = board.state();
             json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
         }
-        "/api/v1/series" => series(query, now_s, archive),
+        "/api/v1/series" => samples(query, now_s, archive, |samples| series(&samples)),
+        "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(&samples)),
         "/api/v1/incidents" => kept(archive.incidents().map(Some)),
         _ => match path.strip_prefix("/api/v1/incidents/").map(str::parse) {
             Some(Ok(id)) => kept(archive.incident(id)),
@@ -74,32 +76,59 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
     }
 }
 
-/// The samples of a span: `from_s` and `to_s` (seconds since 1970), or `ago_s`; `span_s` 1, 10 or 60, by default the finest that is kept that long.
-fn series(query: &str, now_s: u64, archive: &dyn Archive) -> Answer {
-    let mut given: BTreeMap<&str, u64> = BTreeMap::new();
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let Some((name, value)) = pair.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?))) else {
-            return error(StatusCode::BAD_REQUEST, "a parameter is no number");
-        };
-        if !["from_s", "to_s", "ago_s", "span_s"].contains(&name) {
-            return error(StatusCode::BAD_REQUEST, "the parameters are from_s, to_s, ago_s and span_s");
+/// A span of time and the length of its samples.
+struct Span {
+    span_s: u32,
+    from_s: u64,
+    to_s: u64,
+}
+
+impl Span {
+    /// From a query: `from_s` and `to_s` (seconds since 1970), or `ago_s`; `span_s` 1, 10 or 60, by default the finest that is kept that long.
+    fn of(query: &str, now_s: u64) -> Result<Self, &'static str> {
+        let mut given: BTreeMap<&str, u64> = BTreeMap::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let number = pair.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
+            let (name, value) = number.ok_or("a parameter is no number")?;
+            if !["from_s", "to_s", "ago_s", "span_s"].contains(&name) {
+                return Err("the parameters are from_s, to_s, ago_s and span_s");
+            }
+            given.insert(name, value);
         }
-        given.insert(name, value);
+        let to_s = given.get("to_s").copied().unwrap_or(u64::MAX);
+        let ago = given.get("ago_s").map(|ago_s| now_s.saturating_sub(*ago_s));
+        let from_s = given.get("from_s").copied().or(ago).unwrap_or(now_s.saturating_sub(600));
+        let level = match given.get("span_s") {
+            None => Level::reaching(now_s.saturating_sub(from_s)),
+            Some(span_s) => *Level::ALL.iter().find(|level| u64::from(level.span_s) == *span_s).ok_or("span_s is 1, 10 or 60")?,
+        };
+        Ok(Self { span_s: level.span_s, from_s, to_s })
     }
-    let to_s = given.get("to_s").copied().unwrap_or(u64::MAX);
-    let ago = given.get("ago_s").map(|ago_s| now_s.saturating_sub(*ago_s));
-    let from_s = given.get("from_s").copied().or(ago).unwrap_or(now_s.saturating_sub(600));
-    let span_s = match given.get("span_s") {
-        None => Level::reaching(now_s.saturating_sub(from_s)).span_s,
-        Some(span_s) => match Level::ALL.iter().find(|level| u64::from(level.span_s) == *span_s) {
-            Some(level) => level.span_s,
-            None => return error(StatusCode::BAD_REQUEST, "span_s is 1, 10 or 60"),
-        },
-    };
-    match archive.samples(span_s, from_s, to_s, SAMPLES_MAX) {
-        Ok(samples) => ok(JSON, format!("{{\"schema\":\"{SERIES}\",\"samples\":[{}]}}\n", samples.join(","))),
-        Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
+}
+
+/// What `shown` makes of the samples of a span.
+fn samples(query: &str, now_s: u64, archive: &dyn Archive, shown: impl FnOnce(Vec<String>) -> Answer) -> Answer {
+    match Span::of(query, now_s).map(|span| archive.samples(span.span_s, span.from_s, span.to_s, SAMPLES_MAX)) {
+        Ok(Ok(samples)) => shown(samples),
+        Ok(Err(why)) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
+        Err(why) => error(StatusCode::BAD_REQUEST, why),
     }
+}
+
+fn series(samples: &[String]) -> Answer {
+    ok(JSON, format!("{{\"schema\":\"{SERIES}\",\"samples\":[{}]}}\n", samples.join(",")))
+}
+
+/// The samples of a span added up to one, with the response times of the whole span.
+fn sum(samples: &[String]) -> Answer {
+    let mut all = samples.iter().filter_map(|sample| serde_json::from_str::<Sample>(sample).ok());
+    let Some(mut sum) = all.next() else { return json(&Series { schema: SERIES, samples: Vec::new() }) };
+    for sample in all {
+        sum.span_s = sum.span_s.saturating_add(sample.span_s);
+        sum.merge(&sample);
+    }
+    sum.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
+    json(&Series { schema: SERIES, samples: vec![&sum] })
 }
 
 fn kept(document: Result<Option<String>, String>) -> Answer {
@@ -162,6 +191,16 @@ mod tests {
         for query in ["span_s=2", "ago_s=x", "ago_s", "x=1", "ago_s=99999999999999999999999"] {
             assert_eq!(get("/api/v1/series", query).0, 400, "{query}");
         }
+    }
+
+    #[test]
+    fn a_sum_adds_up_and_leaves_out_what_is_no_sample() {
+        let second = |at_s: u64| {
+            format!("{{\"at_s\":{at_s},\"span_s\":1,\"targets\":[{{\"target\":\"t\",\"under_way\":[3.0,1.0],\"rate\":[2.0,1.0]}}]}}")
+        };
+        let sum = sum(&[second(5), "[1]".to_owned(), second(6)]).body;
+        assert!(sum.contains("\"at_s\":5,\"span_s\":2") && sum.contains("\"under_way\":[6.0,2.0],\"rate\":[4.0,2.0]"), "{sum}");
+        assert_eq!(get("/api/v1/sum", "ago_s=60").1, format!("{{\"schema\":\"{SERIES}\",\"samples\":[]}}\n"));
     }
 
     #[test]

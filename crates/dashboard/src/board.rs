@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chokepoint_model::observation::NginxStatus;
-use chokepoint_recorder::Sample;
+use chokepoint_recorder::{ResponseTimes, Sample, TargetSample};
 
 use crate::totals::Totals;
 
@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) newest: Option<Sample>,
     pub(crate) totals: BTreeMap<String, Totals>,
     pub(crate) nginx: BTreeMap<String, NginxStatus>,
+    /// Response times of the last minute, by server.
+    pub(crate) responses: BTreeMap<String, ResponseTimes>,
     /// Incidents that were told, by server, and those that last.
     pub(crate) incidents: BTreeMap<String, u64>,
     pub(crate) open: BTreeMap<String, u64>,
@@ -37,6 +39,7 @@ impl Default for Board {
             newest: None,
             totals: BTreeMap::new(),
             nginx: BTreeMap::new(),
+            responses: BTreeMap::new(),
             incidents: BTreeMap::new(),
             open: BTreeMap::new(),
         }))
@@ -52,6 +55,12 @@ impl Board {
         }
         state.nginx = seen.nginx;
         state.newest = Some(seen.sample);
+    }
+
+    /// Shows what only a minute tells.
+    pub fn see_minute(&self, minute: &Sample) {
+        let response = |target: &TargetSample| Some((target.target.clone(), target.response?));
+        self.state().responses = minute.targets.iter().filter_map(response).collect();
     }
 
     /// An incident of this server was told, or is over.

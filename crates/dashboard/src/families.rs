@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::observation::NginxStatus;
-use chokepoint_recorder::{Queue, Standing, TargetSample};
+use chokepoint_recorder::{Queue, ResponseSource, Standing, TargetSample};
 use chokepoint_statistics::histogram::Counts;
 
 use crate::board::State;
@@ -99,6 +99,13 @@ fn now(state: &State) -> Vec<Family> {
         };
         newest.iter().flat_map(one).collect()
     };
+    let quantiles = state.responses.iter().flat_map(|(target, times)| {
+        let source = if times.source == ResponseSource::Log { "log" } else { "sockets" };
+        let one = move |(quantile, us): (&str, f64)| {
+            (vec![of(target), ("source", source.to_owned()), ("quantile", quantile.to_owned())], us / 1e6)
+        };
+        [("0.5", times.p50_us), ("0.95", times.p95_us), ("0.99", times.p99_us)].map(one)
+    });
     let version = (vec![("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
     vec![
         Family::gauges("chokepoint_build_info", "The version of the program.", [version]),
@@ -109,6 +116,12 @@ fn now(state: &State) -> Vec<Family> {
             "chokepoint_response_time_mean",
             "Mean response time of the last second: requests under way, divided by answers a second.",
             each(&TargetSample::response_s),
+        )
+        .in_unit(Unit::Seconds),
+        Family::gauges(
+            "chokepoint_response_time",
+            "Response times of the last minute that this share of the requests did not exceed, from the access log or the sockets.",
+            quantiles,
         )
         .in_unit(Unit::Seconds),
         Family::gauges(

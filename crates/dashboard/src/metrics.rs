@@ -85,6 +85,7 @@ pub(crate) mod tests {
             status: BTreeMap::from([(200, 2), (502, 1)]),
             bytes: 10,
             unread: 0,
+            urls: BTreeMap::new(),
             durations_us: BTreeMap::from([("request".to_owned(), Durations(histogram.counts()))]),
         };
         let target = TargetSample {
@@ -97,7 +98,7 @@ pub(crate) mod tests {
             ..TargetSample::default()
         };
         let board = Arc::new(Board::default());
-        let seen = Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target] }, nginx: BTreeMap::new() };
+        let seen = Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target], host: None }, nginx: BTreeMap::new() };
         board.see(seen.clone());
         board.see(seen);
         board.incident("a", true);

@@ -137,9 +137,11 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
     Some((report, warnings, clients))
 }
 
-/// The times since the unanswered requests of the first tier came, milliseconds, with the kernel's clock tick.
+/// The kernel's clock tick, and the most that the time since each request that was under way came can be, microseconds.
 pub(crate) fn unanswered(ctx: &Context<'_>) -> (u64, Vec<u64>) {
-    ctx.account().map_or((1, Vec::new()), |account| (account.counted.tick_ms, account.counted.unanswered_ms.clone()))
+    let mut samples = ctx.obs.netns.values().flat_map(|view| view.request_samples.values());
+    let tick_us = samples.find_map(|sample| sample.moment).map_or(1, |moment| moment.tick_us);
+    (tick_us, ctx.account().map_or_else(Vec::new, |account| account.counted.unanswered_us.clone()))
 }
 
 /// The part of the requests that was found nowhere, with the interval that chance explains.

@@ -28,11 +28,11 @@ pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translat
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadCalls, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
-pub use request_sample::{RequestSample, RequestSocket, RequestTimes};
+pub use request_sample::{DumpMoment, RequestSample, RequestSocket, RequestTimes};
 pub use server::{
     AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn,
     NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerFiles, ServerStatus,
-    ServerView, Setting,
+    ServerView, Setting, is_unserved,
 };
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,

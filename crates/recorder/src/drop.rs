@@ -5,12 +5,15 @@
 //! (under way / rate), the share of requests that were refused or failed, and whether anything listens at all.
 
 mod block;
+mod daily;
 mod detector;
+mod past;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use daily::Daily;
 pub use detector::{Detector, Event};
 
 /// In which way clients are served worse.
@@ -38,8 +41,35 @@ pub struct Figures {
     pub bad_share: Option<f64>,
 }
 
+impl Figures {
+    /// The median of each.
+    fn medians(all: &[Self]) -> Self {
+        let median = |of: &dyn Fn(&Self) -> Option<f64>| {
+            let values: Vec<f64> = all.iter().filter_map(of).collect();
+            chokepoint_statistics::median(&values)
+        };
+        Self {
+            rate_rps: median(&|figures| figures.rate_rps),
+            under_way: median(&|figures| figures.under_way),
+            response_ms: median(&|figures| figures.response_ms),
+            bad_share: median(&|figures| figures.bad_share),
+        }
+    }
+}
+
+/// What a drop is measured by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Against {
+    /// The last minutes.
+    #[default]
+    Minutes,
+    /// The same time of day on the days before.
+    Days,
+}
+
 /// A drop.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drop {
     /// The server.
     pub target: String,
@@ -47,7 +77,10 @@ pub struct Drop {
     pub since_s: u64,
     /// In which ways, the worst first.
     pub kinds: Vec<Kind>,
-    /// Before it: medians of the recent past.
+    /// What it is measured by.
+    #[serde(default)]
+    pub against: Against,
+    /// Before it: medians of that time.
     pub before: Figures,
     /// Since then.
     pub during: Figures,

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::drop::Drop;
+use crate::grown::{GrownPlace, grown_places};
+use crate::host::{BusierProgram, busier_programs};
 use crate::sample::Sample;
 
 /// Name and version of the document.
@@ -39,8 +41,11 @@ pub struct Change {
 /// The first cause that the diagnosis found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// Id of the finding.
+    /// Id of the finding; of a limit the station: "cpu", "link".
     pub id: String,
+    /// True if nothing is wrong with the path: a resource is used up.
+    #[serde(default)]
+    pub is_limit: bool,
     /// What it is, in one sentence.
     pub title: String,
 }
@@ -71,13 +76,19 @@ pub struct Incident {
     pub drop: Drop,
     /// When the drop was last seen, seconds since 1970; null while it lasts.
     pub ended_s: Option<u64>,
-    /// True if the server serves its clients as before; false if what lasts was taken for how it is now; null while it lasts.
+    /// True if the server serves its clients as before; false if what lasts was taken for how it is now; null while it lasts, and if recording ended before it did.
     pub recovered: Option<bool>,
     /// The incident in one sentence.
     pub headline: String,
     /// What changed on the host since the last look before the drop.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// Places where more requests stand during the drop than before.
+    #[serde(default)]
+    pub grown: Vec<GrownPlace>,
+    /// Programs that used more CPU time during the drop than before.
+    #[serde(default)]
+    pub busier: Vec<BusierProgram>,
     /// The first cause; null if none was found.
     pub cause: Option<Cause>,
     /// The diagnosis during the drop, as `diagnose --json` prints it; null while it is made, and if it failed.
@@ -96,7 +107,7 @@ pub struct Incident {
 impl Incident {
     /// Of a drop that was just seen.
     pub fn began(drop: Drop, headline: String, series: Vec<Sample>) -> Self {
-        Self {
+        let mut incident = Self {
             schema: SCHEMA.to_owned(),
             id: 0,
             state: State::Diagnosing,
@@ -105,12 +116,23 @@ impl Incident {
             recovered: None,
             headline,
             changes: Vec::new(),
+            grown: Vec::new(),
+            busier: Vec::new(),
             cause: None,
             diagnosis: None,
             report: String::new(),
             undiagnosed: None,
-            series,
-        }
+            series: Vec::new(),
+        };
+        incident.see(series);
+        incident
+    }
+
+    /// Takes the seconds up to now.
+    pub fn see(&mut self, series: Vec<Sample>) {
+        self.grown = grown_places(&series, &self.drop.target, self.drop.since_s);
+        self.busier = busier_programs(&series, self.drop.since_s);
+        self.series = series;
     }
 
     /// Takes the diagnosis, or why there is none.
@@ -126,6 +148,20 @@ impl Incident {
     pub fn ended(&mut self, at_s: u64, recovered: bool) {
         (self.ended_s, self.recovered) = (Some(at_s), Some(recovered));
         self.settle();
+    }
+
+    /// True while the recorder follows it.
+    pub fn is_followed(&self) -> bool {
+        matches!(self.state, State::Diagnosing | State::Open)
+    }
+
+    /// Recording ended, at this time: what is not known by now stays unknown.
+    pub fn left(&mut self, at_s: u64) {
+        self.ended_s = Some(at_s);
+        if self.diagnosis.is_none() && self.undiagnosed.is_none() {
+            self.undiagnosed = Some("recording ended before".to_owned());
+        }
+        self.state = State::Over;
     }
 
     /// The state that follows from what is known. A drop that is over before it was diagnosed, and of which the diagnosis found no cause, was a burst.
@@ -149,10 +185,9 @@ impl Incident {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drop::Figures;
 
     fn incident() -> Incident {
-        let drop = Drop { target: "t".to_owned(), since_s: 9, kinds: Vec::new(), before: Figures::default(), during: Figures::default() };
+        let drop = Drop { target: "t".to_owned(), since_s: 9, ..Drop::default() };
         Incident::began(drop, String::new(), Vec::new())
     }
 
@@ -172,5 +207,14 @@ mod tests {
         assert_eq!((lasting.state, lasting.is_told()), (State::Open, true));
         lasting.ended(60, true);
         assert_eq!((lasting.state, lasting.is_told()), (State::Over, true));
+    }
+
+    #[test]
+    fn an_incident_that_nobody_follows_any_more_is_over_and_its_end_unknown() {
+        let mut killed = incident();
+        assert!(killed.is_followed());
+        killed.left(30);
+        assert_eq!((killed.state, killed.ended_s, killed.recovered, killed.is_followed()), (State::Over, Some(30), None, false));
+        assert!(killed.undiagnosed.is_some());
     }
 }

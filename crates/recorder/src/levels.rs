@@ -43,7 +43,7 @@ impl Levels {
             let at_s = sample.at_s - sample.at_s % span;
             // A clock that was set begins a new span, earlier or later.
             done.extend(open.take_if(|open| open.at_s != at_s));
-            open.get_or_insert_with(|| Sample { at_s, span_s: level.span_s, targets: Vec::new() }).merge(&sample);
+            open.get_or_insert_with(|| Sample { at_s, span_s: level.span_s, ..Sample::default() }).merge(&sample);
         }
         done.insert(0, sample);
         done
@@ -62,7 +62,7 @@ mod tests {
 
     fn second(at_s: u64, under_way: f64) -> Sample {
         let target = TargetSample { target: "a".to_owned(), under_way: Mean::of(Some(under_way), 1.0), ..TargetSample::default() };
-        Sample { at_s, span_s: 1, targets: vec![target] }
+        Sample { at_s, span_s: 1, targets: vec![target], host: None }
     }
 
     fn spans(samples: &[Sample]) -> Vec<(u64, u32)> {

@@ -4,11 +4,17 @@
 #![deny(unsafe_code)]
 
 pub mod drop;
+mod grown;
+mod host;
 pub mod incident;
 mod levels;
+mod response;
 mod ring;
 mod sample;
 
+pub use grown::{GrownPlace, grown_places};
+pub use host::{BusierProgram, Host, busier_programs};
 pub use levels::{Level, Levels};
+pub use response::{ResponseSource, ResponseTimes, Unanswered};
 pub use ring::Ring;
-pub use sample::{Durations, Logged, Loss, Mean, Queue, Sample, Standing, TargetSample, Unanswered};
+pub use sample::{Durations, Logged, Loss, Mean, Queue, Sample, Standing, TargetSample, UrlUse};

@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn the_oldest_goes_first() {
         let mut ring = Ring::new(3);
-        (0..5).for_each(|at_s| ring.push(Sample { at_s, span_s: 1, targets: Vec::new() }));
+        (0..5).for_each(|at_s| ring.push(Sample { at_s, span_s: 1, ..Sample::default() }));
         let times = |samples: &mut dyn Iterator<Item = &Sample>| samples.map(|sample| sample.at_s).collect::<Vec<_>>();
         assert_eq!(times(&mut ring.all()), [2, 3, 4]);
         assert_eq!(times(&mut ring.between(3, 4)), [3]);

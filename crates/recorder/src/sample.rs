@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::report::{LedgerLossKind, LedgerPlaceKind, LedgerReport};
-use chokepoint_statistics::histogram::{Counts, Histogram, bounds};
-use chokepoint_statistics::residence::{Ages, Lasting};
+use chokepoint_statistics::histogram::{Counts, Histogram};
 use serde::{Deserialize, Serialize};
 
-/// Fewest ages that tell a distribution, and fewest ticks that its median must last.
-const AGES_MIN: u64 = 100;
-const TICKS_MIN: u64 = 2;
+use crate::host::Host;
+use crate::response::{ResponseTimes, Unanswered};
+
+/// Most groups of URLs in a sample.
+const URLS_MAX: usize = 16;
 /// Digits after the point of kept sums.
 const ROUND: f64 = 1e4;
 
@@ -67,6 +68,9 @@ pub struct Sample {
     pub span_s: u32,
     /// The servers that were seen in it.
     pub targets: Vec<TargetSample>,
+    /// What the whole host did; not looked at each second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
 }
 
 /// What was seen of one watched server.
@@ -93,15 +97,9 @@ pub struct TargetSample {
     /// What its access log told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged: Option<Logged>,
-}
-
-/// Requests without an answer, each once for every sample that met it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Unanswered {
-    /// The kernel's clock tick, microseconds: ages are rounded down to it.
-    pub tick_us: u64,
-    /// Time since each request came, microseconds.
-    pub ages_us: Durations,
+    /// How long its requests took; in samples of a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ResponseTimes>,
 }
 
 /// Requests at one place.
@@ -150,9 +148,23 @@ pub struct Logged {
     pub bytes: u64,
     /// Lines that do not match the log's format, or that were skipped because the log grew faster than it is read.
     pub unread: u64,
+    /// Groups of URLs, those with most answers: a path whose values are "*". The rest is not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub urls: BTreeMap<String, UrlUse>,
     /// Durations by name: "request", "upstream-connect", "upstream-header", "upstream-response".
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub durations_us: BTreeMap<String, Durations>,
+}
+
+/// Answers to the requests for a group of URLs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UrlUse {
+    /// How many.
+    pub answers: u64,
+    /// Of those, the ones that failed.
+    pub failed: u64,
+    /// Sum of their response times, microseconds; 0 if the log has none.
+    pub time_us: u64,
 }
 
 /// Counts of durations, microseconds.
@@ -182,6 +194,11 @@ impl From<Durations> for KeptDurations {
 impl Sample {
     /// Adds the sample of another span of the same watch.
     pub fn merge(&mut self, other: &Self) {
+        match (&mut self.host, &other.host) {
+            (Some(ours), Some(theirs)) => ours.merge(theirs),
+            (None, theirs) => self.host.clone_from(theirs),
+            (Some(_), None) => {}
+        }
         for theirs in &other.targets {
             match self.targets.iter_mut().find(|ours| ours.target == theirs.target) {
                 Some(ours) => ours.merge(theirs),
@@ -223,12 +240,11 @@ impl TargetSample {
         sample
     }
 
-    /// Adds the ages of unanswered requests, milliseconds rounded down to a tick.
-    pub fn see_unanswered(&mut self, ages_ms: &[u64], tick_ms: u64) {
+    /// Takes the ages of unanswered requests: the most that each can be, microseconds, which is less by at most a tick.
+    pub fn see_unanswered(&mut self, ages_us: &[u64], tick_us: u64) {
         let mut histogram = Histogram::default();
-        ages_ms.iter().for_each(|age_ms| histogram.add(age_ms.saturating_mul(1_000)));
-        self.unanswered = (histogram.total() > 0)
-            .then(|| Unanswered { tick_us: tick_ms.max(1).saturating_mul(1_000), ages_us: Durations(histogram.counts()) });
+        ages_us.iter().for_each(|age_us| histogram.add(*age_us));
+        self.unanswered = (histogram.total() > 0).then(|| Unanswered { tick_us, ages_us: Durations(histogram.counts()) });
     }
 
     fn stand(&mut self, standing: Standing) {
@@ -238,7 +254,7 @@ impl TargetSample {
         }
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.under_way.merge(other.under_way);
         self.rate.merge(other.rate);
         other.places.iter().cloned().for_each(|standing| self.stand(standing));
@@ -283,28 +299,6 @@ impl TargetSample {
     }
 }
 
-impl TargetSample {
-    /// The response time that this share (0 to 1) of the requests does not exceed, microseconds, from the sockets alone. `None` if too few unanswered requests were
-    /// met, or if most are answered within few ticks, which their ages do not resolve.
-    pub fn response_us(&self, share: f64) -> Option<f64> {
-        let (unanswered, mean_us) = (self.unanswered.as_ref()?, 1e6 * self.response_s()?);
-        let lasting = unanswered.lasting()?;
-        (lasting.percentile(0.5, mean_us) >= (TICKS_MIN * unanswered.tick_us) as f64).then(|| lasting.percentile(share, mean_us))
-    }
-}
-
-impl Unanswered {
-    /// The most likely durations for these ages.
-    fn lasting(&self) -> Option<Lasting> {
-        let (buckets, ..) = self.ages_us.0.parts();
-        let ages = |(bucket, count): &(u16, u64)| {
-            let (from, to) = bounds(*bucket);
-            Ages { from: from as f64, to: to as f64 + self.tick_us as f64, count: *count as f64 }
-        };
-        (self.ages_us.0.total() >= AGES_MIN).then(|| Lasting::of(&buckets.iter().map(ages).collect::<Vec<_>>()))?
-    }
-}
-
 impl Logged {
     /// Adds those of another span.
     pub fn merge(&mut self, other: &Self) {
@@ -314,6 +308,16 @@ impl Logged {
         }
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.unread = self.unread.saturating_add(other.unread);
+        for (group, theirs) in &other.urls {
+            let ours = self.urls.entry(group.clone()).or_default();
+            let sums = [(&mut ours.answers, theirs.answers), (&mut ours.failed, theirs.failed), (&mut ours.time_us, theirs.time_us)];
+            sums.into_iter().for_each(|(ours, theirs)| *ours = ours.saturating_add(theirs));
+        }
+        if self.urls.len() > URLS_MAX {
+            let mut all: Vec<(String, UrlUse)> = std::mem::take(&mut self.urls).into_iter().collect();
+            all.sort_by_key(|group| std::cmp::Reverse(group.1.answers));
+            self.urls.extend(all.into_iter().take(URLS_MAX));
+        }
         for (name, durations) in &other.durations_us {
             self.durations_us.entry(name.clone()).or_default().0.merge(&durations.0);
         }
@@ -346,9 +350,16 @@ mod tests {
             losses: vec![loss],
             queues: vec![Queue { listener: "0.0.0.0:80".to_owned(), most: standing as u32, limit: 511 }],
             unanswered: None,
-            logged: Some(Logged { status: BTreeMap::from([(200, 2)]), bytes: 10, unread: 0, durations_us: durations(&[1_000, 2_000]) }),
+            response: None,
+            logged: Some(Logged {
+                status: BTreeMap::from([(200, 2)]),
+                bytes: 10,
+                unread: 0,
+                urls: BTreeMap::new(),
+                durations_us: durations(&[1_000, 2_000]),
+            }),
         };
-        Sample { at_s: 100, span_s: 1, targets: vec![target] }
+        Sample { at_s: 100, span_s: 1, targets: vec![target], host: None }
     }
 
     #[test]
@@ -375,22 +386,5 @@ mod tests {
             assert_ne!(damaged, json, "{json}");
             assert!(serde_json::from_str::<Sample>(&damaged).is_err(), "{damaged}");
         }
-    }
-
-    #[test]
-    fn ages_tell_how_long_requests_take_unless_they_are_few_or_short() {
-        let of = |ages_ms: &[u64]| {
-            let (under_way, rate) = (Mean::of(Some(8.0), 1.0), Mean::of(Some(100.0), 1.0));
-            let mut sample = TargetSample { under_way, rate, ..TargetSample::default() };
-            sample.see_unanswered(ages_ms, 4);
-            sample.response_us(0.5)
-        };
-        // All requests last 80 ms: any age up to that is equally likely.
-        let even: Vec<u64> = (0..400).map(|n| n % 20 * 4).collect();
-        let p50 = of(&even).unwrap();
-        assert!((72_000.0..88_000.0).contains(&p50), "{p50}");
-        assert!(of(&even[..50]).is_none(), "too few");
-        assert!(of(&[0; 400]).is_none(), "all within a tick");
-        assert!(of(&[]).is_none());
     }
 }

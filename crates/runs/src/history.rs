@@ -35,7 +35,8 @@ const TABLES: &str = "
 CREATE TABLE sample (id INTEGER PRIMARY KEY AUTOINCREMENT, span INTEGER NOT NULL, at INTEGER NOT NULL, document BLOB NOT NULL) STRICT;
 CREATE INDEX sample_at ON sample (span, at);
 CREATE INDEX sample_id ON sample (span, id);
-CREATE TABLE incident (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, document BLOB NOT NULL, recording BLOB) STRICT;
+CREATE TABLE incident (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, document BLOB NOT NULL, recording BLOB,
+  profile_before BLOB, profile_during BLOB) STRICT;
 ";
 
 /// How many samples of a length are kept.
@@ -45,6 +46,15 @@ pub struct Retention {
     pub span_s: u32,
     /// The most that are kept; the oldest written go first.
     pub samples_max: u32,
+}
+
+/// CPU profiles of an incident, as folded stacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptProfiles {
+    /// Of the last look while nothing was wrong.
+    pub before: Option<String>,
+    /// Of the drop.
+    pub during: String,
 }
 
 /// A sample to keep.
@@ -176,6 +186,32 @@ impl History {
             Ok(changed)
         })?;
         if changed == 0 { Err(RunsError::NoIncident { id }) } else { Ok(()) }
+    }
+
+    /// Keeps the CPU profiles of an incident.
+    ///
+    /// # Errors
+    /// As of [`History::update_incident`].
+    pub fn keep_profiles(&mut self, id: i64, profiles: &KeptProfiles) -> Result<(), RunsError> {
+        let (before, during) = (profiles.before.as_deref().map(packed).transpose()?, packed(&profiles.during)?);
+        let changed = self.database.write(|transaction| {
+            transaction.execute("UPDATE incident SET profile_before = ?2, profile_during = ?3 WHERE id = ?1", params![id, before, during])
+        })?;
+        if changed == 0 { Err(RunsError::NoIncident { id }) } else { Ok(()) }
+    }
+
+    /// The CPU profiles of an incident; nothing if none was taken.
+    ///
+    /// # Errors
+    /// [`RunsError::NoIncident`], or they cannot be read.
+    pub fn profiles(&self, id: i64) -> Result<Option<KeptProfiles>, RunsError> {
+        type Columns = (Option<Vec<u8>>, Option<Vec<u8>>);
+        let sql = "SELECT profile_before, profile_during FROM incident WHERE id = ?1";
+        let rows: Vec<Columns> = self.database.rows(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (before, during) = rows.into_iter().next().ok_or(RunsError::NoIncident { id })?;
+        let Some(during) = during else { return Ok(None) };
+        let before = before.map(|before| self.database.unpacked(&before)).transpose()?;
+        Ok(Some(KeptProfiles { before, during: self.database.unpacked(&during)? }))
     }
 
     /// The newest incidents, the newest first.

@@ -31,6 +31,8 @@ pub use room::{Overfull, ROOM_BYTES_MIN};
 pub use root::Root;
 pub use servers::counter::LogGrowth;
 pub use servers::keeps::{ConfiguredKeeps, read_configured_keeps};
+pub use servers::logs::named::NamedLog;
+pub use servers::logs::urls::UrlCounts;
 pub use servers::tail::{FollowedLog, LogTails, count_log};
 pub use sock_diag::ports::{PortSocket, read_port_sockets, read_socket_programs};
 pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, listening_namespaces, read_tcp_sockets};
@@ -38,6 +40,7 @@ pub use sock_diag::tcp_ends::{TcpEnds, TcpEndsRead, TcpTimeWait, read_tcp_time_w
 pub use sock_diag::tcp_peer::{TcpPeer, TcpReading};
 pub use table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
 pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_congestion_control, read_tcp_info};
+pub use text::host::usage::{HostUsage, HostUsages};
 pub use text::process::memory::{ProcessMemory, read_process_memory};
 
 /// Sources that do not read text files.

@@ -20,7 +20,12 @@ const PURE: &[PureCrate] = &[
     PureCrate { package: "sizing", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde"] },
     PureCrate { package: "recorder", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "serde_json"] },
     PureCrate { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
-    PureCrate { package: "config", ours: &["chokepoint-model"], theirs: &["memchr", "percent-encoding", "regex-lite", "thiserror"] },
+    PureCrate { package: "log_format", ours: &[], theirs: &["memchr", "thiserror"] },
+    PureCrate {
+        package: "config",
+        ours: &["chokepoint-log-format", "chokepoint-model"],
+        theirs: &["memchr", "percent-encoding", "regex-lite", "thiserror"],
+    },
     PureCrate { package: "experiment", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "thiserror", "toml"] },
     PureCrate { package: "packets", ours: &["chokepoint-model"], theirs: &["flate2", "ruzstd", "serde", "thiserror"] },
 ];

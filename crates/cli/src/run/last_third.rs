@@ -42,9 +42,7 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
     }
     let at_us = |since: Duration| begin_us.saturating_add(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     let from_us = at_us(begin.elapsed());
-    let sampled = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })
-        .and_then(|sampler| sampler.with_cpu_limit(SHARE_MAX).run(|_| begin.elapsed() < window && !stop.load(Ordering::Relaxed)));
-    match sampled {
+    match sampled(|| begin.elapsed() < window && !stop.load(Ordering::Relaxed)) {
         Ok(profile) if profile.duration_s < SPAN_MIN.as_secs_f64() => early(),
         Ok(profile) => match serde_json::to_vec(&counted(&profile, from_us)) {
             Ok(json) => Outcome::Ok(json),
@@ -56,6 +54,12 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
         Err(error @ Error::Unsupported(_)) => Outcome::Absent(error.to_string(), None),
         Err(error) => Outcome::Failed(error.to_string(), None),
     }
+}
+
+/// Samples all cores while this is true.
+pub(crate) fn sampled(goes_on: impl Fn() -> bool) -> Result<Profile, Error> {
+    let sampler = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })?;
+    sampler.with_cpu_limit(SHARE_MAX).run(|_| goes_on())
 }
 
 /// A profile without its stacks.

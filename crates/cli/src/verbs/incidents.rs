@@ -1,9 +1,14 @@
 //! `chokepoint incidents`: lists, shows and exports what `watch` kept of drops.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::message::Message;
+use chokepoint_profile::analysis::difference;
+use chokepoint_profile::output::{folded, html as flame};
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_runs::History;
+use chokepoint_runs::{History, KeptProfiles};
 use serde_json::{Value, json};
 
 use crate::Usage;
@@ -66,16 +71,36 @@ fn show(args: &ShowIncident, words: &Catalogue) -> Result<()> {
 }
 
 fn export(args: &ExportIncident, words: &Catalogue) -> Result<()> {
-    let file = Output::open(&args.output, "recording")?;
+    let open = |path: &Option<PathBuf>, what: &'static str| path.as_deref().map(|path| Output::open(path, what)).transpose();
+    let (recording_file, flame_file) = (open(&args.output, "recording")?, open(&args.flame, "flame graph")?);
     let (history, id) = named(args.data_dir.clone(), &args.incident, words)?;
-    let Some(recording) = history.recording(id)? else {
-        bail!("incident {id} has no recording: it could not be diagnosed, or newer incidents took its place");
-    };
-    file.write(&recording)
+    if let Some(file) = recording_file {
+        let Some(recording) = history.recording(id)? else {
+            bail!("incident {id} has no recording: it could not be diagnosed, or newer incidents took its place");
+        };
+        file.write(&recording)?;
+    }
+    if let Some(file) = flame_file {
+        let Some(profiles) = history.profiles(id)? else {
+            bail!("incident {id} has no profile: it could not be diagnosed, or CPUs could not be sampled (docs/privileges.md)");
+        };
+        file.write(flame_graph(&profiles, &parsed(&history.incident(id)?)?, words)?.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The flame graph of a drop, coloured by the difference to before if that was sampled.
+fn flame_graph(profiles: &KeptProfiles, incident: &Incident, words: &Catalogue) -> Result<String> {
+    let title = Message::new("watch-flame-title").with("number", incident.id.to_string()).with("target", incident.drop.target.as_str());
+    let (title, during) = (words.text(&title), folded::read(&profiles.during)?);
+    Ok(match &profiles.before {
+        Some(before) => flame::difference_page(&difference::join(&during, &folded::read(before)?), &title, &incident.headline),
+        None => flame::page(&during, &title, &incident.headline),
+    })
 }
 
 /// The history, and the number of an incident in it.
-fn named(data_dir: Option<std::path::PathBuf>, name: &str, words: &Catalogue) -> Result<(History, i64)> {
+fn named(data_dir: Option<PathBuf>, name: &str, words: &Catalogue) -> Result<(History, i64)> {
     let number = match name {
         "last" => None,
         _ => Some(name.parse().map_err(|_| Usage(format!("\"{name}\" is no incident: give its number, or last")))?),

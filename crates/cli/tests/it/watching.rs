@@ -2,5 +2,6 @@
 //!
 //! Live: as its files say.
 
+mod hardships;
 mod watch;
 mod whereabouts;

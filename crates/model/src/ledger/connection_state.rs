@@ -45,6 +45,13 @@ pub(crate) enum ConnectionState {
     Idle,
 }
 
+impl ConnectionState {
+    /// True if a whole request has arrived and its answer has not.
+    pub(crate) fn is_after_the_request(self) -> bool {
+        matches!(self, Self::Unaccepted | Self::Unread | Self::Service | Self::Sending)
+    }
+}
+
 /// What is known of a connection besides the socket itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnectionContext<'a> {

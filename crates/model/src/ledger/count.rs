@@ -7,7 +7,7 @@ use crate::facts::Context;
 use crate::facts::path::Endpoint;
 use crate::facts::suffered::{accepted, segments};
 use crate::observation::load::{INITIAL_RTO_S, LoadExchange};
-use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, TcpState};
+use crate::observation::{DumpMoment, NetnsId, RequestSample, RequestSocket, RequestTimes, TcpState};
 
 use super::calls::{self, Calls};
 use super::connection_state::{
@@ -131,8 +131,8 @@ pub(crate) struct SampleCounts {
     busy: BTreeMap<NetnsId, Vec<f64>>,
     /// By tier: for each sample that read all connections, the ages of the requests in service, milliseconds.
     pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
-    /// Time since the request came, milliseconds, of each request that the first tier or a server behind it had not answered, in all samples together.
-    pub(crate) unanswered_ms: Vec<u64>,
+    /// Of each request that was under way, in all samples together: the most that the time since it came can be, microseconds. It is less by at most a tick.
+    pub(crate) unanswered_us: Vec<u64>,
     /// Calls of the tiers to other servers.
     pub(crate) calls: Vec<Calls>,
     pub(crate) tick_ms: u64,
@@ -165,7 +165,7 @@ impl SampleCounts {
             is_begun_told,
             busy,
             ages_ms,
-            unanswered_ms: Vec::new(),
+            unanswered_us: Vec::new(),
             calls: Vec::new(),
             tick_ms: tick_ms(times),
             window_us,
@@ -267,12 +267,21 @@ impl SampleCounts {
 struct SampleDetails {
     /// By tier: the ages of the requests in service in one sample, milliseconds.
     ages_ms: Vec<Vec<u64>>,
-    /// See [`SampleCounts::unanswered_ms`].
-    unanswered_ms: Vec<u64>,
+    /// See [`SampleCounts::unanswered_us`].
+    unanswered_us: Vec<u64>,
+    /// When the current socket was read.
+    read: Option<(DumpMoment, usize)>,
     /// Mean number of requests under way at the first tier, by client address, over the samples that were not awaited.
     clients: BTreeMap<IpAddr, f64>,
     /// Weight of the current sample in that mean.
     of_clients: f64,
+}
+
+impl SampleDetails {
+    /// Takes the age of a request from the time at which it was received or sent.
+    fn see_unanswered(&mut self, socket: &RequestSocket, ms: impl Fn(&RequestTimes) -> u64) {
+        self.unanswered_us.extend(self.read.zip(socket.times.as_ref()).map(|((moment, nth), times)| moment.at_most_us(nth, ms(times))));
+    }
 }
 
 /// What all samples together show about one namespace's connections.
@@ -369,7 +378,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             let whole = counted.ages_ms.iter_mut().zip(ages_ms).filter(|(_, ages)| sample.share >= 1.0 && !ages.is_empty());
             whole.for_each(|(all, ages)| all.push(ages));
         }
-        counted.unanswered_ms.append(&mut details.unanswered_ms);
+        counted.unanswered_us.append(&mut details.unanswered_us);
         for (client, number) in details.clients {
             *counted.clients.entry(client).or_default() += number;
         }
@@ -382,7 +391,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let shaking: BTreeSet<_> =
             pairs.iter().filter(|(socket, _)| socket.state == TcpState::SynRecv).filter_map(|(socket, _)| ends(socket)).collect();
         let calling: BTreeMap<_, &RequestSocket> = pairs.iter().filter_map(|(socket, _)| Some((ends(socket)?, *socket))).collect();
-        for (socket, before) in pairs {
+        for (nth, (socket, before)) in pairs.iter().enumerate() {
+            details.read = sample.moment.map(|moment| (moment, nth));
             let weight = sample.weight(socket);
             let own =
                 if socket.cookie == 0 { tier_of(self.ctx, self.id, &socket.address) } else { self.tiers.get(&socket.cookie).copied() };
@@ -405,7 +415,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 }
                 None => {
                     let told = ends(socket).and_then(|((_, port), _)| sample.exchanges.get(&port).copied());
-                    let called = self.add_called(&mut counts, socket, (weight, told), &shaking);
+                    let called = self.add_called(&mut counts, socket, (weight, told, details), &shaking);
                     ends(socket).filter(|_| called == Some(0)).map(|((ip, _), _)| ip)
                 }
             };
@@ -456,8 +466,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
         (tier, details): (usize, &mut SampleDetails),
     ) -> bool {
         let state = connection_state(socket, known);
-        if tier == 0 && matches!(state, ConnectionState::Unaccepted | ConnectionState::Unread | ConnectionState::Service) {
-            details.unanswered_ms.extend(socket.times.map(|times| times.last_data_recv_ms));
+        if tier == 0 && state.is_after_the_request() {
+            details.see_unanswered(socket, |times| times.last_data_recv_ms);
         }
         let place = match state {
             // The caller's end was sampled too, at another moment, and its count includes this handshake.
@@ -518,7 +528,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         &self,
         counts: &mut [Counts],
         socket: &RequestSocket,
-        (weight, told): (f64, Option<LoadExchange>),
+        (weight, told, details): (f64, Option<LoadExchange>, &mut SampleDetails),
         shaking: &BTreeSet<(Endpoint, Endpoint)>,
     ) -> Option<usize> {
         let (local, remote) = ends(socket)?;
@@ -538,6 +548,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let unread = socket.receive_queue.saturating_sub(u32::from(is_closed));
         if unread > 0 {
             counts[0].client += weight;
+            details.see_unanswered(socket, |times| times.last_data_sent_ms);
             if !is_closed {
                 counts[0].unread_at_client_kept += weight;
             }

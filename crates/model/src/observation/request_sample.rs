@@ -23,6 +23,8 @@ pub struct RequestSample {
     pub looks: u32,
     /// Delay of the sample behind its schedule, microseconds.
     pub late_us: u64,
+    /// When the TCP sockets were read. `None` if the kernel's tick is not known.
+    pub moment: Option<DumpMoment>,
     /// The sockets: all TCP sockets that can hold a request, and the accepted ends of unix sockets.
     pub sockets: Vec<RequestSocket>,
 }
@@ -40,6 +42,31 @@ impl RequestSample {
             (_, state) if state.is_handshake() => 1.0 / self.handshake_share,
             _ => 1.0 / self.share,
         }
+    }
+}
+
+/// When the sockets of a sample were read, one after the other, in terms of the kernel's clock tick, in which their times are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DumpMoment {
+    /// Time from the last tick to the beginning, microseconds.
+    pub since_tick_us: u64,
+    /// How long it took, microseconds.
+    pub took_us: u64,
+    /// Number of sockets that were read in that time, those included that were not kept.
+    pub count: u64,
+    /// The length of a tick, microseconds, not zero.
+    pub tick_us: u64,
+}
+
+impl DumpMoment {
+    /// The most that the time since something happened on the socket that was read as the nth of a sample (from 0) can be, microseconds; it is less by at most a tick.
+    /// `ms` is what the kernel says: the ticks since then. The kernel walks its table of sockets at an even pace, and they are spread in it evenly.
+    pub(crate) fn at_most_us(&self, nth: usize, ms: u64) -> u64 {
+        let part = (nth as f64 + 0.5) / (self.count as f64).max(1.0);
+        let since_tick_us = (self.since_tick_us + (part.min(1.0) * self.took_us as f64) as u64) % self.tick_us;
+        // Times are rounded to milliseconds where a tick is no whole number of them (jiffies_to_msecs).
+        let ticks = ms.saturating_mul(1_000).saturating_add(self.tick_us / 2) / self.tick_us;
+        ticks.saturating_mul(self.tick_us).saturating_add(since_tick_us)
     }
 }
 
@@ -114,5 +141,21 @@ impl RequestTimes {
     /// True if no data was ever sent.
     pub(crate) fn never_sent(&self) -> bool {
         self.data_segs_out.or(self.bytes_sent) == Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_in_ticks_and_the_time_since_the_last_one_give_its_bound() {
+        let moment = DumpMoment { since_tick_us: 3_000, took_us: 2_000, count: 10, tick_us: 4_000 };
+        // The first socket was read 3.1 ms after a tick, the last one 0.9 ms after the next.
+        assert_eq!((moment.at_most_us(0, 0), moment.at_most_us(0, 8), moment.at_most_us(9, 4)), (3_100, 11_100, 4_900));
+        let of_300_hz = DumpMoment { since_tick_us: 100, took_us: 0, count: 1, tick_us: 3_333 };
+        assert_eq!((of_300_hz.at_most_us(0, 3), of_300_hz.at_most_us(0, 7), of_300_hz.at_most_us(7, 10)), (3_433, 6_766, 10_099));
+        let hostile = DumpMoment { since_tick_us: 0, took_us: u64::MAX, count: 0, tick_us: 1 };
+        assert!(hostile.at_most_us(usize::MAX, u64::MAX) > 0);
     }
 }

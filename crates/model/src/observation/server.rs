@@ -343,6 +343,12 @@ pub struct PhpFpmPool {
     pub terminate_timeout_s: Setting<u64>,
 }
 
+/// True for statuses that mean a client was not served: the server's errors, a refusal by a rate limit (RFC 6585), and nginx's 499, a client that gave up waiting. Other
+/// 4xx are answers to what the client asked.
+pub fn is_unserved(status: u16) -> bool {
+    status >= 500 || status == 429 || status == 499
+}
+
 /// An access log, counted over the observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AccessLog {

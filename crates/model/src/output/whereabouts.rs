@@ -38,10 +38,10 @@ pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalog
 /// The unanswered requests of a window, each once for every sample that met it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Time since each came, milliseconds, rounded down to a tick.
-    pub ages_ms: Vec<u64>,
-    /// The kernel's clock tick, milliseconds.
-    pub tick_ms: u64,
+    /// The most that the time since each came can be, microseconds. It is less by at most a tick.
+    pub ages_us: Vec<u64>,
+    /// The kernel's clock tick, microseconds.
+    pub tick_us: u64,
 }
 
 /// [`whereabouts`], with the ages of the unanswered requests.
@@ -53,7 +53,7 @@ pub fn with_ages(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue
     };
     let missing = ledger.is_none().then(|| ctx.text(missing(&ctx)));
     let seconds = |us: u64| ((began_s + us as f64 / 1e6) * 1e3).round() / 1e3;
-    let (tick_ms, ages_ms) = ledger::unanswered(&ctx);
+    let (tick_us, ages_us) = ledger::unanswered(&ctx);
     let report = Whereabouts {
         schema: SCHEMA.to_owned(),
         window: WhereWindow { from_s: seconds(ctx.window_us.0), to_s: seconds(ctx.window_us.1) },
@@ -63,7 +63,7 @@ pub fn with_ages(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue
         warnings: missing.into_iter().chain(told).collect(),
         lacking: lacking(obs, path),
     };
-    (report, Unanswered { ages_ms, tick_ms })
+    (report, Unanswered { ages_us, tick_us })
 }
 
 /// The sources of the account that were not read.

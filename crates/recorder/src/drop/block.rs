@@ -1,5 +1,7 @@
 //! Blocks: seconds put together until they hold enough requests that one more or less does not matter.
 
+use chokepoint_model::observation::is_unserved;
+
 use crate::drop::Figures;
 use crate::sample::TargetSample;
 
@@ -7,6 +9,16 @@ use crate::sample::TargetSample;
 const REQUESTS_MIN: f64 = 30.0;
 /// The longest block, seconds. A server with few requests has blocks of few requests, and a past that is as uneven.
 const SECONDS_MAX: u64 = 5;
+
+/// How clients were served in a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Served {
+    pub(super) response_s: Option<f64>,
+    pub(super) bad_share: Option<f64>,
+    pub(super) rate_rps: Option<f64>,
+    pub(super) has_traffic: bool,
+    pub(super) is_gone: bool,
+}
 
 /// Sums over some seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,26 +41,43 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// What was seen in one span.
+    pub(super) fn of(at_s: u64, span: &TargetSample) -> Self {
+        let mut block = Self { from_s: at_s, ..Self::default() };
+        block.gone_s = u64::from(span.under_way.value().is_none());
+        block.seconds = span.under_way.seconds;
+        block.request_seconds = span.under_way.sum;
+        if let Some(under_way) = span.under_way.value().filter(|_| span.rate.value().is_some()) {
+            block.counted_s = span.rate.seconds;
+            block.answered = span.rate.sum;
+            block.request_seconds_counted = under_way * span.rate.seconds;
+        }
+        // An empty sum is -0.
+        block.lost = span.losses.iter().fold(0.0, |sum, loss| sum + loss.count);
+        if let Some(logged) = &span.logged {
+            block.logged = logged.answers() as f64;
+            block.failed = logged.status.iter().filter(|(status, _)| is_unserved(**status)).map(|(_, count)| *count as f64).sum();
+        }
+        block
+    }
+
     /// Adds a second to the block; gives it back if it is complete.
     pub(super) fn add(&mut self, at_s: u64, second: &TargetSample) -> Option<Self> {
-        if *self == Self::default() {
-            self.from_s = at_s;
-        }
-        self.gone_s += u64::from(second.under_way.value().is_none());
-        self.seconds += second.under_way.seconds;
-        self.request_seconds += second.under_way.sum;
-        if second.rate.value().is_some() {
-            self.counted_s += second.rate.seconds;
-            self.answered += second.rate.sum;
-            self.request_seconds_counted += second.under_way.sum;
-        }
-        self.lost += second.losses.iter().map(|loss| loss.count).sum::<f64>();
-        if let Some(logged) = &second.logged {
-            self.logged += logged.answers() as f64;
-            self.failed += logged.status.iter().filter(|(status, _)| is_failed(**status)).map(|(_, count)| *count as f64).sum::<f64>();
-        }
+        let second = Self::of(at_s, second);
+        *self = if *self == Self::default() { second } else { Self::sum(&[*self, second]) };
         let is_complete = self.answered + self.lost >= REQUESTS_MIN || at_s + 1 >= self.from_s + SECONDS_MAX;
         is_complete.then(|| std::mem::take(self))
+    }
+
+    /// What is judged of it.
+    pub(super) fn served(&self) -> Served {
+        Served {
+            response_s: self.response_s(),
+            bad_share: self.bad_share(),
+            rate_rps: self.rate_rps(),
+            has_traffic: self.has_traffic(),
+            is_gone: self.gone_s > 0 && !self.has_traffic(),
+        }
     }
 
     /// True if requests came.
@@ -101,10 +130,4 @@ impl Block {
             bad_share: self.bad_share(),
         }
     }
-}
-
-/// Statuses that mean a client was not served: the server's errors, a refusal by a rate limit (RFC 6585), and nginx's 499, a client that gave up waiting. Other
-/// 4xx are answers to what the client asked.
-fn is_failed(status: u16) -> bool {
-    status >= 500 || status == 429 || status == 499
 }

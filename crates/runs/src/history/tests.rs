@@ -15,6 +15,16 @@ fn all(history: &History, span_s: u32) -> Vec<String> {
 }
 
 #[test]
+fn a_second_is_written_without_waiting_for_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path(), &RETENTION).unwrap();
+    // Without a write-ahead log each commit waits for the disk.
+    let number = |name: &str| history.database.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    let mode: String = history.database.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!((mode.as_str(), number("synchronous")), ("wal", 1));
+}
+
+#[test]
 fn the_oldest_samples_of_each_length_go_first() {
     let dir = tempfile::tempdir().unwrap();
     let mut history = History::open(dir.path(), &RETENTION).unwrap();
@@ -122,4 +132,20 @@ fn damage_is_told_and_never_followed() {
     drop(history);
     fs::write(dir.path().join(FILE), "no database, but long enough to be looked at as one").unwrap();
     assert!(matches!(History::open(dir.path(), &RETENTION), Err(RunsError::Damaged { .. })));
+}
+
+#[test]
+fn the_profiles_of_an_incident_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &RETENTION).unwrap();
+    let id = history.add_incident(5, "{}").unwrap();
+    assert_eq!(history.profiles(id).unwrap(), None);
+    let profiles = KeptProfiles { before: None, during: "nginx;main 3\n".to_owned() };
+    history.keep_profiles(id, &profiles).unwrap();
+    assert_eq!(history.profiles(id).unwrap(), Some(profiles.clone()));
+    let both = KeptProfiles { before: Some("nginx;main 5\n".to_owned()), ..profiles };
+    history.keep_profiles(id, &both).unwrap();
+    assert_eq!(history.profiles(id).unwrap(), Some(both.clone()));
+    assert!(matches!(history.profiles(99), Err(RunsError::NoIncident { id: 99 })));
+    assert!(matches!(history.keep_profiles(99, &both), Err(RunsError::NoIncident { id: 99 })));
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
 use chokepoint_config::log_format::{Escape, FpmFormat, LogFormat, Measured, Record};
-use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, is_unserved};
 use chokepoint_statistics::histogram::{Counts, Histogram};
+use memchr::memmem::Finder;
 
 use super::logs::LineKind;
+use super::logs::urls::{UrlCounts, UrlGroups};
 use super::pages::MARK;
 use super::tally::{self, add_error};
 
@@ -26,8 +28,8 @@ enum LineParser {
 /// The counts of one log.
 pub(super) struct LogCounter {
     reader: LineParser,
-    /// True if the log has lines of this program's own requests.
-    has_ours: bool,
+    /// Finds the lines of this program's own requests, if the log has some.
+    ours: Option<Finder<'static>>,
     access: AccessLog,
     status: Box<[u64; STATUSES]>,
     errors: ErrorLog,
@@ -36,6 +38,7 @@ pub(super) struct LogCounter {
     upstream_header: Histogram,
     upstream: Histogram,
     duration: Histogram,
+    urls: UrlGroups,
     pub(super) extent: LogExtent,
 }
 
@@ -50,6 +53,8 @@ pub struct LogGrowth {
     pub misfits: u64,
     /// Durations, microseconds, by name: "request", "upstream-connect", "upstream-header", "upstream-response", "worker". Those that the format has.
     pub durations_us: BTreeMap<&'static str, Counts>,
+    /// The groups of URLs with most answers.
+    pub urls: Vec<(String, UrlCounts)>,
     /// Lines of an error log, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The part of the log that was read.
@@ -87,7 +92,7 @@ impl LogCounter {
         };
         Ok(Self {
             reader,
-            has_ours,
+            ours: has_ours.then(|| Finder::new(MARK)),
             access,
             status: Box::new([0; STATUSES]),
             errors: ErrorLog::default(),
@@ -96,21 +101,26 @@ impl LogCounter {
             upstream_header: Histogram::default(),
             upstream: Histogram::default(),
             duration: Histogram::default(),
+            urls: UrlGroups::default(),
             extent: LogExtent::default(),
         })
     }
 
     /// Counts a line.
     pub(super) fn add(&mut self, line: &[u8]) {
-        if self.has_ours && memchr::memmem::find(line, MARK.as_bytes()).is_some() {
+        if self.ours.as_ref().is_some_and(|ours| ours.find(line).is_some()) {
             return;
         }
         match &mut self.reader {
             LineParser::Access(formats) => {
                 self.access.lines += 1;
-                let access = formats.iter_mut().find_map(|(format, record)| format.measure(line, record).ok());
-                match access {
-                    Some(access) => self.add_access(&access),
+                let parsed = |(format, record): &'_ mut (LogFormat, Record)| {
+                    let access = format.measure(line, record).ok()?;
+                    let weight = self.urls.weight();
+                    Some((access, weight.and_then(|weight| Some((format.asked(line, record)?, weight)))))
+                };
+                match formats.iter_mut().find_map(parsed) {
+                    Some((access, asked)) => self.add_access(&access, asked),
                     None => self.access.misfits += 1,
                 }
             }
@@ -180,6 +190,7 @@ impl LogCounter {
             bytes: std::mem::take(&mut self.access.bytes),
             misfits: std::mem::take(&mut self.access.misfits),
             durations_us,
+            urls: self.urls.take(),
             errors: std::mem::take(&mut self.errors).kinds,
             extent: std::mem::take(&mut self.extent),
         };
@@ -193,7 +204,11 @@ impl LogCounter {
         met.map(|(status, count)| (status as u16, *count)).collect()
     }
 
-    fn add_access(&mut self, access: &Measured<'_>) {
+    /// `asked`: what was asked for, and for how many requests it stands.
+    fn add_access(&mut self, access: &Measured<'_>, asked: Option<(&[u8], u64)>) {
+        if let Some((path, weight)) = asked {
+            self.urls.add(path, weight, access.status.is_some_and(is_unserved), access.request_time_us.unwrap_or(0));
+        }
         access.status.into_iter().for_each(|status| add_status(&mut self.status, status));
         access.request_time_us.into_iter().for_each(|us| self.request.add(us));
         access.upstream_connect_us.times_us().flatten().for_each(|us| self.upstream_connect.add(us));

@@ -9,7 +9,7 @@ use chokepoint_recording::{Entry, Outcome};
 use super::access::{NEEDS, files};
 use super::config::{collect, parsed};
 use super::counter::LogCounter;
-use super::lines::each_line;
+use super::logs::lines::each_line;
 use super::logs::{LineKind, LogFile, logs};
 use super::mark::Mark;
 use super::master::master;

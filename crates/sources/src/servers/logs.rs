@@ -1,5 +1,9 @@
 //! The log files in a configuration, with the formats of their lines.
 
+pub(super) mod lines;
+pub(crate) mod named;
+pub(crate) mod urls;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_config::Origin;

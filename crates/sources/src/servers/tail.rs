@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::access::files;
 use super::counter::{LogCounter, LogGrowth};
 use super::follow::marks;
-use super::lines::each_line;
 use super::logs::LineKind;
+use super::logs::lines::each_line;
 use super::mark::Mark;
 use crate::root::Root;
 

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use chokepoint_model::load::LoadExchange;
 use chokepoint_model::observation::series::Series;
-use chokepoint_model::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use chokepoint_model::observation::{DumpMoment, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::listeners::UnixAbsence;
 use super::message::{DiagSocket, parse_socket};
 use super::protocol::{AF_UNIX, DiagError, DumpRequest, DumpRequests};
 use super::{inet, unix};
-use crate::clock::thread_cpu;
+use crate::clock::{Tick, thread_cpu};
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, HEADER_BYTES, Message, messages};
 use crate::netlink::{DumpError, Sockets};
 use crate::observer::bucket::FLOW_US;
@@ -54,6 +54,9 @@ const SAMPLING: &str = "sampling";
 /// The same items of an awaited sample, see [`Awaiting`].
 const AWAITED: &str = "awaited";
 const AWAITED_SAMPLING: &str = "awaited-sampling";
+/// Begins a line that says when the sockets were read, and the largest number in it.
+const MOMENT: &str = "moment";
+const MOMENT_MAX: u64 = 1 << 40;
 /// Begins a line with the local ports of a load's connections on which it is somebody's turn.
 const EXCHANGES: [(&str, LoadExchange); 3] =
     [("not-asked", LoadExchange::NotAsked), ("waiting", LoadExchange::Waiting), ("answered", LoadExchange::Answered)];
@@ -152,8 +155,18 @@ struct SampledSockets {
     bytes: Vec<u8>,
     /// The shares of the connections and of the handshakes that were read.
     shares: (f64, f64),
+    /// When the connections were read, if the kernel's tick is known.
+    moment: Option<DumpMoment>,
     /// What the load says of its connections, by its local port, at the moment of each.
     exchanges: BTreeMap<u16, LoadExchange>,
+}
+
+/// The sockets of one dump.
+struct Dump {
+    bytes: Vec<u8>,
+    /// The share of them that was kept.
+    kept: f64,
+    moment: Option<DumpMoment>,
 }
 
 impl RequestSampling {
@@ -181,8 +194,8 @@ impl RequestSampling {
             }
         }
         let mut exchanges = BTreeMap::new();
-        let (bytes, share) = dump(sockets, &inet::sockets_with_requests(), load, &mut exchanges)?;
-        Ok(SampledSockets { bytes, shares: (share, share), exchanges })
+        let Dump { bytes, kept, moment } = dump(sockets, &inet::sockets_with_requests(), load, &mut exchanges)?;
+        Ok(SampledSockets { bytes, shares: (kept, kept), moment, exchanges })
     }
 
     fn take_shares(&mut self, sockets: &Sockets, load: Option<&UnderWay>) -> Result<SampledSockets, DumpError> {
@@ -191,13 +204,13 @@ impl RequestSampling {
         let mut one = |crowd: &mut Population, are_shaking| -> Result<_, DumpError> {
             let windows = crowd.windows(|| drawn);
             let program = windows.as_ref().map(|windows| windows.program(&self.ports));
-            let (bytes, kept) = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()), load, &mut exchanges)?;
-            Ok((bytes, kept * windows.map_or(1.0, |windows| windows.share())))
+            let dump = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()), load, &mut exchanges)?;
+            Ok(Dump { kept: dump.kept * windows.map_or(1.0, |windows| windows.share()), ..dump })
         };
-        let (mut bytes, connections) = one(&mut self.connections, false)?;
-        let (more, handshakes) = one(&mut self.handshakes, true)?;
-        bytes.extend(more);
-        Ok(SampledSockets { bytes, shares: (connections, handshakes), exchanges })
+        let connections = one(&mut self.connections, false)?;
+        let handshakes = one(&mut self.handshakes, true)?;
+        let bytes = [connections.bytes, handshakes.bytes].concat();
+        Ok(SampledSockets { bytes, shares: (connections.kept, handshakes.kept), moment: connections.moment, exchanges })
     }
 
     /// Updates the state after a sample.
@@ -230,6 +243,8 @@ fn read(context: &ReadContext<'_>) -> Items {
     let (Some(sockets), Some(netns)) = (context.netlink, context.netns) else {
         return only_item(Outcome::Failed("no netlink socket in this namespace".to_owned(), None));
     };
+    // Before the first sample the kernel's ticks are watched, which is no cost of a sample.
+    Tick::of_kernel();
     let (now, from) = (Instant::now(), thread_cpu());
     let mut requests = sockets.memory::<RequestSampling>().borrow_mut();
     let looks = requests.awaiting.take_found();
@@ -281,6 +296,9 @@ fn read(context: &ReadContext<'_>) -> Items {
 fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: SampledSockets, sampling: &str) -> [(String, Outcome); 2] {
     let (connections, handshakes) = taken.shares;
     let mut sampling = format!("share {connections}\nhandshakes {handshakes}\n{sampling}");
+    if let Some(DumpMoment { since_tick_us, took_us, count, tick_us }) = taken.moment {
+        sampling.push_str(&format!("{MOMENT} {since_tick_us} {took_us} {count} {tick_us}\n"));
+    }
     for (name, exchange) in EXCHANGES {
         let ports = taken.exchanges.iter().filter(|(_, told)| **told == exchange).map(|(port, _)| format!(" {port}"));
         let ports: String = ports.collect();
@@ -292,14 +310,15 @@ fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: SampledSockets, sampli
     [(name(kinds[0]), Outcome::Ok(taken.bytes)), (name(kinds[1]), Outcome::Ok(sampling.into_bytes()))]
 }
 
-/// Dumps the TCP sockets, each reduced to what is parsed, with the share that was kept. A load is asked about each connection when its socket is read.
+/// Dumps the TCP sockets, each reduced to what is parsed. A load is asked about each connection when its socket is read.
 fn dump(
     sockets: &Sockets,
     parts: &DumpRequests,
     load: Option<&UnderWay>,
     exchanges: &mut BTreeMap<u16, LoadExchange>,
-) -> Result<(Vec<u8>, f64), DumpError> {
+) -> Result<Dump, DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
+    let tick = Tick::of_kernel().map(|tick| (tick, tick.since_us(), Instant::now()));
     let mut one = |part: &DumpRequest| {
         let result = sockets.diag().dump_into(part.kind, &part.body, &mut |message| {
             count += 1;
@@ -318,7 +337,13 @@ fn dump(
         first => first?,
     }
     // The kernel lists sockets by hash, so the first ones are a random choice. (With one request for each family, IPv4 comes first.)
-    Ok((bytes, SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64))
+    let moment = tick.map(|(tick, since_tick_us, began)| DumpMoment {
+        since_tick_us,
+        took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+        count: count as u64,
+        tick_us: tick.length_us(),
+    });
+    Ok(Dump { bytes, kept: SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64, moment })
 }
 
 /// The ports of an established connection; the load's own is one of them.
@@ -431,8 +456,16 @@ fn put_sampling(samples: &mut Series<RequestSample>, entry: &Entry) {
         sample.under_way = requests("under_way");
         sample.begun = requests("begun");
         sample.exchanges = text.lines().flat_map(exchanges).collect();
+        sample.moment = text.lines().find_map(|line| moment(line.strip_prefix(MOMENT)?));
         sample.looks = value("looks").filter(|looks| LOOKS.contains(looks)).unwrap_or(0.0) as u32;
     });
+}
+
+/// The numbers of a line that says when the sockets were read.
+fn moment(text: &str) -> Option<DumpMoment> {
+    let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse::<u64>().ok().filter(|number| *number <= MOMENT_MAX));
+    let [since_tick_us, took_us, count, tick_us] = [numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?];
+    (tick_us > 0).then_some(DumpMoment { since_tick_us, took_us, count, tick_us })
 }
 
 /// The ports of a line with a load's connections.

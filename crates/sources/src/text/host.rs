@@ -6,3 +6,4 @@ pub(crate) mod kernel_log;
 pub(crate) mod ksoftirqd;
 pub(crate) mod memory;
 pub(crate) mod softnet;
+pub(crate) mod usage;

@@ -14,7 +14,7 @@ pub(in crate::args) const HELP: &str = "\
 Examples:
   chokepoint incidents list
   chokepoint incidents show 3
-  chokepoint incidents export 3 --output incident.cprec
+  chokepoint incidents export 3 --output incident.cprec --flame flame.html
   chokepoint diagnose --replay incident.cprec
 
 Exit status: 0 done, 1 it could not be done, 2 usage.";
@@ -33,7 +33,7 @@ pub(crate) enum IncidentsVerb {
     /// Show an incident: what dropped, what changed, and the diagnosis
     #[command(after_help = EXIT, disable_help_flag = true, disable_version_flag = true)]
     Show(ShowIncident),
-    /// Write an incident's recording, for diagnose --replay
+    /// Write an incident's recording, for diagnose --replay, or its flame graph
     #[command(after_help = EXIT)]
     Export(ExportIncident),
 }
@@ -79,7 +79,10 @@ pub(crate) struct ExportIncident {
     /// Directory of what is kept
     #[arg(long, value_name = "DIR", help_heading = "Selection")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Write into this file
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) output: PathBuf,
+    /// Write the recording into this file
+    #[arg(short, long, value_name = "FILE", required_unless_present = "flame", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the flame graph into this file: the drop against before
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) flame: Option<PathBuf>,
 }

@@ -8,6 +8,7 @@ use chokepoint_recorder::incident::{Incident, State};
 use super::page::TextPage;
 use crate::report::view::{Ink, Phrases, span, time};
 use crate::terminal::output::{Painted, Style};
+use crate::verbs::watch::{busier_program, grown_place};
 
 /// The indentation below a heading.
 const MARGIN: &str = "  ";
@@ -43,6 +44,10 @@ pub(crate) fn show(incident: &Incident, style: &Style, words: &Catalogue) -> Pai
     for row in figures(phrases, &incident.drop.before, &incident.drop.during) {
         page.line(&[span(Ink::Plain, MARGIN), span(Ink::Plain, row)]);
     }
+    let leads = incident.grown.iter().map(|grown| grown_place(grown, words)).chain(incident.busier.iter().map(busier_program));
+    for lead in leads {
+        page.flow(&[span(Ink::Plain, MARGIN)], &[span(Ink::Plain, MARGIN.repeat(2))], &[span(Ink::Plain, phrases.say(&lead))]);
+    }
     if !incident.changes.is_empty() {
         page.gap();
         page.flow(&[], &[], &[span(Ink::Strong, phrases.word("watch-changes"))]);
@@ -67,6 +72,7 @@ fn state(phrases: Phrases<'_>, incident: &Incident) -> String {
         State::Diagnosing => "watch-state-diagnosing",
         State::Open => "watch-state-open",
         State::Over if incident.recovered == Some(false) => "watch-state-lasts",
+        State::Over if incident.recovered.is_none() => "watch-state-left",
         State::Over => "watch-state-over",
         State::Passed => "watch-state-passed",
     })

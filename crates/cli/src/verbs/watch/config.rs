@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, bail, ensure};
+use chokepoint_sources::NamedLog;
 use serde::{Deserialize, Serialize};
 
 use super::hooks::{self, Hook};
@@ -37,9 +38,38 @@ pub(super) struct File {
     /// An OpenTelemetry collector to which metrics are posted: "http://HOST:4318/v1/metrics".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) otlp: Option<String>,
+    /// Access logs that no configuration of a server names, such as a container's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) log: Vec<Log>,
     /// Who is told of incidents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) hook: Vec<Hook>,
+}
+
+/// An access log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Log {
+    /// Its file: the server's own lines, or those of Docker's json-file driver or of a Kubernetes node.
+    pub(super) file: PathBuf,
+    /// The server whose requests are in it, as the recorder names it: a URL of `targets`, or "nginx:80".
+    pub(super) server: String,
+    /// nginx's `log_format`; its built-in `combined` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) format: Option<String>,
+    /// Its `escape`: "default", "json" or "none".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) escape: Option<String>,
+}
+
+impl Log {
+    /// Begins to follow it.
+    pub(super) fn open(&self) -> Result<NamedLog> {
+        let escape = self.escape.as_deref().unwrap_or("default");
+        ensure!(["default", "json", "none"].contains(&escape), "escape = \"{escape}\" is none of default, json and none");
+        NamedLog::new(&self.file, self.format.as_deref(), escape)
+            .map_err(|why| anyhow::anyhow!("the format of {}: {why}", self.file.display()))
+    }
 }
 
 /// The settings in force.
@@ -65,6 +95,7 @@ impl Settings {
         file.listen.as_deref().map(showing::parse).transpose()?;
         file.otlp.as_deref().map(chokepoint_dashboard::check).transpose().map_err(|error| usage(error.into()))?;
         hooks::check(&file.hook, args.config.as_deref()).map_err(usage)?;
+        file.log.iter().try_for_each(|log| log.open().map(drop)).map_err(usage)?;
         let targets = file.targets.iter().map(|url| Target::parse(url)).collect::<Result<Vec<_>>>().map_err(usage)?;
         if targets.is_empty() && (file.client_netns.is_some() || file.server_netns.is_some()) {
             bail!(Usage("--client-netns and --server-netns need a URL: without one, every namespace is watched".to_owned()));

@@ -1,17 +1,20 @@
 //! Diagnoses in threads of their own: during a drop, and now and then while nothing is wrong, to compare with.
 
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::observation::Request;
-use chokepoint_model::report::{Diagnosis, Role};
+use chokepoint_model::report::{Diagnosis, LimitedBy, Role};
 use chokepoint_model::surroundings::{Surroundings, surroundings};
+use chokepoint_profile::output::folded;
 use chokepoint_recorder::incident::{Cause, Diagnosed};
 
 use crate::args::RedactLevel;
 use crate::report::text;
+use crate::report::view::{Phrases, told, verdict_word};
+use crate::run::last_third;
 use crate::run::measure::{self, Setup};
 use crate::run::recordings::{self, Event};
 use crate::terminal::interrupt::Interrupt;
@@ -22,8 +25,10 @@ use crate::terminal::output::Style;
 const DURING: Duration = Duration::from_secs(5);
 /// Columns of a kept report.
 const REPORT_COLUMNS: usize = 100;
-/// How long a look at the surroundings takes.
-const BETWEEN: Duration = Duration::from_secs(1);
+/// How long a look while nothing is wrong takes.
+const BETWEEN: Duration = Duration::from_secs(2);
+/// The most bytes of a profile's stacks that are kept.
+const STACKS_BYTES_MAX: usize = 512 << 10;
 
 /// What was found.
 #[derive(Debug)]
@@ -32,6 +37,17 @@ pub(super) struct Found {
     pub(super) surroundings: Surroundings,
     /// The readings, as `diagnose --replay` takes them.
     pub(super) recording: Vec<u8>,
+    /// The CPU profile, as folded stacks.
+    pub(super) profile: Option<String>,
+}
+
+/// What was seen while nothing was wrong.
+#[derive(Debug)]
+pub(super) struct Calm {
+    /// Of each server, in their order.
+    pub(super) surroundings: Vec<Surroundings>,
+    /// The CPU profile, as folded stacks.
+    pub(super) profile: Option<String>,
 }
 
 /// Diagnoses what is there now. Words are few, so each thread has its own.
@@ -39,34 +55,63 @@ pub(super) fn during(request: &Request, interrupt: &Interrupt) -> Option<JoinHan
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let (request, interrupt) = (Request { machine: Some(machine), ..request.clone() }, interrupt.clone());
     spawn(move || {
+        let profile = profiled(DURING, &interrupt);
         let entries = measured(request, DURING, true, &interrupt)?;
         let observation = measure::observation(&entries);
         let (recording, _) = recordings::bytes(&[Event::Measured(entries)], RedactLevel::Public);
         let words = Catalogue::english();
         let diagnosed = diagnosed(&diagnose(&observation, &words), &words).map_err(|error| error.to_string())?;
-        Ok(Found { diagnosed, surroundings: surroundings(&observation), recording })
+        Ok(Found { diagnosed, surroundings: surroundings(&observation), recording, profile: joined(profile) })
     })
 }
 
 /// What is kept of a diagnosis.
 fn diagnosed(diagnosis: &Diagnosis, words: &Catalogue) -> serde_json::Result<Diagnosed> {
-    let cause = diagnosis.findings.iter().find(|finding| finding.role == Role::Cause);
+    let found = diagnosis.findings.iter().find(|finding| finding.role == Role::Cause);
+    let found = found.map(|found| Cause { id: found.id.clone(), is_limit: false, title: found.title.clone() });
     let plain = Style { color: false, unicode: true, width: REPORT_COLUMNS };
     Ok(Diagnosed {
         document: serde_json::to_value(diagnosis)?,
         summary: diagnosis.summary.clone(),
-        cause: cause.map(|cause| Cause { id: cause.id.clone(), title: cause.title.clone() }),
+        cause: found.or_else(|| limit(diagnosis, words)),
         text: text::brief(diagnosis, &plain, words).to_string(),
     })
 }
 
-/// Looks at what surrounds these servers.
-pub(super) fn between(requests: Vec<Request>, interrupt: &Interrupt) -> Option<JoinHandle<Result<Vec<Surroundings>, String>>> {
+/// The resource that is used up: where clients are served worse than before, that is the cause.
+fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Cause> {
+    let station = match diagnosis.limited_by? {
+        LimitedBy::Cpu => "cpu",
+        LimitedBy::Link => "link",
+        LimitedBy::Demand => return None,
+    };
+    let title = told(&verdict_word(diagnosis.verdict, Phrases(words)), &diagnosis.summary);
+    Some(Cause { id: station.to_owned(), is_limit: true, title })
+}
+
+/// Looks at what surrounds these servers, and at what uses the cores.
+pub(super) fn between(requests: Vec<Request>, interrupt: &Interrupt) -> Option<JoinHandle<Result<Calm, String>>> {
     let interrupt = interrupt.clone();
     spawn(move || {
+        let profile = profiled(BETWEEN, &interrupt);
         let one = |request| Ok(surroundings(&measure::observation(&measured(request, BETWEEN, false, &interrupt)?)));
-        requests.into_iter().map(one).collect()
+        let surroundings = requests.into_iter().map(one).collect::<Result<_, String>>()?;
+        Ok(Calm { surroundings, profile: joined(profile) })
     })
+}
+
+/// Samples all cores for a time. Nothing without the right to: the diagnosis says so.
+fn profiled(duration: Duration, interrupt: &Interrupt) -> Option<JoinHandle<Option<String>>> {
+    let interrupt = interrupt.clone();
+    spawn(move || {
+        let begin = Instant::now();
+        let profile = last_third::sampled(|| begin.elapsed() < duration && !interrupt.is_set()).ok()?;
+        Some(folded::write(&profile)).filter(|stacks| stacks.len() <= STACKS_BYTES_MAX)
+    })
+}
+
+fn joined(profile: Option<JoinHandle<Option<String>>>) -> Option<String> {
+    profile?.join().ok()?
 }
 
 fn measured(

@@ -1,5 +1,6 @@
 //! Tells incidents to other programs: a webhook as Alertmanager takes it, or a command. Each runs in a thread of its own, within a time; a failure is a note.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RUNNING_MAX: usize = 16;
 /// Most hooks.
 const HOOKS_MAX: usize = 16;
+/// Alertmanager takes an alert for resolved five minutes after it heard of it last (`resolve_timeout`), so those that last are told again.
+const REMIND_PERIOD: Duration = Duration::from_secs(60);
 /// Time between two looks whether a command has ended.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -65,27 +68,55 @@ pub(super) fn check(hooks: &[Hook], file: Option<&Path>) -> Result<()> {
 #[derive(Default)]
 pub(super) struct Hooks {
     running: Vec<thread::JoinHandle<()>>,
+    /// The alerts of incidents that last, and when they were last posted.
+    lasting: BTreeMap<i64, (Instant, Value)>,
 }
 
 impl Hooks {
     /// Tells an incident to all of them.
     pub(super) fn tell(&mut self, hooks: &[Hook], incident: &Incident) {
-        self.running.retain(|running| !running.is_finished());
+        match incident.state {
+            State::Open => drop(self.lasting.insert(incident.id, (Instant::now(), alerts(incident)))),
+            _ => drop(self.lasting.remove(&incident.id)),
+        }
         for hook in hooks {
-            if self.running.len() >= RUNNING_MAX {
-                output::note("note: an incident was not told to a hook: too many are being told");
-                return;
+            let (hook, incident) = (hook.clone(), incident.clone());
+            self.deliver(incident.id, move || hook.deliver(&incident));
+        }
+    }
+
+    /// Posts the alerts of incidents that last once more, each minute.
+    pub(super) fn remind(&mut self, hooks: &[Hook]) {
+        let is_due = |posted: &Instant| posted.elapsed() >= REMIND_PERIOD;
+        let due = self.lasting.iter_mut().filter(|(_, (posted, _))| is_due(posted));
+        let due: Vec<(i64, String)> = due
+            .map(|(id, (posted, alerts))| {
+                *posted = Instant::now();
+                (*id, alerts.to_string())
+            })
+            .collect();
+        for (id, alerts) in due {
+            for url in hooks.iter().filter_map(|hook| hook.webhook.clone()) {
+                let alerts = alerts.clone();
+                self.deliver(id, move || post(&url, alerts));
             }
-            let (hook, incident, id) = (hook.clone(), incident.clone(), incident.id);
-            let deliver = move || {
-                if let Err(error) = hook.deliver(&incident) {
-                    output::note(&format!("note: incident {id} was not told: {error:#}"));
-                }
-            };
-            match thread::Builder::new().name("hook".to_owned()).spawn(deliver) {
-                Ok(running) => self.running.push(running),
-                Err(error) => output::note(&format!("note: incident {id} was not told: {error}")),
+        }
+    }
+
+    fn deliver(&mut self, id: i64, deliver: impl FnOnce() -> Result<()> + Send + 'static) {
+        self.running.retain(|running| !running.is_finished());
+        if self.running.len() >= RUNNING_MAX {
+            return output::note(&format!("note: incident {id} was not told to a hook: too many are being told"));
+        }
+        let untold = move |error: &dyn std::fmt::Display| output::note(&format!("note: incident {id} was not told: {error:#}"));
+        let task = move || {
+            if let Err(error) = deliver() {
+                untold(&error);
             }
+        };
+        match thread::Builder::new().name("hook".to_owned()).spawn(task) {
+            Ok(running) => self.running.push(running),
+            Err(error) => untold(&error),
         }
     }
 
@@ -98,11 +129,15 @@ impl Hooks {
 impl Hook {
     fn deliver(&self, incident: &Incident) -> Result<()> {
         match (&self.webhook, self.exec.split_first()) {
-            (Some(url), _) => Ok(chokepoint_dashboard::post(url, alerts(incident).to_string(), PATIENCE).with_context(|| url.clone())?),
+            (Some(url), _) => post(url, alerts(incident).to_string()),
             (None, Some((program, arguments))) => run(&PathBuf::from(program), arguments, incident),
             (None, None) => Ok(()),
         }
     }
+}
+
+fn post(url: &str, alerts: String) -> Result<()> {
+    chokepoint_dashboard::post(url, alerts, PATIENCE).with_context(|| url.to_owned())
 }
 
 /// Runs a command. Its output is not read.
@@ -166,18 +201,12 @@ fn alerts(incident: &Incident) -> Value {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use chokepoint_recorder::drop::{Drop, Figures};
+    use chokepoint_recorder::drop::Drop;
 
     use super::*;
 
     fn incident() -> Incident {
-        let drop = Drop {
-            target: "t".to_owned(),
-            since_s: 951_782_400,
-            kinds: vec![Kind::Losses],
-            before: Figures::default(),
-            during: Figures::default(),
-        };
+        let drop = Drop { target: "t".to_owned(), since_s: 951_782_400, kinds: vec![Kind::Losses], ..Drop::default() };
         Incident { id: 7, state: State::Open, ..Incident::began(drop, "it drops".to_owned(), Vec::new()) }
     }
 

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_model::observation::Request;
 use chokepoint_model::surroundings::Surroundings;
-use chokepoint_recorder::Sample;
-use chokepoint_recorder::drop::{Detector, Drop, Event, Kind};
+use chokepoint_recorder::drop::{Against, Daily, Detector, Drop, Event, Kind};
 use chokepoint_recorder::incident::{Change, Incident, State};
-use chokepoint_runs::comparison;
+use chokepoint_recorder::{BusierProgram, GrownPlace, Sample};
+use chokepoint_runs::{KeptProfiles, comparison};
 
-use super::diagnosing::{self, Found};
+use super::diagnosing::{self, Calm, Found};
 use super::keeping::Keeping;
-use super::outlet::Outlet;
 use super::seconds::Look;
+use crate::report::view::Phrases;
+use crate::report::view::ledger::place_label;
 use crate::terminal::interrupt::Interrupt;
 
 /// Seconds before a drop that its incident keeps.
 const BEFORE_S: u64 = 120;
+/// The days that are compared, with half an hour around.
+const DAYS_S: u64 = 7 * 86_400 + 1_800;
 /// Time between two looks at the surroundings, while nothing is wrong.
 const LOOK_PERIOD: Duration = Duration::from_secs(600);
 /// The first look comes after the observer's own first readings.
@@ -31,9 +33,10 @@ const LOOK_FIRST: Duration = Duration::from_secs(10);
 pub(super) struct Incidents {
     interrupt: Interrupt,
     detectors: BTreeMap<String, Detector>,
+    /// Compare with the days before.
+    daily: BTreeMap<String, Daily>,
     open: Vec<OpenIncident>,
-    /// The surroundings of each server when nothing was wrong.
-    before: BTreeMap<String, Surroundings>,
+    before: Before,
     looking: Option<Looking>,
     look_due: Instant,
 }
@@ -41,7 +44,16 @@ pub(super) struct Incidents {
 /// A look at the surroundings of these servers.
 struct Looking {
     names: Vec<String>,
-    task: JoinHandle<Result<Vec<Surroundings>, String>>,
+    task: JoinHandle<Result<Calm, String>>,
+}
+
+/// What was seen while nothing was wrong.
+#[derive(Default)]
+struct Before {
+    /// The surroundings of each server.
+    surroundings: BTreeMap<String, Surroundings>,
+    /// The CPU profile of the host.
+    profile: Option<String>,
 }
 
 struct OpenIncident {
@@ -52,13 +64,20 @@ struct OpenIncident {
 }
 
 impl Incidents {
-    /// Of no server yet.
-    pub(super) fn new(interrupt: &Interrupt) -> Self {
+    /// Of no server yet. The days before come from the history.
+    pub(super) fn new(interrupt: &Interrupt, keeping: &Keeping, now_s: u64) -> Self {
+        let mut daily: BTreeMap<String, Daily> = BTreeMap::new();
+        for minute in keeping.minutes(now_s.saturating_sub(DAYS_S)) {
+            for target in &minute.targets {
+                daily.entry(target.target.clone()).or_insert_with(|| Daily::new(&target.target)).remember(minute.at_s, target);
+            }
+        }
         Self {
+            daily,
             interrupt: interrupt.clone(),
             detectors: BTreeMap::new(),
             open: Vec::new(),
-            before: BTreeMap::new(),
+            before: Before::default(),
             looking: None,
             look_due: Instant::now() + LOOK_FIRST,
         }
@@ -71,7 +90,7 @@ impl Incidents {
             let detector = self.detectors.entry(name.clone()).or_insert_with(|| Detector::new(name));
             match detector.add(look.at_s, &target.sample) {
                 Some(Event::Began(drop)) => self.begin(drop, &target.request, keeping, words),
-                Some(Event::Ended { target, at_s, recovered }) => self.end(&target, at_s, recovered),
+                Some(Event::Ended { target, at_s, recovered }) => self.end(&target, Against::Minutes, at_s, recovered),
                 None => {}
             }
         }
@@ -79,6 +98,23 @@ impl Incidents {
             self.look_due = Instant::now() + LOOK_PERIOD;
             let (names, requests) = look.targets.iter().map(|target| (target.sample.target.clone(), target.request.clone())).unzip();
             self.looking = diagnosing::between(requests, &self.interrupt).map(|task| Looking { names, task });
+        }
+    }
+
+    /// Looks for what became worse than on the days before.
+    pub(super) fn see_minute(&mut self, minute: &Sample, look: &Look, keeping: &mut Keeping, words: &Catalogue) {
+        for target in &minute.targets {
+            let name = &target.target;
+            let is_dropping = self.open.iter().any(|open| open.incident.drop.target == *name && open.incident.ended_s.is_none());
+            let daily = self.daily.entry(name.clone()).or_insert_with(|| Daily::new(name));
+            match daily.add(minute.at_s, target, is_dropping) {
+                Some(Event::Began(drop)) => {
+                    let watched = look.targets.iter().find(|looked| looked.sample.target == *name);
+                    watched.into_iter().for_each(|watched| self.begin(drop.clone(), &watched.request, keeping, words));
+                }
+                Some(Event::Ended { target, at_s, recovered }) => self.end(&target, Against::Days, at_s, recovered),
+                None => {}
+            }
         }
     }
 
@@ -94,8 +130,9 @@ impl Incidents {
         self.open.push(OpenIncident { incident, task, told: None });
     }
 
-    fn end(&mut self, target: &str, at_s: u64, recovered: bool) {
-        for open in self.open.iter_mut().filter(|open| open.incident.drop.target == target && open.incident.ended_s.is_none()) {
+    fn end(&mut self, target: &str, against: Against, at_s: u64, recovered: bool) {
+        let ends = |incident: &Incident| incident.drop.target == target && incident.drop.against == against && incident.ended_s.is_none();
+        for open in self.open.iter_mut().filter(|open| ends(&open.incident)) {
             open.incident.ended(at_s, recovered);
         }
     }
@@ -103,16 +140,20 @@ impl Incidents {
     /// Takes finished diagnoses, and returns the incidents that are to be told: when they are diagnosed, and when they are over.
     pub(super) fn advance(&mut self, keeping: &mut Keeping, words: &Catalogue) -> Vec<Incident> {
         if let Some(Looking { names, task }) = self.looking.take_if(|looking| looking.task.is_finished())
-            && let Ok(Ok(found)) = task.join()
+            && let Ok(Ok(calm)) = task.join()
         {
-            self.before.extend(names.into_iter().zip(found));
+            self.before.surroundings.extend(names.into_iter().zip(calm.surroundings));
+            self.before.profile = calm.profile.or(self.before.profile.take());
         }
         let mut told = Vec::new();
         for open in &mut self.open {
-            let recording = open.take_diagnosis(&self.before, keeping, words);
+            let (recording, profile) = open.take_diagnosis(&self.before, keeping, words).unzip();
             let is_new = open.told != Some(open.incident.state);
             if recording.is_some() || (is_new && open.incident.state != State::Diagnosing) {
                 keeping.keep_incident(&mut open.incident, recording.as_deref());
+            }
+            if let Some(during) = profile.flatten() {
+                keeping.keep_profiles(open.incident.id, KeptProfiles { before: self.before.profile.clone(), during });
             }
             if is_new && open.incident.is_told() {
                 told.push(open.incident.clone());
@@ -123,28 +164,32 @@ impl Incidents {
         told
     }
 
-    /// Waits for the diagnoses under way, which an interrupt shortens, and tells what is known.
-    pub(super) fn finish(&mut self, keeping: &mut Keeping, outlet: &mut Outlet<'_>, words: &Catalogue) -> Result<()> {
+    /// Waits for the diagnoses under way, which an interrupt shortens, and returns the incidents that are to be told. What lasts is closed in the history: nobody
+    /// follows it any more.
+    pub(super) fn finish(&mut self, keeping: &mut Keeping, words: &Catalogue) -> Vec<Incident> {
         while self.open.iter().any(|open| open.task.as_ref().is_some_and(|task| !task.is_finished())) {
             std::thread::sleep(super::POLL);
         }
-        self.advance(keeping, words).iter().try_for_each(|incident| outlet.incident(incident))
+        let told = self.advance(keeping, words);
+        keeping.close_incidents();
+        told
     }
 }
 
 impl OpenIncident {
-    /// The recording of a diagnosis that has just finished.
-    fn take_diagnosis(&mut self, before: &BTreeMap<String, Surroundings>, keeping: &Keeping, words: &Catalogue) -> Option<Vec<u8>> {
+    /// The recording and the profile of a diagnosis that has just finished.
+    fn take_diagnosis(&mut self, before: &Before, keeping: &Keeping, words: &Catalogue) -> Option<(Vec<u8>, Option<String>)> {
         let task = self.task.take_if(|task| task.is_finished())?;
         let found = task.join().unwrap_or_else(|_| Err("the diagnosis stopped unexpectedly".to_owned()));
         let incident = &mut self.incident;
         let since_s = incident.drop.since_s.saturating_sub(BEFORE_S);
-        incident.series = only(keeping.ring.between(since_s, u64::MAX), &incident.drop.target);
+        incident.see(only(keeping.ring.between(since_s, u64::MAX), &incident.drop.target));
         let (result, recording, summary) = match found {
             Ok(found) => {
-                incident.changes = before.get(&incident.drop.target).map(|before| changes(before, &found.surroundings)).unwrap_or_default();
+                incident.changes =
+                    before.surroundings.get(&incident.drop.target).map(|before| changes(before, &found.surroundings)).unwrap_or_default();
                 let summary = found.diagnosed.summary.clone();
-                (Ok(found.diagnosed), Some(found.recording), summary)
+                (Ok(found.diagnosed), Some((found.recording, found.profile)), summary)
             }
             Err(why) => (Err(why), None, String::new()),
         };
@@ -156,7 +201,8 @@ impl OpenIncident {
 
 /// The samples without other servers.
 fn only<'a>(samples: impl Iterator<Item = &'a Sample>, target: &str) -> Vec<Sample> {
-    let one = |sample: &Sample| Sample { targets: sample.target(target).cloned().into_iter().collect(), ..*sample };
+    let one =
+        |sample: &Sample| Sample { targets: sample.target(target).cloned().into_iter().collect(), host: sample.host.clone(), ..*sample };
     samples.map(one).collect()
 }
 
@@ -164,6 +210,18 @@ fn changes(before: &Surroundings, now: &Surroundings) -> Vec<Change> {
     let (differences, _) = comparison::surroundings(before, now);
     let change = |found: comparison::Difference| Change { of: found.group, name: found.name, before: found.earlier, now: found.later };
     differences.into_iter().filter(comparison::Difference::is_in_both).map(change).collect()
+}
+
+/// A place where more requests stand than before.
+pub(crate) fn grown_place(grown: &GrownPlace, words: &Catalogue) -> Message {
+    let place = place_label(&grown.tier, grown.place, Phrases(words));
+    Message::new("watch-grown").with("place", place).with("during", grown.during).with("before", grown.before)
+}
+
+/// A program that uses more CPU time than before.
+pub(crate) fn busier_program(busier: &BusierProgram) -> Message {
+    let BusierProgram { program, before, during } = busier;
+    Message::new("watch-busier").with("program", program.as_str()).with("during", *during).with("before", *before)
 }
 
 /// The drop in one sentence, and its cause if that is known.
@@ -179,7 +237,8 @@ fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue
             .with("before", percent(before.bad_share).unwrap_or_default()),
         Some(Kind::Slower) | None => match ratio(during.response_ms, before.response_ms) {
             Some(times) => {
-                Message::new("watch-drop-slower").with("target", drop.target.as_str()).with("times", (times * 10.0).round() / 10.0)
+                let id = if drop.against == Against::Days { "watch-drop-slower-daily" } else { "watch-drop-slower" };
+                Message::new(id).with("target", drop.target.as_str()).with("times", (times * 10.0).round() / 10.0)
             }
             None => Message::new("watch-drop-stalled").with("target", drop.target.as_str()),
         },
@@ -191,5 +250,12 @@ fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue
         (None, Some(why)) => words.text(&Message::new("watch-undiagnosed").with("why", why.as_str())),
         (None, None) => words.text(&Message::new("watch-no-cause").with("summary", summary)),
     };
-    format!("{what} {cause}")
+    // Where nothing is wrong with the path, where the requests stand now and what took CPU time meanwhile are the best leads.
+    let leads =
+        incident.grown.first().map(|grown| grown_place(grown, words)).into_iter().chain(incident.busier.first().map(busier_program));
+    let leads: String = leads
+        .filter(|_| incident.cause.as_ref().is_none_or(|cause| cause.is_limit))
+        .map(|lead| format!(" {}", words.text(&lead)))
+        .collect();
+    format!("{what} {cause}{leads}")
 }

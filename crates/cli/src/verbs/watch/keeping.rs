@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::incident::Incident;
-use chokepoint_recorder::{Level, Levels, Ring, Sample};
-use chokepoint_runs::{History, KeptSample, Retention, RunsError};
+use chokepoint_recorder::{Level, Levels, ResponseTimes, Ring, Sample};
+use chokepoint_runs::{History, KeptProfiles, KeptSample, Retention, RunsError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::config::Settings;
 use crate::run::keeping;
 use crate::terminal::output;
 
+/// The samples that days are compared by.
+const MINUTE_S: u32 = 60;
 /// Samples in memory: ten minutes.
 const RING_MAX: usize = 600;
 /// Samples that wait for a history that cannot be written. Older ones are lost then.
@@ -46,11 +48,23 @@ impl Keeping {
         Ok(Self { ring: Ring::new(RING_MAX), levels: Levels::default(), history, waiting: Vec::new(), failed: None, _lock: lock })
     }
 
-    /// Keeps the sample of a second.
-    pub(super) fn add(&mut self, sample: &Sample) {
+    /// Keeps the sample of a second, and returns the minute that is complete with it.
+    pub(super) fn add(&mut self, sample: &Sample) -> Option<Sample> {
         self.ring.push(sample.clone());
-        let complete = self.levels.add(sample.clone());
+        let mut complete = self.levels.add(sample.clone());
+        let mut minutes = complete.iter_mut().filter(|sample| sample.span_s == MINUTE_S);
+        let minute = minutes.next().map(|minute| {
+            minute.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
+            minute.clone()
+        });
         self.write(complete);
+        minute
+    }
+
+    /// The minutes of the last days that are kept, the oldest first.
+    pub(super) fn minutes(&self, since_s: u64) -> impl Iterator<Item = Sample> {
+        let kept = self.history.samples(MINUTE_S, since_s, u64::MAX, u32::MAX).unwrap_or_default();
+        kept.into_iter().filter_map(|json| serde_json::from_str(&json).ok())
     }
 
     /// Keeps what is under way.
@@ -82,6 +96,30 @@ impl Keeping {
         };
         let written = written.and_then(|()| self.history.update_incident(incident.id, &json(incident), recording));
         self.told(written);
+    }
+
+    /// Keeps the CPU profiles of an incident.
+    pub(super) fn keep_profiles(&mut self, id: i64, profiles: KeptProfiles) {
+        let written = self.history.keep_profiles(id, &profiles);
+        self.told(written);
+    }
+
+    /// Closes the incidents of the history that nobody follows any more: recording ends, or an earlier run was killed.
+    pub(super) fn close_incidents(&mut self) {
+        let kept = self.history.incidents(u32::MAX).unwrap_or_default();
+        let parsed = kept.iter().filter_map(|kept| Some(Incident { id: kept.id, ..serde_json::from_str(&kept.json).ok()? }));
+        let left: Vec<Incident> = parsed.filter(|incident: &Incident| incident.is_followed()).collect();
+        let last_s = left.iter().map(|incident| incident.drop.since_s).min().and_then(|since_s| self.last_s(since_s));
+        for mut incident in left {
+            incident.left(last_s.unwrap_or(incident.drop.since_s).max(incident.drop.since_s));
+            self.keep_incident(&mut incident, None);
+        }
+    }
+
+    /// When the newest second since a time was written.
+    fn last_s(&self, since_s: u64) -> Option<u64> {
+        let newest = self.history.samples(1, since_s, u64::MAX, 1).ok()?;
+        Some(serde_json::from_str::<Sample>(newest.first()?).ok()?.at_s)
     }
 
     /// True if it was written. A failure is told when it begins and when it ends.

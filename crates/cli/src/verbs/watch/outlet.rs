@@ -40,6 +40,8 @@ enum Form {
 struct View {
     live: Live,
     ring: Ring,
+    /// The last whole minute.
+    minute: Option<Sample>,
     /// The newest first.
     incidents: Vec<Incident>,
     chosen: usize,
@@ -62,9 +64,13 @@ impl<'a> Outlet<'a> {
         let form = match (args.json, args.headless) {
             (true, _) => Form::Json,
             (_, true) => Form::IncidentsOnly,
-            _ if output::is_watched() => {
-                Form::View(Box::new(View { live: Live::open()?, ring: Ring::new(VIEW_SAMPLES_MAX), incidents: Vec::new(), chosen: 0 }))
-            }
+            _ if output::is_watched() => Form::View(Box::new(View {
+                live: Live::open()?,
+                ring: Ring::new(VIEW_SAMPLES_MAX),
+                minute: None,
+                incidents: Vec::new(),
+                chosen: 0,
+            })),
             _ => Form::Text,
         };
         let mut outlet = Self { words, form };
@@ -74,10 +80,11 @@ impl<'a> Outlet<'a> {
 
     fn draw(&mut self) -> Result<()> {
         let Form::View(view) = &mut self.form else { return Ok(()) };
-        let View { live, ring, incidents, chosen } = &mut **view;
+        let View { live, ring, minute, incidents, chosen } = &mut **view;
         let words = self.words;
         live.draw(|buffer, has_keys, unicode| {
-            let state = WatchState { samples: ring.all().collect(), incidents, chosen: *chosen, has_keys, unicode };
+            let state =
+                WatchState { samples: ring.all().collect(), minute: minute.as_ref(), incidents, chosen: *chosen, has_keys, unicode };
             page::draw(&state, Phrases(words), buffer);
         })
     }
@@ -120,6 +127,13 @@ impl<'a> Outlet<'a> {
         }
     }
 
+    /// Takes a whole minute, which the view shows with the next second.
+    pub(super) fn minute(&mut self, minute: &Sample) {
+        if let Form::View(view) = &mut self.form {
+            view.minute = Some(minute.clone());
+        }
+    }
+
     /// Prints an incident.
     pub(super) fn incident(&mut self, incident: &Incident) -> Result<()> {
         if let Form::View(view) = &mut self.form {
@@ -144,7 +158,10 @@ impl<'a> Outlet<'a> {
 
 /// One server in one second; nothing while it has no requests.
 fn line(at_s: u64, sample: &TargetSample, words: &Catalogue) -> Option<String> {
-    let under_way = sample.under_way.value().filter(|number| *number > 0.0)?;
+    let under_way = sample.under_way.value()?;
+    if under_way <= 0.0 && sample.rate.value().is_none_or(|rate| rate <= 0.0) {
+        return None;
+    }
     let mut message = Message::new(if sample.places.is_empty() { "watch-second-nowhere" } else { "watch-second" })
         .with("time", time(at_s))
         .with("target", sample.target.as_str())

@@ -3,7 +3,7 @@
 
 use chokepoint_model::message::Message;
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_recorder::{Sample, TargetSample};
+use chokepoint_recorder::{ResponseSource, Sample, TargetSample};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Style};
 
@@ -28,6 +28,8 @@ const NAME_COLUMNS: usize = 11;
 pub(super) struct WatchState<'a> {
     /// The last minutes, the oldest first.
     pub(super) samples: Vec<&'a Sample>,
+    /// The last whole minute.
+    pub(super) minute: Option<&'a Sample>,
     /// The incidents, the newest first.
     pub(super) incidents: &'a [Incident],
     /// Which server is shown.
@@ -64,9 +66,10 @@ impl WatchPage<'_> {
         let incidents = self.state.incidents.len().min(INCIDENTS_MAX);
         // The incidents keep their rows: they are what somebody looks for.
         let left = room.saturating_sub(self.sheet.lines.len() + incidents + usize::from(incidents > 0));
-        let rows = left.saturating_sub(5).clamp(1, PLACES_MAX);
+        let rows = left.saturating_sub(6).clamp(1, PLACES_MAX);
         self.places(chosen, rows);
         self.minute(&chosen.target);
+        self.response(&chosen.target);
         self.incidents(incidents);
     }
 
@@ -149,6 +152,15 @@ impl WatchPage<'_> {
         }
     }
 
+    /// Response times of the last whole minute.
+    fn response(&mut self, name: &str) {
+        let Some(times) = self.state.minute.and_then(|minute| minute.target(name)?.response) else { return };
+        let id = if times.source == ResponseSource::Log { "watch-response-log" } else { "watch-response-sockets" };
+        let of = |us: f64| self.phrases.duration_us(us).replace('\u{a0}', " ");
+        let message = Message::new(id).with("p50", of(times.p50_us)).with("p95", of(times.p95_us)).with("p99", of(times.p99_us));
+        self.sheet.line(&self.phrases.say(&message), Style::new());
+    }
+
     fn incidents(&mut self, rows: usize) {
         if rows > 0 {
             self.sheet.blank();
@@ -167,7 +179,7 @@ impl WatchPage<'_> {
 mod tests {
     use chokepoint_model::catalogue::Catalogue;
     use chokepoint_model::report::LedgerPlaceKind;
-    use chokepoint_recorder::drop::{Drop, Figures, Kind};
+    use chokepoint_recorder::drop::{Drop, Kind};
     use chokepoint_recorder::{Mean, Standing};
     use ratatui_core::layout::Rect;
 
@@ -185,23 +197,17 @@ mod tests {
             ..TargetSample::default()
         };
         let gone = TargetSample { target: "java:8080".to_owned(), ..TargetSample::default() };
-        (0..90u64).map(|n| Sample { at_s: n, span_s: 1, targets: vec![target("nginx:80", n as f64), gone.clone()] }).collect()
+        (0..90u64).map(|n| Sample { at_s: n, span_s: 1, targets: vec![target("nginx:80", n as f64), gone.clone()], host: None }).collect()
     }
 
     fn incident(state: State) -> Incident {
-        let drop = Drop {
-            target: "nginx:80".to_owned(),
-            since_s: 60,
-            kinds: vec![Kind::Slower],
-            before: Figures::default(),
-            during: Figures::default(),
-        };
+        let drop = Drop { target: "nginx:80".to_owned(), since_s: 60, kinds: vec![Kind::Slower], ..Drop::default() };
         Incident { id: 3, state, ..Incident::began(drop, "nginx:80: a request takes 3 times as long as before.".to_owned(), Vec::new()) }
     }
 
     fn drawn(samples: &[Sample], incidents: &[Incident], chosen: usize, (width, height): (u16, u16), unicode: bool) -> Vec<String> {
         let words = Catalogue::english();
-        let state = WatchState { samples: samples.iter().collect(), incidents, chosen, has_keys: true, unicode };
+        let state = WatchState { samples: samples.iter().collect(), minute: None, incidents, chosen, has_keys: true, unicode };
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&state, Phrases(&words), &mut buffer);
         let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();

@@ -1,14 +1,14 @@
 //! What was seen of each server in the last second.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
-use chokepoint_recorder::{Durations, Logged, Mean, Queue, Sample, TargetSample};
-use chokepoint_sources::{LogGrowth, LogTails};
+use chokepoint_recorder::{Durations, Host, Logged, Mean, Queue, Sample, TargetSample, UrlUse};
+use chokepoint_sources::{HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, UrlCounts};
 
 use super::config::Settings;
 use super::targets::{Watched, watched};
@@ -18,6 +18,8 @@ use crate::run::ongoing::{Looked, Ongoing, Window};
 const WINDOW: Window = Window { usual: Duration::from_secs(1), longest: Duration::from_secs(5), samples: 4 };
 /// Time between two searches for servers to watch.
 const SEARCH_PERIOD: Duration = Duration::from_secs(10);
+/// Time between two looks at the host. Each reads a file of every process.
+const HOST_PERIOD: Duration = Duration::from_secs(5);
 /// The wall clock may differ so much from the seconds that passed before it counts as set anew.
 const CLOCK_SET_MIN: u64 = 2;
 
@@ -27,7 +29,11 @@ pub(super) struct Seconds {
     watched: Vec<Watched>,
     ongoing: Option<Ongoing>,
     logs: LogTails,
-    searched: std::time::Instant,
+    /// Logs that the configuration of this program names, and their servers.
+    named: Vec<(String, NamedLog)>,
+    host: HostUsages,
+    host_due: Instant,
+    searched: Instant,
     /// The second that was last reported, since 1970.
     at_s: u64,
 }
@@ -49,13 +55,14 @@ pub(super) struct LookedTarget {
 pub(super) struct Look {
     pub(super) at_s: u64,
     pub(super) targets: Vec<LookedTarget>,
+    host: Option<Host>,
 }
 
 impl Look {
     /// What is kept of it.
     pub(super) fn sample(&self) -> Sample {
         let targets = self.targets.iter().map(|target| target.sample.clone()).collect();
-        Sample { at_s: self.at_s, span_s: 1, targets }
+        Sample { at_s: self.at_s, span_s: 1, targets, host: self.host.clone() }
     }
 }
 
@@ -64,8 +71,15 @@ impl Seconds {
     pub(super) fn begin(settings: &Settings) -> Result<Self> {
         let watched = watched(settings)?;
         let ongoing = begin(&watched)?;
-        let (searched, at_s) = (std::time::Instant::now(), now_s());
-        Ok(Self { settings: settings.clone(), watched, ongoing, logs: LogTails::default(), searched, at_s })
+        let (now, settings) = (Instant::now(), settings.clone());
+        let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), log.open()?))).collect::<Result<_>>()?;
+        let (logs, host) = (LogTails::default(), HostUsages::default());
+        Ok(Self { settings, watched, ongoing, logs, named, host, host_due: now, searched: now, at_s: now_s() })
+    }
+
+    /// The second that was last reported, since 1970.
+    pub(super) fn at_s(&self) -> u64 {
+        self.at_s
     }
 
     /// Time until the next second is complete.
@@ -87,9 +101,19 @@ impl Seconds {
             targets.retain(|target| target.first.is_empty() || !target.first.iter().any(|listener| behind.contains(listener)));
         }
         self.add_logs(&mut targets);
-        let now_s = now_s();
-        self.at_s = if (self.at_s + 1).abs_diff(now_s) > CLOCK_SET_MIN { now_s } else { self.at_s + 1 };
-        Ok(Look { at_s: self.at_s, targets })
+        self.at_s = next_s(self.at_s, now_s());
+        Ok(Look { at_s: self.at_s, targets, host: self.look_at_host() })
+    }
+
+    /// What the host did since the last look.
+    fn look_at_host(&mut self) -> Option<Host> {
+        let now = Instant::now();
+        if now < self.host_due {
+            return None;
+        }
+        self.host_due = now + HOST_PERIOD;
+        let HostUsage { seconds, cores, busy_s, programs, memory_total, memory_available, disks } = self.host.look()?;
+        Some(Host { seconds, cores, busy_s, programs, memory_total, memory_available, disks })
     }
 
     /// Adds what the logs of the servers gained. Two targets of one server share its logs, which are counted for the first.
@@ -100,6 +124,12 @@ impl Seconds {
                 continue;
             };
             target.sample.logged.get_or_insert_default().merge(&logged(growth));
+        }
+        for (server, log) in &mut self.named {
+            let target = targets.iter_mut().find(|target| target.sample.target == *server);
+            if let (Some(target), Ok(growth)) = (target, log.read()) {
+                target.sample.logged.get_or_insert_default().merge(&logged(growth));
+            }
         }
         for sample in targets.iter_mut().map(|target| &mut target.sample).filter(|sample| sample.rate.value().is_none()) {
             if let Some(answers) = sample.logged.as_ref().map(Logged::answers) {
@@ -113,7 +143,7 @@ impl Seconds {
         if self.searched.elapsed() < SEARCH_PERIOD {
             return Ok(());
         }
-        self.searched = std::time::Instant::now();
+        self.searched = Instant::now();
         // It fails while a named namespace is gone. It may come back.
         let Ok(found) = watched(&self.settings) else { return Ok(()) };
         let is_new = found.iter().any(|found| self.watched.iter().all(|known| known.name != found.name));
@@ -138,12 +168,18 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// The second after this one. The clock is followed only if it was set, or if seconds were missed: two seconds of one name, or one that is left out, would be an error of
+/// rounding.
+fn next_s(at_s: u64, now_s: u64) -> u64 {
+    if (at_s + 1).abs_diff(now_s) > CLOCK_SET_MIN { now_s } else { at_s + 1 }
+}
+
 fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
     let Looked { report, unanswered, path, observation } = looked;
     let listeners = |tier: &Tier| tier.listeners.iter().map(|placed| (placed.netns, placed.listener.inode)).collect::<Vec<_>>();
     let window_s = (report.window.to_s - report.window.from_s).max(0.0);
     let mut sample = TargetSample::of(&watched.name, report.ledger.as_ref(), if window_s > 0.0 { 1.0 } else { 0.0 });
-    sample.see_unanswered(&unanswered.ages_ms, unanswered.tick_ms);
+    sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us);
     sample.queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, observation)).collect();
     LookedTarget {
         request: watched.request.clone(),
@@ -171,7 +207,9 @@ fn logged(growth: LogGrowth) -> Logged {
     let durations_us = growth.durations_us.into_iter().map(|(name, counts)| (name.to_owned(), Durations(counts))).collect();
     let skipped_lines = |answers: u64| growth.extent.scale().map_or(0.0, |scale| answers as f64 * (scale - 1.0)) as u64;
     let answers = growth.status.values().sum();
-    Logged { unread: growth.misfits + skipped_lines(answers), status: growth.status, bytes: growth.bytes, durations_us }
+    let used = |(group, UrlCounts { answers, failed, time_us })| (group, UrlUse { answers, failed, time_us });
+    let urls = growth.urls.into_iter().map(used).collect();
+    Logged { unread: growth.misfits + skipped_lines(answers), status: growth.status, bytes: growth.bytes, urls, durations_us }
 }
 
 /// The queue of a listener in the window.
@@ -183,4 +221,17 @@ fn queue(placed: &PlacedListener, observation: &Observation) -> Option<Queue> {
         points.iter().filter(|(at_us, _)| (from_us..=to_us).contains(at_us)).filter_map(|(_, all)| own(all)).collect();
     let most = seen.iter().map(|listener| listener.accept_queue).max()?;
     Some(Queue { listener: placed.listener.address.to_string(), most, limit: seen.last()?.accept_queue_limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_follow_a_clock_that_was_set_and_no_other() {
+        assert_eq!([1_000, 1_001, 1_002, 1_003].map(|now_s| next_s(1_000, now_s)), [1_001; 4], "rounded this way or that");
+        assert_eq!((next_s(1_000, 5_000), next_s(1_000, 400), next_s(1_000, 0)), (5_000, 400, 0), "set forward or back");
+        // A clock that runs a little fast is followed in the end.
+        assert_eq!((0..10_u64).fold(1_000, |at_s, n| next_s(at_s, 1_001 + n + n / 3)), 1_013);
+    }
 }

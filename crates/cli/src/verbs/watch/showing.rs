@@ -31,8 +31,9 @@ const OFF: &str = "off";
 /// What is shown.
 pub(super) struct Showing {
     board: Arc<Board>,
-    _server: Option<Server>,
-    _exporter: Option<Exporter>,
+    directory: PathBuf,
+    server: Option<Server>,
+    exporter: Option<Exporter>,
 }
 
 /// Posts metrics to a collector in a thread of its own, until it is dropped.
@@ -72,30 +73,48 @@ impl Drop for Exporter {
 }
 
 impl Showing {
-    /// Begins to listen. An address that was not asked for may be taken: then it is a note.
+    /// Begins to listen.
     pub(super) fn begin(settings: &Settings, directory: PathBuf) -> Result<Self> {
-        let board = Arc::new(Board::default());
+        let mut showing = Self { board: Arc::new(Board::default()), directory, server: None, exporter: None };
+        showing.server = showing.listen(settings)?;
+        showing.exporter = showing.export(settings);
+        Ok(showing)
+    }
+
+    /// Takes other settings. The old address is closed once the new one is open.
+    pub(super) fn again(&mut self, before: &Settings, now: &Settings) -> Result<()> {
+        if before.file.listen != now.file.listen {
+            self.server = self.listen(now)?;
+        }
+        if before.file.otlp != now.file.otlp {
+            self.exporter = self.export(now);
+        }
+        Ok(())
+    }
+
+    /// An address that was not asked for may be taken: then it is a note.
+    fn listen(&self, settings: &Settings) -> Result<Option<Server>> {
         let asked = settings.file.listen.as_deref();
-        let server = match parse(asked.unwrap_or(LISTEN))? {
-            None => None,
-            Some(listen) => match Server::start(&listen, Arc::clone(&board), Arc::new(Kept(directory))) {
-                Ok(server) => {
-                    match (server.address(), &listen) {
-                        (Some(address), _) => output::note(&format!("note: metrics at http://{address}/metrics")),
-                        (None, Listen::Unix(path)) => output::note(&format!("note: metrics at the unix socket {}", path.display())),
-                        (None, Listen::Tcp(_)) => {}
-                    }
-                    Some(server)
+        let Some(listen) = parse(asked.unwrap_or(LISTEN))? else { return Ok(None) };
+        match Server::start(&listen, Arc::clone(&self.board), Arc::new(Kept(self.directory.clone()))) {
+            Ok(server) => {
+                match (server.address(), &listen) {
+                    (Some(address), _) => output::note(&format!("note: metrics at http://{address}/metrics")),
+                    (None, Listen::Unix(path)) => output::note(&format!("note: metrics at the unix socket {}", path.display())),
+                    (None, Listen::Tcp(_)) => {}
                 }
-                Err(error) if asked.is_none() => {
-                    output::note(&format!("note: no metrics are served: {error}"));
-                    None
-                }
-                Err(error) => return Err(error.into()),
-            },
-        };
-        let exporter = settings.file.otlp.clone().map(|url| Exporter::start(url, Arc::clone(&board)));
-        Ok(Self { board, _server: server, _exporter: exporter })
+                Ok(Some(server))
+            }
+            Err(error) if asked.is_none() => {
+                output::note(&format!("note: no metrics are served: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn export(&self, settings: &Settings) -> Option<Exporter> {
+        settings.file.otlp.clone().map(|url| Exporter::start(url, Arc::clone(&self.board)))
     }
 
     /// Shows a second.
@@ -103,6 +122,11 @@ impl Showing {
         let nginx: BTreeMap<_, _> =
             look.targets.iter().filter_map(|target| Some((target.sample.target.clone(), target.nginx.clone()?))).collect();
         self.board.see(Seen { sample: sample.clone(), nginx });
+    }
+
+    /// Shows a minute.
+    pub(super) fn minute(&self, minute: &Sample) {
+        self.board.see_minute(minute);
     }
 
     /// Counts an incident when it is told, and when it is over.

@@ -24,7 +24,7 @@ fn server(milliseconds: &Arc<AtomicU64>) -> Server {
 }
 
 /// The lines of a run, as they come.
-fn start(chokepoint: &Chokepoint, args: &[&str]) -> (Running, Receiver<String>) {
+pub(super) fn start(chokepoint: &Chokepoint, args: &[&str]) -> (Running, Receiver<String>) {
     let mut child = chokepoint.command(args).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
     let (stdout, (to, lines)) = (BufReader::new(child.stdout.take().unwrap()), channel());
     std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| to.send(line).ok()));
@@ -123,25 +123,14 @@ fn a_server_that_ends_is_an_incident() {
 }
 
 #[test]
-fn what_was_kept_survives_a_kill_and_one_program_writes_it() {
+fn one_program_writes_a_history() {
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
     let data = chokepoint.path("data");
-    let args = ["watch", "--json", "--data-dir", &data, &server.url()];
-    let mut last = 0;
-    for _ in 0..3 {
-        let (mut watch, lines) = start(&chokepoint, &args);
-        let seen: Vec<String> = lines.iter().take(4).collect();
-        let other = chokepoint.run(&["watch", "-z", "1s", "--data-dir", &data, &server.url()]);
-        assert_eq!(other.status, Some(1), "{}", other.stderr);
-        assert!(other.stderr.contains("another chokepoint watch"), "{}", other.stderr);
-        signal(&watch.0, Signal::KILL);
-        watch.0.wait().unwrap();
-        last = fits(seen.last().unwrap(), "sample-1.json")["at_s"].as_u64().unwrap();
-    }
-    let history = chokepoint_runs::History::open_existing(data.as_ref()).unwrap().unwrap();
-    let kept = history.samples(1, 0, u64::MAX, u32::MAX).unwrap();
-    let newest: Value = serde_json::from_str(kept.last().unwrap()).unwrap();
-    assert!(newest["at_s"].as_u64().unwrap() + 2 >= last && kept.len() >= 10, "{} of {last}, {}", newest["at_s"], kept.len());
+    let (_watch, lines) = start(&chokepoint, &["watch", "--json", "--data-dir", &data, &server.url()]);
+    lines.recv_timeout(Duration::from_secs(60)).unwrap();
+    let other = chokepoint.run(&["watch", "-z", "1s", "--data-dir", &data, &server.url()]);
+    assert_eq!(other.status, Some(1), "{}", other.stderr);
+    assert!(other.stderr.contains("another chokepoint watch"), "{}", other.stderr);
 }
 
 #[test]
@@ -174,7 +163,7 @@ fn where_nothing_is_kept_it_says_so() {
     let chokepoint = Chokepoint::new();
     let data = chokepoint.path("none");
     let list = chokepoint.run(&["incidents", "list", "--data-dir", &data]);
-    assert_eq!((list.status, list.stdout.as_str()), (Some(0), "No incident is kept.\n"));
+    assert_eq!((list.status, list.stdout.as_str()), (Some(0), "There are no incidents.\n"));
     for (args, why, status) in
         [(["incidents", "show", "1"], "run chokepoint watch first", 1), (["incidents", "show", "x"], "\"x\" is no incident", 2)]
     {

@@ -24,7 +24,7 @@ pub struct LedgerReport {
 }
 
 /// What kind of place it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LedgerPlaceKind {
     /// The client has not sent the request, or has not read its answer.

@@ -8,16 +8,16 @@ use chokepoint_config::log_format::LINE_BYTES_MAX;
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// How much was read.
-pub(super) struct Extent {
+pub(in crate::servers) struct Extent {
     /// Bytes.
-    pub(super) read: u64,
+    pub(in crate::servers) read: u64,
     /// Of those, the bytes after the last line feed: a line that is not complete yet.
-    pub(super) incomplete: u64,
+    pub(in crate::servers) incomplete: u64,
 }
 
 /// Passes each complete line, without its line feed, to `each`. Skips the first line if reading begins in its middle. Lines longer than any server writes are
 /// cut.
-pub(super) fn each_line(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8])) -> io::Result<Extent> {
+pub(in crate::servers) fn each_line(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8])) -> io::Result<Extent> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut line: Vec<u8> = Vec::new();
     let mut skipping = in_the_middle;

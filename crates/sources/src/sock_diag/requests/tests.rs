@@ -29,6 +29,10 @@ fn entry(at_us: u64, item: &str, bytes: Vec<u8>) -> Entry {
     Entry { at_us, source: REQUESTS.name.to_owned(), scope: Scope::Netns(7), item: item.to_owned(), outcome: Outcome::Ok(bytes) }
 }
 
+fn sampled(bytes: Vec<u8>, shares: (f64, f64)) -> SampledSockets {
+    SampledSockets { bytes, shares, moment: None, exchanges: BTreeMap::new() }
+}
+
 #[test]
 fn a_request_shows_as_unread_then_in_service_then_answered() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,7 +40,7 @@ fn a_request_shows_as_unread_then_in_service_then_answered() {
     let mut client = TcpStream::connect(address).unwrap();
     let sockets = Sockets::open().unwrap();
     let seen = || {
-        let (bytes, _) = dump(&sockets, &inet::sockets_with_requests(), None, &mut BTreeMap::new()).unwrap();
+        let bytes = dump(&sockets, &inet::sockets_with_requests(), None, &mut BTreeMap::new()).unwrap().bytes;
         let own = |socket: &RequestSocket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == address.port());
         parse(&bytes).unwrap().sockets.into_iter().find(own).unwrap()
     };
@@ -90,7 +94,7 @@ fn the_kernel_reads_only_ports_within_the_windows() {
     let sockets = Sockets::open().unwrap();
     let within = |windows: &Windows| {
         let program = windows.program(&[address.port()]);
-        dump(&sockets, &inet::sockets_with_requests_within(false, Some(&program)), None, &mut BTreeMap::new()).unwrap().0
+        dump(&sockets, &inet::sockets_with_requests_within(false, Some(&program)), None, &mut BTreeMap::new()).unwrap().bytes
     };
     let mut ports: Vec<u16> = clients.iter().map(|client| client.local_addr().unwrap().port()).collect();
     ports.sort_unstable();
@@ -122,12 +126,12 @@ fn of_many_sockets_a_share_is_read_and_an_expensive_sample_delays_the_next() {
     let mut requests = RequestSampling::default();
     assert!(requests.is_due(now) && !requests.connections.is_large());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
-    requests.learn(&SampledSockets { bytes: crowd, shares: (0.5, 1.0), exchanges: BTreeMap::new() }, Duration::from_millis(20), now);
+    requests.learn(&sampled(crowd, (0.5, 1.0)), Duration::from_millis(20), now);
     assert_eq!((requests.connections.size, requests.ports.as_slice()), (4_000, &[80][..]));
     let (first, second) = (requests.connections.windows(|| 7).unwrap(), requests.connections.windows(|| 7).unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
     assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
-    requests.learn(&SampledSockets { bytes: message(80, 1), shares: (1.0, 1.0), exchanges: BTreeMap::new() }, Duration::ZERO, now);
+    requests.learn(&sampled(message(80, 1), (1.0, 1.0)), Duration::ZERO, now);
     assert!(!requests.connections.is_large() && requests.ports.is_empty());
     assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
 }
@@ -137,7 +141,7 @@ fn a_flood_of_handshakes_does_not_reduce_the_share_of_connections() {
     let mut requests = RequestSampling::default();
     let flood = (0..3_000).flat_map(|n| message_in(TcpState::SynRecv, 80, 10_000 + n));
     let bytes: Vec<u8> = flood.chain((0..10).flat_map(|n| message(80, 50_000 + n))).collect();
-    requests.learn(&SampledSockets { bytes, shares: (1.0, 1.0), exchanges: BTreeMap::new() }, Duration::ZERO, Instant::now());
+    requests.learn(&sampled(bytes, (1.0, 1.0)), Duration::ZERO, Instant::now());
     assert_eq!((requests.connections.size, requests.handshakes.size), (10, 3_000));
     assert!(requests.connections.windows(|| 7).is_none() && requests.handshakes.windows(|| 7).is_some());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -188,6 +192,30 @@ fn share_and_lateness_are_added_to_the_sample_of_their_time() {
         let sample = observation.netns.values().next().unwrap().request_samples.last().unwrap();
         assert_eq!((sample.share, sample.handshake_share, sample.under_way, sample.begun), (1.0, 1.0, None, None));
     }
+}
+
+#[test]
+fn the_moment_of_a_sample_is_kept_and_damage_is_no_moment() {
+    let of = |text: &str| {
+        let observation = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, text.as_bytes().to_vec())]);
+        observation.netns.values().next().unwrap().request_samples.last().unwrap().moment
+    };
+    let moment = DumpMoment { since_tick_us: 3_100, took_us: 250, count: 9, tick_us: 4_000 };
+    assert_eq!(of("share 1\nmoment 3100 250 9 4000\nlate_us 3\n"), Some(moment));
+    for bad in [
+        "",
+        "moment\n",
+        "moment 1 2 3\n",
+        "moment 1 2 3 0\n",
+        "moment 1 2 3 -4\n",
+        "moment 1 2 3 99999999999999999999\n",
+        "moments 1 2 3 4\n",
+    ] {
+        assert_eq!(of(bad), None, "{bad}");
+    }
+    let items = items(["", SAMPLING], None, SampledSockets { moment: Some(moment), ..sampled(message(80, 5), (1.0, 1.0)) }, "");
+    let Outcome::Ok(text) = &items[1].1 else { panic!("{items:?}") };
+    assert_eq!(of(&String::from_utf8_lossy(text)), Some(moment));
 }
 
 #[test]
@@ -276,7 +304,7 @@ proptest! {
         let mut short = Vec::new();
         append_short(&whole, &mut short);
         prop_assert!(messages(&short).all(|message| message.is_ok()));
-        RequestSampling::default().learn(&SampledSockets { bytes, shares: (1.0, 1.0), exchanges: BTreeMap::new() }, Duration::ZERO, Instant::now());
+        RequestSampling::default().learn(&sampled(bytes, (1.0, 1.0)), Duration::ZERO, Instant::now());
     }
 }
 

@@ -2,13 +2,22 @@
 
 /// A decimal number; `None` for `-`, an empty text, or one that does not fit.
 pub fn unsigned(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
+    /// Numbers of so many digits cannot be too large.
+    const SAFE: usize = 19;
+    let (safe, rest) = text.split_at(text.len().min(SAFE));
+    let mut value = 0_u64;
+    for byte in safe {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = 10 * value + u64::from(digit);
     }
-    text.iter().try_fold(0_u64, |value, byte| {
+    for byte in rest {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })
+        value = value.checked_mul(10)?.checked_add(digit)?;
+    }
+    (!text.is_empty()).then_some(value)
 }
 
 /// Microseconds of seconds with a fraction of any length: `0.003`, `1795159067.123`. nginx rounds to milliseconds, so 0 means below one.
@@ -56,13 +65,13 @@ fn time_iso(text: &[u8]) -> Option<u64> {
 }
 
 /// `Jan` to `Dec`, 1 to 12.
-pub(crate) fn month(name: &[u8]) -> Option<u64> {
+pub fn month(name: &[u8]) -> Option<u64> {
     const NAMES: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
     NAMES.chunks_exact(3).position(|known| known == name).map(|index| index as u64 + 1)
 }
 
 /// Seconds of `07:17:47`.
-pub(crate) fn clock(text: &[u8]) -> Option<u64> {
+pub fn clock(text: &[u8]) -> Option<u64> {
     if text.len() != 8 || text[2] != b':' || text[5] != b':' {
         return None;
     }

@@ -98,6 +98,12 @@ impl LogFormat {
         Ok(self.measured(line, record))
     }
 
+    /// What was asked for in the line that was parsed last, with its query.
+    pub fn asked<'l>(&self, line: &'l [u8], record: &Record) -> Option<&'l [u8]> {
+        let get = |slot: Option<usize>| slot.and_then(|slot| record.get(line, slot));
+        get(self.known.request_uri).or_else(|| get(self.known.request)?.split(|byte| *byte == b' ').nth(1))
+    }
+
     /// Of the line that was extracted last.
     fn measured<'l>(&self, line: &'l [u8], record: &Record) -> Measured<'l> {
         let get = |slot: Option<usize>| slot.and_then(|slot| record.get(line, slot));

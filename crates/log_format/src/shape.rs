@@ -103,8 +103,8 @@ impl Shape {
             Self::Status => Some(if bytes.first() == Some(&b'-') { 1 } else { digits(bytes, 3) }),
             Self::Numbers => Some(list_len(bytes, |rest| number_len(rest, true))),
             Self::Addresses => Some(list_len(bytes, address_len)),
-            Self::TimeLocal => fits(bytes, b"00/AAA/0000:00:00:00 +0000"),
-            Self::TimeIso => fits(bytes, b"0000-00-00T00:00:00+00:00"),
+            Self::TimeLocal => TIME_LOCAL.fits(bytes),
+            Self::TimeIso => TIME_ISO.fits(bytes),
             Self::Pipe => matches!(bytes.first(), Some(b'p' | b'.')).then_some(1),
         }
     }
@@ -165,13 +165,36 @@ fn list_len(bytes: &[u8], entry: impl Fn(&[u8]) -> usize) -> usize {
     }
 }
 
-/// The length of a match with a model: `0` for a digit, `A` for a letter, `+` for a sign, and literals.
-fn fits(bytes: &[u8], model: &[u8]) -> Option<usize> {
-    let matches = |(byte, model): (&u8, &u8)| match model {
-        b'0' => byte.is_ascii_digit(),
-        b'A' => byte.is_ascii_alphabetic(),
-        b'+' => matches!(byte, b'+' | b'-'),
-        _ => byte == model,
-    };
-    (bytes.len() >= model.len() && bytes.iter().zip(model).all(matches)).then_some(model.len())
+/// The least and the greatest byte at each place of a text of fixed form. A line has one or two such texts, so they are compared without branches.
+struct Form<const LENGTH: usize> {
+    least: [u8; LENGTH],
+    most: [u8; LENGTH],
+}
+
+const TIME_LOCAL: Form<26> = Form::of(b"00/AAA/0000:00:00:00 +0000");
+const TIME_ISO: Form<25> = Form::of(b"0000-00-00T00:00:00+00:00");
+
+impl<const LENGTH: usize> Form<LENGTH> {
+    /// From a model: `0` for a digit, `A` for a letter, `+` for a sign, and literals.
+    const fn of(model: &[u8; LENGTH]) -> Self {
+        let mut form = Self { least: *model, most: *model };
+        let mut at = 0;
+        while at < LENGTH {
+            (form.least[at], form.most[at]) = match model[at] {
+                b'0' => (b'0', b'9'),
+                b'A' => (b'A', b'z'),
+                b'+' => (b'+', b'-'),
+                literal => (literal, literal),
+            };
+            at += 1;
+        }
+        form
+    }
+
+    /// The length of the text, if `bytes` begin with one of this form.
+    fn fits(&self, bytes: &[u8]) -> Option<usize> {
+        let text: &[u8; LENGTH] = bytes.first_chunk()?;
+        let outside = |at: usize| (text[at] < self.least[at]) | (text[at] > self.most[at]);
+        (!(0..LENGTH).fold(false, |any, at| any | outside(at))).then_some(LENGTH)
+    }
 }

@@ -7,7 +7,7 @@ use super::shape::{Shape, of_nginx};
 /// The most variables of one format.
 const VARIABLES_MAX: usize = 256;
 /// nginx's built-in format.
-pub(crate) const COMBINED: &str =
+pub const COMBINED: &str =
     "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
 /// How nginx escapes values in a log (`log_format ... escape=`).

@@ -1,0 +1,64 @@
+//! The bounds of what a server did before: what is beyond them, by more than the rule of harm, is worse.
+
+use super::Kind;
+use super::block::Served;
+
+/// So many blocks in a row must be worse than the past. If nothing changed, the chance that the newest 4 of 104 blocks are the 4 worst is one in 4.6 million.
+pub(super) const WORSE_BLOCKS: usize = 4;
+/// Blocks of the past that are needed.
+pub(super) const PAST_MIN: usize = 30;
+/// The share of past blocks that may have been as bad: bursts and reloads are part of the past, and no measure of its noise.
+const OUTLIERS: f64 = 0.02;
+/// Harm, as the judge defines it: goodput would be a tenth higher without it,
+const HARM_TIME: f64 = 1.1;
+/// or a hundredth of the requests suffer.
+const HARM_SHARE: f64 = 0.01;
+
+/// The bounds of the past's noise.
+pub(super) struct Past {
+    response_s: Option<f64>,
+    bad_share: Option<f64>,
+    rate_rps: Option<f64>,
+    has_traffic: bool,
+}
+
+impl Past {
+    pub(super) fn of(blocks: impl Iterator<Item = Served>) -> Self {
+        let blocks: Vec<Served> = blocks.collect();
+        let high = |of: &dyn Fn(&Served) -> Option<f64>| {
+            let mut values: Vec<f64> = blocks.iter().filter_map(of).collect();
+            values.sort_by(f64::total_cmp);
+            let outliers = (values.len() as f64 * OUTLIERS) as usize;
+            // Few values tell no bound.
+            (values.len() >= PAST_MIN).then(|| values[values.len() - 1 - outliers])
+        };
+        let with_traffic = blocks.iter().filter(|block| block.has_traffic).count();
+        Self {
+            response_s: high(&|block| block.response_s),
+            bad_share: high(&|block| block.bad_share),
+            rate_rps: high(&|block| block.rate_rps),
+            has_traffic: 2 * with_traffic > blocks.len(),
+        }
+    }
+
+    /// In which ways all these blocks are worse.
+    pub(super) fn exceeded(&self, blocks: &[Served]) -> Vec<Kind> {
+        let all = |kind: &Kind| blocks.iter().all(|block| self.is_exceeded(*kind, block));
+        [Kind::Gone, Kind::Losses, Kind::Slower].into_iter().filter(all).collect()
+    }
+
+    pub(super) fn is_exceeded(&self, kind: Kind, block: &Served) -> bool {
+        let is_more = |value: Option<f64>, bound: Option<f64>, by: &dyn Fn(f64) -> f64| {
+            value.zip(bound).is_some_and(|(value, bound)| value > by(bound))
+        };
+        match kind {
+            Kind::Gone => self.has_traffic && block.is_gone,
+            Kind::Losses => is_more(block.bad_share, self.bad_share, &|bound| bound + HARM_SHARE),
+            // More requests than ever take longer because they are more.
+            Kind::Slower => {
+                is_more(block.response_s, self.response_s, &|bound| bound * HARM_TIME)
+                    && !is_more(block.rate_rps, self.rate_rps, &|bound| bound * HARM_TIME)
+            }
+        }
+    }
+}
