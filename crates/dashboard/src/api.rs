@@ -7,6 +7,7 @@ use chokepoint_recorder::{Level, ResponseTimes, Sample};
 use hyper::StatusCode;
 use serde::Serialize;
 
+use crate::amplify;
 use crate::board::Board;
 use crate::metrics;
 
@@ -57,7 +58,7 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
     match path {
         "/" => ok(
             TEXT,
-            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/incidents, /api/v1/incidents/1\n"
+            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/amplify, /api/v1/incidents, /api/v1/incidents/1\n"
                 .to_owned(),
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),
@@ -65,6 +66,11 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
         "/api/v1/now" => {
             let state = board.state();
             json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
+        }
+        "/api/v1/amplify" => {
+            let values = amplify::values(&board.state());
+            let numbers = |values: BTreeMap<_, amplify::Value>| values.into_iter().map(|(name, value)| (name, value.number)).collect::<BTreeMap<_, _>>();
+            json(&values.into_iter().map(|(server, values)| (server, numbers(values))).collect::<BTreeMap<_, _>>())
         }
         "/api/v1/series" => samples(query, now_s, archive, |samples| series(&samples)),
         "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(&samples)),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use chokepoint_model::observation::NginxStatus;
-use chokepoint_recorder::{ResponseTimes, Sample, TargetSample};
+use chokepoint_model::observation::{NginxStatus, PhpFpmStatus};
+use chokepoint_recorder::{Durations, ResponseTimes, Sample, TargetSample};
 
 use crate::totals::Totals;
 
@@ -15,6 +15,10 @@ pub struct Seen {
     pub sample: Sample,
     /// nginx's own counts, by server.
     pub nginx: BTreeMap<String, NginxStatus>,
+    /// Those of php-fpm's pools, by the server in front of them.
+    pub fpm: BTreeMap<String, Vec<PhpFpmStatus>>,
+    /// What the logs gained by the names of NGINX Amplify, by server.
+    pub amplify: BTreeMap<String, BTreeMap<&'static str, u64>>,
 }
 
 /// The state that is shown.
@@ -26,6 +30,9 @@ pub(crate) struct State {
     pub(crate) newest: Option<Sample>,
     pub(crate) totals: BTreeMap<String, Totals>,
     pub(crate) nginx: BTreeMap<String, NginxStatus>,
+    pub(crate) fpm: BTreeMap<String, Vec<PhpFpmStatus>>,
+    /// Durations in the log of the last minute, by server and kind.
+    pub(crate) durations_us: BTreeMap<String, BTreeMap<String, Durations>>,
     /// Response times of the last minute, by server.
     pub(crate) responses: BTreeMap<String, ResponseTimes>,
     /// Incidents that were told, by server, and those that last.
@@ -39,6 +46,8 @@ impl Default for Board {
             newest: None,
             totals: BTreeMap::new(),
             nginx: BTreeMap::new(),
+            fpm: BTreeMap::new(),
+            durations_us: BTreeMap::new(),
             responses: BTreeMap::new(),
             incidents: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -53,14 +62,20 @@ impl Board {
         for target in &seen.sample.targets {
             state.totals.entry(target.target.clone()).or_default().add(target);
         }
-        state.nginx = seen.nginx;
+        for (target, counts) in seen.amplify {
+            state.totals.entry(target).or_default().add_amplify(counts);
+        }
+        (state.nginx, state.fpm) = (seen.nginx, seen.fpm);
         state.newest = Some(seen.sample);
     }
 
     /// Shows what only a minute tells.
     pub fn see_minute(&self, minute: &Sample) {
         let response = |target: &TargetSample| Some((target.target.clone(), target.response?));
-        self.state().responses = minute.targets.iter().filter_map(response).collect();
+        let mut state = self.state();
+        state.responses = minute.targets.iter().filter_map(response).collect();
+        let durations = |target: &TargetSample| Some((target.target.clone(), target.logged.as_ref()?.durations_us.clone()));
+        state.durations_us = minute.targets.iter().filter_map(durations).collect();
     }
 
     /// An incident of this server was told, or is over.

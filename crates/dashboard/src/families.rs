@@ -1,12 +1,14 @@
 //! What is exported: families of metrics out of what a board shows. Names end with their unit (prometheus.io/docs/practices/naming). nginx's own counts have the names of
 //! the known exporter (nginx-prometheus-exporter), so that its dashboards and alerts go on working.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chokepoint_model::observation::NginxStatus;
 use chokepoint_recorder::{Queue, ResponseSource, Standing, TargetSample};
 use chokepoint_statistics::histogram::Counts;
 
+use crate::amplify;
 use crate::board::State;
 
 /// Upper ends of the histograms' buckets, microseconds: 1-2-5 from a millisecond to a minute.
@@ -42,7 +44,7 @@ pub(crate) enum Points {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Family {
     /// Without its unit and without `_total`.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) help: &'static str,
     pub(crate) unit: Unit,
     pub(crate) points: Points,
@@ -50,17 +52,17 @@ pub(crate) struct Family {
 
 /// All families that have members.
 pub(crate) fn families(state: &State) -> Vec<Family> {
-    let all = [now(state), since_start(state), nginx(state)].concat();
+    let all = [now(state), since_start(state), nginx(state), amplify::families(state)].concat();
     all.into_iter().filter(|family| !family.is_empty()).collect()
 }
 
 impl Family {
     fn gauges(name: &'static str, help: &'static str, members: impl IntoIterator<Item = (Labels, f64)>) -> Self {
-        Self { name, help, unit: Unit::None, points: Points::Gauges(members.into_iter().collect()) }
+        Self { name: name.into(), help, unit: Unit::None, points: Points::Gauges(members.into_iter().collect()) }
     }
 
     fn counters(name: &'static str, help: &'static str, members: impl IntoIterator<Item = (Labels, f64)>) -> Self {
-        Self { name, help, unit: Unit::None, points: Points::Counters(members.into_iter().collect()) }
+        Self { name: name.into(), help, unit: Unit::None, points: Points::Counters(members.into_iter().collect()) }
     }
 
     fn in_unit(self, unit: Unit) -> Self {
@@ -75,7 +77,7 @@ impl Family {
     }
 }
 
-fn of(target: &str) -> (&'static str, String) {
+pub(crate) fn of(target: &str) -> (&'static str, String) {
     ("target", target.to_owned())
 }
 
@@ -167,7 +169,7 @@ fn since_start(state: &State) -> Vec<Family> {
             each().map(|(target, totals)| (vec![target], totals.unread as f64)),
         ),
         Family {
-            name: "chokepoint_log_duration",
+            name: "chokepoint_log_duration".into(),
             help: "Durations in the access log.",
             unit: Unit::Seconds,
             points: Points::Histograms(durations.collect()),

@@ -3,6 +3,7 @@
 
 #![deny(unsafe_code)]
 
+mod amplify;
 mod api;
 mod board;
 mod families;

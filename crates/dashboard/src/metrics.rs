@@ -50,7 +50,9 @@ impl Family {
             Points::Counters(_) => MetricType::Counter,
             Points::Histograms(_) => MetricType::Histogram,
         };
-        let mut family = encoder.encode_descriptor(self.name, self.help, unit.as_ref(), kind)?;
+        // Names with dots are those of another tool.
+        let name = self.name.replace('.', "_");
+        let mut family = encoder.encode_descriptor(&name, self.help, unit.as_ref(), kind)?;
         match &self.points {
             Points::Gauges(members) => each(&mut family, members, |value, encoder| ConstGauge::new(*value).encode(encoder)),
             Points::Counters(members) => each(&mut family, members, |value, encoder| ConstCounter::new(*value).encode(encoder)),
@@ -98,7 +100,7 @@ pub(crate) mod tests {
             ..TargetSample::default()
         };
         let board = Arc::new(Board::default());
-        let seen = Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target], host: None }, nginx: BTreeMap::new() };
+        let seen = Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target], host: None }, ..Seen::default() };
         board.see(seen.clone());
         board.see(seen);
         board.incident("a", true);

@@ -20,11 +20,21 @@ pub(crate) struct Totals {
     pub(crate) bytes: u64,
     /// Lines of the log that were not read.
     pub(crate) unread: u64,
+    /// Counts by the names of NGINX Amplify.
+    pub(crate) amplify: BTreeMap<&'static str, u64>,
     /// Durations of the log, microseconds.
     pub(crate) durations_us: BTreeMap<String, Counts>,
 }
 
 impl Totals {
+    /// Adds what the logs gained by the names of NGINX Amplify.
+    pub(crate) fn add_amplify(&mut self, counts: BTreeMap<&'static str, u64>) {
+        for (name, count) in counts {
+            let sum = self.amplify.entry(name).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+
     /// Adds a second.
     pub(crate) fn add(&mut self, sample: &TargetSample) {
         self.answered += sample.rate.sum;

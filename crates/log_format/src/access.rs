@@ -56,6 +56,29 @@ pub struct Measured<'l> {
     pub bytes: Option<u64>,
 }
 
+/// What is told of an answer besides [`Measured`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Details<'l> {
+    /// The request line.
+    pub request: Option<&'l [u8]>,
+    /// Method, if it is logged on its own.
+    pub method: Option<&'l [u8]>,
+    /// Protocol, if it is logged on its own.
+    pub protocol: Option<&'l [u8]>,
+    /// What the cache did: HIT, MISS, ...
+    pub cache_status: Option<&'l [u8]>,
+    /// As of [`Access`].
+    pub bytes_sent: Option<u64>,
+    /// As of [`Access`].
+    pub body_bytes_sent: Option<u64>,
+    /// As of [`Access`].
+    pub request_length: Option<u64>,
+    /// As of [`Access`].
+    pub upstream_status: Attempts<'l>,
+    /// Bytes of the answer of each upstream tried.
+    pub upstream_length: Attempts<'l>,
+}
+
 /// A list of values, one for each upstream that was tried for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attempts<'l> {
@@ -102,6 +125,26 @@ impl LogFormat {
     pub fn asked<'l>(&self, line: &'l [u8], record: &Record) -> Option<&'l [u8]> {
         let get = |slot: Option<usize>| slot.and_then(|slot| record.get(line, slot));
         get(self.known.request_uri).or_else(|| get(self.known.request)?.split(|byte| *byte == b' ').nth(1))
+    }
+
+    /// Details of the line that was parsed last.
+    pub fn details<'l>(&self, line: &'l [u8], record: &Record) -> Details<'l> {
+        let get = |slot: Option<usize>| slot.and_then(|slot| record.get(line, slot));
+        let present = |slot: Option<usize>| get(slot).filter(|text| !text.is_empty() && *text != b"-");
+        let attempts = |slot: Option<usize>| Attempts { text: get(slot).unwrap_or_default() };
+        let number = |slot: Option<usize>| get(slot).and_then(unsigned);
+        let known = &self.known;
+        Details {
+            request: present(known.request),
+            method: present(known.request_method),
+            protocol: present(known.server_protocol),
+            cache_status: present(known.cache_status),
+            bytes_sent: number(known.bytes_sent),
+            body_bytes_sent: number(known.body_bytes_sent),
+            request_length: number(known.request_length),
+            upstream_status: attempts(known.upstream_status),
+            upstream_length: attempts(known.upstream_length),
+        }
     }
 
     /// Of the line that was extracted last.

@@ -9,6 +9,7 @@ use chokepoint_statistics::histogram::{Counts, Histogram};
 use memchr::memmem::Finder;
 
 use super::logs::LineKind;
+use super::logs::amplify::AmplifyCounts;
 use super::logs::urls::{UrlCounts, UrlGroups};
 use super::pages::MARK;
 use super::tally::{self, add_error};
@@ -39,6 +40,7 @@ pub(super) struct LogCounter {
     upstream: Histogram,
     duration: Histogram,
     urls: UrlGroups,
+    amplify: AmplifyCounts,
     pub(super) extent: LogExtent,
 }
 
@@ -55,6 +57,8 @@ pub struct LogGrowth {
     pub durations_us: BTreeMap<&'static str, Counts>,
     /// The groups of URLs with most answers.
     pub urls: Vec<(String, UrlCounts)>,
+    /// What the agent of NGINX Amplify counted, by its names. Of methods, versions, caches and lengths a sample if the log is busy.
+    pub amplify: BTreeMap<&'static str, u64>,
     /// Lines of an error log, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The part of the log that was read.
@@ -102,6 +106,7 @@ impl LogCounter {
             upstream: Histogram::default(),
             duration: Histogram::default(),
             urls: UrlGroups::default(),
+            amplify: AmplifyCounts::default(),
             extent: LogExtent::default(),
         })
     }
@@ -117,6 +122,9 @@ impl LogCounter {
                 let parsed = |(format, record): &'_ mut (LogFormat, Record)| {
                     let access = format.measure(line, record).ok()?;
                     let weight = self.urls.weight();
+                    if let Some(weight) = weight {
+                        self.amplify.add(&format.details(line, record), weight);
+                    }
                     Some((access, weight.and_then(|weight| Some((format.asked(line, record)?, weight)))))
                 };
                 match formats.iter_mut().find_map(parsed) {
@@ -185,13 +193,15 @@ impl LogCounter {
             durations_us.insert(name, histogram.counts());
             histogram.clear();
         }
+        let (status, errors) = (self.statuses(), std::mem::take(&mut self.errors).kinds);
         let growth = LogGrowth {
-            status: self.statuses(),
+            amplify: self.amplify.take(&status, &errors),
+            status,
             bytes: std::mem::take(&mut self.access.bytes),
             misfits: std::mem::take(&mut self.access.misfits),
             durations_us,
             urls: self.urls.take(),
-            errors: std::mem::take(&mut self.errors).kinds,
+            errors,
             extent: std::mem::take(&mut self.extent),
         };
         self.status.fill(0);

@@ -1,5 +1,6 @@
 //! The log files in a configuration, with the formats of their lines.
 
+pub(super) mod amplify;
 pub(super) mod lines;
 pub(crate) mod named;
 pub(crate) mod urls;

@@ -1,11 +1,11 @@
 //! What was seen of each server in the last second.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, Request, ServerStatus};
+use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
 use chokepoint_recorder::{Durations, Host, Logged, Mean, Queue, Sample, TargetSample, UrlUse};
 use chokepoint_sources::{HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, UrlCounts};
@@ -45,10 +45,25 @@ pub(super) struct LookedTarget {
     /// The listeners of its first tier, and of the others.
     first: BTreeSet<(NetnsId, u64)>,
     behind: BTreeSet<(NetnsId, u64)>,
-    /// nginx's own counts, from its status page.
+    /// nginx's own counts, from its status page, and those of the pools of php-fpm on the path.
     pub(super) nginx: Option<NginxStatus>,
+    pub(super) fpm: Vec<PhpFpmStatus>,
+    /// What its logs gained by the names of NGINX Amplify.
+    pub(super) amplify: BTreeMap<&'static str, u64>,
     /// Masters of a known kind of server in its first tier: they name its logs.
     masters: BTreeSet<u32>,
+}
+
+impl LookedTarget {
+    /// Takes what a log gained. An error log has no answers.
+    fn take(&mut self, growth: LogGrowth) {
+        for (name, count) in &growth.amplify {
+            *self.amplify.entry(name).or_default() += count;
+        }
+        if growth.errors.is_empty() {
+            self.sample.logged.get_or_insert_default().merge(&logged(growth));
+        }
+    }
 }
 
 /// All servers in the last second.
@@ -123,12 +138,12 @@ impl Seconds {
             let (Some(target), Ok(growth)) = (targets.iter_mut().find(|target| target.masters.contains(&log.pid)), log.growth) else {
                 continue;
             };
-            target.sample.logged.get_or_insert_default().merge(&logged(growth));
+            target.take(growth);
         }
         for (server, log) in &mut self.named {
             let target = targets.iter_mut().find(|target| target.sample.target == *server);
             if let (Some(target), Ok(growth)) = (target, log.read()) {
-                target.sample.logged.get_or_insert_default().merge(&logged(growth));
+                target.take(growth);
             }
         }
         for sample in targets.iter_mut().map(|target| &mut target.sample).filter(|sample| sample.rate.value().is_none()) {
@@ -187,6 +202,8 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
         first: path.tiers.first().map(|tier| listeners(tier).into_iter().collect()).unwrap_or_default(),
         behind: path.tiers.iter().skip(1).flat_map(listeners).collect(),
         nginx: path.tiers.first().and_then(|tier| tier.pids.iter().find_map(|pid| nginx(observation, *pid))),
+        fpm: path.tiers.iter().flat_map(|tier| &tier.pids).flat_map(|pid| fpm(observation, *pid)).collect(),
+        amplify: BTreeMap::new(),
         masters: path
             .tiers
             .first()
@@ -201,6 +218,16 @@ fn nginx(observation: &Observation, pid: u32) -> Option<NginxStatus> {
         ServerStatus::Nginx(status) => Some(status.clone()),
         ServerStatus::PhpFpm(_) => None,
     }
+}
+
+/// What the status pages of the pools of a php-fpm told last.
+fn fpm(observation: &Observation, pid: u32) -> Vec<PhpFpmStatus> {
+    let pages = observation.servers.get(&pid).into_iter().flat_map(|server| server.status.values());
+    let pool = |status: &ServerStatus| match status {
+        ServerStatus::PhpFpm(pool) => Some(pool.clone()),
+        ServerStatus::Nginx(_) => None,
+    };
+    pages.filter_map(|page| page.last().and_then(pool)).collect()
 }
 
 fn logged(growth: LogGrowth) -> Logged {

@@ -14,7 +14,7 @@ use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_runs::History;
 
 use super::config::Settings;
-use super::seconds::Look;
+use super::seconds::{Look, LookedTarget};
 use crate::Usage;
 use crate::terminal::output;
 use crate::verbs::incidents::kept_list;
@@ -121,7 +121,10 @@ impl Showing {
     pub(super) fn second(&self, look: &Look, sample: &Sample) {
         let nginx: BTreeMap<_, _> =
             look.targets.iter().filter_map(|target| Some((target.sample.target.clone(), target.nginx.clone()?))).collect();
-        self.board.see(Seen { sample: sample.clone(), nginx });
+        let of = |target: &LookedTarget| target.sample.target.clone();
+        let fpm = look.targets.iter().filter(|target| !target.fpm.is_empty()).map(|target| (of(target), target.fpm.clone())).collect();
+        let amplify = look.targets.iter().map(|target| (of(target), target.amplify.clone())).collect();
+        self.board.see(Seen { sample: sample.clone(), nginx, fpm, amplify });
     }
 
     /// Shows a minute.
