@@ -73,6 +73,7 @@ disable_services() {
     for wanted in "$@"; do
         case $wanted in
         nginx) units=nginx.service ;;
+        prometheus) units=prometheus.service ;;
         php-fpm) units=$(find /lib/systemd/system /usr/lib/systemd/system -name 'php*-fpm.service' -exec basename {} \; 2>/dev/null | sort -u) ;;
         *) units= ;;
         esac

@@ -2,5 +2,6 @@
 //!
 //! Live: as its files say.
 
+mod prometheus;
 mod watch;
 mod whereabouts;
