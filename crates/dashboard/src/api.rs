@@ -7,6 +7,7 @@ use chokepoint_recorder::{Level, Sample};
 use hyper::StatusCode;
 use serde::Serialize;
 
+use crate::accept::Format;
 use crate::board::Board;
 use crate::metrics;
 
@@ -52,15 +53,15 @@ struct Series<'a> {
     samples: Vec<&'a Sample>,
 }
 
-/// The answer to a path with its query.
-pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, archive: &dyn Archive) -> Answer {
+/// The answer to a path with its query. `format`: of the metrics.
+pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board: &Arc<Board>, archive: &dyn Archive) -> Answer {
     match path {
         "/" => ok(
             TEXT,
             "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/incidents, /api/v1/incidents/1\n".to_owned(),
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),
-        "/metrics" => ok(metrics::MEDIA_TYPE, metrics::render(board)),
+        "/metrics" => ok(format.media_type(), metrics::render(board, format)),
         "/api/v1/now" => {
             let state = board.state();
             json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
@@ -146,7 +147,7 @@ mod tests {
     }
 
     fn get(path: &str, query: &str) -> (u16, String) {
-        let answer = answer(path, query, 1_000_000, &Arc::new(Board::default()), &Kept);
+        let answer = answer(path, query, Format::OpenMetrics, 1_000_000, &Arc::new(Board::default()), &Kept);
         (answer.status.as_u16(), answer.body)
     }
 

@@ -3,6 +3,7 @@
 
 #![deny(unsafe_code)]
 
+mod accept;
 mod api;
 mod board;
 mod families;
@@ -11,8 +12,10 @@ mod metrics;
 mod otlp;
 mod post;
 mod server;
+mod text_format;
 mod totals;
 
+pub use accept::Format;
 pub use api::Archive;
 pub use board::{Board, Seen};
 pub use metrics::render;

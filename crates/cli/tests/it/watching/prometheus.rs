@@ -4,14 +4,14 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, OK, Running, Server, free_address, has_programs, wait_until};
+use crate::harness::{Chokepoint, OK, Running, Server, free_address, has_programs, repository, wait_until};
 
-/// A Prometheus that scrapes one address every second and keeps its data in the test's directory.
+/// A Prometheus with the alert rules of the program, that scrapes one address every second and keeps its data in the test's directory.
 struct Prometheus {
     address: SocketAddr,
     _running: Running,
@@ -19,10 +19,14 @@ struct Prometheus {
 
 impl Prometheus {
     fn start(chokepoint: &Chokepoint, scraped: SocketAddr) -> Self {
-        let config = format!(
-            "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nscrape_configs:\n- job_name: chokepoint\n  static_configs: [{{ targets: ['{scraped}'] }}]\n"
-        );
-        let (config, address) = (chokepoint.write("prometheus.yml", config.as_bytes()), free_address());
+        let rules = repository("packaging/monitoring/alerts.yml");
+        // JSON is YAML.
+        let config = serde_json::json!({
+            "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
+            "rule_files": [std::fs::canonicalize(rules).unwrap()],
+            "scrape_configs": [{ "job_name": "chokepoint", "static_configs": [{ "targets": [scraped] }] }],
+        });
+        let (config, address) = (chokepoint.write("prometheus.yml", config.to_string().as_bytes()), free_address());
         let mut command = Command::new("prometheus");
         command.args([format!("--config.file={config}"), format!("--storage.tsdb.path={}", chokepoint.path("prometheus"))]);
         // Its directory for queries is below the working directory.
@@ -96,4 +100,37 @@ fn a_prometheus_stores_what_watch_serves() {
         (&"".into(), &"up".into()),
         "{targets:#}"
     );
+
+    // It evaluates the alert rules, and takes every query of the dashboard.
+    let rules = || prometheus.get("/api/v1/rules").unwrap()["groups"][0]["rules"].as_array().cloned().unwrap_or_default();
+    wait_until("the rules are not evaluated", || rules().len() == 5 && rules().iter().all(|rule| rule["health"] == "ok"));
+    let dashboard: Value = serde_json::from_slice(&std::fs::read(repository("packaging/monitoring/grafana.json")).unwrap()).unwrap();
+    let queries = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    for query in queries.chain(dashboard["annotations"]["list"].as_array().unwrap()) {
+        let query = query["expr"].as_str().unwrap();
+        let filled = query.replace("$__rate_interval", "10s").replace("$instance", ".*").replace("$target", ".*");
+        assert!(prometheus.values(&filled).is_some(), "{filled}");
+    }
+}
+
+#[test]
+fn promtool_finds_no_fault_in_the_metrics_of_a_run() {
+    if !has_programs(&["promtool"]) {
+        return;
+    }
+    let chokepoint = Chokepoint::new();
+    let (_server, _running, scraped) = watched(&chokepoint);
+    let mut metrics = String::new();
+    wait_until("there are no requests in the metrics", || {
+        let answer = http_get(scraped, "/metrics", "Accept: text/plain;version=0.0.4\r\n").unwrap_or_default();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        metrics = body.to_owned();
+        head.contains("text/plain; version=0.0.4") && body.contains("\nchokepoint_requests_standing{")
+    });
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = promtool.spawn().unwrap();
+    running.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}\n{metrics}", String::from_utf8_lossy(&output.stderr));
 }
