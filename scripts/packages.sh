@@ -48,6 +48,8 @@ package_of() {
         echo man-db
     elif [ "$1" = tomcat ]; then
         echo tomcat10-common default-jre-headless
+    elif [ "$1" = systemd-analyze ]; then
+        echo systemd
     else
         echo "$1"
     fi

@@ -3,5 +3,6 @@
 //! Live: as its files say.
 
 mod prometheus;
+mod service;
 mod watch;
 mod whereabouts;
