@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tests the packages of packaging/dist.sh as a new user would: lintian, then in a bare Debian made with debootstrap, in namespaces of its own, the .deb is installed,
-# nginx is started with its default page, diagnosed, and the package removed. The bare Debian is kept in target/dist-root for the next run.
+# nginx is started with its default page, diagnosed, and the package removed; its settings survive an upgrade and a removal, and a purge leaves nothing. The bare Debian is kept in target/dist-root for the next run.
 # Usage: packaging/dist-test.sh     (as root; needs debootstrap, lintian and a Debian mirror: MIRROR=http://deb.debian.org/debian)
 set -euo pipefail
 
@@ -31,7 +31,8 @@ trap 'rm -rf --one-file-system "$root"' EXIT
 tar -xzf "$dist/chokepoint-$version-x86_64-linux.tar.gz" -C "$root"
 archive=$root/chokepoint-$version-x86_64-linux
 env -i "$archive/chokepoint" --version
-for file in LICENSE README.md THIRD-PARTY.txt man/chokepoint-diagnose.1 completions/{chokepoint.bash,_chokepoint,chokepoint.fish}; do
+for file in LICENSE README.md THIRD-PARTY.txt man/chokepoint-diagnose.1 completions/{chokepoint.bash,_chokepoint,chokepoint.fish} \
+    monitoring/{alerts.yml,grafana.json} systemd/{chokepoint-watch.service,watch.toml}; do
     [ -s "$archive/$file" ] || { echo "the archive lacks $file" >&2; exit 1; }
 done
 
@@ -62,15 +63,31 @@ found >/before
 dpkg --install /chokepoint.deb
 chokepoint --version
 for file in /usr/share/man/man1/chokepoint.1.gz /usr/share/man/man1/chokepoint-diagnose.1.gz /usr/share/bash-completion/completions/chokepoint \
-    /usr/share/zsh/vendor-completions/_chokepoint /usr/share/fish/vendor_completions.d/chokepoint.fish /usr/share/doc/chokepoint/copyright; do
+    /usr/share/zsh/vendor-completions/_chokepoint /usr/share/fish/vendor_completions.d/chokepoint.fish /usr/share/doc/chokepoint/copyright \
+    /usr/share/man/man1/chokepoint-watch.1.gz /lib/systemd/system/chokepoint-watch.service /etc/chokepoint/watch.toml \
+    /usr/share/doc/chokepoint/docs/watch/README.md /usr/share/doc/chokepoint/docs/privileges.md /usr/share/doc/chokepoint/monitoring/alerts.yml; do
     dpkg --listfiles chokepoint | grep -qxF "$file" || { echo "the package lacks $file" >&2; exit 1; }
 done
+# What the unit runs, and names in its comments, is there.
+settings=/etc/chokepoint/watch.toml
+grep -qxF "ExecStart=/usr/bin/chokepoint watch --headless --config $settings --data-dir \${STATE_DIRECTORY}" /lib/systemd/system/chokepoint-watch.service
+chokepoint watch --headless --config "$settings" --data-dir /var/lib/chokepoint-watch --print-config
+# Settings are the user's: an upgrade and a removal keep them.
+dpkg-query --show --showformat '${Conffiles}' chokepoint | grep -F " $settings " || { echo "$settings is no conffile" >&2; exit 1; }
+echo '# mine' >>"$settings"
+dpkg --install /chokepoint.deb
+grep -qxF '# mine' "$settings" || { echo "an upgrade overwrites $settings" >&2; exit 1; }
 nginx
 status=0
 chokepoint diagnose -c 50 http://127.0.0.1/ >/report 2>/progress || status=$?
 # A static program has its own resolver: names are looked up as by other programs.
 chokepoint bench -n 100 http://localhost/ >/bench 2>&1 || { cat /bench >&2; exit 1; }
 cat /report
+dpkg --remove chokepoint
+grep -qxF '# mine' "$settings" || { echo "a removal takes $settings away" >&2; exit 1; }
+# What the service would have left.
+mkdir -p /var/lib/private/chokepoint-watch
+ln -s private/chokepoint-watch /var/lib/chokepoint-watch
 dpkg --purge chokepoint
 found >/after
 diff /before /after || { echo "the package leaves something behind" >&2; exit 1; }

@@ -41,6 +41,8 @@ bytes=$(stat -c %s "$tree/chokepoint")
 cp README.md CHANGELOG.md SECURITY.md ARCHITECTURE.md CONTRIBUTING.md LICENSE "$tree"
 cp -r docs "$tree"
 rm -f "$tree/docs/scoreboard.json"
+# Alert rules and a dashboard; the unit and its settings.
+cp -r packaging/monitoring packaging/systemd "$tree"
 
 # The licenses of the libraries in the program: a list, then the texts.
 third_party() {
@@ -76,7 +78,7 @@ mkdir -p "$deb/usr/share/man/man1" "$documents" "$deb/DEBIAN"
 for page in "$tree"/man/*.1; do
     gzip --no-name --best <"$page" >"$deb/usr/share/man/man1/${page##*/}.gz"
 done
-cp -r "$tree/docs" "$tree"/{README,SECURITY,ARCHITECTURE,CONTRIBUTING}.md "$tree/THIRD-PARTY.txt" "$documents"
+cp -r "$tree/docs" "$tree/monitoring" "$tree"/{README,SECURITY,ARCHITECTURE,CONTRIBUTING}.md "$tree/THIRD-PARTY.txt" "$documents"
 gzip --no-name --best "$documents/THIRD-PARTY.txt"
 # The changelog for readers is linked from documents by its name; Debian's, a line, is in the format that apt reads.
 gzip --no-name --best <CHANGELOG.md >"$documents/CHANGELOG.md.gz"
@@ -89,6 +91,8 @@ echo /etc/chokepoint/watch.toml >"$deb/DEBIAN/conffiles"
 (cd "$deb" && find usr lib etc -type f -print0 | sort --zero-terminated | xargs --null md5sum >DEBIAN/md5sums)
 find "$deb" -type d -exec chmod 0755 {} +
 find "$deb" -type f ! -path '*/bin/*' -exec chmod 0644 {} +
+# What dpkg runs for the service, and at a purge.
+install --mode=0755 packaging/debian/{postinst,prerm,postrm} "$deb/DEBIAN"
 find "$deb" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 dpkg-deb --build --root-owner-group -Zxz "$deb" "$dist/chokepoint_${version}_amd64.deb" >/dev/null
 

@@ -48,6 +48,8 @@ package_of() {
         echo man-db
     elif [ "$1" = tomcat ]; then
         echo tomcat10-common default-jre-headless
+    elif [ "$1" = systemd-analyze ]; then
+        echo systemd
     else
         echo "$1"
     fi
@@ -73,6 +75,7 @@ disable_services() {
     for wanted in "$@"; do
         case $wanted in
         nginx) units=nginx.service ;;
+        prometheus) units=prometheus.service ;;
         php-fpm) units=$(find /lib/systemd/system /usr/lib/systemd/system -name 'php*-fpm.service' -exec basename {} \; 2>/dev/null | sort -u) ;;
         *) units= ;;
         esac

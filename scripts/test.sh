@@ -7,7 +7,7 @@ cargo=scripts/cargo.sh
 began=$(date +%s)
 
 scripts/with-progress.sh "installing packages" scripts/packages.sh
-scripts/with-progress.sh "installing packages" scripts/packages.sh codespell fish gunicorn man shellcheck tomcat zsh ||
+scripts/with-progress.sh "installing packages" scripts/packages.sh codespell fish gunicorn man prometheus shellcheck systemd-analyze tomcat zsh ||
     echo "what takes a program that is missing will be skipped" >&2
 scripts/with-progress.sh "building the runner of the tests" "$cargo" build --quiet --package xtask
 "$cargo" xtask test --checks --began "$began"

@@ -7,6 +7,7 @@ use chokepoint_recorder::{Level, ResponseTimes, Sample};
 use hyper::StatusCode;
 use serde::Serialize;
 
+use crate::accept::Format;
 use crate::amplify;
 use crate::board::Board;
 use crate::metrics;
@@ -53,8 +54,8 @@ struct Series<'a> {
     samples: Vec<&'a Sample>,
 }
 
-/// The answer to a path with its query.
-pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, archive: &dyn Archive) -> Answer {
+/// The answer to a path with its query. `format`: of the metrics.
+pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board: &Arc<Board>, archive: &dyn Archive) -> Answer {
     match path {
         "/" => ok(
             TEXT,
@@ -62,7 +63,7 @@ pub(crate) fn answer(path: &str, query: &str, now_s: u64, board: &Arc<Board>, ar
                 .to_owned(),
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),
-        "/metrics" => ok(metrics::MEDIA_TYPE, metrics::render(board)),
+        "/metrics" => ok(format.media_type(), metrics::render(board, format)),
         "/api/v1/now" => {
             let state = board.state();
             json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
@@ -181,7 +182,7 @@ mod tests {
     }
 
     fn get(path: &str, query: &str) -> (u16, String) {
-        let answer = answer(path, query, 1_000_000, &Arc::new(Board::default()), &Kept);
+        let answer = answer(path, query, Format::OpenMetrics, 1_000_000, &Arc::new(Board::default()), &Kept);
         (answer.status.as_u16(), answer.body)
     }
 

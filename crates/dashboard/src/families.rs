@@ -2,7 +2,7 @@
 //! the known exporter (nginx-prometheus-exporter), so that its dashboards and alerts go on working.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_model::observation::NginxStatus;
 use chokepoint_recorder::{Queue, ResponseSource, Standing, TargetSample};
@@ -150,8 +150,10 @@ fn since_start(state: &State) -> Vec<Family> {
     let durations = each().flat_map(|(target, totals)| {
         totals.durations_us.iter().map(move |(kind, counts)| (vec![target.clone(), ("kind", kind.clone())], counts.clone()))
     });
+    // Of a server without incidents there is a zero: Prometheus sees no rise of a counter that begins with one.
     let counted = |counts: &BTreeMap<String, u64>| -> Vec<(Labels, f64)> {
-        counts.iter().map(|(target, count)| (vec![of(target)], *count as f64)).collect()
+        let targets: BTreeSet<&String> = state.totals.keys().chain(counts.keys()).collect();
+        targets.into_iter().map(|target| (vec![of(target)], counts.get(target).copied().unwrap_or_default() as f64)).collect()
     };
     vec![
         Family::counters("chokepoint_requests", "Requests answered.", each().map(|(target, totals)| (vec![target], totals.answered))),

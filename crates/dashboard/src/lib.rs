@@ -3,6 +3,7 @@
 
 #![deny(unsafe_code)]
 
+mod accept;
 mod amplify;
 mod api;
 mod board;
@@ -12,8 +13,10 @@ mod metrics;
 mod otlp;
 mod post;
 mod server;
+mod text_format;
 mod totals;
 
+pub use accept::Format;
 pub use api::Archive;
 pub use board::{Board, Seen};
 pub use metrics::render;

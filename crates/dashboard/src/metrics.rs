@@ -1,4 +1,4 @@
-//! The metrics as Prometheus scrapes them (OpenMetrics 1.0).
+//! The metrics as Prometheus scrapes them: OpenMetrics 1.0, or its text format.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,21 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{self, Registry};
 
+use crate::accept::Format;
 use crate::board::Board;
 use crate::families::{BUCKETS_US, Family, Labels, Points, Unit, buckets, families};
-
-/// The media type of [`render`].
-pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use crate::text_format;
 
 /// The metrics of what a board shows.
-pub fn render(board: &Arc<Board>) -> String {
+pub fn render(board: &Arc<Board>, format: Format) -> String {
+    let text = open_metrics(board);
+    match format {
+        Format::OpenMetrics => text,
+        Format::Text => text_format::of_open_metrics(&text),
+    }
+}
+
+fn open_metrics(board: &Arc<Board>) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Shown(Arc::clone(board))));
     let mut text = String::new();
@@ -109,7 +116,7 @@ pub(crate) mod tests {
 
     #[test]
     fn counters_are_sums_and_gauges_the_newest_second() {
-        let text = render(&board());
+        let text = render(&board(), Format::OpenMetrics);
         for line in [
             "chokepoint_requests_standing{target=\"a\\\"b\\\\c\\nd\",tier=\"nginx\",place=\"accept-queue\"} 3.0",
             "chokepoint_requests_total{target=\"a\\\"b\\\\c\\nd\"} 16.0",
@@ -124,7 +131,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_buckets_of_a_histogram_add_up() {
-        let text = render(&board());
+        let text = render(&board(), Format::OpenMetrics);
         let bucket = |le: &str| {
             let line = text.lines().find(|line| line.contains("duration_seconds_bucket") && line.contains(&format!("le=\"{le}\"")));
             line.and_then(|line| line.rsplit(' ').next())

@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::accept::Format;
 use crate::api::{self, Answer, Archive};
 use crate::board::Board;
 use crate::guard;
@@ -181,11 +182,11 @@ async fn respond(request: Request<Incoming>, shown: Shown) -> Result<Response<Fu
     let answer = match guard::refusal(request.method(), request.headers(), shown.port) {
         Some((status, why)) => api::error(status, why),
         None => {
-            let uri = request.uri().clone();
+            let (uri, format) = (request.uri().clone(), Format::asked(request.headers()));
             // The archive is read in another thread, so that a slow disk holds up nobody else.
             let answered = tokio::task::spawn_blocking(move || {
                 let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-                api::answer(uri.path(), uri.query().unwrap_or_default(), now_s, &shown.board, &*shown.archive)
+                api::answer(uri.path(), uri.query().unwrap_or_default(), format, now_s, &shown.board, &*shown.archive)
             });
             answered.await.unwrap_or_else(|_| api::error(hyper::StatusCode::INTERNAL_SERVER_ERROR, "it stopped unexpectedly"))
         }

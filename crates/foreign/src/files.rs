@@ -48,7 +48,7 @@ impl Files {
     /// `/proc/PID/root` as a mere prefix of the path.
     ///
     /// # Errors
-    /// As of openat2(2); "it is not a regular file" for a FIFO, a device, a socket or a directory; the kernel is older than Linux 5.6.
+    /// As of openat2(2); "it is not a regular file" for a FIFO, a device, a socket or a directory.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         reopen(&self.locate(path)?)
     }
@@ -171,8 +171,25 @@ impl Files {
         match openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), below) {
             // A link to /proc/self/fd/2, which images use for logs.
             Err(Errno::LOOP) => Err(not_regular()),
-            Err(Errno::NOSYS) => Err(io::Error::other("the kernel has no openat2 (Linux 5.6)")),
+            // Linux before 5.6; a service of systemd with RestrictSUIDSGID=, which DynamicUser= implies (systemd.exec(5)); old containers, which say EPERM.
+            Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(path, flags),
             opened => Ok(opened?),
+        }
+    }
+
+    /// What openat2(2) does, a component at a time: each link is read here, and leads nowhere but below the root.
+    #[cold]
+    #[inline(never)]
+    fn step_by_step(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        if path.as_os_str().is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let follow = |path: &Path| walk(self.root.try_clone()?, path, &mut |_, _, _| Ok(())).map_err(io::Error::from);
+        let own = |flags| flags | OFlags::CLOEXEC;
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) if flags.contains(OFlags::NOFOLLOW) => Ok(openat(follow(parent)?, name, own(flags), Mode::empty())?),
+            _ if flags.contains(OFlags::PATH) => Ok(follow(path)?.into()),
+            _ => Ok(openat(follow(path)?, ".", own(flags), Mode::empty())?),
         }
     }
 }
@@ -261,6 +278,32 @@ mod tests {
         assert!(files.exists("/etc/a/y.conf") && !files.exists("/etc/a/z.conf"));
         assert_eq!(files.names("/etc/b").unwrap(), ["x.conf"]);
         assert_eq!(files.names("/none").unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn without_openat2_the_same_files_are_found() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("root/etc/a/b")).unwrap();
+        std::fs::write(tree.path().join("root/etc/file"), "").unwrap();
+        std::fs::write(tree.path().join("secret"), "").unwrap();
+        for (target, link) in
+            [("/etc/file", "absolute"), ("../../secret", "out"), ("a/../file", "up"), ("loop", "loop"), ("a", "dir"), ("/none", "none")]
+        {
+            symlink(target, tree.path().join("root/etc").join(link)).unwrap();
+        }
+        let files = Files::of_directory(&tree.path().join("root")).unwrap();
+        let inode = |opened: io::Result<OwnedFd>| opened.and_then(|opened| File::from(opened).metadata()).map(|meta| meta.ino()).ok();
+        let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+        let mut found = 0;
+        for path in "/ etc etc/file /etc/absolute /etc/out /etc/up /etc/loop /etc/dir /etc/dir/b /etc/dir/../file /etc/none /etc/file/x /../secret /..".split(' ').chain([""]) {
+            for flags in [OFlags::PATH, OFlags::PATH | OFlags::NOFOLLOW, directory] {
+                let (whole, stepped) = (files.open_with(path.as_ref(), flags), files.step_by_step(path.as_ref(), flags));
+                let (whole, stepped) = (inode(whole), inode(stepped));
+                assert_eq!(whole, stepped, "{path} {flags:?}");
+                found += usize::from(stepped.is_some());
+            }
+        }
+        assert!(found >= 20, "{found}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod thread_split;
 
 use crate::facts::Context;
 use crate::facts::spread::half_interval;
+use crate::observation::DumpMoment;
 use crate::observation::load::LoadResult;
 use crate::output::message::Message;
 use crate::output::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
@@ -137,11 +138,13 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
     Some((report, warnings, clients))
 }
 
-/// The kernel's clock tick, and the most that the time since each request that was under way came can be, microseconds.
-pub(crate) fn unanswered(ctx: &Context<'_>) -> (u64, Vec<u64>) {
-    let mut samples = ctx.obs.netns.values().flat_map(|view| view.request_samples.values());
-    let tick_us = samples.find_map(|sample| sample.moment).map_or(1, |moment| moment.tick_us);
-    (tick_us, ctx.account().map_or_else(Vec::new, |account| account.counted.unanswered_us.clone()))
+/// The kernel's clock tick, the mean time that reading the sockets took, and the most that the time since each request that was under way came can be, microseconds.
+pub(crate) fn unanswered(ctx: &Context<'_>) -> (u64, u64, Vec<u64>) {
+    let samples = ctx.obs.netns.values().flat_map(|view| view.request_samples.values());
+    let moments: Vec<DumpMoment> = samples.filter_map(|sample| sample.moment).collect();
+    let tick_us = moments.first().map_or(1, |moment| moment.tick_us);
+    let took_us = moments.iter().fold(0_u64, |sum, moment| sum.saturating_add(moment.took_us)) / moments.len().max(1) as u64;
+    (tick_us, took_us, ctx.account().map_or_else(Vec::new, |account| account.counted.unanswered_us.clone()))
 }
 
 /// The part of the requests that was found nowhere, with the interval that chance explains.

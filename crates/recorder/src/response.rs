@@ -12,7 +12,10 @@ const AGES_MIN: u64 = 100;
 const ANSWERS_MIN: u64 = 30;
 /// The durations of a log that are response times.
 const OF_REQUESTS: &str = "request";
-/// The shortest median that ages resolve, microseconds: sockets are read one after the other, and when each was is known to within about that.
+/// Reading the sockets takes a core, on which a busy server or its client then waits, and each request becomes older by up to that time. A median that is so many times as
+/// long is right to within a tenth,
+const RESOLVED_TIMES: f64 = 5.0;
+/// and one of this many microseconds: when each socket was read after a tick is known to within some dozen microseconds.
 const RESOLVED_US: f64 = 250.0;
 
 /// Requests without an answer, each once for every sample that met it.
@@ -22,6 +25,9 @@ pub struct Unanswered {
     pub tick_us: u64,
     /// The most that the time since each request came can be, microseconds. It is less by at most a tick.
     pub ages_us: Durations,
+    /// The mean time that reading the sockets took, microseconds.
+    #[serde(default)]
+    pub took_us: u64,
 }
 
 /// What response times were made of.
@@ -67,7 +73,8 @@ impl ResponseTimes {
         let (unanswered, mean_us) = (sample.unanswered.as_ref()?, 1e6 * sample.response_s()?);
         let lasting = unanswered.lasting()?;
         let [p50_us, p95_us, p99_us] = [0.5, 0.95, 0.99].map(|share| lasting.percentile(share, mean_us).round());
-        (p50_us >= RESOLVED_US).then_some(Self { source: ResponseSource::Sockets, mean_us: mean_us.round(), p50_us, p95_us, p99_us })
+        let resolved_us = RESOLVED_US.max(RESOLVED_TIMES * unanswered.took_us as f64);
+        (p50_us >= resolved_us).then_some(Self { source: ResponseSource::Sockets, mean_us: mean_us.round(), p50_us, p95_us, p99_us })
     }
 }
 
@@ -92,12 +99,13 @@ mod tests {
 
     #[test]
     fn ages_tell_how_long_requests_take_unless_they_are_few_or_short() {
-        let of = |ages_us: &[u64], rate: f64| {
+        let slow = |ages_us: &[u64], rate: f64, took_us: u64| {
             let (under_way, rate) = (Mean::of(Some(8.0), 1.0), Mean::of(Some(rate), 1.0));
             let mut sample = TargetSample { under_way, rate, ..TargetSample::default() };
-            sample.see_unanswered(ages_us, 4_000);
+            sample.see_unanswered(ages_us, 4_000, took_us);
             ResponseTimes::of_sockets(&sample)
         };
+        let of = |ages_us: &[u64], rate: f64| slow(ages_us, rate, 0);
         // Any age up to the whole time is equally likely. The kernel counts the ticks since then, and the time since the last one is known.
         let even = |lasts_us: u64| -> Vec<u64> {
             let one = |n: u64| {
@@ -115,6 +123,7 @@ mod tests {
         }
         assert!(of(&even(80_000)[..50], 100.0).is_none(), "too few");
         assert!(of(&[40; 400], 200_000.0).is_none(), "too short");
+        assert!(slow(&even(10_000), 800.0, 1_500).is_some() && slow(&even(10_000), 800.0, 3_000).is_none(), "reading them takes as long");
         assert!(of(&[], 100.0).is_none());
     }
 

@@ -240,11 +240,11 @@ impl TargetSample {
         sample
     }
 
-    /// Takes the ages of unanswered requests: the most that each can be, microseconds, which is less by at most a tick.
-    pub fn see_unanswered(&mut self, ages_us: &[u64], tick_us: u64) {
+    /// Takes the ages of unanswered requests: the most that each can be, microseconds, which is less by at most a tick. Reading the sockets took so long.
+    pub fn see_unanswered(&mut self, ages_us: &[u64], tick_us: u64, took_us: u64) {
         let mut histogram = Histogram::default();
         ages_us.iter().for_each(|age_us| histogram.add(*age_us));
-        self.unanswered = (histogram.total() > 0).then(|| Unanswered { tick_us, ages_us: Durations(histogram.counts()) });
+        self.unanswered = (histogram.total() > 0).then(|| Unanswered { tick_us, ages_us: Durations(histogram.counts()), took_us });
     }
 
     fn stand(&mut self, standing: Standing) {
@@ -274,6 +274,9 @@ impl TargetSample {
         if let Some(theirs) = &other.unanswered {
             let ours = self.unanswered.get_or_insert_default();
             ours.tick_us = ours.tick_us.max(theirs.tick_us);
+            let (ours_total, theirs_total) = (ours.ages_us.0.total(), theirs.ages_us.0.total());
+            let took_us = u128::from(ours.took_us) * u128::from(ours_total) + u128::from(theirs.took_us) * u128::from(theirs_total);
+            ours.took_us = u64::try_from(took_us / u128::from(ours_total + theirs_total).max(1)).unwrap_or(u64::MAX);
             ours.ages_us.0.merge(&theirs.ages_us.0);
         }
         if let Some(theirs) = &other.logged {

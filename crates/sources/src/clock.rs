@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 
-/// Ticks that are watched to learn when they come.
-const TICKS: usize = 8;
+/// Ticks that are watched at first, to learn when they come.
+const TICKS: u64 = 8;
 /// Lengths of a tick, nanoseconds (CONFIG_HZ is 100 to 1000).
 const TICK_NS: RangeInclusive<u64> = 1_000_000..=10_000_000;
 
@@ -31,59 +32,48 @@ pub(crate) fn thread_cpu_us() -> u64 {
     u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The kernel's clock tick. Times of sockets are whole ticks (jiffies), and ticks come at equal distances on the monotonic clock: whoever knows when one came
-/// knows the time since the last one.
-#[derive(Debug, Clone, Copy)]
+/// The kernel's clock tick. Times of sockets are whole ticks (jiffies). Where the kernel counts a tick it also sets the coarse clock
+/// (tick_do_update_jiffies64 calls update_wall_time), so the time since then is that between the two monotonic clocks, less what is always between them.
+#[derive(Debug)]
 pub(crate) struct Tick {
     length_ns: u64,
-    /// When ticks come, in the length of one.
-    phase_ns: u64,
+    /// The least time between the two clocks so far: right after a tick that was handled at once. A tick may be late, and is never early.
+    least_ns: AtomicU64,
 }
 
 impl Tick {
     /// The tick of this kernel. The first call watches some ticks go by. `None` if they are not told.
-    pub(crate) fn of_kernel() -> Option<Self> {
+    pub(crate) fn of_kernel() -> Option<&'static Self> {
         static TICK: OnceLock<Option<Tick>> = OnceLock::new();
-        *TICK.get_or_init(Self::watch)
+        TICK.get_or_init(Self::watch).as_ref()
     }
 
-    /// The coarse clock is set where the kernel counts a tick (tick_do_update_jiffies64 calls update_wall_time). That may be late, and is never early.
     fn watch() -> Option<Self> {
         let length_ns = nanoseconds(Duration::try_from(clock_getres(ClockId::MonotonicCoarse)).ok()?);
         if !TICK_NS.contains(&length_ns) {
             return None;
         }
-        let until_ns = monotonic_ns() + (TICKS as u64 + 2) * length_ns;
-        let (mut came, mut coarse) = (Vec::new(), clock_gettime(ClockId::MonotonicCoarse));
-        while came.len() < TICKS && came.last().is_none_or(|last| *last < until_ns) {
-            let (now, now_ns) = (clock_gettime(ClockId::MonotonicCoarse), monotonic_ns());
-            if now != coarse {
-                coarse = now;
-                came.push(now_ns);
-            } else if now_ns >= until_ns {
-                break;
-            }
+        let tick = Self { length_ns, least_ns: AtomicU64::new(u64::MAX) };
+        let until_ns = monotonic_ns() + TICKS * length_ns;
+        while monotonic_ns() < until_ns {
+            tick.since_us();
         }
-        Some(Self { length_ns, phase_ns: earliest(&came, length_ns)? })
+        Some(tick)
     }
 
     /// The length of a tick, microseconds.
-    pub(crate) fn length_us(self) -> u64 {
+    pub(crate) fn length_us(&self) -> u64 {
         self.length_ns / 1_000
     }
 
     /// Time since the last tick, microseconds.
-    pub(crate) fn since_us(self) -> u64 {
-        (monotonic_ns() % self.length_ns + self.length_ns - self.phase_ns) % self.length_ns / 1_000
+    pub(crate) fn since_us(&self) -> u64 {
+        // The coarse clock first: a tick between the two readings makes the time too long by a tick, and never too short.
+        let coarse_ns = nanoseconds(Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).unwrap_or_default());
+        let between_ns = monotonic_ns().saturating_sub(coarse_ns);
+        let least_ns = self.least_ns.fetch_min(between_ns, Ordering::Relaxed).min(between_ns);
+        ((between_ns - least_ns) % self.length_ns) / 1_000
     }
-}
-
-/// The earliest of these times within the length of a tick, at most half a tick before the first.
-fn earliest(came_ns: &[u64], length_ns: u64) -> Option<u64> {
-    let first = came_ns.first()? % length_ns;
-    let before = came_ns.iter().map(|came_ns| (first + length_ns - came_ns % length_ns) % length_ns);
-    let most = before.filter(|before| *before < length_ns / 2).max().unwrap_or(0);
-    Some((first + length_ns - most) % length_ns)
 }
 
 fn monotonic_ns() -> u64 {
@@ -97,17 +87,6 @@ fn nanoseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_late_tick_does_not_move_the_others() {
-        assert_eq!(earliest(&[4_100, 8_030, 12_900, 16_010], 4_000), Some(10));
-        assert_eq!(
-            earliest(&[4_010, 7_990, 12_500], 4_000),
-            Some(3_990),
-            "the first one was late, and the next begins before the boundary"
-        );
-        assert_eq!(earliest(&[], 4_000), None);
-    }
 
     #[test]
     fn the_time_since_a_tick_is_less_than_one() {

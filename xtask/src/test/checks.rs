@@ -16,7 +16,7 @@ const NICENESS: &str = "10";
 /// The longest check: the first one compiles the dependencies.
 const CHECK_MAX: Duration = Duration::from_secs(3600);
 /// Checks the shell scripts if shellcheck is installed.
-const SHELLCHECK: &str = "if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh packaging/*.sh .ci/run; else echo 'skipped: shellcheck is not installed'; fi";
+const SHELLCHECK: &str = "if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh packaging/*.sh packaging/debian/p* .ci/run; else echo 'skipped: shellcheck is not installed'; fi";
 
 /// Checks the spelling of code, documents and messages if codespell is installed; `.codespellrc` says what it reads.
 const SPELLING: &str = "if command -v codespell >/dev/null; then codespell; else echo 'skipped: codespell is not installed'; fi";

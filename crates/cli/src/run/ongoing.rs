@@ -141,7 +141,7 @@ impl TargetPath {
     /// Searches for the path.
     fn find_path(&mut self, observation: &Observation) {
         let found = path::discover(observation);
-        if !is_shorter(&found, &self.path) || self.found_whole.elapsed() >= PATH_KEPT_MAX {
+        if !is_less(&found, &self.path) || self.found_whole.elapsed() >= PATH_KEPT_MAX {
             self.path = found;
             self.found_whole = Instant::now();
         }
@@ -178,10 +178,11 @@ fn listens(path: &Path, observation: &Observation) -> bool {
     first.listeners.iter().any(is_there)
 }
 
-/// True if `found` begins at the same listener as `known` and has fewer tiers.
-fn is_shorter(found: &Path, known: &Path) -> bool {
+/// True if `found` begins at the same listener as `known` and has fewer tiers, or none of the processes of a tier: a search within a budget does not see each every time.
+fn is_less(found: &Path, known: &Path) -> bool {
     let inode = |path: &Path| path.tiers.first().and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.inode);
-    found.tiers.len() < known.tiers.len() && inode(found) == inode(known)
+    let lacks_processes = || found.tiers.iter().zip(&known.tiers).any(|(found, known)| found.pids.is_empty() && !known.pids.is_empty());
+    inode(found) == inode(known) && (found.tiers.len() < known.tiers.len() || lacks_processes())
 }
 
 #[cfg(test)]
@@ -239,11 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_kept_if_fewer_tiers_are_found_behind_the_same_listener() {
-        assert!(is_shorter(&path(7, 1), &path(7, 2)), "nothing called the second tier lately");
-        assert!(!is_shorter(&path(7, 2), &path(7, 2)));
-        assert!(!is_shorter(&path(7, 3), &path(7, 2)));
-        assert!(!is_shorter(&path(8, 1), &path(7, 2)), "the server was restarted");
-        assert!(!is_shorter(&path(7, 0), &path(7, 2)), "it has gone");
+    fn a_path_is_kept_if_less_is_found_behind_the_same_listener() {
+        assert!(is_less(&path(7, 1), &path(7, 2)), "nothing called the second tier lately");
+        assert!(!is_less(&path(7, 2), &path(7, 2)));
+        assert!(!is_less(&path(7, 3), &path(7, 2)));
+        assert!(!is_less(&path(8, 1), &path(7, 2)), "the server was restarted");
+        assert!(!is_less(&path(7, 0), &path(7, 2)), "it has gone");
+        let mut known = path(7, 2);
+        known.tiers[1].pids = vec![42];
+        assert!(is_less(&path(7, 2), &known) && !is_less(&known, &path(7, 2)), "the processes were not read this time");
     }
 }

@@ -3,5 +3,7 @@
 //! Live: as its files say.
 
 mod hardships;
+mod prometheus;
+mod service;
 mod watch;
 mod whereabouts;

@@ -2,6 +2,8 @@
 //!
 //! Live: it listens on loopback and on a unix socket.
 
+mod monitoring;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -58,7 +60,9 @@ fn status(answer: &str) -> &str {
 fn metrics_and_documents_are_answered_and_nothing_else() {
     let (_server, address) = server();
     let host = format!("Host: {address}\r\n");
-    let metrics = get(address, "/metrics", &host);
+    let plain = get(address, "/metrics", &host);
+    assert!(plain.starts_with("HTTP/1.1 200") && plain.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{plain}");
+    let metrics = get(address, "/metrics", &format!("{host}Accept: application/openmetrics-text; version=1.0.0\r\n"));
     assert!(
         metrics.starts_with("HTTP/1.1 200")
             && metrics.contains("content-type: application/openmetrics-text")

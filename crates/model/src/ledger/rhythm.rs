@@ -1,5 +1,7 @@
-//! The ratio of answer segments to request segments at one listener. If a request and an answer fall into the same clock tick, the counts of both show which
-//! was last.
+//! The ratio of what is sent to what is received at one listener. If a request and an answer fall into the same clock tick, the counts of both show which was last.
+//!
+//! Where requests and answers have one length each, their bytes tell it exactly. Otherwise the segments do, as long as each answer has as many: an answer that now and then
+//! leaves in one segment more or less shifts the count of its connection for good.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,8 @@ const SAME_SHARE_MIN: f64 = 0.8;
 pub(crate) struct Rhythm {
     /// Segments sent and received in one exchange, in lowest terms.
     out_in: (u64, u64),
+    /// Bytes sent and received in one exchange, in lowest terms, and the bytes of a request.
+    bytes: Option<((u64, u64), u64)>,
     /// For each remainder of the counters: how often it was seen with a request under way and without one, where the times showed it.
     votes: BTreeMap<i128, (u64, u64)>,
 }
@@ -22,22 +26,23 @@ pub(crate) struct Rhythm {
 impl Rhythm {
     /// From sockets in the order of their samples, each with itself in the previous sample. `None` if exchanges have different numbers of segments.
     pub(crate) fn of<'a>(pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)> + Clone) -> Option<Self> {
-        let mut counts: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-        for (now, before) in pairs.clone() {
-            let Some((now, before)) = now.times.as_ref().zip(before.and_then(|before| before.times.as_ref())) else { continue };
-            let grew = |of: fn(&RequestTimes) -> Option<u64>| of(now)?.checked_sub(of(before)?);
-            let (Some(n_in @ 1..), Some(n_out @ 1..)) = (grew(|times| times.data_segs_in), grew(|times| times.data_segs_out)) else {
-                continue;
-            };
-            let divisor = gcd(n_out, n_in);
-            *counts.entry((n_out / divisor, n_in / divisor)).or_default() += 1;
-        }
-        let total: u64 = counts.values().sum();
-        let (out_in, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        if count < PAIRS_MIN || (count as f64) < SAME_SHARE_MIN * total as f64 {
+        let ratio = |(sent, received): (Count, Count)| {
+            most(growths(pairs.clone(), [sent, received]).map(|[n_out, n_in]| {
+                let divisor = gcd(n_out, n_in);
+                (n_out / divisor, n_in / divisor)
+            }))
+        };
+        // A request of one segment, always of the same length.
+        let length = || {
+            most(growths(pairs.clone(), [bytes_received, segments_received]).map(|[bytes, segments]| (bytes / segments, bytes % segments)))
+        };
+        let bytes = ratio((|times| times.bytes_sent, bytes_received)).zip(length().filter(|(_, rest)| *rest == 0));
+        let bytes = bytes.map(|(out_in, (length, _))| (out_in, length));
+        let segments = ratio((|times| times.data_segs_out, segments_received));
+        if bytes.is_none() && segments.is_none() {
             return None;
         }
-        let mut rhythm = Self { out_in, votes: BTreeMap::new() };
+        let mut rhythm = Self { out_in: segments.unwrap_or_default(), bytes, votes: BTreeMap::new() };
         for (now, _) in pairs {
             let Some(times) = now.times.as_ref().filter(|_| now.receive_queue == 0 && now.send_queue == 0) else { continue };
             if let (Some(remainder), Some(is_pending)) = (rhythm.remainder(times), times.received_last()) {
@@ -56,6 +61,12 @@ impl Rhythm {
 
     /// True if a request came after the last answer.
     pub(crate) fn is_pending(&self, times: &RequestTimes, tls: bool) -> Option<bool> {
+        if let Some(is_pending) = self.is_pending_by_bytes(times) {
+            return Some(is_pending);
+        }
+        if self.out_in == (0, 0) {
+            return None;
+        }
         let remainder = self.remainder(times)?;
         if let Some((with, without)) = self.votes.get(&remainder) {
             let total = with + without;
@@ -71,6 +82,48 @@ impl Rhythm {
             _ => None,
         }
     }
+
+    /// The same by bytes: whole requests are owed, or none. `None` if the bytes fit neither: some message had another length.
+    fn is_pending_by_bytes(&self, times: &RequestTimes) -> Option<bool> {
+        let ((n_out, n_in), length) = self.bytes?;
+        let owed = i128::from(times.bytes_received?) * i128::from(n_out) - i128::from(times.bytes_sent?) * i128::from(n_in);
+        match owed {
+            0 => Some(false),
+            1.. if owed % (i128::from(length) * i128::from(n_out)).max(1) == 0 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+type Count = fn(&RequestTimes) -> Option<u64>;
+
+fn bytes_received(times: &RequestTimes) -> Option<u64> {
+    times.bytes_received
+}
+
+fn segments_received(times: &RequestTimes) -> Option<u64> {
+    times.data_segs_in
+}
+
+/// Growth of two counts between two samples of a socket, where both grew.
+fn growths<'a>(
+    pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)>,
+    counts: [Count; 2],
+) -> impl Iterator<Item = [u64; 2]> {
+    pairs.filter_map(move |(now, before)| {
+        let (now, before) = (now.times.as_ref()?, before?.times.as_ref()?);
+        let grew = |of: Count| of(now)?.checked_sub(of(before)?).filter(|growth| *growth > 0);
+        Some([grew(counts[0])?, grew(counts[1])?])
+    })
+}
+
+/// The value that most have, if they are enough and most of all.
+fn most<T: Ord>(values: impl Iterator<Item = T>) -> Option<T> {
+    let mut counts: BTreeMap<T, u64> = BTreeMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    let total: u64 = counts.values().sum();
+    let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    (count >= PAIRS_MIN && count as f64 >= SAME_SHARE_MIN * total as f64).then_some(value)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -123,6 +176,24 @@ mod tests {
         let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), false);
         assert_eq!((at(51, 150), at(51, 153), at(51, 154)), (Some(true), Some(false), None));
         assert_eq!(found.is_pending(&socket(8, 8, 51, 150).times.unwrap(), true), None, "TLS has a beginning of its own");
+    }
+
+    #[test]
+    fn bytes_tell_it_where_an_answer_had_another_number_of_segments() {
+        // Requests of 41 bytes, answers of 130; now and then an answer leaves in one segment in place of two.
+        let with = |n_in: u64, n_out: u64, answered: u64| {
+            let mut socket = socket(8, 8, n_in, n_out);
+            socket.times =
+                socket.times.map(|times| RequestTimes { bytes_received: Some(41 * n_in), bytes_sent: Some(130 * answered), ..times });
+            socket
+        };
+        let all: Vec<RequestSocket> = (1..8).map(|n| with(10 * n + 1, 20 * n - n, 10 * n)).collect();
+        let found = rhythm(&all).unwrap();
+        let at = |n_in, n_out, answered| found.is_pending(&with(n_in, n_out, answered).times.unwrap(), false);
+        assert_eq!((at(101, 150, 100), at(101, 190, 101), at(103, 190, 101)), (Some(true), Some(false), Some(true)));
+        let mut other = with(101, 190, 100).times.unwrap();
+        other.bytes_sent = Some(130 * 100 + 7);
+        assert_eq!(found.is_pending_by_bytes(&other), None, "an answer of another length");
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Unanswered {
     pub ages_us: Vec<u64>,
     /// The kernel's clock tick, microseconds.
     pub tick_us: u64,
+    /// The mean time that reading the sockets took, microseconds.
+    pub took_us: u64,
 }
 
 /// [`whereabouts`], with the ages of the unanswered requests.
@@ -53,7 +55,7 @@ pub fn with_ages(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue
     };
     let missing = ledger.is_none().then(|| ctx.text(missing(&ctx)));
     let seconds = |us: u64| ((began_s + us as f64 / 1e6) * 1e3).round() / 1e3;
-    let (tick_us, ages_us) = ledger::unanswered(&ctx);
+    let (tick_us, took_us, ages_us) = ledger::unanswered(&ctx);
     let report = Whereabouts {
         schema: SCHEMA.to_owned(),
         window: WhereWindow { from_s: seconds(ctx.window_us.0), to_s: seconds(ctx.window_us.1) },
@@ -63,7 +65,7 @@ pub fn with_ages(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue
         warnings: missing.into_iter().chain(told).collect(),
         lacking: lacking(obs, path),
     };
-    (report, Unanswered { ages_us, tick_us })
+    (report, Unanswered { ages_us, tick_us, took_us })
 }
 
 /// The sources of the account that were not read.

@@ -194,7 +194,7 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
     let listeners = |tier: &Tier| tier.listeners.iter().map(|placed| (placed.netns, placed.listener.inode)).collect::<Vec<_>>();
     let window_s = (report.window.to_s - report.window.from_s).max(0.0);
     let mut sample = TargetSample::of(&watched.name, report.ledger.as_ref(), if window_s > 0.0 { 1.0 } else { 0.0 });
-    sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us);
+    sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us, unanswered.took_us);
     sample.queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, observation)).collect();
     LookedTarget {
         request: watched.request.clone(),
