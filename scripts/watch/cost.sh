@@ -1,6 +1,6 @@
 #!/bin/bash
 # What `chokepoint watch` costs beside an nginx that logs RATE requests a second on SOCKETS open connections: scripts/watch/cost.sh OUT [SECONDS]
-# Prints its CPU time as a share of a core and its memory, each minute and in all. CHOKEPOINT names the program. Needs root, nginx and jq.
+# Prints its CPU time as a share of a core and its memory, each minute and in all. CHOKEPOINT names the program. Needs root, nginx, python3, curl and jq.
 # An hour (3600) is the soak: the memory of the last half hour against that after ten minutes.
 set -euo pipefail
 
@@ -68,16 +68,32 @@ END
 clean() {
     [ -z "${watch-}" ] || kill "$watch" 2>/dev/null || true
     [ -z "${load-}" ] || kill "$load" 2>/dev/null || true
+    [ -z "${hold-}" ] || kill "$hold" 2>/dev/null || true
     wait 2>/dev/null || true
     "$program" lab down watch-cost >/dev/null 2>&1 || true
 }
 trap clean EXIT
 "$program" lab up "$out/site.toml" >"$out/up"
 ulimit -n 20000
-nice -n "${LOAD_NICE:-0}" "$program" bench --json --client-netns cp-watch-cost-client -y -q "$rate" -c "$sockets" -t 5s -z "$((seconds + 60))s" http://10.79.2.2/ \
+nice -n "${LOAD_NICE:-0}" "$program" bench --json --client-netns cp-watch-cost-client -y -q "$rate" -c 200 -t 5s -z "$((seconds + 60))s" http://10.79.2.2/ \
     >"$out/load.json" 2>"$out/load.notes" &
 load=$!
-sleep 10
+# The load uses only as many connections as it needs; the others are kept, each after one request.
+cat >"$out/hold.py" <<'END'
+import socket, sys, time
+held = []
+for n in range(int(sys.argv[1])):
+    one = socket.create_connection(("10.79.2.2", 80))
+    one.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+    one.recv(4096)
+    held.append(one)
+print("held", flush=True)
+time.sleep(86400)
+END
+ip netns exec cp-watch-cost-client python3 "$out/hold.py" "$sockets" >"$out/held" &
+hold=$!
+until [ -s "$out/held" ]; do sleep 0.5; done
+sleep 5
 "$program" watch --headless --server-netns cp-watch-cost-server --listen 127.0.0.1:18898 --data-dir "$out/data" http://10.79.2.2/ 2>"$out/notes" &
 watch=$!
 log=/run/chokepoint/lab/watch-cost/run/nginx-access.log

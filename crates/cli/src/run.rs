@@ -10,6 +10,7 @@ pub(crate) mod keeping;
 pub(crate) mod last_third;
 pub(crate) mod listeners;
 pub(crate) mod measure;
+pub(crate) mod memory;
 pub(crate) mod ongoing;
 pub(crate) mod packet_capture;
 pub(crate) mod plan;

@@ -10,6 +10,8 @@ use crate::sample::{Durations, TargetSample};
 const AGES_MIN: u64 = 100;
 /// Fewest answers of a log that tell percentiles (DESIGN: "fewer than 30 good answers").
 const ANSWERS_MIN: u64 = 30;
+/// Servers log whole milliseconds: a median below one is none.
+const LOGGED_US: f64 = 1_000.0;
 /// The durations of a log that are response times.
 const OF_REQUESTS: &str = "request";
 /// Reading the sockets takes a core, on which a busy server or its client then waits, and each request becomes older by up to that time. A median that is so many times as
@@ -58,7 +60,7 @@ pub struct ResponseTimes {
 impl ResponseTimes {
     /// From the log if it has response times, else from the sockets.
     pub fn of(sample: &TargetSample) -> Option<Self> {
-        Self::of_log(sample).or_else(|| Self::of_sockets(sample))
+        Self::of_log(sample).filter(|times| times.p50_us >= LOGGED_US).or_else(|| Self::of_sockets(sample))
     }
 
     fn of_log(sample: &TargetSample) -> Option<Self> {

@@ -18,6 +18,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::incident::Incident;
 
 use crate::args::Watch;
+use crate::run::memory;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use config::Settings;
@@ -105,6 +106,7 @@ impl<'a> Watching<'a> {
             self.showing.second(&look, &sample);
             self.incidents.see(&look, &mut self.keeping, self.words);
             if let Some(minute) = minute {
+                memory::give_back();
                 self.showing.minute(&minute);
                 self.outlet.minute(&minute);
                 self.incidents.see_minute(&minute, &look, &mut self.keeping, self.words);

@@ -61,7 +61,7 @@ pub(super) fn of(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, RequestSample
         }
     }
     let group = |((tier, remote), pairs): ((usize, Endpoint), Vec<(usize, Pair<'_>)>)| {
-        let rhythm = Rhythm::of(pairs.iter().map(|(_, pair)| *pair));
+        let rhythm = Rhythm::of(pairs.iter().map(|(_, pair)| *pair), false);
         let mut counts: Vec<(u64, f64, f64)> = mirrored.iter().map(|(at_us, _)| (*at_us, 0.0, 0.0)).collect();
         let mut answered = 0;
         for (at, (socket, before)) in pairs {

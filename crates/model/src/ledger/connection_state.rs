@@ -197,6 +197,10 @@ fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> Connect
         Some((0, 1.., _)) => return ConnectionState::Idle,
         _ => {}
     }
+    // What was sent can only be the answer to the only request.
+    if !known.tls && times.data_segs_in == Some(1) && times.data_segs_out.is_some_and(|segments| segments > 0) {
+        return ConnectionState::Idle;
+    }
     // A first request over TLS comes with the end of the handshake, which the server answers by itself.
     let is_first = known.tls && times.data_segs_in.is_some_and(|segments| segments <= FIRST_OVER_TLS);
     if !is_first && times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * known.tick_ms.max(1)) {

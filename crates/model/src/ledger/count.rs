@@ -325,7 +325,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let own = &tiers;
         let of_tier = |tier: usize| all.iter().copied().filter(move |(socket, _)| own.get(&socket.cookie) == Some(&tier));
         let rtt_us = |socket: &RequestSocket| socket.times?.rtt_us.filter(|us| *us > 0);
-        let rhythms = (0..ctx.path.tiers.len()).map(|tier| Rhythm::of(of_tier(tier))).collect();
+        let rhythms = (0..ctx.path.tiers.len()).map(|tier| Rhythm::of(of_tier(tier), ctx.obs.load.is_none())).collect();
         let ways_us = (0..ctx.path.tiers.len()).map(|tier| of_tier(tier).filter_map(|(socket, _)| rtt_us(socket)).min()).collect();
         let mut namespace = Self {
             ctx,

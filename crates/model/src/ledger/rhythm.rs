@@ -24,17 +24,29 @@ pub(crate) struct Rhythm {
 }
 
 impl Rhythm {
-    /// From sockets in the order of their samples, each with itself in the previous sample. `None` if exchanges have different numbers of segments.
-    pub(crate) fn of<'a>(pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)> + Clone) -> Option<Self> {
+    /// From sockets in the order of their samples, each with itself in the previous sample. `None` if exchanges have different numbers of segments. `by_wholes`: of many
+    /// connections few are met twice, and of idle ones nothing grows; then what they carried since they began tells it, as long as most have no request under way.
+    pub(crate) fn of<'a>(
+        pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)> + Clone,
+        by_wholes: bool,
+    ) -> Option<Self> {
+        let lowest = |[n_out, n_in]: [u64; 2]| {
+            let divisor = gcd(n_out, n_in);
+            (n_out / divisor, n_in / divisor)
+        };
+        // Connections with as many exchanges each would agree on any ratio.
+        let by_wholes =
+            by_wholes && most(wholes(pairs.clone(), [segments_received, segments_received]).map(|[segments, _]| segments)).is_none();
+        let whole = |counts: [Count; 2]| wholes(pairs.clone(), counts).filter(|_| by_wholes);
         let ratio = |(sent, received): (Count, Count)| {
-            most(growths(pairs.clone(), [sent, received]).map(|[n_out, n_in]| {
-                let divisor = gcd(n_out, n_in);
-                (n_out / divisor, n_in / divisor)
-            }))
+            let counts = [sent, received];
+            most(growths(pairs.clone(), counts).map(lowest)).or_else(|| most(whole(counts).map(lowest)))
         };
         // A request of one segment, always of the same length.
         let length = || {
-            most(growths(pairs.clone(), [bytes_received, segments_received]).map(|[bytes, segments]| (bytes / segments, bytes % segments)))
+            let each = |[bytes, segments]: [u64; 2]| (bytes / segments, bytes % segments);
+            let counts = [bytes_received, segments_received];
+            most(growths(pairs.clone(), counts).map(each)).or_else(|| most(whole(counts).map(each)))
         };
         let bytes = ratio((|times| times.bytes_sent, bytes_received)).zip(length().filter(|(_, rest)| *rest == 0));
         let bytes = bytes.map(|(out_in, (length, _))| (out_in, length));
@@ -117,6 +129,18 @@ fn growths<'a>(
     })
 }
 
+/// Two counts of each socket since it began, where neither is zero.
+fn wholes<'a>(
+    pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)>,
+    counts: [Count; 2],
+) -> impl Iterator<Item = [u64; 2]> {
+    pairs.filter_map(move |(now, _)| {
+        let times = now.times.as_ref()?;
+        let whole = |of: Count| of(times).filter(|count| *count > 0);
+        Some([whole(counts[0])?, whole(counts[1])?])
+    })
+}
+
 /// The value that most have, if they are enough and most of all.
 fn most<T: Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut counts: BTreeMap<T, u64> = BTreeMap::new();
@@ -166,7 +190,7 @@ mod tests {
     }
 
     fn rhythm(all: &[RequestSocket]) -> Option<Rhythm> {
-        Rhythm::of(all.iter().enumerate().map(|(at, now)| (now, at.checked_sub(1).map(|at| &all[at]))))
+        Rhythm::of(all.iter().enumerate().map(|(at, now)| (now, at.checked_sub(1).map(|at| &all[at]))), false)
     }
 
     #[test]
@@ -194,6 +218,21 @@ mod tests {
         let mut other = with(101, 190, 100).times.unwrap();
         other.bytes_sent = Some(130 * 100 + 7);
         assert_eq!(found.is_pending_by_bytes(&other), None, "an answer of another length");
+    }
+
+    #[test]
+    fn idle_connections_that_are_met_once_tell_what_an_exchange_is() {
+        // Answers of several lengths in one segment each.
+        let one = |n: u64| {
+            let mut socket = socket(8, 8, n, n);
+            socket.times =
+                socket.times.map(|times| RequestTimes { bytes_received: Some(50 * n), bytes_sent: Some(200 * n + 13 * n % 7), ..times });
+            socket
+        };
+        let all: Vec<RequestSocket> = (1..10).map(one).collect();
+        let found = Rhythm::of(all.iter().map(|now| (now, None)), true).unwrap();
+        let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), false);
+        assert_eq!((at(7, 7), at(8, 7)), (Some(false), Some(true)));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 /// One microsecond of CPU time flows in every `FLOW_US` microseconds: 0.75 % of a core. The aim is 1 % in total. An observation of ten seconds reaches it with
 /// the first content of the bucket; wake-ups, which no thread's clock shows, come on top.
 pub(crate) const FLOW_US: u64 = 133;
-/// The same for an observation without an end: 1 % of a core. Together with the account of each second, logs and the history it takes less than 2 %.
-pub(super) const FLOW_RECORDER_US: u64 = 100;
+/// The same for an observation without an end: 0.8 % of a core. Together with the account of each second, logs and the history
+/// it takes less than 2 %.
+pub(super) const FLOW_RECORDER_US: u64 = 125;
 /// First and largest content, microseconds: the inflow of nearly three seconds, since a load may last only four.
 const CAPACITY_US: i64 = 20_000;
 /// Largest debt, microseconds. A burst of work, such as the first reads of hundreds of new processes, must not leave everything unread for longer than a load
