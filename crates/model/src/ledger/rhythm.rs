@@ -129,13 +129,13 @@ fn growths<'a>(
     })
 }
 
-/// Two counts of each socket since it began, where neither is zero.
+/// Two counts of each socket since it began, where neither is zero. A connection with one request tells nothing that it does not show by itself.
 fn wholes<'a>(
     pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)>,
     counts: [Count; 2],
 ) -> impl Iterator<Item = [u64; 2]> {
     pairs.filter_map(move |(now, _)| {
-        let times = now.times.as_ref()?;
+        let times = now.times.as_ref().filter(|times| times.data_segs_in.is_some_and(|segments| segments > 1))?;
         let whole = |of: Count| of(times).filter(|count| *count > 0);
         Some([whole(counts[0])?, whole(counts[1])?])
     })

@@ -89,11 +89,11 @@ fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Cause> {
     Some(Cause { id: station.to_owned(), is_limit: true, title })
 }
 
-/// Looks at what surrounds these servers, and at what uses the cores.
-pub(super) fn between(requests: Vec<Request>, interrupt: &Interrupt) -> Option<JoinHandle<Result<Calm, String>>> {
+/// Looks at what surrounds these servers, and with `profile` at what uses the cores.
+pub(super) fn between(requests: Vec<Request>, profile: bool, interrupt: &Interrupt) -> Option<JoinHandle<Result<Calm, String>>> {
     let interrupt = interrupt.clone();
     spawn(move || {
-        let profile = profiled(BETWEEN, &interrupt);
+        let profile = profile.then(|| profiled(BETWEEN, &interrupt)).flatten();
         let one = |request| Ok(surroundings(&measure::observation(&measured(request, BETWEEN, false, &interrupt)?)));
         let surroundings = requests.into_iter().map(one).collect::<Result<_, String>>()?;
         Ok(Calm { surroundings, profile: joined(profile) })

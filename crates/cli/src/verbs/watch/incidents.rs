@@ -26,6 +26,8 @@ const BEFORE_S: u64 = 120;
 const DAYS_S: u64 = 7 * 86_400 + 1_800;
 /// Time between two looks at the surroundings, while nothing is wrong.
 const LOOK_PERIOD: Duration = Duration::from_secs(600);
+/// Time between two profiles: naming the functions takes a second of CPU time.
+const PROFILE_PERIOD: Duration = Duration::from_secs(3_600);
 /// The first look comes after the observer's own first readings.
 const LOOK_FIRST: Duration = Duration::from_secs(10);
 
@@ -39,6 +41,7 @@ pub(super) struct Incidents {
     before: Before,
     looking: Option<Looking>,
     look_due: Instant,
+    profile_due: Instant,
 }
 
 /// A look at the surroundings of these servers.
@@ -80,6 +83,7 @@ impl Incidents {
             before: Before::default(),
             looking: None,
             look_due: Instant::now() + LOOK_FIRST,
+            profile_due: Instant::now(),
         }
     }
 
@@ -97,7 +101,11 @@ impl Incidents {
         if self.looking.is_none() && self.open.is_empty() && Instant::now() >= self.look_due {
             self.look_due = Instant::now() + LOOK_PERIOD;
             let (names, requests) = look.targets.iter().map(|target| (target.sample.target.clone(), target.request.clone())).unzip();
-            self.looking = diagnosing::between(requests, &self.interrupt).map(|task| Looking { names, task });
+            let profile = Instant::now() >= self.profile_due;
+            if profile {
+                self.profile_due = Instant::now() + PROFILE_PERIOD;
+            }
+            self.looking = diagnosing::between(requests, profile, &self.interrupt).map(|task| Looking { names, task });
         }
     }
 
