@@ -21,6 +21,7 @@ listening() { for _ in $(seq 300); do curl -sko "$run/answer" "$1" && return 0; 
 
 openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 2 -keyout "$run/key.pem" -out "$run/cert.pem" 2>/dev/null
 head -c 4096 /dev/urandom | base64 -w 76 >"$run/www/page.txt"
+# wrk adds answers of its own wherever one takes twice the mean (against coordinated omission), so times vary by less than that.
 echo '<?php usleep(random_int(5000, 35000)); echo "Hello";' >"$run/www/index.php"
 cat >"$run/php-fpm.conf" <<END
 [global]
@@ -64,7 +65,7 @@ import time
 
 
 def app(environ, start_response):
-    time.sleep(random.expovariate(1 / 0.02))
+    time.sleep(random.uniform(0.01, 0.03))
     start_response("200 OK", [("Content-Length", "5")])
     return [b"Hello"]
 END
@@ -82,7 +83,7 @@ cat >"$run/tomcat/conf/web.xml" <<'END'
   <servlet-mapping><servlet-name>jsp</servlet-name><url-pattern>*.jsp</url-pattern></servlet-mapping>
 </web-app>
 END
-echo '<%@ page session="false" %><% Thread.sleep(Math.random() < 0.8 ? 10 : 60); %>Hello' >"$run/tomcat/webapps/ROOT/index.jsp"
+echo '<%@ page session="false" %><% Thread.sleep(10 + (long) (20 * Math.random())); %>Hello' >"$run/tomcat/webapps/ROOT/index.jsp"
 
 start "$(find /usr/sbin -name 'php-fpm*' | head -n 1)" --nodaemonize --fpm-config "$run/php-fpm.conf"
 start nginx -c "$run/nginx.conf"

@@ -28,7 +28,7 @@ const REPORT_COLUMNS: usize = 100;
 /// How long a look while nothing is wrong takes.
 const BETWEEN: Duration = Duration::from_secs(2);
 /// The most bytes of a profile's stacks that are kept.
-const STACKS_BYTES_MAX: usize = 512 << 10;
+const STACKS_BYTES_MAX: usize = 4 << 20;
 
 /// What was found.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use chokepoint_recorder::{Durations, Host, Logged, Mean, Queue, Sample, TargetSa
 use chokepoint_sources::{HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, UrlCounts};
 
 use super::config::Settings;
-use super::targets::{Watched, watched};
+use super::targets::{TARGETS_MAX, Watched, watched};
 use crate::run::ongoing::{Looked, Ongoing, Window};
 
 /// The time that a ledger covers: the last second, or as long as it takes to have four samples of each namespace.
@@ -165,7 +165,9 @@ impl Seconds {
         let is_pathless = self.ongoing.as_ref().is_some_and(Ongoing::is_pathless) && !self.settings.targets.is_empty();
         if is_new || is_pathless {
             let gone: Vec<Watched> = self.watched.drain(..).filter(|known| found.iter().all(|found| found.name != known.name)).collect();
-            self.watched = found.into_iter().chain(gone).collect();
+            // A host whose ports change would have ever more of them.
+            let most = TARGETS_MAX.max(found.len());
+            self.watched = found.into_iter().chain(gone).take(most).collect();
             self.ongoing = begin(&self.watched)?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use chokepoint_sources::{PortSocket, Root, netns, read_port_sockets};
 use super::config::Settings;
 
 /// Most servers that are watched. Each has its own ledger, and 16 take about as long as reading the sockets.
-const TARGETS_MAX: usize = 16;
+pub(super) const TARGETS_MAX: usize = 16;
 /// This program.
 const OWN_PROGRAM: &str = "chokepoint";
 

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::watch::start;
-use crate::harness::{Chokepoint, Nginx, Server, fits, has_programs, is_root, signal, wait_until};
+use crate::harness::{Chokepoint, Nginx, Running, Server, fits, has_programs, is_root, signal, wait_until};
 
 fn at_s(line: &str) -> u64 {
     fits(line, "sample-1.json")["at_s"].as_u64().unwrap()
@@ -28,16 +28,17 @@ fn seconds_of_a_full_disk_are_written_when_there_is_room_again() {
     std::fs::create_dir_all(&copy).unwrap();
     // Its own mounts end with it. It fills the disk when the history is there, and makes room when it is told to.
     let script = format!(
-        "set -e; mount -t tmpfs -o size=512k none {disk}; \"$@\" >{copy}/lines 2>{copy}/notes & watch=$!; \
+        "set -e; mount -t tmpfs -o size=512k,mode=0700 none {disk}; \"$@\" >{copy}/lines 2>{copy}/notes & watch=$!; \
          while [ ! -s {disk}/history.sqlite ] || ! [ -s {copy}/lines ]; do sleep 0.1; done; \
          cat /dev/zero >{disk}/filler 2>/dev/null || true; touch {full}; \
          while [ -e {full} ]; do sleep 0.1; done; rm {disk}/filler; \
          while ! grep -q 'written again' {copy}/notes; do sleep 0.1; done; kill -INT $watch; wait $watch || true; cp {disk}/history* {copy}"
     );
-    let watched = chokepoint.command(&["watch", "--json", "--listen", "off", "--data-dir", &disk, &server.url()]);
+    let watched = chokepoint.command(&["watch", "--json", "--listen", "off", "-z", "5m", "--data-dir", &disk, &server.url()]);
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script, "sh"]).arg(watched.get_program()).args(watched.get_args());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut running = Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let child = &mut running.0;
     let read = |name: &str| std::fs::read_to_string(chokepoint.file("copy").join(name)).unwrap_or_default();
     wait_until("the disk is not full", || chokepoint.file("full").exists() || child.try_wait().unwrap().is_some());
     wait_until("a full disk is not told", || read("notes").contains("kept in memory only"));
