@@ -6,6 +6,7 @@ set -euo pipefail
 
 out=$(realpath -m "$1")
 rounds=${2:-4}
+ulimit -n 8192
 program=${CHOKEPOINT:-target/debug/chokepoint}
 seconds=${SECONDS_EACH:-45}
 run=$out/run
@@ -38,6 +39,7 @@ END
 cat >"$run/nginx.conf" <<END
 user www-data;
 worker_processes 1;
+worker_rlimit_nofile 8192;
 daemon off;
 pid $run/nginx.pid;
 error_log $run/nginx.log;
@@ -98,8 +100,8 @@ declare -A urls=(
     [gunicorn]=http://127.0.0.1:18803/
     [tomcat]=http://127.0.0.1:18804/index.jsp
 )
-# Response times must be several times as long as it takes to read the sockets, about a millisecond.
-declare -A connections=([nginx]=600 [nginx-tls]=600 [php-fpm]=20 [gunicorn]=24 [tomcat]=30)
+# Response times must be ten times as long as it takes to read the sockets, about a millisecond.
+declare -A connections=([nginx]=2000 [nginx-tls]=2000 [php-fpm]=20 [gunicorn]=24 [tomcat]=30)
 for url in "${urls[@]}"; do listening "$url"; done
 
 # Times of wrk in microseconds.

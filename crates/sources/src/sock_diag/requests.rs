@@ -122,6 +122,8 @@ struct Population {
     size: usize,
     /// Where the last share began.
     place: u64,
+    /// The next sample reads the same share again: what a connection carried between two samples tells the rate of requests.
+    is_first: bool,
 }
 
 impl Population {
@@ -129,14 +131,19 @@ impl Population {
         self.size > WHOLE_MAX
     }
 
-    /// The share to read this time; nothing if all sockets are read.
-    fn windows(&mut self, draw: impl FnOnce() -> u64) -> Option<Windows> {
+    /// The share to read this time; nothing if all sockets are read. `in_pairs`: each share is read twice in a row.
+    fn windows(&mut self, in_pairs: bool, draw: impl FnOnce() -> u64) -> Option<Windows> {
         if !self.is_large() {
             return None;
         }
         // Steps of the golden ratio from a random place: in any range of ports, all ports are read almost equally often after a few samples. Independent
         // random places would need very many samples for that (additive recurrence; Weyl 1916).
-        self.place = if self.place == 0 { draw() } else { self.place.wrapping_add(GOLDEN_STEP) };
+        self.place = match (self.place, self.is_first) {
+            (0, _) => draw(),
+            (place, true) => place,
+            (place, false) => place.wrapping_add(GOLDEN_STEP),
+        };
+        self.is_first = in_pairs && !self.is_first;
         Some(Windows::of(SOCKETS_AIM as f64 / self.size as f64, self.place >> (64 - windows::STEP.trailing_zeros())))
     }
 
@@ -199,10 +206,11 @@ impl RequestSampling {
     }
 
     fn take_shares(&mut self, sockets: &Sockets, load: Option<&UnderWay>) -> Result<SampledSockets, DumpError> {
-        let drawn = self.draw();
+        // A load tells its rate itself.
+        let (drawn, in_pairs) = (self.draw(), load.is_none());
         let mut exchanges = BTreeMap::new();
         let mut one = |crowd: &mut Population, are_shaking| -> Result<_, DumpError> {
-            let windows = crowd.windows(|| drawn);
+            let windows = crowd.windows(in_pairs, || drawn);
             let program = windows.as_ref().map(|windows| windows.program(&self.ports));
             let dump = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()), load, &mut exchanges)?;
             Ok(Dump { kept: dump.kept * windows.map_or(1.0, |windows| windows.share()), ..dump })

@@ -128,8 +128,10 @@ fn of_many_sockets_a_share_is_read_and_an_expensive_sample_delays_the_next() {
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
     requests.learn(&sampled(crowd, (0.5, 1.0)), Duration::from_millis(20), now);
     assert_eq!((requests.connections.size, requests.ports.as_slice()), (4_000, &[80][..]));
-    let (first, second) = (requests.connections.windows(|| 7).unwrap(), requests.connections.windows(|| 7).unwrap());
+    let mut next = |in_pairs| requests.connections.windows(in_pairs, || 7).unwrap();
+    let [first, second, third, fourth] = [next(false), next(true), next(true), next(true)];
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
+    assert!(second == third && third != fourth, "or each twice: {second:?} {third:?} {fourth:?}");
     assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
     requests.learn(&sampled(message(80, 1), (1.0, 1.0)), Duration::ZERO, now);
     assert!(!requests.connections.is_large() && requests.ports.is_empty());
@@ -143,7 +145,7 @@ fn a_flood_of_handshakes_does_not_reduce_the_share_of_connections() {
     let bytes: Vec<u8> = flood.chain((0..10).flat_map(|n| message(80, 50_000 + n))).collect();
     requests.learn(&sampled(bytes, (1.0, 1.0)), Duration::ZERO, Instant::now());
     assert_eq!((requests.connections.size, requests.handshakes.size), (10, 3_000));
-    assert!(requests.connections.windows(|| 7).is_none() && requests.handshakes.windows(|| 7).is_some());
+    assert!(requests.connections.windows(true, || 7).is_none() && requests.handshakes.windows(true, || 7).is_some());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let _client = TcpStream::connect(address).unwrap();
@@ -315,7 +317,7 @@ fn after_a_few_samples_all_ports_were_read_about_equally_often() {
         let mut times = vec![0_u32; 65_536];
         let (samples, mut share) = (40, 0.0);
         for _ in 0..samples {
-            let windows = sockets.windows(|| 7).unwrap();
+            let windows = sockets.windows(false, || 7).unwrap();
             share = windows.share();
             windows.ranges().iter().for_each(|(first, last)| (*first..=*last).for_each(|port| times[usize::from(port)] += 1));
         }
