@@ -8,6 +8,9 @@ use chokepoint_recorder::{Durations, ResponseTimes, Sample, TargetSample};
 
 use crate::totals::Totals;
 
+/// Servers whose sums are kept, also while they are not watched.
+const SERVERS_MAX: usize = 64;
+
 /// A second, with what is shown of it and not kept.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
@@ -59,6 +62,9 @@ impl Board {
     /// Shows a second.
     pub fn see(&self, seen: Seen) {
         let mut state = self.state();
+        if state.totals.len() > SERVERS_MAX {
+            state.totals.retain(|name, _| seen.sample.target(name).is_some());
+        }
         for target in &seen.sample.targets {
             state.totals.entry(target.target.clone()).or_default().add(target);
         }

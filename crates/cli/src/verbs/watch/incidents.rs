@@ -24,6 +24,8 @@ use crate::terminal::interrupt::Interrupt;
 const BEFORE_S: u64 = 120;
 /// The days that are compared, with half an hour around.
 const DAYS_S: u64 = 7 * 86_400 + 1_800;
+/// Servers whose days are remembered, also while they are not watched.
+const DAILY_MAX: usize = 64;
 /// Time between two looks at the surroundings, while nothing is wrong.
 const LOOK_PERIOD: Duration = Duration::from_secs(600);
 /// Time between two profiles: naming the functions takes a second of CPU time.
@@ -89,6 +91,12 @@ impl Incidents {
 
     /// Looks for drops in the last second.
     pub(super) fn see(&mut self, look: &Look, keeping: &mut Keeping, words: &Catalogue) {
+        // Of a host whose servers come and go only those that are watched are remembered.
+        let is_watched = |name: &String| look.targets.iter().any(|target| target.sample.target == *name);
+        self.detectors.retain(|name, _| is_watched(name));
+        if self.daily.len() > DAILY_MAX {
+            self.daily.retain(|name, _| is_watched(name));
+        }
         for target in &look.targets {
             let name = &target.sample.target;
             let detector = self.detectors.entry(name.clone()).or_insert_with(|| Detector::new(name));
