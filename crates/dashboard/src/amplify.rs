@@ -15,7 +15,7 @@ const TIMERS: [(&str, &str); 4] = [
     ("upstream-header", "nginx.upstream.header.time"),
     ("upstream-response", "nginx.upstream.response.time"),
 ];
-/// What is told of each, if it is in the family's help.
+/// The help of each family.
 const HELP: &str = "As NGINX Amplify's agent named it.";
 
 /// A value, and whether it only grows.

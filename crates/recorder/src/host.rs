@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::largest::keep_largest;
 use crate::sample::Sample;
 
 /// Most names of programs and of disks in a sample: the largest.
@@ -54,11 +55,7 @@ fn add(ours: &mut BTreeMap<String, f64>, theirs: &BTreeMap<String, f64>) {
     for (name, seconds) in theirs {
         *ours.entry(name.clone()).or_default() += seconds;
     }
-    if ours.len() > NAMES_MAX {
-        let mut all: Vec<(String, f64)> = std::mem::take(ours).into_iter().collect();
-        all.sort_by(|a, b| b.1.total_cmp(&a.1));
-        ours.extend(all.into_iter().take(NAMES_MAX));
-    }
+    keep_largest(ours, NAMES_MAX, |seconds| *seconds);
 }
 
 /// A program that used more CPU time during a drop than before.

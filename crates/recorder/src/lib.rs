@@ -7,6 +7,7 @@ pub mod drop;
 mod grown;
 mod host;
 pub mod incident;
+mod largest;
 mod levels;
 mod response;
 mod ring;

@@ -8,6 +8,7 @@ use chokepoint_statistics::histogram::{Counts, Histogram};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
+use crate::largest::keep_largest;
 use crate::response::{ResponseTimes, Unanswered};
 
 /// Most groups of URLs in a sample.
@@ -316,11 +317,7 @@ impl Logged {
             let sums = [(&mut ours.answers, theirs.answers), (&mut ours.failed, theirs.failed), (&mut ours.time_us, theirs.time_us)];
             sums.into_iter().for_each(|(ours, theirs)| *ours = ours.saturating_add(theirs));
         }
-        if self.urls.len() > URLS_MAX {
-            let mut all: Vec<(String, UrlUse)> = std::mem::take(&mut self.urls).into_iter().collect();
-            all.sort_by_key(|group| std::cmp::Reverse(group.1.answers));
-            self.urls.extend(all.into_iter().take(URLS_MAX));
-        }
+        keep_largest(&mut self.urls, URLS_MAX, |group| group.answers as f64);
         for (name, durations) in &other.durations_us {
             self.durations_us.entry(name.clone()).or_default().0.merge(&durations.0);
         }
