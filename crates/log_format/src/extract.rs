@@ -49,7 +49,7 @@ impl LogFormat {
         if line.len() > LINE_BYTES_MAX {
             return Err(Unparsed::TooLong);
         }
-        if !line.starts_with(&self.head) || record.spans.len() != self.fields.len() {
+        if !self.head.begins(line) || record.spans.len() != self.fields.len() {
             return Err(Unparsed::Format);
         }
         if self.fields.is_empty() {
@@ -116,7 +116,7 @@ impl Search<'_> {
         let rest = &self.line[at..];
         let len = field.shape.longest(rest);
         match len {
-            Some(len) if rest[len..].starts_with(&field.literal) => Some(at + len),
+            Some(len) if field.literal.begins(&rest[len..]) => Some(at + len),
             Some(len) => self.next_end(index, at, at + len),
             None => self.missing_end(field, at),
         }
@@ -137,7 +137,7 @@ impl Search<'_> {
         let rest = &self.line[at..];
         let mut len = tried - at;
         while let Some(shorter) = field.shape.shorter(rest, len) {
-            if rest[shorter..].starts_with(&field.literal) {
+            if field.literal.begins(&rest[shorter..]) {
                 return Some(at + shorter);
             }
             len = shorter;
@@ -149,12 +149,12 @@ impl Search<'_> {
     fn missing_end(&self, field: &Field, at: usize) -> Option<usize> {
         let rest = &self.line[at..];
         let dash = usize::from(rest.first() == Some(&b'-'));
-        rest[dash..].starts_with(&field.literal).then_some(at + dash)
+        field.literal.begins(&rest[dash..]).then_some(at + dash)
     }
 
     /// The first occurrence of the literal after a text, from `from` on. An escaped quote does not count.
     fn text_end(&mut self, field: &Field, is_last: bool, at: usize, from: usize) -> Option<usize> {
-        let literal = field.literal.as_slice();
+        let literal = &field.literal;
         if literal.is_empty() {
             // The last value extends to the end. A value that touches the next one is taken as empty, because its slot is not given.
             return Some(if is_last { self.line.len() } else { at });
@@ -162,18 +162,25 @@ impl Search<'_> {
         if is_last && from == at {
             // The line must end with the literal, so only one position is possible.
             let end = self.line.len().checked_sub(literal.len())?;
-            return (end >= at && self.line.ends_with(literal)).then_some(end);
+            return (end >= at && self.line.ends_with(literal.text())).then_some(end);
         }
+        let first = literal.text()[0];
+        let is_word = field.shape == Shape::Word;
         let mut found = from;
         loop {
             let rest = self.line.get(found..)?;
-            let ahead = position(rest, literal);
+            // A word ends at the first blank.
+            let ahead = if is_word && first == b' ' {
+                memchr::memchr(first, rest).filter(|at| literal.begins(&rest[*at..]))
+            } else {
+                literal.position(rest)
+            };
             self.work = self.work.saturating_sub(ahead.unwrap_or(rest.len()));
             found += ahead?;
-            if field.shape == Shape::Word && self.line[at..found].iter().any(u8::is_ascii_whitespace) {
+            if is_word && first != b' ' && self.line[at..found].iter().any(u8::is_ascii_whitespace) {
                 return None;
             }
-            if self.escape != Escape::Json || literal[0] != b'"' || !is_escaped(self.line, at, found) {
+            if self.escape != Escape::Json || first != b'"' || !is_escaped(self.line, at, found) {
                 return Some(found);
             }
             found += 1;
@@ -184,17 +191,4 @@ impl Search<'_> {
 /// True if an odd number of backslashes is right before `at`.
 fn is_escaped(line: &[u8], start: usize, at: usize) -> bool {
     line[start..at].iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
-}
-
-/// The first position of `needle`.
-fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
-    let (&first, rest) = needle.split_first()?;
-    let mut at = 0;
-    loop {
-        at += memchr::memchr(first, bytes.get(at..)?)?;
-        if bytes[at + 1..].starts_with(rest) {
-            return Some(at);
-        }
-        at += 1;
-    }
 }

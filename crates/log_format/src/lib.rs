@@ -15,7 +15,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Attempts, Details, Measured};
+pub use access::{Access, Attempts, Details, Measured, Texts};
 pub use compile::{COMBINED, Escape, FormatError, LogFormat};
 pub use extract::{LINE_BYTES_MAX, Record, Unparsed};
 pub use number::{clock, month, seconds_us, time_epoch_us, unsigned};

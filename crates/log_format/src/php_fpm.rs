@@ -1,6 +1,6 @@
 //! php-fpm's `access.format`: its tokens, and the time, CPU and memory of a request that one line reports.
 
-use super::compile::{Escape, Field, FormatError, LogFormat};
+use super::compile::{Escape, Field, FormatError, Literal, LogFormat, put};
 use super::extract::{Record, Unparsed};
 use super::number::{seconds_us, time_epoch_us, unsigned};
 use super::shape::Shape;
@@ -55,12 +55,12 @@ pub struct FpmAccess<'l> {
 impl FpmFormat {
     /// Compiles an `access.format`.
     pub fn compile(format: &str) -> Result<Self, FormatError> {
-        let mut head = Vec::new();
+        let mut head = Literal::default();
         let mut fields: Vec<Field> = Vec::new();
         let mut modifiers: Vec<Option<String>> = Vec::new();
         let mut rest = format;
         while let Some(at) = rest.find('%') {
-            fields.last_mut().map_or(&mut head, |field| &mut field.literal).extend_from_slice(&rest.as_bytes()[..at]);
+            put(&rest.as_bytes()[..at], &mut head, &mut fields);
             rest = &rest[at + 1..];
             let mut modifier = None;
             if let Some(inner) = rest.strip_prefix('{') {
@@ -71,7 +71,7 @@ impl FpmFormat {
             let token = rest.chars().next().ok_or(FormatError::Token)?;
             rest = &rest[token.len_utf8()..];
             if token == '%' {
-                fields.last_mut().map_or(&mut head, |field| &mut field.literal).push(b'%');
+                put(b"%", &mut head, &mut fields);
                 continue;
             }
             // `%r%Q%q`: path, `?` and query are adjacent; together they are the URI.
@@ -80,10 +80,10 @@ impl FpmFormat {
                 continue;
             }
             let shape = shape(token, modifier.as_deref()).ok_or(FormatError::Token)?;
-            fields.push(Field { name: token.to_string(), shape, literal: Vec::new(), ambiguous: false });
+            fields.push(Field { name: token.to_string(), shape, literal: Literal::default(), ambiguous: false });
             modifiers.push(modifier);
         }
-        fields.last_mut().map_or(&mut head, |field| &mut field.literal).extend_from_slice(rest.as_bytes());
+        put(rest.as_bytes(), &mut head, &mut fields);
         let format = LogFormat::of(head, fields, Escape::None);
         let modifier = |slot: usize| modifiers.get(slot).cloned().flatten().unwrap_or_default();
         Ok(Self {

@@ -129,13 +129,17 @@ fn digits(bytes: &[u8], most: usize) -> usize {
     bytes.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count()
 }
 
+fn all_digits(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len())
+}
+
 /// `-`, `12`, `-12`, and with a fraction `1.234`.
 fn number_len(bytes: &[u8], fraction: bool) -> usize {
     let sign = usize::from(bytes.first() == Some(&b'-'));
-    let whole = digits(&bytes[sign..], usize::MAX);
+    let whole = all_digits(&bytes[sign..]);
     let mut len = sign + whole;
     if fraction && whole > 0 && bytes.get(len) == Some(&b'.') {
-        let part = digits(&bytes[len + 1..], usize::MAX);
+        let part = all_digits(&bytes[len + 1..]);
         len += if part > 0 { part + 1 } else { 0 };
     }
     len
@@ -194,7 +198,10 @@ impl<const LENGTH: usize> Form<LENGTH> {
     /// The length of the text, if `bytes` begin with one of this form.
     fn fits(&self, bytes: &[u8]) -> Option<usize> {
         let text: &[u8; LENGTH] = bytes.first_chunk()?;
-        let outside = |at: usize| (text[at] < self.least[at]) | (text[at] > self.most[at]);
-        (!(0..LENGTH).fold(false, |any, at| any | outside(at))).then_some(LENGTH)
+        let mut outside = 0;
+        for (byte, (least, most)) in text.iter().zip(self.least.iter().zip(&self.most)) {
+            outside |= u8::from(byte < least) | u8::from(byte > most);
+        }
+        (outside == 0).then_some(LENGTH)
     }
 }

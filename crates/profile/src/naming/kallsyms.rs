@@ -5,40 +5,63 @@ const SYMBOLS_MAX: usize = 4 << 20;
 /// An address further than this behind the last symbol has no name.
 const REACH: u64 = 1 << 20;
 
+/// The kernel's functions. The text has hundreds of thousands of lines, so only their places are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Kallsyms<'a> {
-    /// Address, whether it is global, name and module, in address order; of several at one address the best comes last.
-    functions: Vec<(u64, bool, &'a str, &'a str)>,
+    text: &'a str,
+    /// In address order; of several at one address the best comes last.
+    functions: Vec<Function>,
     /// True if all addresses are zero: the kernel hides them from this user.
     pub(crate) hidden: bool,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Function {
+    address: u64,
+    /// How good the name is, compared with others of the same address: global ones are better, then those with fewer underscores in front.
+    rank: u8,
+    /// Where its line begins.
+    line: u32,
 }
 
 impl<'a> Kallsyms<'a> {
     /// Parses lines such as "ffffffff81000000 T name\t[module]". Others are skipped.
     pub(crate) fn parse(text: &'a str) -> Self {
-        let mut kallsyms = Self::default();
-        for line in text.lines().take(SYMBOLS_MAX) {
-            let mut fields = line.split_ascii_whitespace();
-            let Some(address) = fields.next().and_then(|field| u64::from_str_radix(field, 16).ok()) else { continue };
-            let (Some(kind @ ("t" | "T" | "w" | "W")), Some(name)) = (fields.next(), fields.next()) else { continue };
-            let module = fields.next().map_or("kernel", |module| module.trim_matches(['[', ']']));
+        let mut kallsyms = Self { text, ..Self::default() };
+        let mut next = 0;
+        for line in text.split_inclusive('\n').take(SYMBOLS_MAX) {
+            let begin = next;
+            next += line.len();
+            let Some((address, is_global, name, _)) = function(line) else { continue };
             if address == 0 {
                 kallsyms.hidden = true;
-            } else {
-                kallsyms.functions.push((address, kind == "T", name, module));
+            } else if let Ok(line) = u32::try_from(begin) {
+                let rank = (u8::from(is_global) << 7) | (0x7f - underscores(name).min(0x7f) as u8);
+                kallsyms.functions.push(Function { address, rank, line });
             }
         }
         kallsyms.hidden &= kallsyms.functions.is_empty();
-        kallsyms.functions.sort_by_key(|(address, global, name, _)| (*address, *global, std::cmp::Reverse(underscores(name))));
+        kallsyms.functions.sort_unstable();
         kallsyms
     }
 
     /// Name and module of the function at an address.
     pub(crate) fn find(&self, address: u64) -> Option<(&'a str, &'a str)> {
-        let behind = self.functions.partition_point(|(start, ..)| *start <= address);
-        let (start, _, name, module) = self.functions.get(behind.checked_sub(1)?)?;
-        (behind < self.functions.len() || address - start < REACH).then_some((*name, *module))
+        let behind = self.functions.partition_point(|function| function.address <= address);
+        let found = self.functions.get(behind.checked_sub(1)?)?;
+        let is_near = behind < self.functions.len() || address - found.address < REACH;
+        let (_, _, name, module) = function(self.text.get(found.line as usize..)?.lines().next()?).filter(|_| is_near)?;
+        Some((name, module))
     }
+}
+
+/// Address, whether it is global, name and module of a function's line.
+fn function(line: &str) -> Option<(u64, bool, &str, &str)> {
+    let mut fields = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let kind = fields.next().filter(|kind| ["t", "T", "w", "W"].contains(kind))?;
+    let name = fields.next()?;
+    Some((address, kind == "T", name, fields.next().map_or("kernel", |module| module.trim_matches(['[', ']']))))
 }
 
 /// Number of leading underscores. Of several names for one address people know the plain one.

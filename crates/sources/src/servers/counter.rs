@@ -1,6 +1,9 @@
 //! Counts of a log's lines, added up while they are read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
 use chokepoint_config::log_format::{Escape, FpmFormat, LogFormat, Measured, Record};
@@ -10,6 +13,7 @@ use memchr::memmem::Finder;
 
 use super::logs::LineKind;
 use super::logs::amplify::AmplifyCounts;
+use super::logs::lines::each_line;
 use super::logs::urls::{UrlCounts, UrlGroups};
 use super::pages::MARK;
 use super::tally::{self, add_error};
@@ -24,6 +28,14 @@ enum LineParser {
     FpmAccess(Box<(FpmFormat, Record, Option<String>)>),
     Errors,
     FpmErrors,
+}
+
+/// What a server wrote of a line of a log, nothing if it did not write it.
+pub(super) type Written = fn(&[u8]) -> Option<Cow<'_, [u8]>>;
+
+/// The whole line.
+pub(super) fn whole(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+    Some(Cow::Borrowed(line))
 }
 
 /// The counts of one log.
@@ -47,6 +59,8 @@ pub(super) struct LogCounter {
 /// What a log gained, for a server that is watched.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LogGrowth {
+    /// True for an access log that has statuses: without new lines nothing was answered.
+    pub tells_answers: bool,
     /// Lines by status; empty for an error log.
     pub status: BTreeMap<u16, u64>,
     /// Bytes of answers.
@@ -59,6 +73,8 @@ pub struct LogGrowth {
     pub urls: Vec<(String, UrlCounts)>,
     /// What the agent of NGINX Amplify counted, by its names. Of methods, versions, caches and lengths a sample if the log is busy.
     pub amplify: BTreeMap<&'static str, u64>,
+    /// Means under its names, of a sample if the log is busy.
+    pub amplify_means: BTreeMap<&'static str, f64>,
     /// Lines of an error log, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The part of the log that was read.
@@ -111,11 +127,27 @@ impl LogCounter {
         })
     }
 
+    /// Counts the complete lines from a place on, of a longer piece than `bytes_max` its end, and returns where the next line begins. `written` takes off what was put
+    /// around the server's own line.
+    pub(super) fn read(&mut self, file: &mut File, from: u64, bytes_max: u64, written: Written) -> io::Result<u64> {
+        let to = file.metadata()?.len().max(from);
+        let skip = (to - from).saturating_sub(bytes_max);
+        file.seek(SeekFrom::Start(from + skip))?;
+        let ours = self.ours.take();
+        let extent = each_line(&mut file.take(to - from - skip), skip > 0, ours.as_ref(), |line| {
+            if let Some(line) = written(line) {
+                self.add(&line);
+            }
+        });
+        self.ours = ours;
+        let extent = extent?;
+        self.extent.read_bytes += extent.read;
+        self.extent.skipped_bytes += skip;
+        Ok(from + skip + extent.read - extent.incomplete)
+    }
+
     /// Counts a line.
-    pub(super) fn add(&mut self, line: &[u8]) {
-        if self.ours.as_ref().is_some_and(|ours| ours.find(line).is_some()) {
-            return;
-        }
+    fn add(&mut self, line: &[u8]) {
         match &mut self.reader {
             LineParser::Access(formats) => {
                 self.access.lines += 1;
@@ -195,7 +227,9 @@ impl LogCounter {
         }
         let (status, errors) = (self.statuses(), std::mem::take(&mut self.errors).kinds);
         let growth = LogGrowth {
+            tells_answers: matches!(self.reader, LineParser::Access(_) | LineParser::FpmAccess(_)) && self.access.has_status,
             amplify: self.amplify.take(&status, &errors),
+            amplify_means: self.amplify.take_means(),
             status,
             bytes: std::mem::take(&mut self.access.bytes),
             misfits: std::mem::take(&mut self.access.misfits),
@@ -221,9 +255,9 @@ impl LogCounter {
         }
         access.status.into_iter().for_each(|status| add_status(&mut self.status, status));
         access.request_time_us.into_iter().for_each(|us| self.request.add(us));
-        access.upstream_connect_us.times_us().flatten().for_each(|us| self.upstream_connect.add(us));
-        access.upstream_header_us.times_us().flatten().for_each(|us| self.upstream_header.add(us));
-        access.upstream_response_us.times_us().flatten().for_each(|us| self.upstream.add(us));
+        access.upstream_connect_us.each_us(&mut |us| self.upstream_connect.add(us));
+        access.upstream_header_us.each_us(&mut |us| self.upstream_header.add(us));
+        access.upstream_response_us.each_us(&mut |us| self.upstream.add(us));
         self.access.bytes = self.access.bytes.saturating_add(access.bytes.unwrap_or(0));
     }
 }

@@ -1,6 +1,6 @@
 //! Source `server_log`: the lines that a master's access and error logs gained during the observation, counted while they are read.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 
 use chokepoint_foreign::Files;
 use chokepoint_model::observation::Observation;
@@ -8,8 +8,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{NEEDS, files};
 use super::config::{collect, parsed};
-use super::counter::LogCounter;
-use super::logs::lines::each_line;
+use super::counter::{LogCounter, whole};
 use super::logs::{LineKind, LogFile, logs};
 use super::mark::Mark;
 use super::master::master;
@@ -79,20 +78,14 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
         Ok(counted) => counted,
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
-    let mut left = bytes_max;
     let followed = mark.pieces(context.root, pid, files).and_then(|pieces| {
         for (mut file, from) in pieces.files {
-            let to = file.metadata()?.len();
-            let skip = (to - from.min(to)).saturating_sub(left);
-            file.seek(SeekFrom::Start(from + skip))?;
-            let read = each_line(&mut file.take(to.saturating_sub(from + skip)), skip > 0, &mut |line| counted.add(line))?.read;
-            left -= read;
-            counted.extent.read_bytes += read;
-            counted.extent.skipped_bytes += skip;
+            counted.read(&mut file, from, bytes_max - counted.extent.read_bytes, whole)?;
         }
         counted.extent.rotated = pieces.rotated;
         Ok(())
     });
+    let read_bytes = counted.extent.read_bytes;
     let outcome = match followed {
         Ok(()) => Outcome::Ok(counted.text().into_bytes()),
         // A log to a terminal or pipe cannot be followed.
@@ -102,7 +95,7 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
             outcome => outcome,
         },
     };
-    (outcome, bytes_max - left)
+    (outcome, read_bytes)
 }
 
 /// Beginnings of the kinds whose lines the model quotes. Other kinds, such as program output, keep only their number.

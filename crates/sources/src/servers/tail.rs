@@ -1,19 +1,17 @@
 //! Follows the logs of servers without an end, through rotation and truncation.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use super::access::files;
-use super::counter::{LogCounter, LogGrowth};
+use super::counter::{LogCounter, LogGrowth, whole};
 use super::follow::marks;
 use super::logs::LineKind;
-use super::logs::lines::each_line;
 use super::mark::Mark;
 use crate::root::Root;
 
 /// Most bytes of one log to read at a time. Of more, only the end is read, and the growth says how much was skipped.
-const BYTES_MAX: u64 = 64 << 20;
+pub(super) const BYTES_MAX: u64 = 64 << 20;
 /// Time between two looks for logs in the configuration of a server. A reload may have changed it.
 const LOOK_PERIOD: Duration = Duration::from_secs(30);
 
@@ -109,14 +107,9 @@ impl Tail {
         self.counter.extent.rotated |= pieces.rotated;
         let last = pieces.files.len().saturating_sub(1);
         for (number, (mut file, from)) in pieces.files.into_iter().enumerate() {
-            let to = file.metadata()?.len().max(from);
-            let skip = (to - from).saturating_sub(BYTES_MAX);
-            file.seek(SeekFrom::Start(from + skip))?;
-            let extent = each_line(&mut (&mut file).take(to - from - skip), skip > 0, &mut |line| self.counter.add(line))?;
-            self.counter.extent.read_bytes += extent.read;
-            self.counter.extent.skipped_bytes += skip;
+            let next = self.counter.read(&mut file, from, BYTES_MAX, whole)?;
             if number == last {
-                self.mark.move_to(&mut file, from + skip + extent.read - extent.incomplete)?;
+                self.mark.move_to(&mut file, next)?;
             }
         }
         Ok(())
@@ -129,6 +122,6 @@ impl Tail {
 /// It cannot be read, or the format cannot be compiled.
 pub fn count_log(file: &mut std::fs::File, format: &str) -> Result<LogGrowth, String> {
     let mut counter = LogCounter::new(&LineKind::Access(vec![(format.to_owned(), "default".to_owned())]), true)?;
-    each_line(file, false, &mut |line| counter.add(line)).map_err(|error| error.to_string())?;
+    counter.read(file, 0, u64::MAX, whole).map_err(|error| error.to_string())?;
     Ok(counter.take())
 }

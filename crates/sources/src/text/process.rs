@@ -8,3 +8,4 @@ pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod stat;
 pub(crate) mod syscall;
+pub(crate) mod workers;

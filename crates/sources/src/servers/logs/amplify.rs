@@ -64,14 +64,20 @@ const ERRORS: [(&str, &str); 6] = [
     ("buffered to file", "nginx.upstream.response.buffered"),
 ];
 
+const GZIP_RATIO: &str = "nginx.http.gzip.ratio";
+
 /// Counts by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::servers) struct AmplifyCounts(BTreeMap<&'static str, u64>);
+pub(in crate::servers) struct AmplifyCounts {
+    counts: BTreeMap<&'static str, u64>,
+    /// Sum and number of the ratios of compressed answers.
+    gzip: (f64, u64),
+}
 
 impl AmplifyCounts {
     fn count(&mut self, name: &'static str, number: u64) {
         if number > 0 {
-            let sum = self.0.entry(name).or_default();
+            let sum = self.counts.entry(name).or_default();
             *sum = sum.saturating_add(number);
         }
     }
@@ -101,6 +107,9 @@ impl AmplifyCounts {
         ] {
             self.count(name, bytes.unwrap_or(0).saturating_mul(weight));
         }
+        if let Some(ratio) = answer.gzip_ratio {
+            self.gzip = (self.gzip.0 + ratio * weight as f64, self.gzip.1 + weight);
+        }
         let mut tried = 0;
         for status in answer.upstream_status.numbers() {
             tried += 1;
@@ -112,6 +121,12 @@ impl AmplifyCounts {
         self.count("nginx.upstream.next.count", u64::from(tried > 1) * weight * tried.saturating_sub(1));
         let length: u64 = answer.upstream_length.numbers().flatten().fold(0, u64::saturating_add);
         self.count("nginx.upstream.response.length", length.saturating_mul(weight));
+    }
+
+    /// Takes the means since the last call.
+    pub(in crate::servers) fn take_means(&mut self) -> BTreeMap<&'static str, f64> {
+        let (sum, number) = std::mem::take(&mut self.gzip);
+        (number > 0).then(|| (GZIP_RATIO, sum / number as f64)).into_iter().collect()
     }
 
     /// Takes the counts since the last call, with those that follow from statuses and from the kinds of errors.
@@ -129,7 +144,7 @@ impl AmplifyCounts {
                 self.count(name, *count);
             }
         }
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.counts)
     }
 }
 
@@ -148,10 +163,10 @@ mod tests {
 
     use super::*;
 
-    /// The format that the agent asked for.
+    /// The format that the agent asked for, and the ratio of compression.
     const FORMAT: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\" \
                           \"$http_x_forwarded_for\" \"$host\" sn=\"$server_name\" rt=$request_time ua=\"$upstream_addr\" us=\"$upstream_status\" \
-                          ut=\"$upstream_response_time\" ul=\"$upstream_response_length\" cs=$upstream_cache_status";
+                          ut=\"$upstream_response_time\" ul=\"$upstream_response_length\" cs=$upstream_cache_status gzip=$gzip_ratio";
 
     #[test]
     fn lines_of_the_agents_own_format_are_counted_under_its_names() {
@@ -159,9 +174,9 @@ mod tests {
         let mut record = format.record();
         let mut counts = AmplifyCounts::default();
         for (request, status, upstream, cache) in [
-            ("GET / HTTP/1.1", 200, "us=\"200\" ut=\"0.1\" ul=\"10\"", "HIT"),
-            ("PATCH /a HTTP/2.0", 502, "us=\"502, 200\" ut=\"0.1, 0.2\" ul=\"0, 7\"", "-"),
-            ("\\x16\\x03", 400, "us=\"-\" ut=\"-\" ul=\"-\"", "-"),
+            ("GET / HTTP/1.1", 200, "us=\"200\" ut=\"0.1\" ul=\"10\"", "HIT gzip=3.50"),
+            ("PATCH /a HTTP/2.0", 502, "us=\"502, 200\" ut=\"0.1, 0.2\" ul=\"0, 7\"", "- gzip=4.50"),
+            ("\\x16\\x03", 400, "us=\"-\" ut=\"-\" ul=\"-\"", "- gzip=-"),
         ] {
             let line = format!(
                 "10.0.0.1 - - [20/Nov/2026:07:17:47 +0000] \"{request}\" {status} 5 \"-\" \"c\" \"-\" \"h\" sn=\"s\" rt=0.1 ua=\"-\" {upstream} cs={cache}"
@@ -171,6 +186,7 @@ mod tests {
         }
         let status = BTreeMap::from([(200, 1), (502, 1), (499, 3)]);
         let errors = BTreeMap::from([("connect 111".to_owned(), 4), ("upstream closed within its answer".to_owned(), 9)]);
+        assert_eq!(counts.take_means(), BTreeMap::from([(GZIP_RATIO, 4.0)]), "of those that were compressed");
         let taken = counts.take(&status, &errors);
         for (name, count) in [
             ("nginx.http.method.get", 2),
@@ -194,5 +210,6 @@ mod tests {
             assert_eq!(taken.get(name), Some(&count), "{name}: {taken:?}");
         }
         assert!(!taken.contains_key("nginx.upstream.response.failed") && counts.take(&BTreeMap::new(), &BTreeMap::new()).is_empty());
+        assert!(counts.take_means().is_empty());
     }
 }

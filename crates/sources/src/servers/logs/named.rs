@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,10 @@ use chokepoint_config::log_format::COMBINED;
 use serde::Deserialize;
 
 use super::LineKind;
-use super::lines::each_line;
 use crate::root::open_path;
 use crate::servers::counter::{LogCounter, LogGrowth};
+use crate::servers::tail::BYTES_MAX;
 
-/// Most bytes to read at a time. Of more, only the end is read, and the growth says how much was skipped.
-const BYTES_MAX: u64 = 64 << 20;
 /// The stream of a program on which an access log is written.
 const STREAM: &str = "stdout";
 
@@ -81,20 +79,9 @@ impl NamedLog {
 
     /// Counts the lines from a place on, and returns where the next one begins.
     fn read_from(&mut self, file: &mut File, from: u64) -> io::Result<u64> {
-        let length = file.metadata()?.len();
         // It was truncated: what is in it now is new.
-        let from = if length < from { 0 } else { from };
-        let skip = (length - from).saturating_sub(BYTES_MAX);
-        file.seek(SeekFrom::Start(from + skip))?;
-        let counter = &mut self.counter;
-        let extent = each_line(&mut Read::by_ref(file).take(length - from - skip), skip > 0, &mut |line| {
-            if let Some(line) = logged(line) {
-                counter.add(&line);
-            }
-        })?;
-        self.counter.extent.read_bytes += extent.read;
-        self.counter.extent.skipped_bytes += skip;
-        Ok(from + skip + extent.read - extent.incomplete)
+        let from = if file.metadata()?.len() < from { 0 } else { from };
+        self.counter.read(file, from, BYTES_MAX, logged)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Stat {
     pub(crate) start_ticks: u64,
     /// The start of its stack: a different address after each execution of a program, the same in all its forks. Zero without the right to trace it.
     pub(crate) start_stack: Option<u64>,
+    /// Address space, bytes.
+    pub(crate) virtual_bytes: u64,
     /// Exact to some dozen pages for each core: the kernel counts in batches.
     pub(crate) resident_pages: u64,
 }
@@ -62,6 +64,7 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
         threads: place.number(EXPECTED, field(20))?,
         start_ticks: place.number(EXPECTED, field(22))?,
         start_stack: field(28).and_then(|address| address.parse().ok()),
+        virtual_bytes: place.number(EXPECTED, field(23))?,
         resident_pages: place.number(EXPECTED, field(24))?,
     })
 }
