@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test pictures scoreboard check fuzz fmt dist dist-test
+.PHONY: help demo test page pictures scoreboard check fuzz fmt dist dist-test
 
 CARGO := scripts/cargo.sh
 # Drops by socket (BPF). The feature needs clang, which scripts/packages.sh installs.
@@ -19,6 +19,9 @@ demo: ## five faults before a real nginx and php-fpm: found one behind the other
 
 test: ## all checks and all tests, as CI runs them
 	@scripts/test.sh
+
+page: ## build the page of `chokepoint watch` from ui/ (needs npm)
+	@ui/page.sh build
 
 pictures: ## write the pictures and the sample of a report in the documents anew (the picture of the page needs chromium)
 	@$(CARGO) build --quiet --package chokepoint --package chokepoint-packaging

@@ -27,6 +27,8 @@ mkdir -p "$tree"
 
 # With --target the flags are for the program alone: procedural macros cannot be linked statically. Packed relocations take 8 kB instead of 800. Of functions that are
 # the same, as generic ones often are, one is kept, unless its address is compared.
+# No panic passes through C.
+CFLAGS_x86_64_unknown_linux_gnu="-fno-asynchronous-unwind-tables -fno-unwind-tables" \
 RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=safe" "$cargo" build --release --target "$platform" --package chokepoint --features chokepoint/bpf
 built=$target/$platform/release/chokepoint
 objcopy --only-keep-debug --compress-debug-sections "$built" "$dist/$name.debug"
@@ -44,7 +46,7 @@ rm -f "$tree/docs/scoreboard.json"
 # Alert rules and a dashboard; the unit and its settings.
 cp -r packaging/monitoring packaging/systemd "$tree"
 
-# The licenses of the libraries in the program: a list, then the texts.
+# The licenses of the libraries in the program and its page: a list, then the texts.
 third_party() {
     local list crate number license folder text
     list=$("$cargo" tree --package chokepoint --features bpf --edges normal --target "$platform" --prefix none --format '{p}|{l}' |
@@ -59,6 +61,8 @@ third_party() {
             done
         done
     done <<<"$list"
+    echo
+    cat crates/dashboard/page/LICENSES
 }
 third_party >"$tree/THIRD-PARTY.txt"
 find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +

@@ -46,6 +46,8 @@ package_of() {
         echo nginx-light
     elif [ "$1" = man ]; then
         echo man-db
+    elif [ "$1" = node ]; then
+        echo nodejs
     elif [ "$1" = tomcat ]; then
         echo tomcat10-common default-jre-headless
     elif [ "$1" = systemd-analyze ]; then

@@ -46,6 +46,10 @@ pub(crate) fn values(state: &State) -> BTreeMap<String, BTreeMap<Cow<'static, st
     for (target, pools) in &state.fpm {
         all.entry(target.clone()).or_default().extend(php_fpm(pools).map(|(name, value)| (Cow::Borrowed(name), value)));
     }
+    for (target, values) in &state.values {
+        let values = values.iter().map(|(name, value)| (Cow::Borrowed(*name), now(*value)));
+        all.entry(target.clone()).or_default().extend(values);
+    }
     for (target, durations) in &state.durations_us {
         for (kind, name) in TIMERS {
             let Some(counts) = durations.get(kind).map(|durations| &durations.0).filter(|counts| !counts.is_empty()) else { continue };
@@ -127,10 +131,12 @@ mod tests {
             sample: Sample { targets: vec![TargetSample { target: "a".to_owned(), ..TargetSample::default() }], ..Sample::default() },
             nginx: BTreeMap::from([("a".to_owned(), status)]),
             fpm: BTreeMap::from([("a".to_owned(), vec![PhpFpmStatus { idle: 3, ..PhpFpmStatus::default() }; 2])]),
+            said: "{}".to_owned(),
             amplify: BTreeMap::from([("a".to_owned(), BTreeMap::from([("nginx.http.method.get", 5)]))]),
+            values: BTreeMap::from([("a".to_owned(), BTreeMap::from([("nginx.workers.count", 4.0)]))]),
         };
         board.see(seen.clone());
-        board.see(seen);
+        board.see(Seen { values: BTreeMap::new(), ..seen });
         let mut histogram = Histogram::default();
         [100_000, 200_000, 400_000].into_iter().for_each(|us| histogram.add(us));
         let logged = Logged { durations_us: [("request".to_owned(), Durations(histogram.counts()))].into(), ..Logged::default() };
@@ -140,6 +146,7 @@ mod tests {
         let values = &values(&state)["a"];
         let of = |name: &str| values.get(name).unwrap_or_else(|| panic!("{name}: {values:?}")).number;
         assert_eq!((of("nginx.http.method.get"), of("nginx.http.conn.dropped"), of("nginx.http.conn.active")), (10.0, 2.0, 3.0));
+        assert_eq!(of("nginx.workers.count"), 4.0, "it was not looked at in the last second");
         assert_eq!((of("php.fpm.proc.idle"), of("nginx.http.request.time.count"), of("nginx.http.request.time.max")), (6.0, 3.0, 0.4));
         assert!((0.199..0.203).contains(&of("nginx.http.request.time.median")));
         let families = families(&state);

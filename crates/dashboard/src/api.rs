@@ -36,6 +36,21 @@ pub trait Archive: Send + Sync {
     /// # Errors
     /// Why it cannot be read.
     fn incident(&self, id: i64) -> Result<Option<String>, String>;
+
+    /// The CPU profiles of an incident, and of the last look before it, as folded stacks; nothing if none was taken.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn profiles(&self, id: i64) -> Result<Option<Profiles>, String>;
+}
+
+/// CPU profiles as folded stacks: a line for each stack, its frames with semicolons between them, a blank, and the number of samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Profiles {
+    /// While nothing was wrong.
+    pub before: Option<String>,
+    /// During the incident.
+    pub during: String,
 }
 
 /// An answer.
@@ -64,6 +79,8 @@ pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board:
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),
         "/metrics" => ok(format.media_type(), metrics::render(board, format)),
+        "/api/v1/about" => ok(JSON, board.state().about.to_string() + "\n"),
+        "/api/v1/looks" => ok(JSON, board.state().looks.to_string() + "\n"),
         "/api/v1/now" => {
             let state = board.state();
             json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
@@ -76,10 +93,23 @@ pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board:
         "/api/v1/series" => samples(query, now_s, archive, |samples| series(&samples)),
         "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(&samples)),
         "/api/v1/incidents" => kept(archive.incidents().map(Some)),
-        _ => match path.strip_prefix("/api/v1/incidents/").map(str::parse) {
-            Some(Ok(id)) => kept(archive.incident(id)),
-            _ => error(StatusCode::NOT_FOUND, "there is nothing at this path"),
-        },
+        _ => incident(path, archive).unwrap_or_else(|| error(StatusCode::NOT_FOUND, "there is nothing at this path")),
+    }
+}
+
+/// What a path below an incident answers.
+fn incident(path: &str, archive: &dyn Archive) -> Option<Answer> {
+    let rest = path.strip_prefix("/api/v1/incidents/")?;
+    let (id, part) = rest.split_once('/').map_or((rest, None), |(id, part)| (id, Some(part)));
+    let id = id.parse().ok()?;
+    match part {
+        None => Some(kept(archive.incident(id))),
+        Some("profiles") => Some(match archive.profiles(id) {
+            Ok(Some(profiles)) => json(&profiles),
+            Ok(None) => error(StatusCode::NOT_FOUND, "no profile was taken of this incident"),
+            Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
+        }),
+        Some(_) => None,
     }
 }
 
@@ -179,6 +209,10 @@ mod tests {
         fn incident(&self, id: i64) -> Result<Option<String>, String> {
             Ok((id == 3).then(|| "{\"id\":3}".to_owned()))
         }
+
+        fn profiles(&self, id: i64) -> Result<Option<Profiles>, String> {
+            Ok((id == 3).then(|| Profiles { before: None, during: "nginx;main 3\n".to_owned() }))
+        }
     }
 
     fn get(path: &str, query: &str) -> (u16, String) {
@@ -214,6 +248,8 @@ mod tests {
     fn each_path_has_its_answer() {
         assert_eq!(get("/api/v1/now", "").1, format!("{{\"schema\":\"{SERIES}\",\"samples\":[]}}\n"));
         assert_eq!(get("/api/v1/incidents/3", ""), (200, "{\"id\":3}\n".to_owned()));
+        assert_eq!(get("/api/v1/incidents/3/profiles", ""), (200, "{\"before\":null,\"during\":\"nginx;main 3\\n\"}\n".to_owned()));
+        assert_eq!([get("/api/v1/incidents/4/profiles", "").0, get("/api/v1/incidents/3/x", "").0], [404, 404]);
         assert_eq!([get("/api/v1/incidents/4", "").0, get("/api/v1/incidents/x", "").0, get("/../etc/passwd", "").0], [404, 404, 404]);
         assert_eq!(get("/api/v1/incidents", ""), (500, "{\"error\":\"the disk is gone\"}\n".to_owned()));
         assert_eq!((get("/healthz", "").0, get("/metrics", "").1.ends_with("# EOF\n")), (200, true));

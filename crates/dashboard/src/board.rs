@@ -1,10 +1,12 @@
 //! What is shown: the newest second, and counters since the start. One thread writes it, requests read it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chokepoint_model::observation::{NginxStatus, PhpFpmStatus};
 use chokepoint_recorder::{Durations, ResponseTimes, Sample, TargetSample};
+
+use tokio::sync::watch;
 
 use crate::totals::Totals;
 
@@ -20,19 +22,36 @@ pub struct Seen {
     pub nginx: BTreeMap<String, NginxStatus>,
     /// Those of php-fpm's pools, by the server in front of them.
     pub fpm: BTreeMap<String, Vec<PhpFpmStatus>>,
+    /// What a page is to say of this second, as a JSON document.
+    pub said: String,
     /// What the logs gained by the names of NGINX Amplify, by server.
     pub amplify: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// Values under its names that are no counts, by server. Those that were not seen this time stay as they were.
+    pub values: BTreeMap<String, BTreeMap<&'static str, f64>>,
 }
 
 /// The state that is shown.
 #[derive(Debug)]
-pub struct Board(Mutex<State>);
+pub struct Board {
+    state: Mutex<State>,
+    /// Counts the seconds that were shown.
+    news: watch::Sender<u64>,
+}
+
+/// A document that changes rarely and is large, and its text as JSON.
+pub(crate) type Document = Arc<str>;
 
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) newest: Option<Sample>,
+    pub(crate) said: String,
+    /// What names mean, for the page; empty until it is given.
+    pub(crate) about: Document,
+    /// What the last look at the path of each server found.
+    pub(crate) looks: Document,
     pub(crate) totals: BTreeMap<String, Totals>,
     pub(crate) nginx: BTreeMap<String, NginxStatus>,
+    pub(crate) values: BTreeMap<String, BTreeMap<&'static str, f64>>,
     pub(crate) fpm: BTreeMap<String, Vec<PhpFpmStatus>>,
     /// Durations in the log of the last minute, by server and kind.
     pub(crate) durations_us: BTreeMap<String, BTreeMap<String, Durations>>,
@@ -45,16 +64,21 @@ pub(crate) struct State {
 
 impl Default for Board {
     fn default() -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             newest: None,
+            said: String::new(),
+            about: "{}".into(),
+            looks: "{}".into(),
             totals: BTreeMap::new(),
             nginx: BTreeMap::new(),
+            values: BTreeMap::new(),
             fpm: BTreeMap::new(),
             durations_us: BTreeMap::new(),
             responses: BTreeMap::new(),
             incidents: BTreeMap::new(),
             open: BTreeMap::new(),
-        }))
+        };
+        Self { state: Mutex::new(state), news: watch::Sender::new(0) }
     }
 }
 
@@ -71,8 +95,29 @@ impl Board {
         for (target, counts) in seen.amplify {
             state.totals.entry(target).or_default().add_amplify(counts);
         }
+        state.values.retain(|name, _| seen.sample.target(name).is_some());
+        for (target, values) in seen.values {
+            state.values.entry(target).or_default().extend(values);
+        }
         (state.nginx, state.fpm) = (seen.nginx, seen.fpm);
-        state.newest = Some(seen.sample);
+        (state.newest, state.said) = (Some(seen.sample), seen.said);
+        drop(state);
+        self.news.send_modify(|seconds| *seconds += 1);
+    }
+
+    /// Shows what names mean.
+    pub fn about(&self, document: &str) {
+        self.state().about = document.into();
+    }
+
+    /// Shows what was found at the paths of the servers.
+    pub fn looked(&self, document: &str) {
+        self.state().looks = document.into();
+    }
+
+    /// Changes with each second that is shown.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
     }
 
     /// Shows what only a minute tells.
@@ -95,6 +140,6 @@ impl Board {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

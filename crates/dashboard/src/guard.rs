@@ -1,42 +1,79 @@
 //! Which requests are answered. A page of another site that the user's browser shows may send requests to loopback, and may give a name of its own that address (DNS
-//! rebinding). So the Host must be this server's, and a foreign Origin is refused (RFC 9110, 7.2; RFC 6454).
+//! rebinding). So the Host must be this server's, and a foreign Origin is refused (RFC 9110, 7.2; RFC 6454). Where others can reach it, each request shows a token.
 
-use hyper::header::{HOST, ORIGIN};
+use hyper::header::{CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING};
 use hyper::{HeaderMap, Method, StatusCode};
+
+use crate::protection::Token;
 
 /// The names of this host's loopback.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Why a request is refused; nothing if it is answered. `port`: the one that is listened at; none for a unix socket, which no page can reach.
-pub(crate) fn refusal(method: &Method, headers: &HeaderMap, port: Option<u16>) -> Option<(StatusCode, &'static str)> {
+/// How the server is reached.
+#[derive(Clone)]
+pub(crate) enum Reached {
+    /// At a unix socket, which no page can reach.
+    Unix,
+    /// At this port of loopback.
+    Loopback(u16),
+    /// By TLS, with this token.
+    Protected(Token),
+}
+
+type Refusal = (StatusCode, &'static str);
+
+/// Why a request is refused; nothing if it is answered.
+pub(crate) fn refusal(method: &Method, headers: &HeaderMap, reached: &Reached) -> Option<Refusal> {
     if ![Method::GET, Method::HEAD].contains(method) {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered"));
     }
-    let port = port?;
-    let is_own = |authority: &str| {
-        let (name, given) = match authority.rsplit_once(':') {
-            Some((name, given)) if !given.ends_with(']') => (name, given.parse().ok()),
-            _ => (authority, Some(80)),
-        };
-        NAMES.contains(&name) && given == Some(port)
-    };
+    if headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
+        return Some((StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body"));
+    }
+    match reached {
+        Reached::Unix => None,
+        Reached::Loopback(port) => foreign(headers, "http://", |authority| is_loopback(authority, *port)),
+        Reached::Protected(token) => {
+            let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+            let is_shown = token.is_shown(headers);
+            let no_token = (!is_shown)
+                .then_some((StatusCode::UNAUTHORIZED, "a token is needed: open /?token=TOKEN, or send it in Authorization: Bearer TOKEN"));
+            no_token.or_else(|| foreign(headers, "https://", |authority| !authority.is_empty() && authority == host))
+        }
+    }
+}
+
+/// Refuses a Host or an Origin that is not this server's own.
+fn foreign(headers: &HeaderMap, scheme: &str, is_own: impl Fn(&str) -> bool) -> Option<Refusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
-    if hosts.next().is_some() || !host.is_some_and(is_own) {
+    if hosts.next().is_some() || !host.is_some_and(&is_own) {
         return Some((StatusCode::MISDIRECTED_REQUEST, "the Host is not this server's"));
     }
     let is_foreign =
-        |origin: &hyper::header::HeaderValue| !origin.to_str().is_ok_and(|origin| origin.strip_prefix("http://").is_some_and(is_own));
+        |origin: &hyper::header::HeaderValue| !origin.to_str().is_ok_and(|origin| origin.strip_prefix(scheme).is_some_and(&is_own));
     headers.get_all(ORIGIN).iter().any(is_foreign).then_some((StatusCode::FORBIDDEN, "the Origin is another site"))
+}
+
+fn is_loopback(authority: &str, port: u16) -> bool {
+    let (name, given) = match authority.rsplit_once(':') {
+        Some((name, given)) if !given.ends_with(']') => (name, given.parse().ok()),
+        _ => (authority, Some(80)),
+    };
+    NAMES.contains(&name) && given == Some(port)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(method: Method, headers: &[(hyper::header::HeaderName, &str)], port: Option<u16>) -> Option<u16> {
+    fn refused_at(reached: &Reached, method: &Method, headers: &[(hyper::header::HeaderName, &str)]) -> Option<u16> {
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        refusal(&method, &headers, port).map(|(status, _)| status.as_u16())
+        refusal(method, &headers, reached).map(|(status, _)| status.as_u16())
+    }
+
+    fn refused(method: Method, headers: &[(hyper::header::HeaderName, &str)], port: Option<u16>) -> Option<u16> {
+        refused_at(&port.map_or(Reached::Unix, Reached::Loopback), &method, headers)
     }
 
     #[test]
@@ -53,5 +90,24 @@ mod tests {
         let from = |origin| refused(Method::GET, &[(HOST, "localhost:9464"), (ORIGIN, origin)], Some(9464));
         assert_eq!([from("http://localhost:9464"), from("http://evil.example"), from("null")], [None, Some(403), Some(403)]);
         assert_eq!(refused(Method::GET, &[(HOST, "anything")], None), None, "a unix socket");
+    }
+
+    #[test]
+    fn others_need_the_token_and_a_body_is_refused() {
+        const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+        let bearer = format!("Bearer {TOKEN}");
+        let protected = Reached::Protected(Token::of(TOKEN));
+        let get = |headers: &[(hyper::header::HeaderName, &str)]| refused_at(&protected, &Method::GET, headers);
+        let shown = (hyper::header::AUTHORIZATION, bearer.as_str());
+        assert_eq!(get(&[(HOST, "server.example:9464")]), Some(401));
+        assert_eq!(get(&[(HOST, "server.example:9464"), shown.clone()]), None);
+        assert_eq!(get(&[(HOST, "server.example:9464"), shown.clone(), (ORIGIN, "https://server.example:9464")]), None);
+        assert_eq!(get(&[(HOST, "server.example:9464"), shown.clone(), (ORIGIN, "https://evil.example")]), Some(403));
+        assert_eq!(get(std::slice::from_ref(&shown)), Some(421));
+        let body = |name, value| refused(Method::GET, &[(HOST, "localhost:9464"), (name, value)], Some(9464));
+        assert_eq!(
+            [body(CONTENT_LENGTH, "0"), body(CONTENT_LENGTH, "5"), body(TRANSFER_ENCODING, "chunked")],
+            [None, Some(413), Some(413)]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What `chokepoint watch` shows to other programs: metrics for Prometheus and a JSON API, over HTTP on loopback or a unix socket. It renders what was recorded and
-//! judges nothing.
+//! What `chokepoint watch` shows: a page for people, metrics for Prometheus and a JSON API for programs, over HTTP on loopback or a unix socket. It renders what was
+//! recorded and judges nothing.
 
 #![deny(unsafe_code)]
 
@@ -9,17 +9,22 @@ mod api;
 mod board;
 mod families;
 mod guard;
+mod live;
 mod metrics;
 mod otlp;
+mod page;
 mod post;
+mod protection;
 mod server;
+mod stream;
 mod text_format;
 mod totals;
 
 pub use accept::Format;
-pub use api::Archive;
+pub use api::{Archive, Profiles};
 pub use board::{Board, Seen};
 pub use metrics::render;
 pub use otlp::deliver;
 pub use post::{PostError, check, post};
+pub use protection::{Protection, ProtectionError};
 pub use server::{Listen, ListenError, Server};

@@ -1,6 +1,7 @@
-//! Sends a document to another program: one POST over plain HTTP/1.1, within a time.
+//! Sends a document to another program: one POST over HTTP/1.1, with TLS where the URL says https, within a time.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -8,13 +9,18 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::stream::Stream;
 
 /// Why it was not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
     /// It is no URL that can be posted to.
-    #[error("\"{0}\" is no http:// URL")]
+    #[error("\"{0}\" is no http:// or https:// URL")]
     Url(String),
     /// The connection failed.
     #[error("{0}")]
@@ -30,7 +36,7 @@ pub enum PostError {
     Late(Duration),
 }
 
-/// The URL, checked: "http" and a host.
+/// The URL, checked: "http" or "https" and a host.
 ///
 /// # Errors
 /// [`PostError::Url`].
@@ -41,7 +47,7 @@ pub fn check(url: &str) -> Result<(), PostError> {
 fn parsed(url: &str) -> Result<Uri, PostError> {
     let wrong = || PostError::Url(url.to_owned());
     let uri: Uri = url.parse().map_err(|_| wrong())?;
-    (uri.scheme_str() == Some("http") && uri.host().is_some()).then_some(uri).ok_or_else(wrong)
+    (matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()).then_some(uri).ok_or_else(wrong)
 }
 
 /// Posts JSON, and waits for the answer.
@@ -56,8 +62,7 @@ pub fn post(url: &str, json: String, patience: Duration) -> Result<(), PostError
 
 async fn posted(uri: &Uri, json: String) -> Result<(), PostError> {
     let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(80))).await?;
+    let stream = connected(uri).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::post(path).header(HOST, authority).header(CONTENT_TYPE, "application/json").body(Full::new(Bytes::from(json)));
@@ -66,6 +71,23 @@ async fn posted(uri: &Uri, json: String) -> Result<(), PostError> {
     tokio::spawn(connection);
     let answer = sender.send_request(request).await?;
     if answer.status().is_success() { Ok(()) } else { Err(PostError::Status(answer.status().as_u16())) }
+}
+
+async fn connected(uri: &Uri) -> Result<Box<dyn Stream>, PostError> {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_secure = uri.scheme_str() == Some("https");
+    let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 }))).await?;
+    if !is_secure {
+        return Ok(Box::new(stream));
+    }
+    // The authorities of this system; SSL_CERT_FILE names others.
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| PostError::Url(uri.to_string()))?;
+    Ok(Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
 }
 
 #[cfg(test)]
@@ -106,7 +128,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", silent.local_addr().unwrap());
         assert!(matches!(post(&url, "[1]".to_owned(), Duration::from_millis(200)), Err(PostError::Late(_))));
-        for url in ["https://a/", "a", "http://", "/x"] {
+        for url in ["ftp://a/", "a", "http://", "https:///x", "/x"] {
             assert!(matches!(check(url), Err(PostError::Url(_))), "{url}");
         }
     }

@@ -5,23 +5,33 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, oneshot};
+use tokio_rustls::TlsAcceptor;
 
 use crate::accept::Format;
 use crate::api::{self, Answer, Archive};
 use crate::board::Board;
-use crate::guard;
+use crate::guard::{self, Reached};
+use crate::live::{self, Open, PAGES_MAX};
+use crate::page::{self, File};
+use crate::protection::{Protected, Protection, ProtectionError};
+use crate::stream::Stream;
 
 /// Connections at a time. Others wait in the accept queue.
 const CONNECTIONS_MAX: usize = 32;
@@ -30,13 +40,17 @@ const HEAD_MAX: Duration = Duration::from_secs(5);
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// The longest head, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Where a page follows the events of each second.
+const LIVE: &str = "/api/v1/live";
+/// What may be done with an answer that is no page: nothing.
+const NO_PAGE: &str = "default-src 'none'; frame-ancestors 'none'";
 /// Reading the archive may wait for the disk; so many at a time.
 const BLOCKING_MAX: usize = 4;
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// An address of loopback.
+    /// An address: of loopback, or protected.
     Tcp(SocketAddr),
     /// A unix socket, which only its owner may connect to.
     Unix(PathBuf),
@@ -45,11 +59,12 @@ pub enum Listen {
 /// Why it cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The address belongs to no loopback.
-    #[error(
-        "{0} is not on loopback: what is shown there has no protection yet, so listen on 127.0.0.1 or a unix socket behind a proxy with TLS"
-    )]
+    /// The address belongs to no loopback, and is not protected.
+    #[error("{0} is not on loopback: others can reach it, so it needs tls_certificate, tls_key and token_file in the configuration")]
     NotLoopback(SocketAddr),
+    /// It cannot be protected.
+    #[error(transparent)]
+    Protection(#[from] ProtectionError),
     /// The socket cannot be made.
     #[error("cannot listen at {place}: {source}")]
     Bind {
@@ -81,24 +96,45 @@ enum Listener {
 struct Shown {
     board: Arc<Board>,
     archive: Arc<dyn Archive>,
-    port: Option<u16>,
+    reached: Reached,
+    /// Pages that are open on all connections.
+    pages: Arc<AtomicUsize>,
 }
+
+type Body = BoxBody<Bytes, Infallible>;
 
 impl Server {
     /// Begins to listen.
     ///
     /// # Errors
-    /// The address is not on loopback, or is taken; no thread could be started.
-    pub fn start(listen: &Listen, board: Arc<Board>, archive: Arc<dyn Archive>) -> Result<Self, ListenError> {
+    /// The address is not on loopback and not protected, or is taken; no thread could be started.
+    pub fn start(
+        listen: &Listen,
+        protection: Option<&Protection>,
+        board: Arc<Board>,
+        archive: Arc<dyn Archive>,
+    ) -> Result<Self, ListenError> {
+        let protected = protection.filter(|_| matches!(listen, Listen::Tcp(_))).map(Protected::of).transpose()?;
+        if let Listen::Tcp(address) = listen
+            && !address.ip().is_loopback()
+            && protected.is_none()
+        {
+            return Err(ListenError::NotLoopback(*address));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(BLOCKING_MAX).build();
         let runtime = runtime.map_err(ListenError::Thread)?;
         let (listener, address) = runtime.block_on(bind(listen))?;
-        let shown = Shown { board, archive, port: address.map(|address| address.port()) };
+        let (tls, reached) = match (protected, address) {
+            (Some(Protected { tls, token }), _) => (Some(tls), Reached::Protected(token)),
+            (None, Some(address)) => (None, Reached::Loopback(address.port())),
+            (None, None) => (None, Reached::Unix),
+        };
+        let shown = Shown { board, archive, reached, pages: Arc::default() };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve(listener, shown) => {}
+                    () = serve(listener, tls, shown) => {}
                     _ = stopped => {}
                 }
             });
@@ -128,7 +164,6 @@ impl Drop for Server {
 
 async fn bind(listen: &Listen) -> Result<(Listener, Option<SocketAddr>), ListenError> {
     match listen {
-        Listen::Tcp(address) if !address.ip().is_loopback() => Err(ListenError::NotLoopback(*address)),
         Listen::Tcp(address) => {
             let failed = |source| ListenError::Bind { place: address.to_string(), source };
             let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -145,62 +180,128 @@ async fn bind(listen: &Listen) -> Result<(Listener, Option<SocketAddr>), ListenE
     }
 }
 
-async fn serve(listener: Listener, shown: Shown) {
+async fn serve(listener: Listener, tls: Option<TlsAcceptor>, shown: Shown) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let shown = shown.clone();
-        let connection = |io: Box<dyn Stream>| {
-            let service = service_fn(move |request| respond(request, shown.clone()));
-            let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
-            let served = builder.serve_connection(TokioIo::new(io), service);
-            tokio::spawn(async move {
-                // A client that is gone is no error of ours.
-                let _ = tokio::time::timeout(CONNECTION_MAX, served).await;
-                drop(permit);
-            });
-        };
         let accepted: io::Result<Box<dyn Stream>> = match &listener {
             Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>),
             Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>),
         };
-        match accepted {
-            Ok(stream) => connection(stream),
+        let Ok(stream) = accepted else {
             // No descriptor is free: others will be.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let (tls, shown) = (tls.clone(), shown.clone());
+        tokio::spawn(async move {
+            if let Some(stream) = secured(stream, tls).await {
+                converse(stream, shown).await;
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// The connection after its TLS handshake, if there is to be one.
+async fn secured(stream: Box<dyn Stream>, tls: Option<TlsAcceptor>) -> Option<Box<dyn Stream>> {
+    let Some(tls) = tls else { return Some(stream) };
+    let secured = tokio::time::timeout(HEAD_MAX, tls.accept(stream)).await.ok()?.ok()?;
+    Some(Box::new(secured))
+}
+
+/// Answers the requests of one connection.
+async fn converse(stream: Box<dyn Stream>, shown: Shown) {
+    let lives = Arc::new(AtomicUsize::new(0));
+    let own = Arc::clone(&lives);
+    let service = service_fn(move |request| respond(request, shown.clone(), Arc::clone(&own)));
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
+    tokio::select! {
+        // A client that is gone is no error of ours.
+        _ = builder.serve_connection(TokioIo::new(stream), service) => {}
+        () = overdue(&lives) => {}
+    }
+}
+
+/// Waits until a connection has lasted long enough. One that follows the events of a page may last.
+async fn overdue(lives: &AtomicUsize) {
+    loop {
+        tokio::time::sleep(CONNECTION_MAX).await;
+        if lives.load(Ordering::Acquire) == 0 {
+            return;
         }
     }
 }
 
-/// A connection of either kind.
-trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send {}
-impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send> Stream for T {}
-
-async fn respond(request: Request<Incoming>, shown: Shown) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>, shown: Shown, lives: Arc<AtomicUsize>) -> Result<Response<Body>, Infallible> {
     let is_head = request.method() == Method::HEAD;
-    let answer = match guard::refusal(request.method(), request.headers(), shown.port) {
-        Some((status, why)) => api::error(status, why),
-        None => {
-            let (uri, format) = (request.uri().clone(), Format::asked(request.headers()));
-            // The archive is read in another thread, so that a slow disk holds up nobody else.
-            let answered = tokio::task::spawn_blocking(move || {
-                let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-                api::answer(uri.path(), uri.query().unwrap_or_default(), format, now_s, &shown.board, &*shown.archive)
-            });
-            answered.await.unwrap_or_else(|_| api::error(hyper::StatusCode::INTERNAL_SERVER_ERROR, "it stopped unexpectedly"))
-        }
-    };
+    let headers = request.headers();
+    if let Some((status, why)) = guard::refusal(request.method(), headers, &shown.reached) {
+        let refused = response(api::error(status, why), is_head);
+        return Ok(sign_in(&request, &shown.reached, status).unwrap_or(refused));
+    }
+    if request.uri().path() == LIVE && !is_head {
+        let open = Open::one(&lives, PAGES_MAX).zip(Open::one(&shown.pages, PAGES_MAX));
+        let Some((own, all)) = open else {
+            return Ok(response(api::error(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open"), false));
+        };
+        let events = live::events(&shown.board, vec![own, all]).boxed();
+        return Ok(with_headers(Response::new(events), &[(CONTENT_TYPE, "text/event-stream")]));
+    }
+    if let Some(file) = File::at(request.uri().path(), headers) {
+        return Ok(file_response(file, page::takes_gzip(headers), is_head));
+    }
+    let (uri, format) = (request.uri().clone(), Format::asked(headers));
+    // The archive is read in another thread, so that a slow disk holds up nobody else.
+    let answered = tokio::task::spawn_blocking(move || {
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        api::answer(uri.path(), uri.query().unwrap_or_default(), format, now_s, &shown.board, &*shown.archive)
+    });
+    let answer = answered.await.unwrap_or_else(|_| api::error(StatusCode::INTERNAL_SERVER_ERROR, "it stopped unexpectedly"));
+    Ok(response(answer, is_head))
+}
+
+/// For a browser that was given the token in its address: it keeps the token in a cookie, and the address without it is opened.
+fn sign_in(request: &Request<Incoming>, reached: &Reached, status: StatusCode) -> Option<Response<Body>> {
+    let Reached::Protected(token) = reached else { return None };
+    let is_asked =
+        status == StatusCode::UNAUTHORIZED && request.uri().path() == "/" && token.is_in(request.uri().query().unwrap_or_default());
+    let cookie = HeaderValue::from_str(&token.cookie()).ok().filter(|_| is_asked)?;
+    let mut response = with_headers(Response::new(Full::new(Bytes::new()).boxed()), &[(LOCATION, "/")]);
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(SET_COOKIE, cookie);
+    Some(response)
+}
+
+fn response(answer: Answer, is_head: bool) -> Response<Body> {
     let Answer { status, media_type, body } = answer;
-    let mut response = Response::new(Full::new(Bytes::from(if is_head { String::new() } else { body })));
+    let mut response = Response::new(Full::new(Bytes::from(if is_head { String::new() } else { body })).boxed());
     *response.status_mut() = status;
-    let headers = response.headers_mut();
+    with_headers(response, &[(CONTENT_TYPE, media_type)])
+}
+
+fn file_response(file: File, compressed: bool, is_head: bool) -> Response<Body> {
+    let body = match (is_head, compressed) {
+        (true, _) => Bytes::new(),
+        (_, true) => Bytes::from_static(file.compressed),
+        (_, false) => Bytes::from(file.plain()),
+    };
+    let encoding: &[_] = if compressed { &[(CONTENT_ENCODING, "gzip")] } else { &[] };
+    let own = [(CONTENT_TYPE, file.media_type), (CONTENT_SECURITY_POLICY, page::POLICY), (VARY, "accept-encoding")];
+    with_headers(Response::new(Full::new(body).boxed()), &[&own, encoding].concat())
+}
+
+/// Adds headers, and those that every response has unless they are given.
+fn with_headers(mut response: Response<Body>, own: &[(HeaderName, &'static str)]) -> Response<Body> {
     let all = [
-        (CONTENT_TYPE, media_type),
         (CACHE_CONTROL, "no-store"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CONTENT_SECURITY_POLICY, NO_PAGE),
     ];
-    headers.extend(all.map(|(name, value)| (name, hyper::header::HeaderValue::from_static(value))));
-    Ok(response)
+    for (name, value) in all.into_iter().chain(own.iter().cloned()) {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }

@@ -7,6 +7,7 @@ mod incidents;
 mod keeping;
 mod outlet;
 mod page;
+mod saying;
 mod seconds;
 mod showing;
 mod targets;
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &Watch, words: &Catalogue, interrupt: &Interrupt) -> Res
     if args.config.is_some() {
         interrupt.reload_on_hangup();
     }
+    memory::for_months();
     let mut watching = Watching::begin(args, settings, words, interrupt)?;
     let followed = watching.follow(args, interrupt);
     watching.finish()?;
@@ -69,7 +71,7 @@ impl<'a> Watching<'a> {
         let seconds = Seconds::begin(&settings)?;
         Ok(Self {
             words,
-            showing: Showing::begin(&settings, directory(settings.file.data_dir.clone(), words)?)?,
+            showing: Showing::begin(&settings, directory(settings.file.data_dir.clone(), words)?, words)?,
             incidents: Incidents::new(interrupt, &keeping, seconds.at_s()),
             seconds,
             keeping,
@@ -103,8 +105,9 @@ impl<'a> Watching<'a> {
             has_seen |= look.targets.iter().any(|target| target.sample.under_way.value().is_some());
             let sample = look.sample();
             let minute = self.keeping.add(&sample);
-            self.showing.second(&look, &sample);
             self.incidents.see(&look, &mut self.keeping, self.words);
+            self.showing.second(&look, &sample, saying::said(&look, |name| self.incidents.known(name), self.words));
+            self.incidents.take_looks().into_iter().for_each(|looks| self.showing.looked(looks));
             if let Some(minute) = minute {
                 memory::give_back();
                 self.showing.minute(&minute);

@@ -3,6 +3,7 @@
 //! Live: as its files say.
 
 mod hardships;
+mod page;
 mod prometheus;
 mod service;
 mod watch;

@@ -3,6 +3,8 @@
 //! Live: it listens on loopback and on a unix socket.
 
 mod monitoring;
+mod page;
+mod protection;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chokepoint_dashboard::{Archive, Board, Listen, ListenError, Server};
+use chokepoint_dashboard::{Archive, Board, Listen, ListenError, Profiles, Server};
 
 struct Kept;
 
@@ -28,11 +30,15 @@ impl Archive for Kept {
     fn incident(&self, _: i64) -> Result<Option<String>, String> {
         Ok(None)
     }
+
+    fn profiles(&self, _: i64) -> Result<Option<Profiles>, String> {
+        Ok(None)
+    }
 }
 
 fn server() -> (Server, SocketAddr) {
     let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
-    let server = Server::start(&listen, Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let server = Server::start(&listen, None, Arc::new(Board::default()), Arc::new(Kept)).unwrap();
     let address = server.address().unwrap();
     (server, address)
 }
@@ -126,16 +132,16 @@ fn a_slow_archive_holds_up_nobody_else() {
 fn it_listens_on_loopback_or_a_socket_of_its_own() {
     let board = || Arc::new(Board::default());
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9464"] {
-        let refused = Server::start(&Listen::Tcp(address.parse().unwrap()), board(), Arc::new(Kept));
+        let refused = Server::start(&Listen::Tcp(address.parse().unwrap()), None, board(), Arc::new(Kept));
         assert!(matches!(refused, Err(ListenError::NotLoopback(_))), "{address}");
     }
     let (first, address) = server();
-    assert!(matches!(Server::start(&Listen::Tcp(address), board(), Arc::new(Kept)), Err(ListenError::Bind { .. })));
+    assert!(matches!(Server::start(&Listen::Tcp(address), None, board(), Arc::new(Kept)), Err(ListenError::Bind { .. })));
     drop(first);
     assert!(TcpStream::connect(address).is_err(), "it ends when it is dropped");
 
     let path = std::env::temp_dir().join(format!("chokepoint-dashboard-{}.sock", std::process::id()));
-    let server = Server::start(&Listen::Unix(path.clone()), board(), Arc::new(Kept)).unwrap();
+    let server = Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept)).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let mut connection = UnixStream::connect(&path).unwrap();

@@ -55,6 +55,11 @@ impl Detector {
         self.drop.as_ref().map(|(drop, _)| drop)
     }
 
+    /// True if enough of the past is known to compare with.
+    pub fn compares(&self) -> bool {
+        self.past.len() >= PAST_MIN
+    }
+
     /// Takes the sample of a second.
     pub fn add(&mut self, at_s: u64, second: &TargetSample) -> Option<Event> {
         let block = self.open.add(at_s, second)?;

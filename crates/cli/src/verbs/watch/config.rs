@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail, ensure};
+use chokepoint_dashboard::Protection;
 use chokepoint_sources::NamedLog;
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +33,16 @@ pub(super) struct File {
     /// Directory of what is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) data_dir: Option<PathBuf>,
-    /// Where metrics are served: an address of loopback, "unix:PATH", or "off".
+    /// Where the page and the metrics are served: an address of loopback, or any address that is protected by the next three; "unix:PATH"; or "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) listen: Option<String>,
+    /// Files in PEM with the certificate and its key, and a file with the token that each request is to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tls_certificate: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tls_key: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) token_file: Option<PathBuf>,
     /// An OpenTelemetry collector to which metrics are posted: "http://HOST:4318/v1/metrics".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) otlp: Option<String>,
@@ -44,6 +52,19 @@ pub(super) struct File {
     /// Who is told of incidents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) hook: Vec<Hook>,
+}
+
+impl File {
+    /// What protects the page: all three files or none.
+    pub(super) fn protection(&self) -> Result<Option<Protection>> {
+        match (&self.tls_certificate, &self.tls_key, &self.token_file) {
+            (None, None, None) => Ok(None),
+            (Some(certificate), Some(key), Some(token)) => {
+                Ok(Some(Protection { certificate: certificate.clone(), key: key.clone(), token: token.clone() }))
+            }
+            _ => bail!("tls_certificate, tls_key and token_file belong together"),
+        }
+    }
 }
 
 /// An access log.
@@ -93,6 +114,7 @@ impl Settings {
         file.data_dir = args.data_dir.clone().or(file.data_dir);
         file.listen = args.listen.clone().or(file.listen);
         file.listen.as_deref().map(showing::parse).transpose()?;
+        file.protection().map_err(usage)?;
         file.otlp.as_deref().map(chokepoint_dashboard::check).transpose().map_err(|error| usage(error.into()))?;
         hooks::check(&file.hook, args.config.as_deref()).map_err(usage)?;
         file.log.iter().try_for_each(|log| log.open().map(drop)).map_err(usage)?;

@@ -14,9 +14,9 @@ use chokepoint_recorder::incident::{Cause, Diagnosed};
 use crate::args::RedactLevel;
 use crate::report::text;
 use crate::report::view::{Phrases, told, verdict_word};
-use crate::run::last_third;
 use crate::run::measure::{self, Setup};
 use crate::run::recordings::{self, Event};
+use crate::run::{last_third, memory};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Style;
 
@@ -33,6 +33,7 @@ const STACKS_BYTES_MAX: usize = 4 << 20;
 /// What was found.
 #[derive(Debug)]
 pub(super) struct Found {
+    pub(super) diagnosis: Diagnosis,
     pub(super) diagnosed: Diagnosed,
     pub(super) surroundings: Surroundings,
     /// The readings, as `diagnose --replay` takes them.
@@ -46,6 +47,7 @@ pub(super) struct Found {
 pub(super) struct Calm {
     /// Of each server, in their order.
     pub(super) surroundings: Vec<Surroundings>,
+    pub(super) diagnoses: Vec<Diagnosis>,
     /// The CPU profile, as folded stacks.
     pub(super) profile: Option<String>,
 }
@@ -58,10 +60,14 @@ pub(super) fn during(request: &Request, interrupt: &Interrupt) -> Option<JoinHan
         let profile = profiled(DURING, &interrupt);
         let entries = measured(request, DURING, true, &interrupt)?;
         let observation = measure::observation(&entries);
-        let (recording, _) = recordings::bytes(&[Event::Measured(entries)], RedactLevel::Public);
         let words = Catalogue::english();
-        let diagnosed = diagnosed(&diagnose(&observation, &words), &words).map_err(|error| error.to_string())?;
-        Ok(Found { diagnosed, surroundings: surroundings(&observation), recording, profile: joined(profile) })
+        let (diagnosis, surroundings) = (diagnose(&observation, &words), surroundings(&observation));
+        drop(observation);
+        let (recording, _) = recordings::bytes(&[Event::Measured(entries)], RedactLevel::Public);
+        let diagnosed = diagnosed(&diagnosis, &words).map_err(|error| error.to_string())?;
+        let profile = joined(profile);
+        memory::give_back();
+        Ok(Found { diagnosis, diagnosed, surroundings, recording, profile })
     })
 }
 
@@ -89,14 +95,23 @@ fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Cause> {
     Some(Cause { id: station.to_owned(), is_limit: true, title })
 }
 
-/// Looks at what surrounds these servers, and with `profile` at what uses the cores.
+/// Looks at the paths of these servers and at what surrounds them, and with `profile` at what uses the cores.
 pub(super) fn between(requests: Vec<Request>, profile: bool, interrupt: &Interrupt) -> Option<JoinHandle<Result<Calm, String>>> {
     let interrupt = interrupt.clone();
     spawn(move || {
-        let profile = profile.then(|| profiled(BETWEEN, &interrupt)).flatten();
-        let one = |request| Ok(surroundings(&measure::observation(&measured(request, BETWEEN, false, &interrupt)?)));
-        let surroundings = requests.into_iter().map(one).collect::<Result<_, String>>()?;
-        Ok(Calm { surroundings, profile: joined(profile) })
+        // One after the other, and each gives back what it needed: nobody waits for it, and the memory of a busy host's sockets or of a program's symbols is much.
+        let profile = profile.then(|| joined(profiled(BETWEEN, &interrupt))).flatten();
+        memory::give_back();
+        let words = Catalogue::english();
+        let one = |request| {
+            let observation = measure::observation(&measured(request, BETWEEN, false, &interrupt)?);
+            let found = (surroundings(&observation), diagnose(&observation, &words));
+            drop(observation);
+            memory::give_back();
+            Ok(found)
+        };
+        let (surroundings, diagnoses) = requests.into_iter().map(one).collect::<Result<Vec<_>, String>>()?.into_iter().unzip();
+        Ok(Calm { surroundings, diagnoses, profile })
     })
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_model::observation::Request;
+use chokepoint_model::report::Diagnosis;
 use chokepoint_model::surroundings::Surroundings;
 use chokepoint_recorder::drop::{Against, Daily, Detector, Drop, Event, Kind};
 use chokepoint_recorder::incident::{Change, Incident, State};
@@ -15,6 +16,7 @@ use chokepoint_runs::{KeptProfiles, comparison};
 
 use super::diagnosing::{self, Calm, Found};
 use super::keeping::Keeping;
+use super::saying::{Known, PathLook};
 use super::seconds::Look;
 use crate::report::view::Phrases;
 use crate::report::view::ledger::place_label;
@@ -36,11 +38,16 @@ const LOOK_FIRST: Duration = Duration::from_secs(10);
 /// The detectors, and the incidents that are not over.
 pub(super) struct Incidents {
     interrupt: Interrupt,
+    /// The second that was seen last.
+    at_s: u64,
     detectors: BTreeMap<String, Detector>,
     /// Compare with the days before.
     daily: BTreeMap<String, Daily>,
     open: Vec<OpenIncident>,
     before: Before,
+    /// What the last look at the path of each server found, and whether that was told.
+    looks: BTreeMap<String, PathLook>,
+    are_looks_told: bool,
     looking: Option<Looking>,
     look_due: Instant,
     profile_due: Instant,
@@ -80,9 +87,12 @@ impl Incidents {
         Self {
             daily,
             interrupt: interrupt.clone(),
+            at_s: now_s,
             detectors: BTreeMap::new(),
             open: Vec::new(),
             before: Before::default(),
+            looks: BTreeMap::new(),
+            are_looks_told: true,
             looking: None,
             look_due: Instant::now() + LOOK_FIRST,
             profile_due: Instant::now(),
@@ -92,8 +102,10 @@ impl Incidents {
     /// Looks for drops in the last second.
     pub(super) fn see(&mut self, look: &Look, keeping: &mut Keeping, words: &Catalogue) {
         // Of a host whose servers come and go only those that are watched are remembered.
+        self.at_s = look.at_s;
         let is_watched = |name: &String| look.targets.iter().any(|target| target.sample.target == *name);
         self.detectors.retain(|name, _| is_watched(name));
+        self.looks.retain(|name, _| is_watched(name));
         if self.daily.len() > DAILY_MAX {
             self.daily.retain(|name, _| is_watched(name));
         }
@@ -153,17 +165,42 @@ impl Incidents {
         }
     }
 
+    /// What is known of a server besides its last second.
+    pub(super) fn known(&self, name: &str) -> Known<'_> {
+        let lasts = |open: &&OpenIncident| open.incident.drop.target == name && open.incident.ended_s.is_none();
+        Known {
+            incident: self.open.iter().find(lasts).map(|open| &open.incident),
+            compares: self.detectors.get(name).is_some_and(Detector::compares),
+            look: self.looks.get(name),
+        }
+    }
+
+    /// What the last looks found, if there was one since the last call.
+    pub(super) fn take_looks(&mut self) -> Option<&BTreeMap<String, PathLook>> {
+        (!std::mem::replace(&mut self.are_looks_told, true)).then_some(&self.looks)
+    }
+
     /// Takes finished diagnoses, and returns the incidents that are to be told: when they are diagnosed, and when they are over.
     pub(super) fn advance(&mut self, keeping: &mut Keeping, words: &Catalogue) -> Vec<Incident> {
         if let Some(Looking { names, task }) = self.looking.take_if(|looking| looking.task.is_finished())
             && let Ok(Ok(calm)) = task.join()
         {
-            self.before.surroundings.extend(names.into_iter().zip(calm.surroundings));
+            self.before.surroundings.extend(names.iter().cloned().zip(calm.surroundings));
+            let at_s = self.at_s;
+            self.looks.extend(names.into_iter().zip(calm.diagnoses.into_iter().map(|diagnosis| PathLook { at_s, diagnosis })));
+            self.are_looks_told = false;
             self.before.profile = calm.profile.or(self.before.profile.take());
         }
         let mut told = Vec::new();
         for open in &mut self.open {
-            let (recording, profile) = open.take_diagnosis(&self.before, keeping, words).unzip();
+            let (recording, profile) = match open.take_diagnosis(&self.before, keeping, words) {
+                Some(Taken { recording, profile, diagnosis }) => {
+                    self.looks.insert(open.incident.drop.target.clone(), PathLook { at_s: self.at_s, diagnosis });
+                    self.are_looks_told = false;
+                    (Some(recording), Some(profile))
+                }
+                None => (None, None),
+            };
             let is_new = open.told != Some(open.incident.state);
             if recording.is_some() || (is_new && open.incident.state != State::Diagnosing) {
                 keeping.keep_incident(&mut open.incident, recording.as_deref());
@@ -192,26 +229,34 @@ impl Incidents {
     }
 }
 
+/// What a diagnosis leaves besides what its incident says.
+struct Taken {
+    recording: Vec<u8>,
+    profile: Option<String>,
+    diagnosis: Diagnosis,
+}
+
 impl OpenIncident {
-    /// The recording and the profile of a diagnosis that has just finished.
-    fn take_diagnosis(&mut self, before: &Before, keeping: &Keeping, words: &Catalogue) -> Option<(Vec<u8>, Option<String>)> {
+    /// Takes a diagnosis that has just finished.
+    fn take_diagnosis(&mut self, before: &Before, keeping: &Keeping, words: &Catalogue) -> Option<Taken> {
         let task = self.task.take_if(|task| task.is_finished())?;
         let found = task.join().unwrap_or_else(|_| Err("the diagnosis stopped unexpectedly".to_owned()));
         let incident = &mut self.incident;
         let since_s = incident.drop.since_s.saturating_sub(BEFORE_S);
         incident.see(only(keeping.ring.between(since_s, u64::MAX), &incident.drop.target));
-        let (result, recording, summary) = match found {
+        let (result, taken, summary) = match found {
             Ok(found) => {
                 incident.changes =
                     before.surroundings.get(&incident.drop.target).map(|before| changes(before, &found.surroundings)).unwrap_or_default();
                 let summary = found.diagnosed.summary.clone();
-                (Ok(found.diagnosed), Some((found.recording, found.profile)), summary)
+                let Found { diagnosis, diagnosed, recording, profile, .. } = found;
+                (Ok(diagnosed), Some(Taken { recording, profile, diagnosis }), summary)
             }
             Err(why) => (Err(why), None, String::new()),
         };
         incident.diagnosed(result);
         incident.headline = headline(&incident.drop, Some((incident, &summary)), words);
-        recording
+        taken
     }
 }
 
@@ -240,6 +285,14 @@ pub(crate) fn busier_program(busier: &BusierProgram) -> Message {
     Message::new("watch-busier").with("program", program.as_str()).with("during", *during).with("before", *before)
 }
 
+/// A title as a sentence.
+fn sentence(title: &str) -> String {
+    let mut letters = title.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if title.ends_with('.') { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
 /// The drop in one sentence, and its cause if that is known.
 fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue) -> String {
     let (before, during) = (drop.before, drop.during);
@@ -262,7 +315,7 @@ fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue
     let what = words.text(&what);
     let Some((incident, summary)) = diagnosed else { return what };
     let cause = match (&incident.cause, &incident.undiagnosed) {
-        (Some(cause), _) => cause.title.clone(),
+        (Some(cause), _) => sentence(&cause.title),
         (None, Some(why)) => words.text(&Message::new("watch-undiagnosed").with("why", why.as_str())),
         (None, None) => words.text(&Message::new("watch-no-cause").with("summary", summary)),
     };

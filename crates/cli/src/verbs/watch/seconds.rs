@@ -8,7 +8,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
 use chokepoint_recorder::{Durations, Host, Logged, Mean, Queue, Sample, TargetSample, UrlUse};
-use chokepoint_sources::{HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, UrlCounts};
+use chokepoint_sources::{HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, UrlCounts, WorkerUses};
 
 use super::config::Settings;
 use super::targets::{TARGETS_MAX, Watched, watched};
@@ -20,6 +20,10 @@ const WINDOW: Window = Window { usual: Duration::from_secs(1), longest: Duration
 const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
+/// The name of the time for which a worker was busy with a request, in a log of php-fpm.
+const WORKER: &str = "worker";
+/// The name of nginx's processes.
+const NGINX: &str = "nginx";
 /// The wall clock may differ so much from the seconds that passed before it counts as set anew.
 const CLOCK_SET_MIN: u64 = 2;
 
@@ -32,6 +36,7 @@ pub(super) struct Seconds {
     /// Logs that the configuration of this program names, and their servers.
     named: Vec<(String, NamedLog)>,
     host: HostUsages,
+    workers: WorkerUses,
     host_due: Instant,
     searched: Instant,
     /// The second that was last reported, since 1970.
@@ -48,20 +53,37 @@ pub(super) struct LookedTarget {
     /// nginx's own counts, from its status page, and those of the pools of php-fpm on the path.
     pub(super) nginx: Option<NginxStatus>,
     pub(super) fpm: Vec<PhpFpmStatus>,
+    /// A log of its own tells how many requests were answered.
+    tells_answers: bool,
     /// What its logs gained by the names of NGINX Amplify.
     pub(super) amplify: BTreeMap<&'static str, u64>,
-    /// Masters of a known kind of server in its first tier: they name its logs.
-    masters: BTreeSet<u32>,
+    /// Values under its names that are no counts, if they were looked at.
+    pub(super) values: BTreeMap<&'static str, f64>,
+    /// Masters of a known kind of server in its first tier, which name its logs, and the workers of each.
+    masters: BTreeMap<u32, BTreeSet<u32>>,
+    /// Those of the tiers behind.
+    masters_behind: BTreeSet<u32>,
 }
 
 impl LookedTarget {
-    /// Takes what a log gained. An error log has no answers.
+    /// Takes what a log gained. A log without answers, such as one of errors, does not say that there were none.
     fn take(&mut self, growth: LogGrowth) {
         for (name, count) in &growth.amplify {
             *self.amplify.entry(name).or_default() += count;
         }
-        if growth.errors.is_empty() {
+        self.values.extend(growth.amplify_means.iter().map(|(name, mean)| (*name, *mean)));
+        if growth.tells_answers {
+            self.tells_answers = true;
             self.sample.logged.get_or_insert_default().merge(&logged(growth));
+        }
+    }
+
+    /// Takes how long the workers of a server behind it were busy. Everything else in its log is counted where its requests come from.
+    fn take_behind(&mut self, growth: LogGrowth) {
+        let worker = growth.durations_us.into_iter().filter(|(name, _)| *name == WORKER);
+        let durations_us: BTreeMap<_, _> = worker.map(|(name, counts)| (name.to_owned(), Durations(counts))).collect();
+        if !durations_us.is_empty() {
+            self.sample.logged.get_or_insert_default().merge(&Logged { durations_us, ..Logged::default() });
         }
     }
 }
@@ -88,8 +110,8 @@ impl Seconds {
         let ongoing = begin(&watched)?;
         let (now, settings) = (Instant::now(), settings.clone());
         let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), log.open()?))).collect::<Result<_>>()?;
-        let (logs, host) = (LogTails::default(), HostUsages::default());
-        Ok(Self { settings, watched, ongoing, logs, named, host, host_due: now, searched: now, at_s: now_s() })
+        let (logs, host, workers) = (LogTails::default(), HostUsages::default(), WorkerUses::default());
+        Ok(Self { settings, watched, ongoing, logs, named, host, workers, host_due: now, searched: now, at_s: now_s() })
     }
 
     /// The second that was last reported, since 1970.
@@ -117,28 +139,38 @@ impl Seconds {
         }
         self.add_logs(&mut targets);
         self.at_s = next_s(self.at_s, now_s());
-        Ok(Look { at_s: self.at_s, targets, host: self.look_at_host() })
+        let host = self.look_at_host(&mut targets);
+        Ok(Look { at_s: self.at_s, targets, host })
     }
 
-    /// What the host did since the last look.
-    fn look_at_host(&mut self) -> Option<Host> {
+    /// What the host and the workers of the targets did since the last look.
+    fn look_at_host(&mut self, targets: &mut [LookedTarget]) -> Option<Host> {
         let now = Instant::now();
         if now < self.host_due {
             return None;
         }
         self.host_due = now + HOST_PERIOD;
+        let masters = targets.iter().flat_map(|target| &target.masters).filter(|(_, workers)| !workers.is_empty());
+        let used = self.workers.look(&masters.map(|(master, workers)| (*master, workers.clone())).collect());
         let HostUsage { seconds, cores, busy_s, programs, memory_total, memory_available, disks } = self.host.look()?;
+        for target in targets {
+            let of = target.masters.keys().find_map(|master| used.get(master));
+            target.values.extend(of.map(|used| used.amplify(memory_total)).unwrap_or_default());
+        }
         Some(Host { seconds, cores, busy_s, programs, memory_total, memory_available, disks })
     }
 
     /// Adds what the logs of the servers gained. Two targets of one server share its logs, which are counted for the first.
     fn add_logs(&mut self, targets: &mut [LookedTarget]) {
-        let masters: BTreeSet<u32> = targets.iter().flat_map(|target| target.masters.iter().copied()).collect();
+        let masters = |target: &LookedTarget| target.masters.keys().chain(&target.masters_behind).copied().collect::<Vec<_>>();
+        let masters: BTreeSet<u32> = targets.iter().flat_map(masters).collect();
         for log in self.logs.read(&masters) {
-            let (Some(target), Ok(growth)) = (targets.iter_mut().find(|target| target.masters.contains(&log.pid)), log.growth) else {
-                continue;
-            };
-            target.take(growth);
+            let Ok(growth) = log.growth else { continue };
+            if let Some(target) = targets.iter_mut().find(|target| target.masters.contains_key(&log.pid)) {
+                target.take(growth);
+            } else if let Some(target) = targets.iter_mut().find(|target| target.masters_behind.contains(&log.pid)) {
+                target.take_behind(growth);
+            }
         }
         for (server, log) in &mut self.named {
             let target = targets.iter_mut().find(|target| target.sample.target == *server);
@@ -146,10 +178,9 @@ impl Seconds {
                 target.take(growth);
             }
         }
-        for sample in targets.iter_mut().map(|target| &mut target.sample).filter(|sample| sample.rate.value().is_none()) {
-            if let Some(answers) = sample.logged.as_ref().map(Logged::answers) {
-                sample.rate = Mean::of(Some(answers as f64), sample.under_way.seconds);
-            }
+        for target in targets.iter_mut().filter(|target| target.tells_answers && target.sample.rate.value().is_none()) {
+            let answers = target.sample.logged.as_ref().map_or(0, Logged::answers);
+            target.sample.rate = Mean::of(Some(answers as f64), target.sample.under_way.seconds);
         }
     }
 
@@ -195,6 +226,9 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
     let Looked { report, unanswered, path, observation } = looked;
     let listeners = |tier: &Tier| tier.listeners.iter().map(|placed| (placed.netns, placed.listener.inode)).collect::<Vec<_>>();
     let window_s = (report.window.to_s - report.window.from_s).max(0.0);
+    let masters = |tier: &Tier| tier.pids.iter().copied().filter(|pid| observation.servers.contains_key(pid)).collect::<BTreeSet<_>>();
+    let first_masters = path.tiers.first().map(masters).unwrap_or_default();
+    let workers = |master: u32| path.tiers.first().map(|tier| workers(tier, master, observation)).unwrap_or_default();
     let mut sample = TargetSample::of(&watched.name, report.ledger.as_ref(), if window_s > 0.0 { 1.0 } else { 0.0 });
     sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us, unanswered.took_us);
     sample.queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, observation)).collect();
@@ -205,13 +239,20 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
         behind: path.tiers.iter().skip(1).flat_map(listeners).collect(),
         nginx: path.tiers.first().and_then(|tier| tier.pids.iter().find_map(|pid| nginx(observation, *pid))),
         fpm: path.tiers.iter().flat_map(|tier| &tier.pids).flat_map(|pid| fpm(observation, *pid)).collect(),
+        tells_answers: false,
         amplify: BTreeMap::new(),
-        masters: path
-            .tiers
-            .first()
-            .map(|tier| tier.pids.iter().copied().filter(|pid| observation.servers.contains_key(pid)).collect())
-            .unwrap_or_default(),
+        values: BTreeMap::new(),
+        masters_behind: path.tiers.iter().skip(1).flat_map(masters).filter(|pid| !first_masters.contains(pid)).collect(),
+        masters: first_masters.iter().map(|master| (*master, workers(*master))).collect(),
     }
+}
+
+/// The children of a master of nginx that serve a tier.
+fn workers(tier: &Tier, master: u32, observation: &Observation) -> BTreeSet<u32> {
+    let identity = |pid: u32| observation.processes.get(&pid)?.identity.last();
+    let is_worker =
+        |pid: &u32| *pid != master && identity(*pid).is_some_and(|identity| identity.parent == master && identity.comm == NGINX);
+    tier.pids.iter().copied().filter(is_worker).collect()
 }
 
 /// What the status page of an nginx told last.

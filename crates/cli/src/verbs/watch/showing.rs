@@ -8,12 +8,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use chokepoint_dashboard::{Archive, Board, Listen, Seen, Server};
+use chokepoint_dashboard::{Archive, Board, Listen, Profiles, Seen, Server};
+use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_runs::History;
+use chokepoint_runs::{History, KeptProfiles, RunsError};
 
 use super::config::Settings;
+use super::saying::{self, PathLook};
 use super::seconds::{Look, LookedTarget};
 use crate::Usage;
 use crate::terminal::output;
@@ -74,8 +76,9 @@ impl Drop for Exporter {
 
 impl Showing {
     /// Begins to listen.
-    pub(super) fn begin(settings: &Settings, directory: PathBuf) -> Result<Self> {
+    pub(super) fn begin(settings: &Settings, directory: PathBuf, words: &Catalogue) -> Result<Self> {
         let mut showing = Self { board: Arc::new(Board::default()), directory, server: None, exporter: None };
+        showing.board.about(&saying::about(&rustix::system::uname().nodename().to_string_lossy(), words));
         showing.server = showing.listen(settings)?;
         showing.exporter = showing.export(settings);
         Ok(showing)
@@ -83,7 +86,11 @@ impl Showing {
 
     /// Takes other settings. The old address is closed once the new one is open.
     pub(super) fn again(&mut self, before: &Settings, now: &Settings) -> Result<()> {
-        if before.file.listen != now.file.listen {
+        if before.file.listen != now.file.listen || before.file.protection()? != now.file.protection()? {
+            if before.file.listen == now.file.listen {
+                // The address is the same: it must be free first.
+                self.server = None;
+            }
             self.server = self.listen(now)?;
         }
         if before.file.otlp != now.file.otlp {
@@ -96,11 +103,17 @@ impl Showing {
     fn listen(&self, settings: &Settings) -> Result<Option<Server>> {
         let asked = settings.file.listen.as_deref();
         let Some(listen) = parse(asked.unwrap_or(LISTEN))? else { return Ok(None) };
-        match Server::start(&listen, Arc::clone(&self.board), Arc::new(Kept(self.directory.clone()))) {
+        let protection = settings.file.protection()?;
+        match Server::start(&listen, protection.as_ref(), Arc::clone(&self.board), Arc::new(Kept(self.directory.clone()))) {
             Ok(server) => {
+                let scheme = if protection.is_some() { "https" } else { "http" };
                 match (server.address(), &listen) {
-                    (Some(address), _) => output::note(&format!("note: metrics at http://{address}/metrics")),
-                    (None, Listen::Unix(path)) => output::note(&format!("note: metrics at the unix socket {}", path.display())),
+                    (Some(address), _) => {
+                        output::note(&format!("note: the page is at {scheme}://{address}/, metrics at {scheme}://{address}/metrics"))
+                    }
+                    (None, Listen::Unix(path)) => {
+                        output::note(&format!("note: the page and metrics are at the unix socket {}", path.display()))
+                    }
                     (None, Listen::Tcp(_)) => {}
                 }
                 Ok(Some(server))
@@ -118,13 +131,19 @@ impl Showing {
     }
 
     /// Shows a second.
-    pub(super) fn second(&self, look: &Look, sample: &Sample) {
+    pub(super) fn second(&self, look: &Look, sample: &Sample, said: String) {
         let nginx: BTreeMap<_, _> =
             look.targets.iter().filter_map(|target| Some((target.sample.target.clone(), target.nginx.clone()?))).collect();
         let of = |target: &LookedTarget| target.sample.target.clone();
         let fpm = look.targets.iter().filter(|target| !target.fpm.is_empty()).map(|target| (of(target), target.fpm.clone())).collect();
         let amplify = look.targets.iter().map(|target| (of(target), target.amplify.clone())).collect();
-        self.board.see(Seen { sample: sample.clone(), nginx, fpm, amplify });
+        let values = look.targets.iter().map(|target| (of(target), target.values.clone())).collect();
+        self.board.see(Seen { sample: sample.clone(), said, nginx, fpm, amplify, values });
+    }
+
+    /// Shows what was found at the paths of the servers.
+    pub(super) fn looked(&self, looks: &BTreeMap<String, PathLook>) {
+        self.board.looked(&saying::looks(looks));
     }
 
     /// Shows a minute.
@@ -174,7 +193,15 @@ impl Archive for Kept {
     fn incident(&self, id: i64) -> Result<Option<String>, String> {
         match self.history()?.incident(id) {
             Ok(incident) => Ok(Some(incident.json)),
-            Err(chokepoint_runs::RunsError::NoIncident { .. }) => Ok(None),
+            Err(RunsError::NoIncident { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn profiles(&self, id: i64) -> Result<Option<Profiles>, String> {
+        match self.history()?.profiles(id) {
+            Ok(profiles) => Ok(profiles.map(|KeptProfiles { before, during }| Profiles { before, during })),
+            Err(RunsError::NoIncident { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }

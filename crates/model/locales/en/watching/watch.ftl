@@ -2,6 +2,11 @@
 
 watch-second = { $time } { $target }: { $number } in flight, { $rate }/s; most: { $place } ({ $most })
 watch-second-nowhere = { $time } { $target }: { $number } in flight, { $rate }/s
+watch-said-good = No drop against the last minutes: { $rate } requests a second, { $number } in flight.
+watch-said-learning = Too early to compare: { $rate } requests a second, { $number } in flight.
+watch-said-quiet = No request was seen in the last second.
+watch-said-unseen = What happened to its requests in the last second was not seen.
+watch-said-limit = the { $number } workers of { $tier }
 watch-drop-gone = { $target }: nothing listens any more.
 watch-drop-losses = { $target }: { $share } % of the requests are refused or fail, { $before } % before.
 watch-drop-slower = { $target }: a request takes { $times } times as long as before.

@@ -1,0 +1,192 @@
+//! What the page says of each server: one sentence, the names of its places, and what the last look at its path found.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, LedgerPlaceKind, Verdict};
+use chokepoint_recorder::TargetSample;
+use chokepoint_recorder::incident::Incident;
+use serde::Serialize;
+
+use super::seconds::Look;
+use crate::report::view::Phrases;
+use crate::report::view::ledger::place_label;
+
+/// The station of a tier's workers, and its unit where each serves one request at a time.
+const POOL: &str = "worker-pool";
+const ONE_EACH: &str = "workers";
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Severity {
+    /// Clients are served worse than before, or a path is choked.
+    Bad,
+    /// Nothing is wrong with what was seen, and enough was seen to compare.
+    Good,
+    /// It is not known.
+    Unknown,
+}
+
+/// What is said in a second.
+#[derive(Serialize)]
+struct Said {
+    at_s: u64,
+    servers: Vec<SaidOf>,
+}
+
+#[derive(Serialize)]
+struct SaidOf {
+    name: String,
+    severity: Severity,
+    sentence: String,
+    /// The incident that lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incident: Option<i64>,
+    /// When the path was looked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looked_s: Option<u64>,
+    /// How many requests its workers can serve at a time, by the last look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Limit>,
+}
+
+#[derive(Serialize)]
+struct Limit {
+    requests: f64,
+    label: String,
+}
+
+/// A kind of place, and its name with `{tier}` for the tier's.
+#[derive(Serialize)]
+struct PlaceName {
+    place: LedgerPlaceKind,
+    label: String,
+}
+
+/// What never changes.
+#[derive(Serialize)]
+struct About<'a> {
+    version: &'a str,
+    host: &'a str,
+    /// Kinds of places in the order in which a request passes them.
+    places: Vec<PlaceName>,
+}
+
+/// What the last look at the path of a server found.
+#[derive(Serialize)]
+pub(super) struct PathLook {
+    pub(super) at_s: u64,
+    pub(super) diagnosis: Diagnosis,
+}
+
+/// What is known of a server besides its last second.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Known<'a> {
+    /// The incident that lasts.
+    pub(super) incident: Option<&'a Incident>,
+    /// Enough was seen to compare with.
+    pub(super) compares: bool,
+    pub(super) look: Option<&'a PathLook>,
+}
+
+/// The document of what never changes.
+pub(super) fn about(host: &str, words: &Catalogue) -> String {
+    use LedgerPlaceKind::{
+        AcceptQueue, Client, Connecting, Cpu, Handshake, Ready, Receiving, Sending, Throttled, TlsHandshake, Undecided, Unread, Waiting,
+    };
+    let places =
+        [Client, Connecting, Handshake, TlsHandshake, AcceptQueue, Unread, Receiving, Cpu, Ready, Throttled, Waiting, Sending, Undecided];
+    let named = |place| PlaceName { place, label: place_label("{tier}", place, Phrases(words)) };
+    json(&About { version: env!("CARGO_PKG_VERSION"), host, places: places.map(named).into() })
+}
+
+/// The document of a second.
+pub(super) fn said<'a>(look: &Look, known: impl Fn(&str) -> Known<'a>, words: &Catalogue) -> String {
+    let of = |target: &TargetSample| {
+        let known = known(&target.target);
+        let (severity, sentence) = sentence(target, known, words);
+        SaidOf {
+            name: target.target.clone(),
+            severity,
+            sentence,
+            incident: known.incident.map(|incident| incident.id),
+            looked_s: known.look.map(|look| look.at_s),
+            limit: known.look.and_then(|look| limit(&look.diagnosis, words)),
+        }
+    };
+    json(&Said { at_s: look.at_s, servers: look.targets.iter().map(|target| of(&target.sample)).collect() })
+}
+
+/// The document of all looks.
+pub(super) fn looks(looks: &BTreeMap<String, PathLook>) -> String {
+    json(looks)
+}
+
+fn sentence(target: &TargetSample, known: Known<'_>, words: &Catalogue) -> (Severity, String) {
+    if let Some(incident) = known.incident {
+        return (Severity::Bad, incident.headline.clone());
+    }
+    if let Some(look) = known.look.filter(|look| look.diagnosis.verdict == Verdict::Choked) {
+        return (Severity::Bad, look.diagnosis.summary.clone());
+    }
+    let Some(under_way) = target.under_way.value() else {
+        return (Severity::Unknown, words.text(&Message::new("watch-said-unseen")));
+    };
+    let (severity, id) = match (known.compares, under_way > 0.0 || target.rate.value().is_some_and(|rate| rate > 0.0)) {
+        (_, false) => (Severity::Unknown, "watch-said-quiet"),
+        (false, true) => (Severity::Unknown, "watch-said-learning"),
+        (true, true) => (Severity::Good, "watch-said-good"),
+    };
+    let rate = target.rate.value().map_or_else(|| "?".to_owned(), |rate| Phrases(words).rounded(rate));
+    (severity, words.text(&Message::new(id).with("rate", rate).with("number", Phrases(words).rounded(under_way))))
+}
+
+/// The smallest pool of workers that serve one request at a time each.
+fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Limit> {
+    let pools = diagnosis.path.iter().filter(|station| station.station == POOL && station.unit == ONE_EACH);
+    let smallest = pools.filter_map(|pool| Some((pool.limit?, &pool.tier))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let (requests, tier) = smallest?;
+    let label = Message::new("watch-said-limit").with("number", Phrases(words).number(requests)).with("tier", tier.as_str());
+    Some(Limit { requests, label: words.text(&label) })
+}
+
+fn json(document: &impl Serialize) -> String {
+    // Numbers, texts and maps by name: nothing of it cannot be written.
+    serde_json::to_string(document).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_recorder::Mean;
+
+    use super::*;
+
+    fn severity(under_way: Option<f64>, known: Known<'_>) -> Severity {
+        let target = TargetSample { under_way: Mean::of(under_way, 1.0), rate: Mean::of(under_way, 1.0), ..TargetSample::default() };
+        sentence(&target, known, &Catalogue::english()).0
+    }
+
+    #[test]
+    fn good_is_only_said_of_what_was_seen_and_compared() {
+        let compares = Known { compares: true, ..Known::default() };
+        assert_eq!(severity(Some(3.0), compares), Severity::Good);
+        assert_eq!(severity(Some(3.0), Known::default()), Severity::Unknown, "nothing to compare with");
+        assert_eq!(severity(None, compares), Severity::Unknown, "not seen");
+        assert_eq!(severity(Some(0.0), compares), Severity::Unknown, "no requests");
+        let incident = Incident::began(chokepoint_recorder::drop::Drop::default(), "It is slow.".to_owned(), Vec::new());
+        assert_eq!(severity(Some(3.0), Known { incident: Some(&incident), ..compares }), Severity::Bad);
+    }
+
+    #[test]
+    fn each_kind_of_place_is_named_once() {
+        let about: serde_json::Value = serde_json::from_str(&about("here", &Catalogue::english())).unwrap();
+        let names = |part: &str| {
+            let all = about["places"].as_array().unwrap().iter().map(|place| place[part].as_str().unwrap());
+            all.collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!((names("place").len(), names("label").len(), about["host"].as_str()), (13, 13, Some("here")));
+        assert!(names("label").contains("accept queue of {tier}"), "{:?}", names("label"));
+    }
+}

@@ -1,0 +1,81 @@
+//! The page of the verb `watch`: its source, and what a person sees in a browser.
+//!
+//! Live: a site in network namespaces under load, and Debian's chromium.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flate2::read::GzDecoder;
+
+use crate::harness::{has_programs, is_root, repository};
+
+/// Runs a program in a folder of the repository.
+fn run(folder: &str, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(program).args(arguments).current_dir(repository(folder)).envs(environment.iter().copied()).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// True if the page can be built or opened here.
+fn has_page(programs: &[&str]) -> bool {
+    let is_installed = repository("ui/node_modules").exists();
+    if !is_installed {
+        println!("skipped: ui/page.sh packages has not installed what the page needs");
+    }
+    is_installed && has_programs(programs)
+}
+
+fn unpacked(file: &Path) -> Vec<u8> {
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut GzDecoder::new(std::fs::File::open(file).unwrap()), &mut plain).unwrap();
+    plain
+}
+
+#[test]
+fn the_page_in_the_program_is_built_from_its_source() {
+    if !has_page(&["node", "npm"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let output = run("ui", "npm", &["run", "--silent", "build"], &[("PAGE_OUT", &directory.path().to_string_lossy())]);
+    if told(&output).contains("requires Node.js version") {
+        return println!("skipped: this Node.js is too old for the build of the page");
+    }
+    assert!(output.status.success(), "{}", told(&output));
+    for name in ["index.html.gz", "page.css.gz", "page.js.gz"] {
+        // Compressed bytes depend on the library that compressed them.
+        let built = unpacked(&directory.path().join(name));
+        let kept = unpacked(&repository("crates/dashboard/page").join(name));
+        assert!(built == kept, "{name} is not what ui/ gives: make page");
+    }
+}
+
+#[test]
+fn the_functions_of_the_page_are_right() {
+    if !has_page(&["node", "npm"]) {
+        return;
+    }
+    let output = run("ui", "npm", &["test", "--silent"], &[]);
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+#[test]
+fn hostile_texts_stay_text_and_ten_minutes_do_not_make_the_page_grow() {
+    if !has_page(&["node", "chromium"]) {
+        return;
+    }
+    let output = run("ui", "node", &["e2e/simulated.mjs"], &[("HOUR_S", "600")]);
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+#[test]
+fn a_person_sees_a_fault_its_place_and_its_cause_on_the_page() {
+    if !is_root() || !has_page(&["node", "chromium", "nginx", "ip"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(".", "lab/watch/page.sh", &[&directory.path().to_string_lossy()], &[("CHOKEPOINT", env!("CARGO_BIN_EXE_chokepoint"))]);
+    assert!(output.status.success(), "{}", told(&output));
+}

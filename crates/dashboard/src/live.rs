@@ -1,0 +1,77 @@
+//! Events for pages that are open: each second the newest sample and what is to be said of it (server-sent events, HTML Standard, section 9.2).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http_body_util::channel::{Channel, Sender};
+use hyper::body::Bytes;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::board::Board;
+
+/// Pages that are open at a time.
+pub(crate) const PAGES_MAX: usize = 8;
+/// Without news a comment shows that the connection is there.
+const QUIET_MAX: Duration = Duration::from_secs(15);
+/// A page that takes nothing for so long is gone.
+const STALLED_MAX: Duration = Duration::from_secs(30);
+/// Events that wait for a slow page. It misses some then, and goes on with the newest.
+const WAITING_MAX: usize = 2;
+/// When a browser connects again, milliseconds.
+const AGAIN_MS: u32 = 2_000;
+
+/// Counts open pages; the count falls when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    /// One more; nothing if there are too many.
+    pub(crate) fn one(pages: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let add = |open: usize| (open < most).then_some(open + 1);
+        pages.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok().map(|_| Self(Arc::clone(pages)))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The body of a response that goes on until the page is closed. `open` is held as long.
+pub(crate) fn events(board: &Arc<Board>, open: Vec<Open>) -> Channel<Bytes, Infallible> {
+    let (sender, body) = Channel::new(WAITING_MAX);
+    let (board, news) = (Arc::clone(board), board.news());
+    tokio::spawn(async move {
+        follow(&board, news, sender).await;
+        drop(open);
+    });
+    body
+}
+
+async fn follow(board: &Board, mut news: watch::Receiver<u64>, mut sender: Sender<Bytes, Infallible>) {
+    let mut text = format!("retry: {AGAIN_MS}\n\n{}", news_of(board));
+    loop {
+        match timeout(STALLED_MAX, sender.send_data(Bytes::from(text))).await {
+            Ok(Ok(())) => {}
+            _ => return,
+        }
+        text = match timeout(QUIET_MAX, news.changed()).await {
+            Ok(Ok(())) => news_of(board),
+            Ok(Err(_)) => return,
+            Err(_) => ": quiet\n\n".to_owned(),
+        };
+    }
+}
+
+/// The events of the newest second. JSON has no line feeds, so that each is one line.
+fn news_of(board: &Board) -> String {
+    let state = board.state();
+    let sample = state.newest.as_ref().and_then(|sample| serde_json::to_string(sample).ok());
+    let said = (!state.said.is_empty()).then(|| state.said.clone());
+    let event = |name: &str, data: Option<String>| data.map(|data| format!("event: {name}\ndata: {data}\n\n")).unwrap_or_default();
+    event("sample", sample) + &event("state", said)
+}

@@ -1,0 +1,187 @@
+//! What protects the page where others can reach it: TLS, and a token that every request shows.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, COOKIE};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// Characters that a token has at least: as many as 16 random bytes in hexadecimal.
+const TOKEN_MIN: usize = 32;
+/// The most bytes of a certificate's, a key's and a token's file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The cookie in which a browser keeps the token. The prefix makes browsers demand TLS for it (RFC 6265bis, section 4.1.3).
+const COOKIE_NAME: &str = "__Host-chokepoint";
+
+/// The files that protect an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protection {
+    /// Certificates in PEM, the server's own first.
+    pub certificate: PathBuf,
+    /// Its key in PEM.
+    pub key: PathBuf,
+    /// A file with the token.
+    pub token: PathBuf,
+}
+
+/// Why an address cannot be protected.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtectionError {
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// A file is no PEM, or has nothing of the kind that is needed.
+    #[error("{} has no {what} in PEM", path.display())]
+    NoPem {
+        /// The file.
+        path: PathBuf,
+        /// What it should have.
+        what: &'static str,
+    },
+    /// Certificate and key do not fit each other.
+    #[error("the certificate and its key cannot be used: {0}")]
+    Tls(rustls::Error),
+    /// The token can be guessed.
+    #[error("the token in {} has {length} characters; {TOKEN_MIN} are needed: openssl rand -hex 32 makes one", path.display())]
+    ShortToken {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        length: usize,
+    },
+    /// The token cannot be sent in a header.
+    #[error("the token in {} has characters other than letters, digits, \"-\", \".\", \"_\" and \"~\"", .0.display())]
+    OddToken(PathBuf),
+}
+
+/// A protected address.
+#[derive(Clone)]
+pub(crate) struct Protected {
+    pub(crate) tls: TlsAcceptor,
+    pub(crate) token: Token,
+}
+
+/// The token that requests show.
+#[derive(Clone)]
+pub(crate) struct Token(Arc<str>);
+
+impl Protected {
+    pub(crate) fn of(files: &Protection) -> Result<Self, ProtectionError> {
+        let no_pem = |path: &Path, what| ProtectionError::NoPem { path: path.to_owned(), what };
+        let pem = read(&files.certificate)?;
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        let certificates = certificates.ok().filter(|all| !all.is_empty()).ok_or_else(|| no_pem(&files.certificate, "certificate"))?;
+        let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?).map_err(|_| no_pem(&files.key, "private key"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(ProtectionError::Tls)?;
+        let config = config.with_no_client_auth().with_single_cert(certificates, key).map_err(ProtectionError::Tls)?;
+        let token = String::from_utf8_lossy(&read(&files.token)?).trim().to_owned();
+        if token.len() < TOKEN_MIN {
+            return Err(ProtectionError::ShortToken { path: files.token.clone(), length: token.len() });
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) {
+            return Err(ProtectionError::OddToken(files.token.clone()));
+        }
+        Ok(Self { tls: TlsAcceptor::from(Arc::new(config)), token: Token(token.into()) })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ProtectionError> {
+    let failed = |source| ProtectionError::Read { path: path.to_owned(), source };
+    let length = std::fs::metadata(path).map_err(failed)?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(failed(io::Error::other("it is too large")));
+    }
+    std::fs::read(path).map_err(failed)
+}
+
+impl Token {
+    #[cfg(test)]
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// True if a request shows the token: in its `Authorization` (RFC 6750) or in the cookie.
+    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
+        let texts = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let bearer = texts(AUTHORIZATION).filter_map(|text| text.strip_prefix("Bearer "));
+        let cookies = texts(COOKIE).flat_map(|text| text.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
+        let own = cookies.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value);
+        bearer.chain(own).any(|shown| self.is(shown))
+    }
+
+    /// True if a query shows the token: the address that a browser opens first.
+    pub(crate) fn is_in(&self, query: &str) -> bool {
+        query.split('&').filter_map(|pair| pair.strip_prefix("token=")).any(|shown| self.is(shown))
+    }
+
+    /// The cookie that a browser is to keep.
+    pub(crate) fn cookie(&self) -> String {
+        format!("{COOKIE_NAME}={}; Path=/; Secure; HttpOnly; SameSite=Strict", self.0)
+    }
+
+    /// Compares in a time that tells nothing of how much is alike.
+    fn is(&self, shown: &str) -> bool {
+        let (own, shown) = (self.0.as_bytes(), shown.as_bytes());
+        own.len() == shown.len() && own.iter().zip(shown).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderName;
+
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn is_shown(headers: &[(HeaderName, String)]) -> bool {
+        let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        Token(TOKEN.into()).is_shown(&headers)
+    }
+
+    #[test]
+    fn the_token_is_shown_in_a_header_or_the_cookie() {
+        assert!(is_shown(&[(AUTHORIZATION, format!("Bearer {TOKEN}"))]));
+        assert!(is_shown(&[(COOKIE, format!("a=b; {COOKIE_NAME}={TOKEN}; c=d"))]));
+        for (name, value) in [
+            (AUTHORIZATION, format!("Basic {TOKEN}")),
+            (AUTHORIZATION, format!("Bearer {TOKEN}0")),
+            (AUTHORIZATION, "Bearer ".to_owned()),
+            (AUTHORIZATION, format!("Bearer {}", TOKEN.to_uppercase())),
+            (COOKIE, format!("chokepoint={TOKEN}")),
+            (COOKIE, format!("{COOKIE_NAME}=")),
+        ] {
+            assert!(!is_shown(&[(name, value.clone())]), "{value}");
+        }
+        assert!(!is_shown(&[]));
+        let token = Token(TOKEN.into());
+        assert!(token.is_in(&format!("a=1&token={TOKEN}")) && !token.is_in("token=") && !token.is_in(TOKEN));
+        assert!(token.cookie().ends_with("Secure; HttpOnly; SameSite=Strict"));
+    }
+
+    #[test]
+    fn what_does_not_protect_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let files = Protection { certificate: write("c", "no PEM"), key: write("k", ""), token: write("t", "short\n") };
+        let why = |files: &Protection| Protected::of(files).err().unwrap().to_string();
+        assert!(why(&files).ends_with("has no certificate in PEM"), "{}", why(&files));
+        let missing = Protection { certificate: directory.path().join("none"), ..files };
+        assert!(why(&missing).contains("cannot be read"));
+    }
+}

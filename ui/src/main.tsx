@@ -1,0 +1,74 @@
+// The page of a watch: it shows what the server sends and judges nothing.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import "uplot/dist/uPlot.min.css";
+import { servers, useHeld } from "./store";
+import "./style.css";
+import { Flame } from "./views/flame";
+import { Incidents, OneIncident } from "./views/incidents";
+import { Now } from "./views/now";
+import { Server } from "./views/server";
+
+const VIEWS: [path: string, name: string][] = [
+    ["now", "Now"],
+    ["server", "Server"],
+    ["incidents", "Incidents"],
+];
+
+/** The part after the # of the address, as words. */
+function useRoute(): string[] {
+    const read = () => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean);
+    const [route, setRoute] = useState(read);
+    useEffect(() => {
+        const changed = () => setRoute(read());
+        addEventListener("hashchange", changed);
+        return () => removeEventListener("hashchange", changed);
+    }, []);
+    return route.length > 0 ? route : ["now"];
+}
+
+function Page() {
+    const held = useHeld();
+    const [view, id] = useRoute();
+    const all = servers(held);
+    const [asked, setAsked] = useState<string | null>(null);
+    const server = asked !== null && all.includes(asked) ? asked : (all[0] ?? "");
+    return (
+        <>
+            <header>
+                <strong class="name">chokepoint</strong>
+                <nav aria-label="Views">
+                    {VIEWS.map(([path, name]) => (
+                        <a key={path} href={`#/${path}`} aria-current={view === path ? "page" : undefined}>
+                            {name}
+                        </a>
+                    ))}
+                </nav>
+                <label class="servers">
+                    <span>Server</span>
+                    <select value={server} onChange={(event) => setAsked(event.currentTarget.value)}>
+                        {all.length === 0 && <option value="">none yet</option>}
+                        {all.map((name) => (
+                            <option key={name} value={name}>
+                                {name}
+                            </option>
+                        ))}
+                    </select>
+                </label>
+                <span class={`link ${held.connected ? "on" : "off"}`} role="status">
+                    {held.connected ? (held.about?.host ?? "connected") : "no connection"}
+                </span>
+            </header>
+            <main>
+                {view === "now" && <Now held={held} server={server} />}
+                {view === "server" && <Server held={held} server={server} />}
+                {view === "incidents" && id === undefined && <Incidents held={held} />}
+                {view === "incidents" && id !== undefined && <OneIncident held={held} id={Number(id)} />}
+                {view === "flame" && <Flame id={Number(id)} />}
+            </main>
+        </>
+    );
+}
+
+const root = document.getElementById("page");
+if (root) render(<Page />, root);

@@ -1,0 +1,68 @@
+// What is wrong now, where the requests stand, and the path as a pipe.
+import { useMemo, useState } from "preact/hooks";
+import { Heat } from "../charts/heat";
+import { Lines } from "../charts/lines";
+import type { Zoom } from "../charts/plot";
+import { Stack } from "../charts/stack";
+import { Pipe } from "../pipe";
+import { column, mean, outcomes, withGaps } from "../series";
+import type { Held } from "../store";
+import { ago, number } from "../words";
+
+export function Now({ held, server }: { held: Held; server: string }) {
+    const [zoom, setZoom] = useState<Zoom | null>(null);
+    const { about, state } = held;
+    const samples = useMemo(() => withGaps(held.samples), [held.samples]);
+    const said = state?.servers.find((known) => known.name === server);
+    const look = held.looks[server];
+    const tiers = look?.diagnosis.target.tiers.map((tier) => tier.name);
+    const times = samples.map((sample) => sample.at_s);
+    const [good, refused, failed] = outcomes(samples, server);
+    const rates = column(samples, server, (target) => mean(target.rate));
+    return (
+        <>
+            <p class={`verdict ${said?.severity ?? "unknown"}`} role="status">
+                {said ? said.sentence : held.failed ?? "Waiting for the first second."}
+                {said?.incident !== undefined && (
+                    <>
+                        {" "}
+                        <a href={`#/incidents/${said.incident}`}>Incident {said.incident}</a>
+                    </>
+                )}
+            </p>
+            <section class="card">
+                <h2>Where the requests stand</h2>
+                <Stack samples={samples} server={server} about={about} limit={said?.limit} tiers={tiers} zoom={zoom} onZoom={setZoom} />
+            </section>
+            <section class="card">
+                <h2>
+                    The path of a request <small>{look ? `looked at ${ago(look.at_s, state?.at_s ?? look.at_s)}` : ""}</small>
+                </h2>
+                {look ? (
+                    <>
+                        <p>{look.diagnosis.summary}</p>
+                        <Pipe diagnosis={look.diagnosis} />
+                    </>
+                ) : (
+                    <p class="absent">The path is looked at in the first minute, every ten minutes after that, and during each drop.</p>
+                )}
+            </section>
+            <div class="grid">
+                <Heat title="Response times in the log" samples={samples} server={server} kind="request" zoom={zoom} onZoom={setZoom} />
+                <Lines
+                    title="Throughput by outcome, a second"
+                    times={times}
+                    lines={[
+                        { name: "good", values: good ?? [], ink: "--good", filled: true },
+                        { name: "4xx", values: refused ?? [], ink: "--near" },
+                        { name: "5xx", values: failed ?? [], ink: "--bad" },
+                        { name: "from sockets", values: rates, ink: "--faint", dashed: true },
+                    ]}
+                    say={number}
+                    zoom={zoom}
+                    onZoom={setZoom}
+                />
+            </div>
+        </>
+    );
+}
