@@ -122,6 +122,16 @@ async function charts() {
     await shot("server");
 }
 
+async function pagesAreRead() {
+    await page.goto(`${PAGE}#/explain/worker-pool`);
+    await page.waitForSelector("article h3");
+    await accessible("explain");
+    await page.goto(`${PAGE}#/runs`);
+    await page.waitForSelector(".incidents li, .absent");
+    await accessible("runs");
+    check("the pages of stations and the kept runs are read");
+}
+
 async function appearances() {
     await page.goto(`${PAGE}#/now`);
     await page.waitForSelector(".legend tr[data-band]");
@@ -162,6 +172,7 @@ try {
     await incidentOpens();
     await flameSearches();
     await charts();
+    await pagesAreRead();
     assert.deepEqual(complaints, []);
     assert.deepEqual(elsewhere, []);
     check("no complaint in the console, no request to elsewhere");

@@ -1,12 +1,12 @@
 // The page with a simulated server: hostile texts, a day of data, an hour of seconds. node ui/e2e/simulated.mjs
-// CHROMIUM names the browser. It prints what it measures, and ends with status 1 if a text becomes anything else than text, or if memory grows without bound.
+// CHROMIUM names the browser, OUT a folder for a picture. It prints what it measures, and ends with status 1 if a text becomes anything else than text, or if memory grows without bound.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
-const { CHROMIUM = "/usr/bin/chromium", HOUR_S = "3600" } = process.env;
+const { CHROMIUM = "/usr/bin/chromium", HOUR_S = "3600", OUT } = process.env;
 const SERVER = "http://127.0.0.1/";
 /** The most by which an hour may make the page grow, bytes. */
 const GROWTH_MAX = 20e6;
@@ -25,12 +25,14 @@ function sample(at_s, n, more = {}) {
                 under_way: [8 + (n % 5), 1],
                 rate: [1000 + (n % 100), 1],
                 places: ["cpu", "waiting", "sending"].flatMap((place, at) => ["nginx", "php-fpm"].map((tier) => ({ tier, place, request_seconds: 1 + ((n + at) % 3) / 3 }))),
+                connections: { reading: [1, 1], writing: [2, 1], waiting: [3, 1] },
+                pools: { www: { active: [1, 1], total: [9, 1] } },
                 queues: [{ listener: "127.0.0.1:80", most: n % 4, limit: 511 }],
-                logged: { status: { 200: 990, 404: n % 7, 502: n % 3 }, bytes: 5000 + n, unread: 0, urls: {}, durations_us: { request: durations(n), "upstream-response": durations(n + 7) } },
+                logged: { status: { 200: 990, 404: n % 7, 502: n % 3 }, bytes: 5000 + n, unread: 0, urls: { "/a": { answers: 3, failed: 0, time_us: 9000 } }, upstreams: { "127.0.0.1:9000": { answers: 3, failed: 1, time_us: 9000 } }, durations_us: { request: durations(n), "upstream-response": durations(n + 7) } },
                 ...more,
             },
         ],
-        host: { seconds: 1, cores: 2, busy_s: 1, programs: { nginx: 1 }, memory_total: 8e9, memory_available: 4e9, disks: {} },
+        host: { seconds: 1, cores: 2, busy_s: 1, core_s: { 0: [0.5, 0.1, 0, 0], 1: [0.3, 0.1, 0, 0] }, programs: { nginx: 1 }, memory_total: 8e9, memory_available: 4e9, disks: {} },
     };
 }
 
@@ -51,6 +53,8 @@ const incident = {
     busier: [{ program: EVIL, before: 0, during: 1 }], grown: [{ tier: EVIL, place: "cpu", before: 0, during: 1 }],
 };
 
+const run = (document) => ({ id: 1, kind: EVIL, began: EVIL, target: LONG, headline: EVIL, document });
+
 /** What the server sends; the tests change it. */
 const served = { series: [], hostile: false, pages: new Set() };
 const at0 = Math.floor(Date.now() / 1000) - DAY_POINTS;
@@ -67,6 +71,16 @@ const documents = {
     "/api/v1/series": () => ({ schema: "chokepoint/series/1", samples: served.series }),
     "/api/v1/incidents": () => ({ incidents: [{ ...incident, cause: null }] }),
     "/api/v1/incidents/1": () => incident,
+    "/api/v1/runs": () => ({ runs: [{ id: 1, kind: EVIL, began: EVIL, target: LONG, label: EVIL, headline: EVIL, figures: [{ name: EVIL, value: 1 }] }] }),
+    "/api/v1/runs/1": () => run({ schema: "chokepoint/diagnosis/1", ...diagnosis, rounds: [{ n: 1, kind: EVIL, remedy: EVIL, finding: EVIL, before_rps: null, measured_rps: 1, kept: EVIL, why: LONG }] }),
+    "/api/v1/runs/2": () => run({ schema: "chokepoint/size/1", steps: [1, 2, 4].map((connections) => ({ connections, goodput_rps: 10 * connections, latency_us_p50: 900, latency_us_p99: null })) }),
+    "/api/v1/runs/3": () =>
+        run({
+            schema: "chokepoint/experiment/1", variants: [{ name: EVIL }, { name: LONG }],
+            comparisons: [{ baseline: 0, variant: 1, outcome: EVIL, sentence: EVIL, differences: { goodput_rps: { value: 3, low: 1, high: 5, is_percent: true }, p99: { value: -1, low: null, high: null, is_percent: false } } }],
+        }),
+    "/api/v1/explain": () => ({ pages: [{ id: EVIL, title: EVIL }] }),
+    "/api/v1/explain/x": () => ({ id: EVIL, title: EVIL, sections: [{ heading: EVIL, text: `${EVIL}\n\n- ${EVIL}\n- \`${LONG}\`\n\n    ${EVIL}` }] }),
     "/api/v1/incidents/1/profiles": () => ({ before: "a;b 3\n", during: `${EVIL.replaceAll(";", "")};${LONG} 5\nno stack\na;b 3\n` }),
 };
 const files = { "/": ["index.html", "text/html"], "/page.js": ["page.js", "text/javascript"], "/page.css": ["page.css", "text/css"] };
@@ -106,7 +120,7 @@ async function hostileTextsStayText() {
         await page.waitForTimeout(200);
     }
     await page.getByLabel("Server").selectOption({ index: 1 });
-    for (const view of ["now", "server", "incidents", "incidents/1", "flame/1", "now"]) {
+    for (const view of ["now", "server", "incidents", "incidents/1", "flame/1", "runs", "runs/1", "runs/2", "runs/3", "explain", "explain/x", "now"]) {
         await page.goto(`${PAGE}#/${view}`);
         await page.waitForTimeout(300);
         const found = await page.evaluate(() => ({
@@ -145,6 +159,7 @@ async function dayZooms() {
         await page.mouse.move(box.x + box.width * (0.9 - turn * 0.05), box.y + 20, { steps: 8 });
         await page.mouse.up();
         await page.waitForTimeout(400);
+        if (turn === 0 && OUT) await page.screenshot({ path: `${OUT}/page-zoom.png` });
         longest.push(await page.evaluate(() => Math.max(0, ...window.pauses)));
         await page.getByRole("button", { name: "whole span" }).click();
         await page.waitForTimeout(400);

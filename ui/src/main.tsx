@@ -4,15 +4,19 @@ import { useEffect, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 import { servers, useHeld } from "./store";
 import "./style.css";
+import { Explain } from "./views/explain";
 import { Flame } from "./views/flame";
 import { Incidents, OneIncident } from "./views/incidents";
 import { Now } from "./views/now";
+import { OneRun, Runs } from "./views/runs";
 import { Server } from "./views/server";
 
 const VIEWS: [path: string, name: string][] = [
     ["now", "Now"],
     ["server", "Server"],
     ["incidents", "Incidents"],
+    ["runs", "Runs"],
+    ["explain", "Explain"],
 ];
 
 /** The part after the # of the address, as words. */
@@ -64,6 +68,9 @@ function Page() {
                 {view === "server" && <Server held={held} server={server} />}
                 {view === "incidents" && id === undefined && <Incidents held={held} />}
                 {view === "incidents" && id !== undefined && <OneIncident held={held} id={Number(id)} />}
+                {view === "runs" && id === undefined && <Runs />}
+                {view === "runs" && id !== undefined && <OneRun id={Number(id)} />}
+                {view === "explain" && <Explain id={id ?? null} />}
                 {view === "flame" && <Flame id={Number(id)} />}
             </main>
         </>

@@ -100,7 +100,7 @@ function StationDetails({ station, findings }: { station: Station; findings: Fin
                 <FindingDetails key={finding.id} finding={finding} />
             ))}
             <p class="more">
-                <code>chokepoint explain {station.station}</code> tells more about this station.
+                <a href={`#/explain/${station.station}`}>More about this station</a>
             </p>
         </section>
     );
@@ -114,6 +114,9 @@ export function FindingDetails({ finding }: { finding: Finding }) {
                 {finding.title} <small>{finding.role}, {finding.confidence} confidence</small>
             </h4>
             <p>{finding.explanation}</p>
+            <p class="more">
+                <a href={`#/explain/${finding.id}`}>More about this finding</a>
+            </p>
             <h5>Evidence</h5>
             <ul>
                 {finding.evidence.map((evidence, at) => (

@@ -124,6 +124,37 @@ export function withGaps(samples: Sample[]): Sample[] {
     return all;
 }
 
+/** Columns of a chart: times, and values of each line. */
+export type Columns = [times: number[], ...lines: (number | null)[][]];
+
+/** The part of columns from one time to another with at most two points for each of `buckets`: the least and the greatest value of each line in it, so that no peak is lost. */
+export function decimated(columns: Columns, from_s: number, to_s: number, buckets: number): Columns {
+    const [times, ...lines] = columns;
+    const first = Math.max(0, times.findIndex((time) => time >= from_s) - 1);
+    const behind = times.findLastIndex((time) => time <= to_s);
+    // One point beyond each end, so that lines reach the edges.
+    const last = Math.min(times.length, behind + 2);
+    const step = Math.floor((last - first) / Math.max(1, buckets));
+    if (step <= 2) return [times.slice(first, last), ...lines.map((line) => line.slice(first, last))];
+    const thinTimes: number[] = [];
+    const thin: (number | null)[][] = lines.map(() => []);
+    for (let at = first; at < last; at += step) {
+        const end = Math.min(last, at + step);
+        thinTimes.push(times[at] ?? 0, times[end - 1] ?? 0);
+        lines.forEach((line, number) => {
+            let [low, high, lowAt, highAt]: [number | null, number | null, number, number] = [null, null, at, at];
+            for (let index = at; index < end; index += 1) {
+                const value = line[index] ?? null;
+                if (value === null) continue;
+                if (low === null || value < low) [low, lowAt] = [value, index];
+                if (high === null || value > high) [high, highAt] = [value, index];
+            }
+            thin[number]?.push(...(lowAt <= highAt ? [low, high] : [high, low]));
+        });
+    }
+    return [thinTimes, ...thin];
+}
+
 /** Keeps the newest samples that begin within a span, in the order of time. Returns a new list. */
 export function keep(samples: Sample[], more: Sample[], span_s: number): Sample[] {
     const known = new Map<number, Sample>();

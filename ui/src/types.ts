@@ -25,7 +25,8 @@ export interface Queue {
     limit: number;
 }
 
-export interface UrlUse {
+/** Answers of a group of URLs, or of an upstream. */
+export interface GroupUse {
     answers: number;
     failed: number;
     time_us: number;
@@ -35,7 +36,8 @@ export interface Logged {
     status: Record<string, number>;
     bytes: number;
     unread: number;
-    urls?: Record<string, UrlUse>;
+    urls?: Record<string, GroupUse>;
+    upstreams?: Record<string, GroupUse>;
     durations_us?: Record<string, Durations>;
 }
 
@@ -54,6 +56,8 @@ export interface TargetSample {
     places?: Standing[];
     losses?: Loss[];
     queues?: Queue[];
+    connections?: { reading: Mean; writing: Mean; waiting: Mean };
+    pools?: Record<string, { active: Mean; total: Mean }>;
     logged?: Logged;
     response?: ResponseTimes;
 }
@@ -62,6 +66,8 @@ export interface Host {
     seconds: number;
     cores: number;
     busy_s: number;
+    /** Seconds of each core: programs, the kernel, interrupts, taken by a hypervisor. */
+    core_s?: Record<string, [number, number, number, number]>;
     programs: Record<string, number>;
     memory_total: number;
     memory_available: number;
@@ -213,4 +219,69 @@ export interface Incident {
     report?: string;
     busier: { program: string; before: number; during: number }[];
     grown: { tier: string; place: string; before: number; during: number }[];
+}
+
+/** A figure of a run, the main one first. */
+export interface Figure {
+    name: string;
+    value: number;
+}
+
+/** A run in the list. */
+export interface RunLine {
+    id: number;
+    kind: string;
+    began: string;
+    target: string;
+    label: string;
+    headline: string;
+    figures: Figure[];
+}
+
+/** A run with the document of its verb. */
+export interface Run {
+    id: number;
+    kind: string;
+    began: string;
+    target: string;
+    headline: string;
+    document: unknown;
+}
+
+/** A round of `diagnose --fix`. */
+export interface Round {
+    n: number;
+    kind: string;
+    remedy: string;
+    finding: string;
+    before_rps: number | null;
+    measured_rps: number;
+    kept: string;
+    why: string;
+}
+
+/** A step of `size`. */
+export interface SizeStep {
+    connections?: number | null;
+    rate_per_s?: number | null;
+    goodput_rps: number;
+    latency_us_p50: number | null;
+    latency_us_p99: number | null;
+    text?: string;
+}
+
+/** A comparison of `experiment`. */
+export interface Comparison {
+    baseline: number;
+    variant: number;
+    outcome: string;
+    sentence: string;
+    differences: Record<string, { value: number; low: number | null; high: number | null; is_percent: boolean }>;
+}
+
+/** The page of a station or a finding. */
+export interface ExplainPage {
+    id: string;
+    title: string;
+    sections: { heading: string; text: string }[];
 }

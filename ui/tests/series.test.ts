@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { change, matching, tree, wide } from "../src/folded";
 import { bands, percentile, upper } from "../src/histogram";
-import { bandsOf, keep, mean, outcomes, percentiles, stacked, standing, withGaps } from "../src/series";
+import { bandsOf, decimated, keep, mean, outcomes, percentiles, stacked, standing, withGaps } from "../src/series";
 import type { Sample, TargetSample } from "../src/types";
 import { ago, bytes, duration, number } from "../src/words";
 
@@ -75,4 +75,15 @@ test("numbers are short and plain", () => {
     expect([0, 0.031, 1.26, 20, 150.4, 12_345, 2.5e6, null].map(number)).toEqual(["0", "0.03", "1.3", "20", "150", "12,345", "2.50 M", "?"]);
     expect([0.5, 12.34, 2500].map(duration)).toEqual(["500 µs", "12.3 ms", "2.50 s"]);
     expect([bytes(999), bytes(1500), ago(100, 160), ago(0, 7300)]).toEqual(["999 B", "1.50 kB", "60 s ago", "2 h ago"]);
+});
+
+test("a long span is drawn with few points, and no peak is lost", () => {
+    const times = Array.from({ length: 10_000 }, (_, at) => at);
+    const values = times.map((at) => (at === 7_777 ? 99 : at >= 2_000 && at < 3_000 ? null : 1));
+    const [thinTimes, thin] = decimated([times, values], 0, 9_999, 100);
+    expect(thinTimes.length).toBeLessThanOrEqual(202);
+    expect(Math.max(...(thin ?? []).map((value) => value ?? 0))).toBe(99);
+    expect(thin?.filter((value) => value === null).length).toBeGreaterThanOrEqual(18);
+    const [near] = decimated([times, values], 7_770, 7_780, 100);
+    expect(near).toEqual(times.slice(7_769, 7_782));
 });

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::accept::Format;
 use crate::amplify;
 use crate::board::Board;
+use crate::explain;
 use crate::metrics;
 
 /// Name and version of a document with samples.
@@ -42,6 +43,18 @@ pub trait Archive: Send + Sync {
     /// # Errors
     /// Why they cannot be read.
     fn profiles(&self, id: i64) -> Result<Option<Profiles>, String>;
+
+    /// The kept runs as one JSON document, the newest first.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn runs(&self) -> Result<String, String>;
+
+    /// A run with its document as a JSON document; nothing if there is none.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn run(&self, id: i64) -> Result<Option<String>, String>;
 }
 
 /// CPU profiles as folded stacks: a line for each stack, its frames with semicolons between them, a blank, and the number of samples.
@@ -93,12 +106,20 @@ pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board:
         "/api/v1/series" => samples(query, now_s, archive, |samples| series(&samples)),
         "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(&samples)),
         "/api/v1/incidents" => kept(archive.incidents().map(Some)),
-        _ => incident(path, archive).unwrap_or_else(|| error(StatusCode::NOT_FOUND, "there is nothing at this path")),
+        "/api/v1/runs" => kept(archive.runs().map(Some)),
+        "/api/v1/explain" => json(&explain::all()),
+        _ => below(path, archive).unwrap_or_else(|| error(StatusCode::NOT_FOUND, "there is nothing at this path")),
     }
 }
 
-/// What a path below an incident answers.
-fn incident(path: &str, archive: &dyn Archive) -> Option<Answer> {
+/// What a path with a name in it answers.
+fn below(path: &str, archive: &dyn Archive) -> Option<Answer> {
+    if let Some(id) = path.strip_prefix("/api/v1/explain/") {
+        return explain::one(id).map(|page| json(&page));
+    }
+    if let Some(id) = path.strip_prefix("/api/v1/runs/") {
+        return id.parse().ok().map(|id| kept(archive.run(id)));
+    }
     let rest = path.strip_prefix("/api/v1/incidents/")?;
     let (id, part) = rest.split_once('/').map_or((rest, None), |(id, part)| (id, Some(part)));
     let id = id.parse().ok()?;
@@ -171,7 +192,7 @@ fn sum(samples: &[String]) -> Answer {
 fn kept(document: Result<Option<String>, String>) -> Answer {
     match document {
         Ok(Some(document)) => ok(JSON, document + "\n"),
-        Ok(None) => error(StatusCode::NOT_FOUND, "there is no such incident"),
+        Ok(None) => error(StatusCode::NOT_FOUND, "nothing of this number is kept"),
         Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
     }
 }
@@ -208,6 +229,14 @@ mod tests {
 
         fn incident(&self, id: i64) -> Result<Option<String>, String> {
             Ok((id == 3).then(|| "{\"id\":3}".to_owned()))
+        }
+
+        fn runs(&self) -> Result<String, String> {
+            Ok("{\"runs\":[]}".to_owned())
+        }
+
+        fn run(&self, id: i64) -> Result<Option<String>, String> {
+            Ok((id == 2).then(|| "{\"run\":{}}".to_owned()))
         }
 
         fn profiles(&self, id: i64) -> Result<Option<Profiles>, String> {
@@ -252,6 +281,15 @@ mod tests {
         assert_eq!([get("/api/v1/incidents/4/profiles", "").0, get("/api/v1/incidents/3/x", "").0], [404, 404]);
         assert_eq!([get("/api/v1/incidents/4", "").0, get("/api/v1/incidents/x", "").0, get("/../etc/passwd", "").0], [404, 404, 404]);
         assert_eq!(get("/api/v1/incidents", ""), (500, "{\"error\":\"the disk is gone\"}\n".to_owned()));
+        assert_eq!(
+            (get("/api/v1/runs", "").0, get("/api/v1/runs/2", "").0, get("/api/v1/runs/3", "").0, get("/api/v1/runs/x", "").0),
+            (200, 200, 404, 404)
+        );
+        assert!(
+            get("/api/v1/explain", "").1.contains("\"id\":\"worker-pool\"")
+                && get("/api/v1/explain/worker-pool", "").1.contains("\"sections\":[{")
+        );
+        assert_eq!(get("/api/v1/explain/none", "").0, 404);
         assert_eq!((get("/healthz", "").0, get("/metrics", "").1.ends_with("# EOF\n")), (200, true));
     }
 }

@@ -7,6 +7,7 @@ mod accept;
 mod amplify;
 mod api;
 mod board;
+mod explain;
 mod families;
 mod guard;
 mod live;

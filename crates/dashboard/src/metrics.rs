@@ -96,6 +96,7 @@ pub(crate) mod tests {
             unread: 0,
             urls: BTreeMap::new(),
             durations_us: BTreeMap::from([("request".to_owned(), Durations(histogram.counts()))]),
+            upstreams: BTreeMap::new(),
         };
         let target = TargetSample {
             target: "a\"b\\c\nd".to_owned(),

@@ -75,6 +75,10 @@ pub struct Details<'l> {
     pub body_bytes_sent: Option<u64>,
     /// As of [`Access`].
     pub request_length: Option<u64>,
+    /// Address of each upstream tried.
+    pub upstream_addr: Attempts<'l>,
+    /// As of [`Access`].
+    pub upstream_response_us: Attempts<'l>,
     /// As of [`Access`].
     pub upstream_status: Attempts<'l>,
     /// Bytes of the answer of each upstream tried.
@@ -175,6 +179,8 @@ impl LogFormat {
             bytes_sent: number(known.bytes_sent),
             body_bytes_sent: number(known.body_bytes_sent),
             request_length: number(known.request_length),
+            upstream_addr: attempts(known.upstream_addr),
+            upstream_response_us: attempts(known.upstream_response_time),
             upstream_status: attempts(known.upstream_status),
             upstream_length: attempts(known.upstream_length),
         }

@@ -9,6 +9,8 @@ use crate::sample::Sample;
 
 /// Most names of programs and of disks in a sample: the largest.
 const NAMES_MAX: usize = 8;
+/// Most cores of a sample whose time is told by kind.
+const CORES_MAX: usize = 64;
 /// Programs that use less of a core than this more than before are not worth a word.
 const CORES_MIN: f64 = 0.1;
 
@@ -21,6 +23,9 @@ pub struct Host {
     pub cores: u32,
     /// CPU time that was used, seconds.
     pub busy_s: f64,
+    /// CPU time of each core by kind, seconds: programs, the kernel, interrupts, and what a hypervisor took. Of a host with more cores the first 64.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub core_s: BTreeMap<u32, [f64; 4]>,
     /// CPU time by name of the program, seconds: the eight with most.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, f64>,
@@ -39,6 +44,12 @@ impl Host {
         self.seconds += other.seconds;
         self.cores = other.cores;
         self.busy_s += other.busy_s;
+        for (core, theirs) in &other.core_s {
+            if self.core_s.len() < CORES_MAX || self.core_s.contains_key(core) {
+                let ours = self.core_s.entry(*core).or_default();
+                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
+            }
+        }
         self.memory_total = other.memory_total;
         self.memory_available = self.memory_available.min(other.memory_available);
         add(&mut self.programs, &other.programs);

@@ -11,8 +11,8 @@ use crate::host::Host;
 use crate::largest::keep_largest;
 use crate::response::{ResponseTimes, Unanswered};
 
-/// Most groups of URLs in a sample.
-const URLS_MAX: usize = 16;
+/// Most groups of URLs in a sample, and most upstreams.
+const GROUPS_MAX: usize = 16;
 /// Digits after the point of kept sums.
 const ROUND: f64 = 1e4;
 
@@ -89,6 +89,12 @@ pub struct TargetSample {
     /// What was lost in the same seconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
+    /// Connections by what they do, as nginx counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+    /// Workers of the pools of php-fpm on its path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pools: BTreeMap<String, PoolUse>,
     /// The queues of its listeners.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Queue>,
@@ -140,6 +146,26 @@ pub struct Queue {
     pub limit: u32,
 }
 
+/// Connections of an nginx, as its status page tells them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Those whose request is being read.
+    pub reading: Mean,
+    /// Those whose request is being served or answered.
+    pub writing: Mean,
+    /// Those that are kept for another request.
+    pub waiting: Mean,
+}
+
+/// Workers of a pool, as its status page tells them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolUse {
+    /// Workers with a request.
+    pub active: Mean,
+    /// All workers.
+    pub total: Mean,
+}
+
 /// What an access log told.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Logged {
@@ -151,15 +177,18 @@ pub struct Logged {
     pub unread: u64,
     /// Groups of URLs, those with most answers: a path whose values are "*". The rest is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub urls: BTreeMap<String, UrlUse>,
+    pub urls: BTreeMap<String, GroupUse>,
+    /// Upstreams by address, those with most answers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub upstreams: BTreeMap<String, GroupUse>,
     /// Durations by name: "request", "upstream-connect", "upstream-header", "upstream-response".
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub durations_us: BTreeMap<String, Durations>,
 }
 
-/// Answers to the requests for a group of URLs.
+/// Answers to the requests for a group of URLs, or of an upstream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UrlUse {
+pub struct GroupUse {
     /// How many.
     pub answers: u64,
     /// Of those, the ones that failed.
@@ -272,6 +301,17 @@ impl TargetSample {
                 None => self.queues.push(theirs.clone()),
             }
         }
+        if let Some(theirs) = other.connections {
+            let ours = self.connections.get_or_insert_default();
+            ours.reading.merge(theirs.reading);
+            ours.writing.merge(theirs.writing);
+            ours.waiting.merge(theirs.waiting);
+        }
+        for (pool, theirs) in &other.pools {
+            let ours = self.pools.entry(pool.clone()).or_default();
+            ours.active.merge(theirs.active);
+            ours.total.merge(theirs.total);
+        }
         if let Some(theirs) = &other.unanswered {
             let ours = self.unanswered.get_or_insert_default();
             ours.tick_us = ours.tick_us.max(theirs.tick_us);
@@ -303,6 +343,13 @@ impl TargetSample {
     }
 }
 
+impl GroupUse {
+    fn merge(&mut self, other: Self) {
+        let sums = [(&mut self.answers, other.answers), (&mut self.failed, other.failed), (&mut self.time_us, other.time_us)];
+        sums.into_iter().for_each(|(ours, theirs)| *ours = ours.saturating_add(theirs));
+    }
+}
+
 impl Logged {
     /// Adds those of another span.
     pub fn merge(&mut self, other: &Self) {
@@ -312,12 +359,10 @@ impl Logged {
         }
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.unread = self.unread.saturating_add(other.unread);
-        for (group, theirs) in &other.urls {
-            let ours = self.urls.entry(group.clone()).or_default();
-            let sums = [(&mut ours.answers, theirs.answers), (&mut ours.failed, theirs.failed), (&mut ours.time_us, theirs.time_us)];
-            sums.into_iter().for_each(|(ours, theirs)| *ours = ours.saturating_add(theirs));
+        for (ours, theirs) in [(&mut self.urls, &other.urls), (&mut self.upstreams, &other.upstreams)] {
+            theirs.iter().for_each(|(group, theirs)| ours.entry(group.clone()).or_default().merge(*theirs));
+            keep_largest(ours, GROUPS_MAX, |group| group.answers as f64);
         }
-        keep_largest(&mut self.urls, URLS_MAX, |group| group.answers as f64);
         for (name, durations) in &other.durations_us {
             self.durations_us.entry(name.clone()).or_default().0.merge(&durations.0);
         }
@@ -348,6 +393,8 @@ mod tests {
             rate: Mean::of(rate, 1.0),
             places: vec![place],
             losses: vec![loss],
+            connections: Some(Connections { writing: Mean::of(Some(under_way), 1.0), ..Connections::default() }),
+            pools: BTreeMap::from([("www".to_owned(), PoolUse { active: Mean::of(rate, 1.0), total: Mean::of(Some(20.0), 1.0) })]),
             queues: vec![Queue { listener: "0.0.0.0:80".to_owned(), most: standing as u32, limit: 511 }],
             unanswered: None,
             response: None,
@@ -356,6 +403,7 @@ mod tests {
                 bytes: 10,
                 unread: 0,
                 urls: BTreeMap::new(),
+                upstreams: BTreeMap::from([("127.0.0.1:9000".to_owned(), GroupUse { answers: 2, failed: 1, time_us: 3 })]),
                 durations_us: durations(&[1_000, 2_000]),
             }),
         };
@@ -372,6 +420,10 @@ mod tests {
         assert_eq!((target.queues[0].most, target.response_s()), (4, Some(3.0 / 8.0)));
         let logged = target.logged.as_ref().unwrap();
         assert_eq!((logged.answers(), logged.bytes, logged.durations_us["request"].0.total()), (4, 20, 4));
+        assert_eq!(logged.upstreams["127.0.0.1:9000"], GroupUse { answers: 4, failed: 2, time_us: 6 });
+        let (connections, pool) = (target.connections.unwrap(), target.pools["www"]);
+        assert_eq!((connections.writing.value(), connections.reading.value()), (Some(3.0), None));
+        assert_eq!((pool.active.value(), pool.total.value()), (Some(8.0), Some(20.0)), "busy workers were seen in one of two seconds");
         let unseen = TargetSample::of("b", None, 1.0);
         assert_eq!((unseen.under_way.value(), unseen.lost_per_s(), unseen.response_s()), (None, None, None));
     }

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import { bands } from "../histogram";
-import { ofServer } from "../series";
+import { type Columns, ofServer } from "../series";
 import type { Sample } from "../types";
 import { duration } from "../words";
 import { axis, Plot, style, timeAxis, type Zoom } from "./plot";
@@ -51,8 +51,7 @@ export function Heat({ title, samples, server, kind, height = 170, zoom, onZoom 
     const held = useMemo(() => ({ cells, samples }), []);
     held.cells = cells;
     held.samples = samples;
-    const times = samples.map((sample) => sample.at_s);
-    const data: uPlot.AlignedData = [times, times.map(() => null)];
+    const data = useMemo<Columns>(() => [samples.map((sample) => sample.at_s), samples.map(() => null)], [samples]);
     if (!range) {
         return (
             <section class="card">

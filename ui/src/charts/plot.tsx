@@ -1,6 +1,7 @@
 // uPlot as a component: it follows its box, its data and the colour scheme, and shares cursor and zoom with the other charts of a page.
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import { type Columns, decimated } from "../series";
 
 /** The charts of a page move their cursors together. */
 const CURSOR = "page";
@@ -14,7 +15,8 @@ export interface PlotProps {
     label: string;
     /** Read by those who cannot see the chart. */
     summary: string;
-    data: uPlot.AlignedData;
+    /** Must stay the same array as long as the values do. Of a long span what is visible is drawn with two points for each pixel. */
+    data: Columns;
     height: number;
     /** Made anew when one of `keys` changes. Size, cursor and the axis of time are added here. */
     options: () => Omit<uPlot.Options, "width" | "height">;
@@ -45,6 +47,12 @@ export function faded(colour: string): string {
     return colour.startsWith("#") ? `${colour}40` : colour.replace(/\)$/, " / 0.25)");
 }
 
+/** The time under the cursor; null if it is elsewhere. */
+export function cursorTime(plot: uPlot): number | null {
+    const { idx } = plot.cursor;
+    return idx === null || idx === undefined ? null : (plot.data[0][idx] ?? null);
+}
+
 /** An axis in the colours of the page. */
 export function axis(more: uPlot.Axis = {}): uPlot.Axis {
     const line = style("--line");
@@ -67,8 +75,6 @@ export function timeAxis(): uPlot.Axis {
 export function Plot({ label, summary, data, height, options, keys, zoom, onZoom }: PlotProps) {
     const box = useRef<HTMLDivElement>(null);
     const plot = useRef<uPlot | null>(null);
-    const newest = useRef(data);
-    newest.current = data;
     const scheme = useScheme();
     useEffect(() => {
         const element = box.current;
@@ -96,7 +102,7 @@ export function Plot({ label, summary, data, height, options, keys, zoom, onZoom
                     ],
                 },
             },
-            newest.current,
+            [[], ...data.slice(1).map(() => [])],
             element,
         );
         plot.current = made;
@@ -114,9 +120,13 @@ export function Plot({ label, summary, data, height, options, keys, zoom, onZoom
     useEffect(() => {
         const made = plot.current;
         if (!made) return;
-        made.setData(data, !zoom);
-        if (zoom) made.setScale("x", { min: zoom.from_s, max: zoom.to_s });
-    }, [data, zoom]);
+        const [times] = data;
+        const [from_s, to_s] = zoom ? [zoom.from_s, zoom.to_s] : [times[0] ?? 0, times.at(-1) ?? 1];
+        made.batch(() => {
+            made.setData(decimated(data, from_s, to_s, made.width), false);
+            made.setScale("x", { min: from_s, max: to_s > from_s ? to_s : from_s + 1 });
+        });
+    }, [data, zoom, scheme, height, ...keys]);
     return (
         <figure class="chart" aria-label={`${label}. ${summary}`} role="img">
             <div ref={box} style={{ height }} />

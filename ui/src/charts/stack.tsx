@@ -2,10 +2,10 @@
 import { useMemo, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { colour, colours } from "../places";
-import { type Band, bandsOf, stacked, standing } from "../series";
+import { type Band, bandsOf, type Columns, stacked, standing } from "../series";
 import type { About, Sample } from "../types";
 import { number } from "../words";
-import { axis, Plot, style, timeAxis, type Zoom } from "./plot";
+import { axis, cursorTime, Plot, style, timeAxis, type Zoom } from "./plot";
 
 export const UNACCOUNTED = "unaccounted";
 
@@ -37,11 +37,11 @@ export function Stack({ samples, server, about, tiers, limit, height = 240, zoom
     const layers = useMemo(() => stacked(rows), [rows]);
     const most = layers.at(-1)?.reduce<number>((most, value) => Math.max(most, value ?? 0), 0) ?? 0;
     const drawn = limit && limit.requests <= LIMIT_FAR * Math.max(1, most) ? limit.requests : null;
-    const data = useMemo<uPlot.AlignedData>(
+    const data = useMemo<Columns>(
         () => [samples.map((sample) => sample.at_s), ...layers, ...(drawn === null ? [] : [samples.map(() => drawn)])],
         [layers, drawn],
     );
-    const [at, setAt] = useState<number | null>(null);
+    const [at_s, setAt_s] = useState<number | null>(null);
     const inks = [...colours(bands), colour(UNACCOUNTED, 0)];
     const options = () => ({
         scales: { x: { time: true }, y: { range: (_: uPlot, __: number, most: number): [number, number] => [0, Math.max(1, most * 1.05)] } },
@@ -52,9 +52,10 @@ export function Stack({ samples, server, about, tiers, limit, height = 240, zoom
             ...(drawn === null ? [] : [{ stroke: style("--bad"), width: 2, dash: [8, 5], points: { show: false } }]),
         ],
         bands: inks.slice(1).map((ink, row) => ({ series: [row + 2, row + 1] as [number, number], fill: ink })),
-        hooks: { setCursor: [(self: uPlot) => setAt(self.cursor.idx ?? null)] },
+        hooks: { setCursor: [(self: uPlot) => setAt_s(cursorTime(self))] },
     });
-    const shown = at !== null && at < samples.length ? at : samples.length - 1;
+    const at = at_s === null ? -1 : samples.findIndex((sample) => sample.at_s >= at_s);
+    const shown = at >= 0 ? at : samples.length - 1;
     const labels = [...bands.map((band) => label(about, band)), "nowhere known"];
     const listed = labels
         .map((name, row) => ({ name, ink: inks[row] ?? "", value: rows[row]?.[shown] ?? null }))

@@ -16,9 +16,16 @@ export function Now({ held, server }: { held: Held; server: string }) {
     const said = state?.servers.find((known) => known.name === server);
     const look = held.looks[server];
     const tiers = look?.diagnosis.target.tiers.map((tier) => tier.name);
-    const times = samples.map((sample) => sample.at_s);
-    const [good, refused, failed] = outcomes(samples, server);
-    const rates = column(samples, server, (target) => mean(target.rate));
+    const times = useMemo(() => samples.map((sample) => sample.at_s), [samples]);
+    const throughput = useMemo(() => {
+        const [good, refused, failed] = outcomes(samples, server);
+        return [
+            { name: "good", values: good ?? [], ink: "--good", filled: true },
+            { name: "4xx", values: refused ?? [], ink: "--near" },
+            { name: "5xx", values: failed ?? [], ink: "--bad" },
+            { name: "from sockets", values: column(samples, server, (target) => mean(target.rate)), ink: "--faint", dashed: true },
+        ];
+    }, [samples, server]);
     return (
         <>
             <p class={`verdict ${said?.severity ?? "unknown"}`} role="status">
@@ -52,12 +59,7 @@ export function Now({ held, server }: { held: Held; server: string }) {
                 <Lines
                     title="Throughput by outcome, a second"
                     times={times}
-                    lines={[
-                        { name: "good", values: good ?? [], ink: "--good", filled: true },
-                        { name: "4xx", values: refused ?? [], ink: "--near" },
-                        { name: "5xx", values: failed ?? [], ink: "--bad" },
-                        { name: "from sockets", values: rates, ink: "--faint", dashed: true },
-                    ]}
+                    lines={throughput}
                     say={number}
                     zoom={zoom}
                     onZoom={setZoom}

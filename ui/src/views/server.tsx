@@ -1,11 +1,11 @@
 // The charts of a server over a span of time: those that NGINX Amplify had, and what the host did.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { series } from "../api";
-import { Lines } from "../charts/lines";
+import { type Line, Lines } from "../charts/lines";
 import type { Zoom } from "../charts/plot";
 import { column, mean, ofServer, percentiles, withGaps } from "../series";
 import { LIVE_S, type Held } from "../store";
-import type { Sample } from "../types";
+import type { GroupUse, Host, Sample, TargetSample } from "../types";
 import { bytes, duration, number } from "../words";
 
 const SPANS: [label: string, seconds: number][] = [
@@ -29,6 +29,15 @@ const SHARES: [name: string, share: number, ink: string][] = [
     ["p95", 0.95, "--second"],
     ["max", 1, "--third"],
 ];
+/** Kinds of CPU time in the order of `core_s`. */
+const CPU_KINDS: [name: string, ink: string][] = [
+    ["programs", "--first"],
+    ["kernel", "--second"],
+    ["interrupts", "--third"],
+    ["hypervisor", "--bad"],
+];
+/** Samples from one look at the host to the next, at most. */
+const HOST_SAMPLES = 7;
 /** Charts with more points than pixels tell nothing more. */
 const REFRESH_MS = 30_000;
 
@@ -82,7 +91,8 @@ export function Server({ held, server }: { held: Held; server: string }) {
             </div>
             {failed && <p class="verdict unknown">{failed}</p>}
             <Charts samples={samples} server={server} zoom={zoom} onZoom={setZoom} />
-            <Urls samples={samples} server={server} />
+            <Groups title="Groups of URLs" name="path, its values as *" samples={samples} server={server} of="urls" />
+            <Groups title="Upstreams" name="address" samples={samples} server={server} of="upstreams" />
         </>
     );
 }
@@ -96,76 +106,106 @@ interface ChartsProps {
 
 function Charts({ samples, server, zoom, onZoom }: ChartsProps) {
     const times = useMemo(() => samples.map((sample) => sample.at_s), [samples]);
-    const timings = useMemo(
-        () => KINDS.map(([kind, title, from]) => ({ title, from, rows: percentiles(samples, server, kind, SHARES.map(([, share]) => share)) })),
-        [samples, server],
-    );
-    const classes = useMemo(() => statuses(samples, server), [samples, server]);
+    const charts = useMemo(() => chartsOf(samples, server), [samples, server]);
+    const cores = useMemo(() => names(samples, (sample) => Object.keys(sample.host?.core_s ?? {})), [samples]);
+    const [core, setCore] = useState("");
+    const kinds = useMemo(() => CPU_KINDS.map(([name, ink], kind) => ({ name, ink, values: host(samples, (host) => cpu(host, core, kind)) })), [samples, core]);
     const shared = { times, zoom, onZoom };
-    const per_s = (value: number | undefined, sample: Sample) => (value === undefined ? null : value / sample.span_s);
-    const queue = (of: "most" | "limit") =>
-        column(samples, server, (target) => target.queues?.reduce<number | null>((most, queue) => Math.max(most ?? 0, queue[of]), null) ?? null);
-    const host = (of: (host: NonNullable<Sample["host"]>) => number | null) => samples.map((sample) => (sample.host ? of(sample.host) : null));
     return (
         <div class="grid">
-            {timings.map(({ title, from, rows }) => (
-                <Lines
-                    key={title}
-                    title={title}
-                    lines={SHARES.map(([name, , ink], at) => ({ name, ink, values: rows[at] ?? [] }))}
-                    say={duration}
-                    absent={`Not in the access logs of this span. It comes from ${from}.`}
-                    {...shared}
-                />
+            {charts.map((chart) => (
+                <Lines key={chart.title} {...chart} {...shared} />
             ))}
-            <Lines
-                title="Body bytes a second"
-                lines={[{ name: "sent", ink: "--first", filled: true, values: column(samples, server, (target, sample) => per_s(target.logged?.bytes, sample)) }]}
-                say={bytes}
-                {...shared}
-            />
-            <Lines
-                title="Requests that asked an upstream, a second"
-                lines={[{ name: "asked", ink: "--first", filled: true, values: column(samples, server, (target, sample) => per_s(count(target.logged?.durations_us?.["upstream-response"]), sample)) }]}
-                say={number}
-                {...shared}
-            />
-            <Lines title="Answers by status, a second" lines={classes} say={number} {...shared} />
-            <Lines
-                title="Requests under way"
-                lines={[{ name: "under way", ink: "--first", values: column(samples, server, (target) => mean(target.under_way)) }]}
-                say={number}
-                {...shared}
-            />
-            <Lines
-                title="Accept queue"
-                lines={[
-                    { name: "longest", ink: "--first", values: queue("most") },
-                    { name: "limit", ink: "--faint", dashed: true, values: queue("limit") },
-                ]}
-                say={number}
-                {...shared}
-            />
-            <Lines
-                title="Cores in use on the host"
-                lines={[
-                    { name: "busy", ink: "--first", filled: true, values: host((host) => (host.seconds > 0 ? host.busy_s / host.seconds : null)) },
-                    { name: "cores", ink: "--faint", dashed: true, values: host((host) => host.cores) },
-                ]}
-                say={number}
-                {...shared}
-            />
-            <Lines
-                title="Memory of the host"
-                lines={[
-                    { name: "used", ink: "--first", filled: true, values: host((host) => host.memory_total - host.memory_available) },
-                    { name: "all", ink: "--faint", dashed: true, values: host((host) => host.memory_total) },
-                ]}
-                say={bytes}
-                {...shared}
-            />
+            <div>
+                <Lines title={core === "" ? "Cores in use, by kind" : `Core ${core}, by kind`} lines={kinds} say={number} {...shared} />
+                <label class="core">
+                    Cores{" "}
+                    <select value={core} onChange={(event) => setCore(event.currentTarget.value)}>
+                        <option value="">all of the host</option>
+                        {cores.map((core) => (
+                            <option key={core} value={core}>{`core ${core}`}</option>
+                        ))}
+                    </select>
+                </label>
+            </div>
         </div>
     );
+}
+
+interface Chart {
+    title: string;
+    lines: Line[];
+    say: (value: number | null) => string;
+    absent?: string;
+}
+
+/** The charts of a server: each title, its lines and how their values are told. */
+function chartsOf(samples: Sample[], server: string): Chart[] {
+    const per_s = (value: number | undefined, sample: Sample) => (value === undefined ? null : value / sample.span_s);
+    const seen = (of: (target: TargetSample, sample: Sample) => number | null) => column(samples, server, of);
+    const queue = (of: "most" | "limit") => seen((target) => target.queues?.reduce<number | null>((most, queue) => Math.max(most ?? 0, queue[of]), null) ?? null);
+    const area = (name: string, values: (number | null)[]): Line => ({ name, ink: "--first", filled: true, values });
+    const bound = (name: string, values: (number | null)[]): Line => ({ name, ink: "--faint", dashed: true, values });
+    const timings = KINDS.map(([kind, title, from]) => {
+        const rows = percentiles(samples, server, kind, SHARES.map(([, share]) => share));
+        const lines = SHARES.map(([name, , ink], at) => ({ name, ink, values: rows[at] ?? [] }));
+        return { title, lines, say: duration, absent: `Not in the access logs of this span. It comes from ${from}.` };
+    });
+    const pools = names(samples, (sample) => Object.keys(ofServer(sample, server)?.pools ?? {})).map((pool) => ({
+        title: `Workers of the pool ${pool}`,
+        lines: [area("busy", seen((target) => mean(target.pools?.[pool]?.active))), bound("all", seen((target) => mean(target.pools?.[pool]?.total)))],
+        say: number,
+    }));
+    const states = (["reading", "writing", "waiting"] as const).map((state, at) => ({
+        name: state,
+        ink: SHARES[at]?.[2] ?? "--first",
+        values: seen((target) => mean(target.connections?.[state])),
+    }));
+    return [
+        ...timings,
+        { title: "Body bytes a second", lines: [area("sent", seen((target, sample) => per_s(target.logged?.bytes, sample)))], say: bytes },
+        {
+            title: "Requests that asked an upstream, a second",
+            lines: [area("asked", seen((target, sample) => per_s(count(target.logged?.durations_us?.["upstream-response"]), sample)))],
+            say: number,
+        },
+        { title: "Answers by status, a second", lines: statuses(samples, server), say: number },
+        { title: "Requests under way", lines: [area("under way", seen((target) => mean(target.under_way)))], say: number },
+        { title: "Accept queue", lines: [area("longest", queue("most")), bound("limit", queue("limit"))], say: number },
+        { title: "Connections by state", lines: states, say: number, absent: "nginx tells them on its status page (stub_status), and none was found." },
+        ...pools,
+        {
+            title: "Memory of the host",
+            lines: [area("used", host(samples, (host) => host.memory_total - host.memory_available)), bound("all", host(samples, (host) => host.memory_total))],
+            say: bytes,
+        },
+    ];
+}
+
+function host(samples: Sample[], of: (host: Host) => number | null): (number | null)[] {
+    return filled(samples.map((sample) => (sample.host ? of(sample.host) : null)), HOST_SAMPLES);
+}
+
+/** The host is not looked at in each sample: a value stands for the few that follow. */
+function filled(values: (number | null)[], most: number): (number | null)[] {
+    let [last, age]: [number | null, number] = [null, 0];
+    return values.map((value) => {
+        age = value === null ? age + 1 : 0;
+        if (value !== null) last = value;
+        return age < most ? last : null;
+    });
+}
+
+/** All names that occur. */
+function names(samples: Sample[], of: (sample: Sample) => string[]): string[] {
+    return [...new Set(samples.flatMap(of))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+/** Cores that a kind of work used, of one core or of all. */
+function cpu(host: Host, core: string, kind: number): number | null {
+    if (!host.core_s || host.seconds <= 0) return null;
+    const chosen = core === "" ? Object.values(host.core_s) : [host.core_s[core]];
+    return chosen.reduce((sum, seconds) => sum + (seconds?.[kind] ?? 0), 0) / host.seconds;
 }
 
 function count(durations: [[number, number][], number, number] | undefined): number | undefined {
@@ -188,27 +228,49 @@ function statuses(samples: Sample[], server: string) {
     }));
 }
 
-/** The groups of URLs with most answers in the span. */
-function Urls({ samples, server }: { samples: Sample[]; server: string }) {
+interface GroupsProps {
+    title: string;
+    name: string;
+    samples: Sample[];
+    server: string;
+    of: "urls" | "upstreams";
+}
+
+/** The groups with most answers in the span. */
+function Groups({ title, name, samples, server, of }: GroupsProps) {
     const groups = useMemo(() => {
         const all = new Map<string, { answers: number; failed: number; time_us: number }>();
         for (const sample of samples) {
-            for (const [group, use] of Object.entries(ofServer(sample, server)?.logged?.urls ?? {})) {
+            for (const [group, use] of Object.entries(ofServer(sample, server)?.logged?.[of] ?? {})) {
                 const sum = all.get(group) ?? { answers: 0, failed: 0, time_us: 0 };
                 all.set(group, { answers: sum.answers + use.answers, failed: sum.failed + use.failed, time_us: sum.time_us + use.time_us });
             }
         }
         return [...all].sort((a, b) => b[1].answers - a[1].answers).slice(0, 16);
     }, [samples, server]);
+    const [chosen, setChosen] = useState<string | null>(null);
+    const times = useMemo(() => samples.map((sample) => sample.at_s), [samples]);
+    const [answers, means] = useMemo(() => {
+        const use = (value: (use: GroupUse, sample: Sample) => number | null) =>
+            column(samples, server, (target, sample) => {
+                const use = chosen === null ? undefined : target.logged?.[of]?.[chosen];
+                return use ? value(use, sample) : null;
+            });
+        const answers: Line[] = [
+            { name: "all", ink: "--first", filled: true, values: use((use, sample) => use.answers / sample.span_s) },
+            { name: "failed", ink: "--bad", values: use((use, sample) => use.failed / sample.span_s) },
+        ];
+        return [answers, [{ name: "mean", ink: "--first", values: use((use) => (use.time_us > 0 ? use.time_us / use.answers / 1000 : null)) }]];
+    }, [samples, server, chosen]);
     if (groups.length === 0) return null;
     return (
         <section class="card">
-            <h3>Groups of URLs</h3>
+            <h3>{title}</h3>
             <div class="wide">
                 <table class="plain">
                     <thead>
                         <tr>
-                            <th scope="col">path, its values as *</th>
+                            <th scope="col">{name}</th>
                             <th scope="col">answers</th>
                             <th scope="col">failed</th>
                             <th scope="col">mean time</th>
@@ -217,7 +279,11 @@ function Urls({ samples, server }: { samples: Sample[]; server: string }) {
                     <tbody>
                         {groups.map(([group, use]) => (
                             <tr key={group}>
-                                <td class="path">{group}</td>
+                                <td class="path">
+                                    <button type="button" aria-pressed={chosen === group} onClick={() => setChosen(chosen === group ? null : group)}>
+                                        {group}
+                                    </button>
+                                </td>
                                 <td class="figure">{number(use.answers)}</td>
                                 <td class="figure">{number(use.failed)}</td>
                                 <td class="figure">{use.time_us > 0 ? duration(use.time_us / use.answers / 1000) : "?"}</td>
@@ -226,6 +292,12 @@ function Urls({ samples, server }: { samples: Sample[]; server: string }) {
                     </tbody>
                 </table>
             </div>
+            {chosen !== null && (
+                <div class="grid">
+                    <Lines title={`Answers a second: ${chosen}`} times={times} lines={answers} say={number} />
+                    <Lines title={`Mean time: ${chosen}`} times={times} lines={means} say={duration} />
+                </div>
+            )}
         </section>
     );
 }

@@ -31,6 +31,14 @@ impl Archive for Kept {
         Ok(None)
     }
 
+    fn runs(&self) -> Result<String, String> {
+        Ok("{}".to_owned())
+    }
+
+    fn run(&self, _: i64) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     fn profiles(&self, _: i64) -> Result<Option<Profiles>, String> {
         Ok(None)
     }

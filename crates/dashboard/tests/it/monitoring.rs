@@ -29,6 +29,7 @@ fn metrics(format: Format) -> String {
         unread: 1,
         urls: BTreeMap::new(),
         durations_us: BTreeMap::from([("request".to_owned(), Durations(histogram.counts()))]),
+        upstreams: BTreeMap::new(),
     };
     let tier = "nginx".to_owned();
     let place = Some("accept-queue".to_owned());

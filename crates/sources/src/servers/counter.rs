@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
-use chokepoint_config::log_format::{Escape, FpmFormat, LogFormat, Measured, Record};
+use chokepoint_config::log_format::{Details, Escape, FpmFormat, LogFormat, Measured, Record};
 use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, is_unserved};
 use chokepoint_statistics::histogram::{Counts, Histogram};
 use memchr::memmem::Finder;
@@ -14,7 +14,7 @@ use memchr::memmem::Finder;
 use super::logs::LineKind;
 use super::logs::amplify::AmplifyCounts;
 use super::logs::lines::each_line;
-use super::logs::urls::{UrlCounts, UrlGroups};
+use super::logs::urls::{GroupCounts, Groups};
 use super::pages::MARK;
 use super::tally::{self, add_error};
 
@@ -51,7 +51,8 @@ pub(super) struct LogCounter {
     upstream_header: Histogram,
     upstream: Histogram,
     duration: Histogram,
-    urls: UrlGroups,
+    urls: Groups,
+    upstreams: Groups,
     amplify: AmplifyCounts,
     pub(super) extent: LogExtent,
 }
@@ -70,7 +71,9 @@ pub struct LogGrowth {
     /// Durations, microseconds, by name: "request", "upstream-connect", "upstream-header", "upstream-response", "worker". Those that the format has.
     pub durations_us: BTreeMap<&'static str, Counts>,
     /// The groups of URLs with most answers.
-    pub urls: Vec<(String, UrlCounts)>,
+    pub urls: Vec<(String, GroupCounts)>,
+    /// The upstreams with most answers, by their addresses. Each that was tried for a request counts.
+    pub upstreams: Vec<(String, GroupCounts)>,
     /// What the agent of NGINX Amplify counted, by its names. Of methods, versions, caches and lengths a sample if the log is busy.
     pub amplify: BTreeMap<&'static str, u64>,
     /// Means under its names, of a sample if the log is busy.
@@ -121,7 +124,8 @@ impl LogCounter {
             upstream_header: Histogram::default(),
             upstream: Histogram::default(),
             duration: Histogram::default(),
-            urls: UrlGroups::default(),
+            urls: Groups::default(),
+            upstreams: Groups::default(),
             amplify: AmplifyCounts::default(),
             extent: LogExtent::default(),
         })
@@ -155,7 +159,9 @@ impl LogCounter {
                     let access = format.measure(line, record).ok()?;
                     let weight = self.urls.weight();
                     if let Some(weight) = weight {
-                        self.amplify.add(&format.details(line, record), weight);
+                        let details = format.details(line, record);
+                        self.amplify.add(&details, weight);
+                        add_upstreams(&mut self.upstreams, &details, weight);
                     }
                     Some((access, weight.and_then(|weight| Some((format.asked(line, record)?, weight)))))
                 };
@@ -235,6 +241,7 @@ impl LogCounter {
             misfits: std::mem::take(&mut self.access.misfits),
             durations_us,
             urls: self.urls.take(),
+            upstreams: self.upstreams.take(),
             errors,
             extent: std::mem::take(&mut self.extent),
         };
@@ -259,6 +266,15 @@ impl LogCounter {
         access.upstream_header_us.each_us(&mut |us| self.upstream_header.add(us));
         access.upstream_response_us.each_us(&mut |us| self.upstream.add(us));
         self.access.bytes = self.access.bytes.saturating_add(access.bytes.unwrap_or(0));
+    }
+}
+
+/// Counts each upstream that was tried for an answer.
+fn add_upstreams(upstreams: &mut Groups, answer: &Details<'_>, weight: u64) {
+    let (mut statuses, mut times) = (answer.upstream_status.numbers(), answer.upstream_response_us.times_us());
+    for address in answer.upstream_addr.texts() {
+        let status = statuses.next().flatten().and_then(|status| u16::try_from(status).ok());
+        upstreams.add_named(address, weight, status.is_some_and(is_unserved), times.next().flatten().unwrap_or(0));
     }
 }
 

@@ -245,7 +245,7 @@ mod tests {
         assert!(refused(hook(None, &["sh"])).contains("needs its whole path"));
         assert!(refused(hook(None, &[])).contains("either a webhook or exec"));
         assert!(refused(hook(Some("http://a/"), &["/bin/sh"])).contains("either a webhook or exec"));
-        assert!(refused(hook(Some("https://a/"), &[])).contains("no http:// URL"));
+        assert!(refused(hook(Some("ftp://a/"), &[])).contains("no http:// or https:// URL"));
         assert!(check(&[hook(Some("http://a/"), &[])], Some(&file)).is_ok());
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
         assert!(refused(hook(None, &["/bin/sh"])).contains("no command is run"));

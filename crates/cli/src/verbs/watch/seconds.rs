@@ -7,8 +7,8 @@ use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
-use chokepoint_recorder::{Durations, Host, Logged, Mean, Queue, Sample, TargetSample, UrlUse};
-use chokepoint_sources::{HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, UrlCounts, WorkerUses};
+use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Queue, Sample, TargetSample};
+use chokepoint_sources::{GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, WorkerUses};
 
 use super::config::Settings;
 use super::targets::{TARGETS_MAX, Watched, watched};
@@ -22,6 +22,8 @@ const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 const HOST_PERIOD: Duration = Duration::from_secs(5);
 /// The name of the time for which a worker was busy with a request, in a log of php-fpm.
 const WORKER: &str = "worker";
+/// Most pools of a sample.
+const POOLS_MAX: usize = 16;
 /// The name of nginx's processes.
 const NGINX: &str = "nginx";
 /// The wall clock may differ so much from the seconds that passed before it counts as set anew.
@@ -152,12 +154,12 @@ impl Seconds {
         self.host_due = now + HOST_PERIOD;
         let masters = targets.iter().flat_map(|target| &target.masters).filter(|(_, workers)| !workers.is_empty());
         let used = self.workers.look(&masters.map(|(master, workers)| (*master, workers.clone())).collect());
-        let HostUsage { seconds, cores, busy_s, programs, memory_total, memory_available, disks } = self.host.look()?;
+        let HostUsage { seconds, cores, busy_s, core_s, programs, memory_total, memory_available, disks } = self.host.look()?;
         for target in targets {
             let of = target.masters.keys().find_map(|master| used.get(master));
             target.values.extend(of.map(|used| used.amplify(memory_total)).unwrap_or_default());
         }
-        Some(Host { seconds, cores, busy_s, programs, memory_total, memory_available, disks })
+        Some(Host { seconds, cores, busy_s, core_s, programs, memory_total, memory_available, disks })
     }
 
     /// Adds what the logs of the servers gained. Two targets of one server share its logs, which are counted for the first.
@@ -231,14 +233,25 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
     let workers = |master: u32| path.tiers.first().map(|tier| workers(tier, master, observation)).unwrap_or_default();
     let mut sample = TargetSample::of(&watched.name, report.ledger.as_ref(), if window_s > 0.0 { 1.0 } else { 0.0 });
     sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us, unanswered.took_us);
+    let seconds = sample.under_way.seconds.max(1.0);
+    let mean = |count: u64| Mean::of(Some(count as f64), seconds);
+    let status = path.tiers.first().and_then(|tier| tier.pids.iter().find_map(|pid| nginx(observation, *pid)));
+    let pools: Vec<PhpFpmStatus> = path.tiers.iter().flat_map(|tier| &tier.pids).flat_map(|pid| fpm(observation, *pid)).collect();
+    sample.connections = status.as_ref().map(|status| Connections {
+        reading: mean(status.reading),
+        writing: mean(status.writing),
+        waiting: mean(status.waiting),
+    });
+    let used = |pool: &PhpFpmStatus| (pool.pool.clone(), PoolUse { active: mean(pool.active), total: mean(pool.total) });
+    sample.pools = pools.iter().take(POOLS_MAX).map(used).collect();
     sample.queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, observation)).collect();
     LookedTarget {
         request: watched.request.clone(),
         sample,
         first: path.tiers.first().map(|tier| listeners(tier).into_iter().collect()).unwrap_or_default(),
         behind: path.tiers.iter().skip(1).flat_map(listeners).collect(),
-        nginx: path.tiers.first().and_then(|tier| tier.pids.iter().find_map(|pid| nginx(observation, *pid))),
-        fpm: path.tiers.iter().flat_map(|tier| &tier.pids).flat_map(|pid| fpm(observation, *pid)).collect(),
+        nginx: status,
+        fpm: pools,
         tells_answers: false,
         amplify: BTreeMap::new(),
         values: BTreeMap::new(),
@@ -277,9 +290,10 @@ fn logged(growth: LogGrowth) -> Logged {
     let durations_us = growth.durations_us.into_iter().map(|(name, counts)| (name.to_owned(), Durations(counts))).collect();
     let skipped_lines = |answers: u64| growth.extent.scale().map_or(0.0, |scale| answers as f64 * (scale - 1.0)) as u64;
     let answers = growth.status.values().sum();
-    let used = |(group, UrlCounts { answers, failed, time_us })| (group, UrlUse { answers, failed, time_us });
+    let used = |(group, GroupCounts { answers, failed, time_us })| (group, GroupUse { answers, failed, time_us });
     let urls = growth.urls.into_iter().map(used).collect();
-    Logged { unread: growth.misfits + skipped_lines(answers), status: growth.status, bytes: growth.bytes, urls, durations_us }
+    let upstreams = growth.upstreams.into_iter().map(used).collect();
+    Logged { upstreams, unread: growth.misfits + skipped_lines(answers), status: growth.status, bytes: growth.bytes, urls, durations_us }
 }
 
 /// The queue of a listener in the window.

@@ -12,12 +12,14 @@ use chokepoint_dashboard::{Archive, Board, Listen, Profiles, Seen, Server};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_runs::{History, KeptProfiles, RunsError};
+use chokepoint_runs::{Filter, History, KeptProfiles, RunsError, Store};
+use serde_json::{Value, json};
 
 use super::config::Settings;
 use super::saying::{self, PathLook};
 use super::seconds::{Look, LookedTarget};
 use crate::Usage;
+use crate::run::keeping;
 use crate::terminal::output;
 use crate::verbs::incidents::kept_list;
 
@@ -25,6 +27,8 @@ use crate::verbs::incidents::kept_list;
 const LISTEN: &str = "127.0.0.1:9464";
 /// Time between two deliveries to a collector.
 const EXPORT_PERIOD: Duration = Duration::from_secs(10);
+/// Most runs of the list.
+const RUNS_MAX: u32 = 200;
 /// Begins the name of a unix socket.
 const UNIX: &str = "unix:";
 /// Listens nowhere.
@@ -33,7 +37,7 @@ const OFF: &str = "off";
 /// What is shown.
 pub(super) struct Showing {
     board: Arc<Board>,
-    directory: PathBuf,
+    kept: Arc<Kept>,
     server: Option<Server>,
     exporter: Option<Exporter>,
 }
@@ -77,7 +81,12 @@ impl Drop for Exporter {
 impl Showing {
     /// Begins to listen.
     pub(super) fn begin(settings: &Settings, directory: PathBuf, words: &Catalogue) -> Result<Self> {
-        let mut showing = Self { board: Arc::new(Board::default()), directory, server: None, exporter: None };
+        let mut showing = Self {
+            board: Arc::new(Board::default()),
+            kept: Arc::new(Kept { history: directory, runs: keeping::directory(words).ok() }),
+            server: None,
+            exporter: None,
+        };
         showing.board.about(&saying::about(&rustix::system::uname().nodename().to_string_lossy(), words));
         showing.server = showing.listen(settings)?;
         showing.exporter = showing.export(settings);
@@ -104,7 +113,7 @@ impl Showing {
         let asked = settings.file.listen.as_deref();
         let Some(listen) = parse(asked.unwrap_or(LISTEN))? else { return Ok(None) };
         let protection = settings.file.protection()?;
-        match Server::start(&listen, protection.as_ref(), Arc::clone(&self.board), Arc::new(Kept(self.directory.clone()))) {
+        match Server::start(&listen, protection.as_ref(), Arc::clone(&self.board), Arc::clone(&self.kept) as Arc<dyn Archive>) {
             Ok(server) => {
                 let scheme = if protection.is_some() { "https" } else { "http" };
                 match (server.address(), &listen) {
@@ -171,13 +180,22 @@ pub(super) fn parse(text: &str) -> Result<Option<Listen>> {
     Ok(Some(Listen::Tcp(address)))
 }
 
-/// The history in a directory, opened anew for each request: it is read rarely.
-struct Kept(PathBuf);
+/// What is kept in two directories, opened anew for each request: it is read rarely.
+struct Kept {
+    history: PathBuf,
+    /// None without a directory for the state of this user.
+    runs: Option<PathBuf>,
+}
 
 impl Kept {
     fn history(&self) -> Result<History, String> {
-        let history = History::open_existing(&self.0).map_err(|error| error.to_string())?;
+        let history = History::open_existing(&self.history).map_err(|error| error.to_string())?;
         history.ok_or_else(|| "nothing is kept yet".to_owned())
+    }
+
+    fn runs(&self) -> Result<Option<Store>, String> {
+        let Some(directory) = &self.runs else { return Ok(None) };
+        Store::open_existing(directory).map_err(|error| error.to_string())
     }
 }
 
@@ -196,6 +214,27 @@ impl Archive for Kept {
             Err(RunsError::NoIncident { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn runs(&self) -> Result<String, String> {
+        let filter = Filter { limit: Some(RUNS_MAX), ..Filter::default() };
+        let runs = self.runs()?.map(|store| store.list(&filter)).transpose().map_err(|error| error.to_string())?.unwrap_or_default();
+        Ok(json!({ "runs": runs }).to_string())
+    }
+
+    fn run(&self, id: i64) -> Result<Option<String>, String> {
+        let Some(store) = self.runs()? else { return Ok(None) };
+        let run = match store.get(id) {
+            Ok(run) => run.run,
+            Err(RunsError::NoRun { .. }) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        // The document is the verb's own, kept as it was printed.
+        let document: Value = serde_json::from_str(&run.document).unwrap_or(Value::Null);
+        let (kind, began, headline) = (run.kind, run.began, run.headline);
+        Ok(Some(
+            json!({ "id": id, "kind": kind, "began": began, "target": run.target, "headline": headline, "document": document }).to_string(),
+        ))
     }
 
     fn profiles(&self, id: i64) -> Result<Option<Profiles>, String> {

@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(lines("a\nbc\nd", false), (vec!["a".to_owned(), "bc".to_owned()], 6, 1));
         assert_eq!(lines("a\nbc\n", true), (vec!["bc".to_owned()], 5, 0));
         assert_eq!(lines("", false), (vec![], 0, 0));
-        let long = format!("{}\nx\n", "y".repeat(3 * CHUNK_BYTES));
+        let long = format!("{}\nx\n", "y".repeat(LINE_BYTES_MAX + 3 * CHUNK_BYTES));
         let (found, read, incomplete) = lines(&long, false);
         assert_eq!((found[0].len(), found[1].as_str(), read, incomplete), (LINE_BYTES_MAX + 1, "x", long.len() as u64, 0));
     }

@@ -1,4 +1,4 @@
-//! Requests by groups of URLs, in bounded memory whatever clients ask for.
+//! Requests by groups of URLs and by upstreams, in bounded memory whatever clients ask for.
 //!
 //! A group is a path without what differs from request to request: `/item/123/edit` belongs to `/item/*/edit`. If there are more groups than fit, the one with the
 //! fewest requests gives way and the new one takes over its count as a possible error (Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k
@@ -10,6 +10,8 @@ use std::collections::HashMap;
 const GROUPS_MAX: usize = 64;
 /// Most groups that are told of one span: those with most requests.
 const TOLD_MAX: usize = 8;
+/// Most bytes of a name that is no path.
+const NAME_BYTES_MAX: usize = 128;
 /// Parts of a path that are told apart, and the longest that is a name.
 const PARTS_MAX: usize = 4;
 const PART_BYTES_MAX: usize = 24;
@@ -19,7 +21,7 @@ const ONE_IN: u64 = 16;
 
 /// What was counted of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UrlCounts {
+pub struct GroupCounts {
     /// Answers.
     pub answers: u64,
     /// Of those, the ones that failed.
@@ -30,7 +32,7 @@ pub struct UrlCounts {
 
 /// The groups of one log.
 #[derive(Debug, Default)]
-pub(in crate::servers) struct UrlGroups {
+pub(in crate::servers) struct Groups {
     seen: u64,
     groups: HashMap<Vec<u8>, Group>,
     name: Vec<u8>,
@@ -38,12 +40,12 @@ pub(in crate::servers) struct UrlGroups {
 
 #[derive(Debug, Default)]
 struct Group {
-    counts: UrlCounts,
+    counts: GroupCounts,
     /// Requests of other groups that may be among those by which this one is kept.
     inherited: u64,
 }
 
-impl UrlGroups {
+impl Groups {
     /// The number of requests that this one stands for; `None` if it is not looked at.
     pub(in crate::servers) fn weight(&mut self) -> Option<u64> {
         self.seen += 1;
@@ -56,6 +58,17 @@ impl UrlGroups {
     /// Counts requests with this path.
     pub(in crate::servers) fn add(&mut self, path: &[u8], weight: u64, failed: bool, time_us: u64) {
         group(path, &mut self.name);
+        self.count(weight, failed, time_us);
+    }
+
+    /// Counts requests of this name.
+    pub(in crate::servers) fn add_named(&mut self, name: &[u8], weight: u64, failed: bool, time_us: u64) {
+        self.name.clear();
+        self.name.extend_from_slice(&name[..name.len().min(NAME_BYTES_MAX)]);
+        self.count(weight, failed, time_us);
+    }
+
+    fn count(&mut self, weight: u64, failed: bool, time_us: u64) {
         if !self.groups.contains_key(&self.name) {
             let inherited = if self.groups.len() < GROUPS_MAX { 0 } else { self.give_way() };
             self.groups.insert(self.name.clone(), Group { inherited, ..Group::default() });
@@ -77,10 +90,10 @@ impl UrlGroups {
     }
 
     /// The largest groups since the last call.
-    pub(in crate::servers) fn take(&mut self) -> Vec<(String, UrlCounts)> {
+    pub(in crate::servers) fn take(&mut self) -> Vec<(String, GroupCounts)> {
         self.seen = 0;
         let groups = self.groups.drain().map(|(name, group)| (String::from_utf8_lossy(&name).into_owned(), group.counts));
-        let mut groups: Vec<(String, UrlCounts)> = groups.collect();
+        let mut groups: Vec<(String, GroupCounts)> = groups.collect();
         groups.sort_by(|a, b| b.1.answers.cmp(&a.1.answers).then_with(|| a.0.cmp(&b.0)));
         groups.truncate(TOLD_MAX);
         groups
@@ -136,7 +149,7 @@ mod tests {
 
     #[test]
     fn ten_million_distinct_urls_need_no_more_memory_than_a_few_and_hide_no_large_group() {
-        let mut groups = UrlGroups::default();
+        let mut groups = Groups::default();
         let mut cart = 0;
         for n in 0..10_000_000_u64 {
             let Some(weight) = groups.weight() else { continue };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use chokepoint_model::observation::CoreTimes;
 use chokepoint_recording::Outcome;
 
 use super::{cpu, memory};
@@ -16,6 +17,8 @@ const NAME: &str = "usage";
 const DISKS_BYTES_MAX: usize = 1 << 20;
 /// Most programs of one look: those that used most CPU time.
 const PROGRAMS_MAX: usize = 8;
+/// Most cores of one look.
+const CORES_MAX: usize = 64;
 /// Most disks of one look: the busiest.
 const DISKS_MAX: usize = 8;
 /// Block devices without a disk of their own.
@@ -30,6 +33,8 @@ pub struct HostUsage {
     pub cores: u32,
     /// CPU time that was used, by programs, the kernel, and a hypervisor that took it, seconds.
     pub busy_s: f64,
+    /// CPU time of each core by kind, seconds: programs, the kernel, interrupts, and what a hypervisor took; at most 64 cores.
+    pub core_s: BTreeMap<u32, [f64; 4]>,
     /// CPU time by the name of the program, seconds: at most eight, those with most. What ended within the span is missing.
     pub programs: BTreeMap<String, f64>,
     /// Memory, bytes.
@@ -52,8 +57,8 @@ struct Seen {
     at: Instant,
     /// Ticks of each process, by pid and start, with its name.
     processes: BTreeMap<(u32, u64), (u64, String)>,
-    /// Busy ticks of all cores, and their number.
-    cores: (u64, u32),
+    /// Ticks of each core by kind.
+    cores: BTreeMap<u32, [u64; 4]>,
     /// Milliseconds that each disk was busy.
     disks: BTreeMap<String, u64>,
 }
@@ -83,10 +88,18 @@ impl HostUsages {
             }
         }
         let busy_ms = |(disk, ms): (&String, &u64)| Some((disk.clone(), ms.checked_sub(*before.disks.get(disk)?)? as f64 / 1e3));
+        let grown = |(core, now): (&u32, &[u64; 4])| {
+            let then = before.cores.get(core)?;
+            Some((*core, std::array::from_fn(|kind| now[kind].saturating_sub(then[kind]) as f64 * tick_s)))
+        };
+        let mut core_s: BTreeMap<u32, [f64; 4]> = now.cores.iter().filter_map(grown).collect();
+        let busy_s = core_s.values().flatten().sum();
+        core_s = core_s.into_iter().take(CORES_MAX).collect();
         Some(HostUsage {
+            core_s,
             seconds: now.at.duration_since(before.at).as_secs_f64(),
-            cores: now.cores.1,
-            busy_s: now.cores.0.saturating_sub(before.cores.0) as f64 * tick_s,
+            cores: u32::try_from(now.cores.len()).unwrap_or(u32::MAX),
+            busy_s,
             programs: most(programs, PROGRAMS_MAX),
             memory_total: memory.as_ref().map_or(0, |memory| memory.total),
             memory_available: memory.as_ref().map_or(0, |memory| memory.available),
@@ -108,9 +121,7 @@ impl Seen {
         let lines: Vec<u8> =
             cores.split_inclusive(|byte| *byte == b'\n').take_while(|line| line.starts_with(b"cpu")).flatten().copied().collect();
         let times = cpu::parse(&lines).ok()?;
-        let busy = |times: &chokepoint_model::observation::CoreTimes| {
-            times.user + times.nice + times.system + times.irq + times.softirq + times.steal
-        };
+        let kinds = |times: &CoreTimes| [times.user + times.nice, times.system, times.irq + times.softirq, times.steal];
         let disks = root.read("proc/diskstats", DISKS_BYTES_MAX, None);
         let process = |pid: u32| {
             let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/stat"), stat::BYTES_MAX, None) else { return None };
@@ -120,7 +131,7 @@ impl Seen {
         Some(Self {
             at: Instant::now(),
             processes: root.pids().ok()?.into_iter().filter_map(process).collect(),
-            cores: (times.cores.iter().map(|(_, times)| busy(times)).sum(), u32::try_from(times.cores.len()).unwrap_or(u32::MAX)),
+            cores: times.cores.iter().map(|(core, times)| (*core, kinds(times))).collect(),
             disks: if let Outcome::Ok(bytes) = disks { parse_disks(&bytes) } else { BTreeMap::new() },
         })
     }
@@ -186,6 +197,7 @@ mod tests {
         let found = usages.look().unwrap();
         assert_eq!((found.cores, found.memory_total, found.memory_available), (2, 8 << 10, 4 << 10));
         assert!((found.busy_s - 150.0 / ticks).abs() < 1e-9 && (found.disks["sda"] - 0.5).abs() < 1e-9 && found.disks.len() == 1);
+        assert_eq!(found.core_s[&0].map(|seconds| (seconds * ticks).round()), [150.0, 0.0, 0.0, 0.0]);
         let used: Vec<(&str, f64)> = found.programs.iter().map(|(name, seconds)| (name.as_str(), (seconds * ticks).round())).collect();
         assert_eq!(used, [("a b) c", 50.0), ("again", 30.0)], "the second process with a pid is another one");
     }
