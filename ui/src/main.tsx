@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
-import { servers, useHeld } from "./store";
+import { busiest, servers, useHeld } from "./store";
 import "./style.css";
 import { Explain } from "./views/explain";
 import { Flame } from "./views/flame";
@@ -36,7 +36,12 @@ function Page() {
     const [view, id] = useRoute();
     const all = servers(held);
     const [asked, setAsked] = useState<string | null>(null);
-    const server = asked !== null && all.includes(asked) ? asked : (all[0] ?? "");
+    const first = busiest(held);
+    useEffect(() => {
+        // Once: a page that somebody reads does not change its subject by itself.
+        if (asked === null && first !== null) setAsked(first);
+    }, [asked, first]);
+    const server = asked !== null && all.includes(asked) ? asked : (first ?? all[0] ?? "");
     return (
         <>
             <header>
@@ -64,7 +69,7 @@ function Page() {
                 </span>
             </header>
             <main>
-                {view === "now" && <Now held={held} server={server} />}
+                {view === "now" && <Now held={held} server={server} choose={setAsked} />}
                 {view === "server" && <Server held={held} server={server} />}
                 {view === "incidents" && id === undefined && <Incidents held={held} />}
                 {view === "incidents" && id !== undefined && <OneIncident held={held} id={Number(id)} />}

@@ -1,7 +1,7 @@
 // What the page holds: the newest samples, the state, and which server and span are chosen.
 import { useEffect, useReducer } from "preact/hooks";
 import { about, follow, looks, series } from "./api";
-import { keep } from "./series";
+import { keep, mean } from "./series";
 import type { About, Look, Sample, State } from "./types";
 
 /** Seconds that are held in memory. */
@@ -62,6 +62,15 @@ export function useHeld(): Held {
         if (looked !== "") looks().then((looks) => act({ kind: "looks", looks }), () => undefined);
     }, [looked]);
     return held;
+}
+
+/** The server to show first: one that is served worse, otherwise the one with most requests under way. */
+export function busiest(held: Held): string | null {
+    const bad = held.state?.servers.find((server) => server.severity === "bad");
+    if (bad) return bad.name;
+    const newest = held.samples.at(-1)?.targets ?? [];
+    const busy = [...newest].sort((a, b) => (mean(b.under_way) ?? 0) - (mean(a.under_way) ?? 0))[0];
+    return busy?.target ?? null;
 }
 
 /** Names of all servers in these samples and in the state, in the order in which they were first seen. */

@@ -83,6 +83,7 @@ pub enum ListenError {
 pub struct Server {
     address: Option<SocketAddr>,
     socket: Option<PathBuf>,
+    is_protected: bool,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -129,6 +130,7 @@ impl Server {
             (None, Some(address)) => (None, Reached::Loopback(address.port())),
             (None, None) => (None, Reached::Unix),
         };
+        let is_protected = tls.is_some();
         let shown = Shown { board, archive, reached, pages: Arc::default() };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
@@ -141,7 +143,12 @@ impl Server {
         };
         let thread = std::thread::Builder::new().name("dashboard".to_owned()).spawn(serve).map_err(ListenError::Thread)?;
         let socket = if let Listen::Unix(path) = listen { Some(path.clone()) } else { None };
-        Ok(Self { address, socket, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, socket, is_protected, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// True if it answers by TLS, and to those with the token.
+    pub fn is_protected(&self) -> bool {
+        self.is_protected
     }
 
     /// The address; none for a unix socket. With port 0 the kernel chose one.

@@ -42,8 +42,11 @@ export function Stack({ samples, server, about, tiers, limit, height = 240, zoom
         [layers, drawn],
     );
     const [at_s, setAt_s] = useState<number | null>(null);
-    const inks = [...colours(bands), colour(UNACCOUNTED, 0)];
-    const options = () => ({
+    // Asked for anew whenever the colour scheme changes.
+    const inksNow = () => [...colours(bands), colour(UNACCOUNTED, 0)];
+    const inks = inksNow();
+    const options = () => optionsOf(inksNow());
+    const optionsOf = (inks: string[]) => ({
         scales: { x: { time: true }, y: { range: (_: uPlot, __: number, most: number): [number, number] => [0, Math.max(1, most * 1.05)] } },
         axes: [timeAxis(), axis({ size: 52, values: (_: uPlot, marks: number[]) => marks.map((mark) => number(mark)) })],
         series: [

@@ -9,11 +9,12 @@ import { column, mean, outcomes, withGaps } from "../series";
 import type { Held } from "../store";
 import { ago, number } from "../words";
 
-export function Now({ held, server }: { held: Held; server: string }) {
+export function Now({ held, server, choose }: { held: Held; server: string; choose: (server: string) => void }) {
     const [zoom, setZoom] = useState<Zoom | null>(null);
     const { about, state } = held;
     const samples = useMemo(() => withGaps(held.samples), [held.samples]);
     const said = state?.servers.find((known) => known.name === server);
+    const others = state?.servers.filter((other) => other.name !== server && other.severity === "bad") ?? [];
     const look = held.looks[server];
     const tiers = look?.diagnosis.target.tiers.map((tier) => tier.name);
     const times = useMemo(() => samples.map((sample) => sample.at_s), [samples]);
@@ -37,6 +38,18 @@ export function Now({ held, server }: { held: Held; server: string }) {
                     </>
                 )}
             </p>
+            {others.length > 0 && (
+                <ul class="others" aria-label="Other servers">
+                    {others.map((other) => (
+                        <li key={other.name}>
+                            <button type="button" onClick={() => choose(other.name)}>
+                                {other.name}
+                            </button>{" "}
+                            {other.sentence}
+                        </li>
+                    ))}
+                </ul>
+            )}
             <section class="card">
                 <h2>Where the requests stand</h2>
                 <Stack samples={samples} server={server} about={about} limit={said?.limit} tiers={tiers} zoom={zoom} onZoom={setZoom} />

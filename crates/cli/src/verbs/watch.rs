@@ -69,14 +69,15 @@ impl<'a> Watching<'a> {
         let mut keeping = Keeping::open(&settings, words)?;
         keeping.close_incidents();
         let seconds = Seconds::begin(&settings)?;
+        let showing = Showing::begin(&settings, directory(settings.file.data_dir.clone(), words)?, words)?;
         Ok(Self {
             words,
-            showing: Showing::begin(&settings, directory(settings.file.data_dir.clone(), words)?, words)?,
             incidents: Incidents::new(interrupt, &keeping, seconds.at_s()),
             seconds,
             keeping,
             hooks: Hooks::default(),
-            outlet: Outlet::of(args, words)?,
+            outlet: Outlet::of(args, showing.address(), words)?,
+            showing,
             settings,
         })
     }

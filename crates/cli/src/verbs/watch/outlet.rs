@@ -26,6 +26,8 @@ const SCHEMA: &str = "chokepoint/sample/1";
 pub(super) struct Outlet<'a> {
     words: &'a Catalogue,
     form: Form,
+    /// Where the page is in a browser.
+    address: Option<String>,
 }
 
 enum Form {
@@ -60,7 +62,7 @@ struct SampleLine<'a> {
 
 impl<'a> Outlet<'a> {
     /// As the command line asks.
-    pub(super) fn of(args: &Watch, words: &'a Catalogue) -> Result<Self> {
+    pub(super) fn of(args: &Watch, address: Option<String>, words: &'a Catalogue) -> Result<Self> {
         let form = match (args.json, args.headless) {
             (true, _) => Form::Json,
             (_, true) => Form::IncidentsOnly,
@@ -73,7 +75,7 @@ impl<'a> Outlet<'a> {
             })),
             _ => Form::Text,
         };
-        let mut outlet = Self { words, form };
+        let mut outlet = Self { words, form, address };
         outlet.draw()?;
         Ok(outlet)
     }
@@ -81,10 +83,17 @@ impl<'a> Outlet<'a> {
     fn draw(&mut self) -> Result<()> {
         let Form::View(view) = &mut self.form else { return Ok(()) };
         let View { live, ring, minute, incidents, chosen } = &mut **view;
-        let words = self.words;
+        let (words, address) = (self.words, self.address.as_deref());
         live.draw(|buffer, has_keys, unicode| {
-            let state =
-                WatchState { samples: ring.all().collect(), minute: minute.as_ref(), incidents, chosen: *chosen, has_keys, unicode };
+            let state = WatchState {
+                samples: ring.all().collect(),
+                minute: minute.as_ref(),
+                incidents,
+                chosen: *chosen,
+                has_keys,
+                address,
+                unicode,
+            };
             page::draw(&state, Phrases(words), buffer);
         })
     }

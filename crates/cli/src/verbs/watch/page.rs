@@ -35,6 +35,8 @@ pub(super) struct WatchState<'a> {
     /// Which server is shown.
     pub(super) chosen: usize,
     pub(super) has_keys: bool,
+    /// Where the page is in a browser.
+    pub(super) address: Option<&'a str>,
     pub(super) unicode: bool,
 }
 
@@ -44,6 +46,8 @@ pub(super) fn draw(state: &WatchState<'_>, phrases: Phrases<'_>, buffer: &mut Bu
     let mut page = WatchPage { phrases, state, sheet: Sheet::new(width, state.unicode) };
     page.whole(height.saturating_sub(1));
     let keys = phrases.word(if state.has_keys { "watch-keys" } else { "where-keys-none" });
+    let page_at = state.address.map(|address| phrases.say(&Message::new("watch-page").with("address", address)));
+    let keys = [Some(keys), page_at].into_iter().flatten().collect::<Vec<_>>().join("  ");
     page.sheet.draw(&keys, buffer);
 }
 
@@ -207,7 +211,8 @@ mod tests {
 
     fn drawn(samples: &[Sample], incidents: &[Incident], chosen: usize, (width, height): (u16, u16), unicode: bool) -> Vec<String> {
         let words = Catalogue::english();
-        let state = WatchState { samples: samples.iter().collect(), minute: None, incidents, chosen, has_keys: true, unicode };
+        let state =
+            WatchState { samples: samples.iter().collect(), minute: None, incidents, chosen, has_keys: true, address: None, unicode };
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&state, Phrases(&words), &mut buffer);
         let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();

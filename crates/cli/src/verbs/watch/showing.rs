@@ -93,6 +93,11 @@ impl Showing {
         Ok(showing)
     }
 
+    /// Where the page is in a browser; nothing at a unix socket.
+    pub(super) fn address(&self) -> Option<String> {
+        self.server.as_ref().and_then(address_of)
+    }
+
     /// Takes other settings. The old address is closed once the new one is open.
     pub(super) fn again(&mut self, before: &Settings, now: &Settings) -> Result<()> {
         if before.file.listen != now.file.listen || before.file.protection()? != now.file.protection()? {
@@ -115,11 +120,8 @@ impl Showing {
         let protection = settings.file.protection()?;
         match Server::start(&listen, protection.as_ref(), Arc::clone(&self.board), Arc::clone(&self.kept) as Arc<dyn Archive>) {
             Ok(server) => {
-                let scheme = if protection.is_some() { "https" } else { "http" };
-                match (server.address(), &listen) {
-                    (Some(address), _) => {
-                        output::note(&format!("note: the page is at {scheme}://{address}/, metrics at {scheme}://{address}/metrics"))
-                    }
+                match (address_of(&server), &listen) {
+                    (Some(address), _) => output::note(&format!("note: the page is at {address}, metrics at {address}metrics")),
                     (None, Listen::Unix(path)) => {
                         output::note(&format!("note: the page and metrics are at the unix socket {}", path.display()))
                     }
@@ -164,6 +166,11 @@ impl Showing {
     pub(super) fn incident(&self, incident: &Incident) {
         self.board.incident(&incident.drop.target, incident.state != State::Over);
     }
+}
+
+fn address_of(server: &Server) -> Option<String> {
+    let scheme = if server.is_protected() { "https" } else { "http" };
+    server.address().map(|address| format!("{scheme}://{address}/"))
 }
 
 /// Nothing: it is not to listen.

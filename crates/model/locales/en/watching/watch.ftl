@@ -53,3 +53,4 @@ watch-row-incident = { $number }  { $time }  { $state }: { $headline }
 watch-response-log = last minute: p50 { $p50 }, p95 { $p95 }, p99 { $p99 } (access log)
 watch-response-sockets = last minute: p50 { $p50 }, p95 { $p95 }, p99 { $p99 } (sockets)
 watch-keys = q quit  s next server
+watch-page = page: { $address }
