@@ -26,4 +26,4 @@ watch=$!
 for _ in $(seq 100); do grep -q 'page is at' "$out/notes" && break; sleep 0.1; done
 page=$(sed -n 's/.*page is at \([^,]*\),.*/\1/p' "$out/notes" | head -n 1)
 sleep "$calm_s"
-PAGE=$page SERVER=$url OUT=$out BAND='accept queue of php-fpm' STATION=worker-pool FAULT="echo 250 >$run/www/wait" node "$here/../../ui/e2e/page.mjs"
+PAGE=$page SERVER=$url OUT=$out BAND='accept queue of php-fpm' STATION=worker-pool FAULT="echo 250 >$run/www/wait" REPAIR="echo 10 >$run/www/wait" node "$here/../../ui/e2e/page.mjs"

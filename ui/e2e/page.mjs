@@ -1,5 +1,5 @@
 // Uses the page as a person does, in a real browser, while a fault is injected into a real site: node ui/e2e/page.mjs
-// The environment names what it needs: PAGE (address), SERVER (as the page names it), FAULT (a command), BAND and STATION (where the fault shows), OUT (for pictures),
+// The environment names what it needs: PAGE (address), SERVER (as the page names it), FAULT and REPAIR (commands), BAND and STATION (where the fault shows), OUT (for pictures),
 // CHROMIUM (the browser). It prints what it checks, and ends with status 1 at the first thing that does not hold.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
-const { PAGE, SERVER, FAULT, BAND, STATION, OUT, CHROMIUM = "/usr/bin/chromium" } = process.env;
+const { PAGE, SERVER, FAULT, REPAIR, BAND, STATION, OUT, CHROMIUM = "/usr/bin/chromium" } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** A fault must be told within this time (the detector's own bound is 15 s), and the page shows it with the next second. */
 const TOLD_MAX_MS = 20_000;
@@ -122,6 +122,14 @@ async function charts() {
     await shot("server");
 }
 
+async function repairIsTold() {
+    await page.goto(`${PAGE}#/now`);
+    await page.waitForSelector(".verdict.bad");
+    execFileSync("bash", ["-c", REPAIR], { stdio: "inherit" });
+    await page.waitForSelector(".verdict:not(.bad)", { timeout: 60_000 });
+    check(`after the repair: ${await page.locator(".verdict").textContent()}`);
+}
+
 async function pagesAreRead() {
     await page.goto(`${PAGE}#/explain/worker-pool`);
     await page.waitForSelector("article h3");
@@ -173,6 +181,7 @@ try {
     await flameSearches();
     await charts();
     await pagesAreRead();
+    await repairIsTold();
     assert.deepEqual(complaints, []);
     assert.deepEqual(elsewhere, []);
     check("no complaint in the console, no request to elsewhere");

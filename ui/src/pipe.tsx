@@ -31,11 +31,33 @@ function heights(path: Station[]): number[] {
     });
 }
 
+/** The first cause, and the place of its station on the path; -1 if it is none of them. */
+function choked({ path, findings }: Diagnosis): [cause: Finding | undefined, choke: number] {
+    const cause = findings.find((finding) => finding.role === "cause");
+    return [cause, path.findIndex((station) => cause !== undefined && isAt(cause, station))];
+}
+
+/** A whole diagnosis: what it says, the path with the details of the choke point, and all other findings. */
+export function Diagnosed({ diagnosis }: { diagnosis: Diagnosis }) {
+    const [cause, choke] = choked(diagnosis);
+    return (
+        <section class="card">
+            <h2>The path of a request</h2>
+            <p>{diagnosis.summary}</p>
+            <Pipe diagnosis={diagnosis} />
+            {diagnosis.findings
+                .filter((finding) => choke < 0 || finding !== cause)
+                .map((finding, at) => (
+                    <FindingDetails key={at} finding={finding} />
+                ))}
+        </section>
+    );
+}
+
 export function Pipe({ diagnosis }: { diagnosis: Diagnosis }) {
     const { path, findings } = diagnosis;
     const [chosen, setChosen] = useState<number | null>(null);
-    const cause = findings.find((finding) => finding.role === "cause");
-    const choke = path.findIndex((station) => cause !== undefined && isAt(cause, station));
+    const [, choke] = choked(diagnosis);
     const tall = heights(path);
     const selected = chosen ?? (choke >= 0 ? choke : null);
     if (path.length === 0) return <p class="absent">No station of the path was read.</p>;

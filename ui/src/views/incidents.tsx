@@ -1,7 +1,7 @@
 // The kept incidents, and one of them with everything that was kept.
 import { label, Stack } from "../charts/stack";
 import { useDocument } from "../document";
-import { FindingDetails, Pipe } from "../pipe";
+import { Diagnosed } from "../pipe";
 import { withGaps } from "../series";
 import type { Held } from "../store";
 import type { Incident, IncidentLine } from "../types";
@@ -65,14 +65,7 @@ export function OneIncident({ held, id }: { held: Held; id: number }) {
                 )}
             </section>
             {diagnosis ? (
-                <section class="card">
-                    <h2>The path of a request</h2>
-                    <p>{diagnosis.summary}</p>
-                    <Pipe diagnosis={diagnosis} />
-                    {diagnosis.findings.map((finding, at) => (
-                        <FindingDetails key={at} finding={finding} />
-                    ))}
-                </section>
+                <Diagnosed diagnosis={diagnosis} />
             ) : (
                 <p class="absent">{document.undiagnosed ?? "The diagnosis is being made."}</p>
             )}

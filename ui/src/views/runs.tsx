@@ -1,8 +1,8 @@
 // The kept runs: diagnoses with their rounds, sizing curves, experiments with their intervals.
 import { Curve } from "../charts/curve";
 import { useDocument } from "../document";
-import { FindingDetails, Pipe } from "../pipe";
-import type { Comparison, Diagnosis, Round, Run, RunLine, SizeStep } from "../types";
+import { Diagnosed } from "../pipe";
+import type { Comparison, Diagnosis as DiagnosisDocument, Round, Run, RunLine, SizeStep } from "../types";
 import { duration, number } from "../words";
 
 export function Runs() {
@@ -54,23 +54,16 @@ export function OneRun({ id }: { id: number }) {
 function Document({ run }: { run: Run }) {
     const document = run.document as { schema?: string } | null;
     const kind = document?.schema?.split("/")[1];
-    if (kind === "diagnosis") return <Diagnosed document={run.document as Diagnosis & { rounds: Round[] }} />;
+    if (kind === "diagnosis") return <Diagnosis document={run.document as DiagnosisDocument & { rounds: Round[] }} />;
     if (kind === "size") return <Sized steps={(run.document as { steps: SizeStep[] }).steps} />;
     if (kind === "experiment") return <Compared document={run.document as { variants: { name: string }[]; comparisons: Comparison[] }} />;
     return null;
 }
 
-function Diagnosed({ document }: { document: Diagnosis & { rounds: Round[] } }) {
+function Diagnosis({ document }: { document: DiagnosisDocument & { rounds: Round[] } }) {
     return (
         <>
-            <section class="card">
-                <h2>The path of a request</h2>
-                <p>{document.summary}</p>
-                <Pipe diagnosis={document} />
-                {document.findings.map((finding, at) => (
-                    <FindingDetails key={at} finding={finding} />
-                ))}
-            </section>
+            <Diagnosed diagnosis={document} />
             {document.rounds.length > 0 && (
                 <section class="card wide">
                     <h2>Rounds</h2>

@@ -101,8 +101,8 @@ impl Incidents {
 
     /// Looks for drops in the last second.
     pub(super) fn see(&mut self, look: &Look, keeping: &mut Keeping, words: &Catalogue) {
-        // Of a host whose servers come and go only those that are watched are remembered.
         self.at_s = look.at_s;
+        // Of a host whose servers come and go only those that are watched are remembered.
         let is_watched = |name: &String| look.targets.iter().any(|target| target.sample.target == *name);
         self.detectors.retain(|name, _| is_watched(name));
         self.looks.retain(|name, _| is_watched(name));
@@ -162,6 +162,11 @@ impl Incidents {
         let ends = |incident: &Incident| incident.drop.target == target && incident.drop.against == against && incident.ended_s.is_none();
         for open in self.open.iter_mut().filter(|open| ends(&open.incident)) {
             open.incident.ended(at_s, recovered);
+        }
+        // What was found during it holds no longer.
+        if self.looks.remove(target).is_some() {
+            self.are_looks_told = false;
+            self.look_due = self.look_due.min(Instant::now() + LOOK_FIRST);
         }
     }
 

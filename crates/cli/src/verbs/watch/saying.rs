@@ -10,8 +10,8 @@ use chokepoint_recorder::incident::Incident;
 use serde::Serialize;
 
 use super::seconds::Look;
-use crate::report::view::Phrases;
 use crate::report::view::ledger::place_label;
+use crate::report::view::{Phrases, time};
 
 /// The station of a tier's workers, and its unit where each serves one request at a time.
 const POOL: &str = "worker-pool";
@@ -129,7 +129,8 @@ fn sentence(target: &TargetSample, known: Known<'_>, words: &Catalogue) -> (Seve
         return (Severity::Bad, incident.headline.clone());
     }
     if let Some(look) = known.look.filter(|look| look.diagnosis.verdict == Verdict::Choked) {
-        return (Severity::Bad, look.diagnosis.summary.clone());
+        let choked = Message::new("watch-said-choked").with("summary", look.diagnosis.summary.as_str()).with("time", time(look.at_s));
+        return (Severity::Bad, words.text(&choked));
     }
     let Some(under_way) = target.under_way.value() else {
         return (Severity::Unknown, words.text(&Message::new("watch-said-unseen")));

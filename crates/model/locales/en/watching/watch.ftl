@@ -3,6 +3,7 @@
 watch-second = { $time } { $target }: { $number } in flight, { $rate }/s; most: { $place } ({ $most })
 watch-second-nowhere = { $time } { $target }: { $number } in flight, { $rate }/s
 watch-said-good = No drop against the last minutes: { $rate } requests a second, { $number } in flight.
+watch-said-choked = { $summary } Seen at { $time }.
 watch-said-learning = Too early to compare: { $rate } requests a second, { $number } in flight.
 watch-said-quiet = No request was seen in the last second.
 watch-said-unseen = What happened to its requests in the last second was not seen.
