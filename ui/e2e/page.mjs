@@ -60,9 +60,9 @@ async function agrees() {
     const { samples } = await get("api/v1/now");
     const target = samples[0].targets.find((target) => target.target === SERVER);
     const under_way = target.under_way[0] / target.under_way[1];
-    const shown = await band("under way");
-    assert.ok(Math.abs(shown - under_way) <= Math.max(3, under_way), `the page shows ${shown} under way, the API ${under_way}`);
-    check(`the chart agrees with the API: ${shown} and ${under_way.toFixed(1)} requests under way`);
+    const shown = await band("in flight");
+    assert.ok(Math.abs(shown - under_way) <= Math.max(3, under_way), `the page shows ${shown} in flight, the API ${under_way}`);
+    check(`the chart agrees with the API: ${shown} and ${under_way.toFixed(1)} requests in flight`);
 }
 
 async function faultIsTold() {

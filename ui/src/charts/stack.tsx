@@ -66,7 +66,7 @@ export function Stack({ samples, server, about, tiers, limit, height = 240, zoom
         .reverse();
     const total = rows.reduce((sum, row) => sum + (row[shown] ?? 0), 0);
     const largest = [...listed].sort((a, b) => (b.value ?? 0) - (a.value ?? 0))[0];
-    const summary = largest ? `${number(total)} requests under way, most of them at: ${largest.name} (${number(largest.value)})` : "no request was seen";
+    const summary = largest ? `${number(total)} requests in flight, most of them at: ${largest.name} (${number(largest.value)})` : "no request was seen";
     return (
         <div class="stack">
             <Plot
@@ -92,7 +92,7 @@ export function Stack({ samples, server, about, tiers, limit, height = 240, zoom
                     ))}
                     <tr class="sum">
                         <td />
-                        <th scope="row">under way</th>
+                        <th scope="row">in flight</th>
                         <td class="figure">{number(total)}</td>
                     </tr>
                     {limit && (

@@ -170,7 +170,7 @@ function chartsOf(samples: Sample[], server: string): Chart[] {
             say: number,
         },
         { title: "Answers by status, a second", lines: statuses(samples, server), say: number },
-        { title: "Requests under way", lines: [area("under way", seen((target) => mean(target.under_way)))], say: number },
+        { title: "Requests in flight", lines: [area("in flight", seen((target) => mean(target.under_way)))], say: number },
         { title: "Accept queue", lines: [area("longest", queue("most")), bound("limit", queue("limit"))], say: number },
         { title: "Connections by state", lines: states, say: number, absent: "nginx tells them on its status page (stub_status), and none was found." },
         ...pools,
