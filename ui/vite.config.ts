@@ -19,7 +19,7 @@ function licenses(): string {
 const compressed: Plugin = {
     name: "compressed",
     closeBundle() {
-        for (const name of readdirSync(OUT).filter((name) => !name.endsWith(".gz"))) {
+        for (const name of readdirSync(OUT).filter((name) => /\.(html|css|js)$/.test(name))) {
             const file = join(OUT, name);
             writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
             rmSync(file);

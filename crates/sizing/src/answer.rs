@@ -48,7 +48,10 @@ fn past_knee(steps: &[Step]) -> Option<&Step> {
     match knee(steps) {
         Knee::At(at, best) => {
             let after = |step: &&Step| step.connections() > at.connections().max(best.connections());
-            let past: Vec<&Step> = curve.into_iter().filter(after).chain([best]).collect();
+            let between = |step: &&Step| !after(step) && step.connections() > at.connections();
+            // Those furthest past the knee show it most clearly.
+            let past: Vec<&Step> =
+                curve.iter().copied().filter(after).chain([best]).chain(curve.iter().rev().copied().filter(between)).collect();
             let could_tell = |step: &&&Step| step.verdict != Verdict::Unknown && (step.connections() > at.connections() || past.len() == 1);
             past.iter().find(could_tell).or(past.first()).copied()
         }

@@ -2,14 +2,11 @@
 //!
 //! Deterministic: recorded seconds, no clock.
 
-use std::io::Read;
-
 use chokepoint_recorder::drop::{Daily, Detector, Event};
 use chokepoint_recorder::{Levels, Sample};
-use flate2::read::GzDecoder;
 
-/// `lab/watch/calm.sh`: waves of load, bursts, reloads, new versions of a page, rotated logs, half the demand. Nothing was wrong.
-const CALM: &[u8] = include_bytes!("../data/calm.jsonl.gz");
+/// Seconds of `lab/watch/calm.sh`, what drops are told by: waves of load, bursts, reloads, new versions of a page, rotated logs, half the demand. Nothing was wrong.
+const CALM: &str = include_str!("../data/calm.jsonl");
 /// The server that was watched.
 const TARGET: &str = "http://10.79.1.2/";
 /// What is replayed in one go, seconds.
@@ -18,9 +15,7 @@ const REPLAYED_S: u64 = 2 * 3_600;
 const MINUTE_S: u32 = 60;
 
 fn recorded() -> Vec<Sample> {
-    let mut text = String::new();
-    GzDecoder::new(CALM).read_to_string(&mut text).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    CALM.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The recording again and again, as seconds without a gap.

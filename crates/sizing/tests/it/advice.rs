@@ -142,17 +142,21 @@ fn workers_that_wait_for_a_server_at_its_limit_stay() {
 }
 
 #[test]
-fn a_step_that_cannot_tell_what_limits_gives_way_to_one_that_can() {
-    let mut steps = steps();
-    let knee = of(&asked(), &steps).knee.unwrap().connections;
-    let mut past: Vec<&mut Step> =
-        steps.iter_mut().filter(|step| step.connections().is_some_and(|connections| connections > knee)).collect();
-    for step in &mut past {
-        (step.verdict, step.limit.finding) = (Verdict::Choked, Some("worker-pool-exhausted".to_owned()));
+fn steps_that_cannot_tell_what_limits_give_way_to_any_past_the_knee_that_can() {
+    let all = steps();
+    let knee = of(&asked(), &all).knee.unwrap().connections;
+    let past: Vec<u32> = all.iter().filter_map(Step::connections).filter(|connections| *connections > knee).collect();
+    assert!(past.len() >= 2, "{past:?}");
+    for able in &past {
+        let mut steps = all.clone();
+        for step in steps.iter_mut().filter(|step| step.connections() > Some(knee)) {
+            let can_tell = step.connections() == Some(*able);
+            step.verdict = if can_tell { Verdict::Choked } else { Verdict::Unknown };
+            step.limit.finding = can_tell.then(|| "worker-pool-exhausted".to_owned());
+        }
+        let found = of(&asked(), &steps).limits_first.unwrap().finding;
+        assert_eq!(found.as_deref(), Some("worker-pool-exhausted"), "only {able} connections tell it");
     }
-    let [first, _, ..] = past.as_mut_slice() else { panic!("the steps need two past the knee") };
-    (first.verdict, first.limit.finding) = (Verdict::Unknown, None);
-    assert_eq!(of(&asked(), &steps).limits_first.unwrap().finding.as_deref(), Some("worker-pool-exhausted"));
 }
 
 #[test]
