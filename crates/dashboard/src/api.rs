@@ -87,7 +87,7 @@ pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board:
     match path {
         "/" => ok(
             TEXT,
-            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/amplify, /api/v1/incidents, /api/v1/incidents/1\n"
+            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/amplify, /api/v1/incidents, /api/v1/incidents/1, /api/v1/incidents/1/profiles, /api/v1/live, /api/v1/looks, /api/v1/runs, /api/v1/runs/1, /api/v1/explain, /api/v1/explain/worker-pool\n"
                 .to_owned(),
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chokepoint_model::observation::{NginxStatus, PhpFpmStatus};
 use chokepoint_recorder::{Durations, ResponseTimes, Sample, TargetSample};
-
 use tokio::sync::watch;
 
 use crate::totals::Totals;

@@ -2,12 +2,11 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use crate::board::Board;
@@ -23,26 +22,8 @@ const WAITING_MAX: usize = 2;
 /// When a browser connects again, milliseconds.
 const AGAIN_MS: u32 = 2_000;
 
-/// Counts open pages; the count falls when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Open(Arc<AtomicUsize>);
-
-impl Open {
-    /// One more; nothing if there are too many.
-    pub(crate) fn one(pages: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let add = |open: usize| (open < most).then_some(open + 1);
-        pages.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok().map(|_| Self(Arc::clone(pages)))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 /// The body of a response that goes on until the page is closed. `open` is held as long.
-pub(crate) fn events(board: &Arc<Board>, open: Vec<Open>) -> Channel<Bytes, Infallible> {
+pub(crate) fn events(board: &Arc<Board>, open: [OwnedSemaphorePermit; 2]) -> Channel<Bytes, Infallible> {
     let (sender, body) = Channel::new(WAITING_MAX);
     let (board, news) = (Arc::clone(board), board.news());
     tokio::spawn(async move {

@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,7 +27,7 @@ use crate::accept::Format;
 use crate::api::{self, Answer, Archive};
 use crate::board::Board;
 use crate::guard::{self, Reached};
-use crate::live::{self, Open, PAGES_MAX};
+use crate::live::{self, PAGES_MAX};
 use crate::page::{self, File};
 use crate::protection::{Protected, Protection, ProtectionError};
 use crate::stream::Stream;
@@ -99,7 +98,7 @@ struct Shown {
     archive: Arc<dyn Archive>,
     reached: Reached,
     /// Pages that are open on all connections.
-    pages: Arc<AtomicUsize>,
+    pages: Arc<Semaphore>,
 }
 
 type Body = BoxBody<Bytes, Infallible>;
@@ -131,7 +130,7 @@ impl Server {
             (None, None) => (None, Reached::Unix),
         };
         let is_protected = tls.is_some();
-        let shown = Shown { board, archive, reached, pages: Arc::default() };
+        let shown = Shown { board, archive, reached, pages: Arc::new(Semaphore::new(PAGES_MAX)) };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
@@ -219,29 +218,30 @@ async fn secured(stream: Box<dyn Stream>, tls: Option<TlsAcceptor>) -> Option<Bo
 
 /// Answers the requests of one connection.
 async fn converse(stream: Box<dyn Stream>, shown: Shown) {
-    let lives = Arc::new(AtomicUsize::new(0));
-    let own = Arc::clone(&lives);
+    // Taken while a page follows the events on this connection.
+    let live = Arc::new(Semaphore::new(1));
+    let own = Arc::clone(&live);
     let service = service_fn(move |request| respond(request, shown.clone(), Arc::clone(&own)));
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
     tokio::select! {
         // A client that is gone is no error of ours.
         _ = builder.serve_connection(TokioIo::new(stream), service) => {}
-        () = overdue(&lives) => {}
+        () = overdue(&live) => {}
     }
 }
 
 /// Waits until a connection has lasted long enough. One that follows the events of a page may last.
-async fn overdue(lives: &AtomicUsize) {
+async fn overdue(live: &Semaphore) {
     loop {
         tokio::time::sleep(CONNECTION_MAX).await;
-        if lives.load(Ordering::Acquire) == 0 {
+        if live.available_permits() > 0 {
             return;
         }
     }
 }
 
-async fn respond(request: Request<Incoming>, shown: Shown, lives: Arc<AtomicUsize>) -> Result<Response<Body>, Infallible> {
+async fn respond(request: Request<Incoming>, shown: Shown, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let headers = request.headers();
     if let Some((status, why)) = guard::refusal(request.method(), headers, &shown.reached) {
@@ -249,11 +249,10 @@ async fn respond(request: Request<Incoming>, shown: Shown, lives: Arc<AtomicUsiz
         return Ok(sign_in(&request, &shown.reached, status).unwrap_or(refused));
     }
     if request.uri().path() == LIVE && !is_head {
-        let open = Open::one(&lives, PAGES_MAX).zip(Open::one(&shown.pages, PAGES_MAX));
-        let Some((own, all)) = open else {
+        let (Ok(own), Ok(all)) = (live.try_acquire_owned(), shown.pages.try_acquire_owned()) else {
             return Ok(response(api::error(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open"), false));
         };
-        let events = live::events(&shown.board, vec![own, all]).boxed();
+        let events = live::events(&shown.board, [own, all]).boxed();
         return Ok(with_headers(Response::new(events), &[(CONTENT_TYPE, "text/event-stream")]));
     }
     if let Some(file) = File::at(request.uri().path(), headers) {

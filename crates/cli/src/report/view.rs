@@ -72,7 +72,12 @@ pub(crate) fn ink(verdict: Verdict) -> Ink {
 /// The sentence of a verdict below its word: without the word, if it begins with it.
 pub(crate) fn told(word: &str, summary: &str) -> String {
     let rest = summary.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(", ")));
-    let mut characters = rest.unwrap_or(summary).chars();
+    capitalized(rest.unwrap_or(summary))
+}
+
+/// A text with a capital first letter.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
     characters.next().map(|first| format!("{}{}", first.to_uppercase(), characters.as_str())).unwrap_or_default()
 }
 

@@ -18,8 +18,8 @@ use super::diagnosing::{self, Calm, Found};
 use super::keeping::Keeping;
 use super::saying::{Known, PathLook};
 use super::seconds::Look;
-use crate::report::view::Phrases;
 use crate::report::view::ledger::place_label;
+use crate::report::view::{Phrases, capitalized};
 use crate::terminal::interrupt::Interrupt;
 
 /// Seconds before a drop that its incident keeps.
@@ -292,10 +292,8 @@ pub(crate) fn busier_program(busier: &BusierProgram) -> Message {
 
 /// A title as a sentence.
 fn sentence(title: &str) -> String {
-    let mut letters = title.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     let end = if title.ends_with('.') { "" } else { "." };
-    format!("{first}{}{end}", letters.as_str())
+    capitalized(title) + end
 }
 
 /// The drop in one sentence, and its cause if that is known.

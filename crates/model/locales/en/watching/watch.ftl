@@ -2,11 +2,11 @@
 
 watch-second = { $time } { $target }: { $number } in flight, { $rate }/s; most: { $place } ({ $most })
 watch-second-nowhere = { $time } { $target }: { $number } in flight, { $rate }/s
-watch-said-good = No drop against the last minutes: { $rate } requests a second, { $number } in flight.
+watch-said-good = No drop compared with the last minutes: { $rate } requests a second, { $number } in flight.
 watch-said-choked = { $summary } Seen at { $time }.
 watch-said-learning = Too early to compare: { $rate } requests a second, { $number } in flight.
-watch-said-quiet = No request was seen in the last second.
-watch-said-unseen = What happened to its requests in the last second was not seen.
+watch-said-quiet = It had no requests in the last second.
+watch-said-unseen = The last second could not be observed.
 watch-said-limit = the { $number } workers of { $tier }
 watch-drop-gone = { $target }: nothing listens any more.
 watch-drop-losses = { $target }: { $share } % of the requests are refused or fail, { $before } % before.
@@ -29,7 +29,7 @@ watch-state-diagnosing = being diagnosed
 watch-state-open = lasts
 watch-state-over = over
 watch-state-lasts = lasted so long that it is taken for how the server is now
-watch-state-left = not over when recording ended
+watch-state-left = still lasted when recording ended
 watch-state-passed = a burst, over before its cause was found
 watch-unknown = unknown
 watch-figure = { $name }: { $now }, before { $before }
