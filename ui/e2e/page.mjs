@@ -86,7 +86,7 @@ async function faultIsTold() {
 async function incidentOpens() {
     await page.locator(".verdict a").click();
     await page.waitForSelector("h2:has-text('What changed on the host')");
-    await page.waitForSelector(".finding.cause");
+    await page.waitForSelector(".finding.bad");
     check("the incident opens with its cause");
     await accessible("incident");
     await shot("incident");

@@ -36,24 +36,34 @@ function sample(at_s, n, more = {}) {
     };
 }
 
-const station = (station, more = {}) => ({
-    tier: "nginx", station, at: {}, kind: "cliff", limit: 10, used: 5, waiting: 0, refused_per_s: 0, utilization: 0.5, unit: "workers", ceiling_rps: null, state: "ok", why: "Fine.", ...more,
-});
-const finding = {
-    id: "worker-pool-exhausted", station: "worker-pool", tier: EVIL, at: {}, role: "cause", confidence: "high", title: EVIL, explanation: EVIL,
-    evidence: [{ text: LONG, source: EVIL }], remedies: [{ id: "x", text: EVIL, risk: EVIL, runtime: [{ command: EVIL }], persistent: [{ lines: LONG }], undo: [{ text: EVIL }] }],
+/** Words that decide how something is drawn; all other texts may come from anywhere. */
+const WORDS = new Set(["kind", "ink", "state", "shape", "severity", "place", "color"]);
+/** A page of a report whose texts are all hostile. */
+function hostile(value, key = "", text = EVIL) {
+    if (typeof value === "string") return WORDS.has(key) ? value : value + text;
+    if (Array.isArray(value)) return value.map((one) => hostile(one, key, text));
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, hostile(one, key, text)]));
+}
+const stored = (name) => JSON.parse(readFileSync(new URL(`../../crates/cli/tests/data/page/${name}.json`, import.meta.url), "utf8"));
+const samples = { time: [0, 900], cpu: [0, 1], thread: [0, 0], stack: [0, 1], weight: [5, 3] };
+const flame = {
+    title: EVIL, brand: EVIL, subject: EVIL, verdicts: [], footer: [LONG],
+    sections: [
+        {
+            id: "flame", heading: "",
+            blocks: [{ kind: "flame", graph: { layers: [{ title: EVIL, color: "#445566" }], frames: [[EVIL, EVIL, 0], [LONG, EVIL, 2]], stacks: [[0, 0], [0, 0, 1]], threads: [[1, 1, EVIL, EVIL]], duration_ms: 1000, now: samples, before: samples } }],
+        },
+    ],
 };
-const diagnosis = {
-    verdict: "choked", summary: EVIL, findings: [finding], target: { tiers: [{ name: EVIL }] },
-    path: [station("link"), station("worker-pool", { tier: EVIL, state: "refusing", utilization: 7, why: EVIL })],
-};
+const ofChoked = hostile(stored("choked"));
 const incident = {
     id: 1, state: "open", drop: { target: EVIL, since_s: 1_800_000_000, kinds: ["slower"] }, ended_s: null, recovered: null, headline: EVIL, cause: null,
-    changes: [{ of: EVIL, name: EVIL, before: LONG, now: EVIL }], diagnosis, series: [sample(1_800_000_000, 1, { target: EVIL })],
+    changes: [{ of: EVIL, name: EVIL, before: LONG, now: EVIL }], page: ofChoked, series: [sample(1_800_000_000, 1, { target: EVIL })],
     busier: [{ program: EVIL, before: 0, during: 1 }], grown: [{ tier: EVIL, place: "cpu", before: 0, during: 1 }],
 };
 
-const run = (document) => ({ id: 1, kind: EVIL, began: EVIL, target: LONG, headline: EVIL, document });
+const run = (page) => ({ id: 1, kind: EVIL, began: EVIL, target: LONG, headline: EVIL, document: { text: EVIL }, page });
 
 /** What the server sends; the tests change it. */
 const served = { series: [], hostile: false, pages: new Set() };
@@ -67,21 +77,20 @@ const said = (at_s) => ({
 });
 const documents = {
     "/api/v1/about": () => ({ version: "0", host: served.hostile ? EVIL : "here", places: [{ place: "cpu", label: "in {tier}, on a CPU" }] }),
-    "/api/v1/looks": () => ({ [SERVER]: { at_s: 1, diagnosis }, [EVIL]: { at_s: 1, diagnosis } }),
+    "/api/v1/looks": () => ({ [SERVER]: { at_s: 1, page: ofChoked }, [EVIL]: { at_s: 1, page: ofChoked } }),
     "/api/v1/series": () => ({ schema: "chokepoint/series/1", samples: served.series }),
     "/api/v1/incidents": () => ({ incidents: [{ ...incident, cause: null }] }),
     "/api/v1/incidents/1": () => incident,
     "/api/v1/runs": () => ({ runs: [{ id: 1, kind: EVIL, began: EVIL, target: LONG, label: EVIL, headline: EVIL, figures: [{ name: EVIL, value: 1 }] }] }),
-    "/api/v1/runs/1": () => run({ schema: "chokepoint/diagnosis/1", ...diagnosis, rounds: [{ n: 1, kind: EVIL, remedy: EVIL, finding: EVIL, before_rps: null, measured_rps: 1, kept: EVIL, why: LONG }] }),
-    "/api/v1/runs/2": () => run({ schema: "chokepoint/size/1", steps: [1, 2, 4].map((connections) => ({ connections, goodput_rps: 10 * connections, latency_us_p50: 900, latency_us_p99: null })) }),
-    "/api/v1/runs/3": () =>
-        run({
-            schema: "chokepoint/experiment/1", variants: [{ name: EVIL }, { name: LONG }],
-            comparisons: [{ baseline: 0, variant: 1, outcome: EVIL, sentence: EVIL, differences: { goodput_rps: { value: 3, low: 1, high: 5, is_percent: true }, p99: { value: -1, low: null, high: null, is_percent: false } } }],
-        }),
+    "/api/v1/runs/1": () => run(hostile(stored("collapse"))),
+    "/api/v1/runs/2": () => run(hostile(stored("size"))),
+    "/api/v1/runs/3": () => run(hostile(stored("experiment-matrix"))),
+    "/api/v1/runs/4": () => run(hostile(stored("chain"), "", "x".repeat(3_000))),
+    "/api/v1/runs/5": () => run(null),
+    "/api/v1/runs/1/comparison": () => hostile(stored("unknown")),
     "/api/v1/explain": () => ({ pages: [{ id: EVIL, title: EVIL }] }),
     "/api/v1/explain/x": () => ({ id: EVIL, title: EVIL, sections: [{ heading: EVIL, text: `${EVIL}\n\n- ${EVIL}\n- \`${LONG}\`\n\n    ${EVIL}` }] }),
-    "/api/v1/incidents/1/profiles": () => ({ before: "a;b 3\n", during: `${EVIL.replaceAll(";", "")};${LONG} 5\nno stack\na;b 3\n` }),
+    "/api/v1/incidents/1/flame": () => flame,
 };
 const files = { "/": ["index.html", "text/html"], "/page.js": ["page.js", "text/javascript"], "/page.css": ["page.css", "text/css"] };
 const policy = readFileSync(new URL("../../crates/dashboard/src/page.rs", import.meta.url), "utf8").match(/POLICY: &str = "([^"]*)"/)[1].replaceAll(/\\\s+/g, "");
@@ -120,7 +129,7 @@ async function hostileTextsStayText() {
         await page.waitForTimeout(200);
     }
     await page.getByLabel("Server").selectOption({ index: 1 });
-    for (const view of ["now", "server", "incidents", "incidents/1", "flame/1", "runs", "runs/1", "runs/2", "runs/3", "explain", "explain/x", "now"]) {
+    for (const view of ["now", "server", "incidents", "incidents/1", "flame/1", "runs", "streams", "runs/1", "runs/2", "runs/3", "runs/4", "runs/5", "runs/1/comparison", "explain", "explain/x", "now"]) {
         await page.goto(`${PAGE}#/${view}`);
         await page.waitForTimeout(300);
         const found = await page.evaluate(() => ({

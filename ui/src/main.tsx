@@ -1,14 +1,17 @@
-// The page of a watch: it shows what the server sends and judges nothing.
+// The page of a watch, or a file with one report: it shows what the program wrote and judges nothing.
+import "./sharp";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 import { busiest, servers, useHeld } from "./store";
+import { Report } from "./report/report";
+import type { ReportPage } from "./report/types";
 import "./style.css";
 import { Explain } from "./views/explain";
-import { Flame } from "./views/flame";
+import { Flamed } from "./views/flame";
 import { Incidents, OneIncident } from "./views/incidents";
 import { Now } from "./views/now";
-import { OneRun, Runs } from "./views/runs";
+import { Compared, OneRun, Runs } from "./views/runs";
 import { Server } from "./views/server";
 
 const VIEWS: [path: string, name: string][] = [
@@ -16,6 +19,7 @@ const VIEWS: [path: string, name: string][] = [
     ["server", "Server"],
     ["incidents", "Incidents"],
     ["runs", "Runs"],
+    ["streams", "Streams"],
     ["explain", "Explain"],
 ];
 
@@ -33,7 +37,7 @@ function useRoute(): string[] {
 
 function Page() {
     const held = useHeld();
-    const [view, id] = useRoute();
+    const [view, id, part] = useRoute();
     const all = servers(held);
     const [asked, setAsked] = useState<string | null>(null);
     const first = busiest(held);
@@ -74,13 +78,21 @@ function Page() {
                 {view === "incidents" && id === undefined && <Incidents held={held} />}
                 {view === "incidents" && id !== undefined && <OneIncident held={held} id={Number(id)} />}
                 {view === "runs" && id === undefined && <Runs />}
-                {view === "runs" && id !== undefined && <OneRun id={Number(id)} />}
+                {view === "streams" && <Runs kind="streams" />}
+                {view === "runs" && id !== undefined && part === undefined && <OneRun id={Number(id)} />}
+                {view === "runs" && id !== undefined && part === "comparison" && <Compared id={Number(id)} />}
                 {view === "explain" && <Explain id={id ?? null} />}
-                {view === "flame" && <Flame id={Number(id)} />}
+                {view === "flame" && <Flamed id={Number(id)} />}
             </main>
         </>
     );
 }
 
 const root = document.getElementById("page");
-if (root) render(<Page />, root);
+const report = document.getElementById("report");
+if (root) {
+    // A file shows its report as text until then.
+    root.replaceChildren();
+    const page = report && (JSON.parse(report.textContent ?? "") as ReportPage);
+    render(page ? <main class="report">{<Report page={page} />}</main> : <Page />, root);
+}

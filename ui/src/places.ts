@@ -20,7 +20,7 @@ const COLOURS: Record<string, [number, number, number, number]> = {
 };
 
 export function isDark(): boolean {
-    return matchMedia("(prefers-color-scheme: dark)").matches;
+    return matchMedia("(prefers-color-scheme: dark)").matches && !document.documentElement.classList.contains("printed");
 }
 
 /** The colour of a place of a tier; `depth` counts the tiers of the same place from zero. */

@@ -1,4 +1,5 @@
 // The documents of the API, as docs/schema describes them. Only what the page reads.
+import type { ReportPage, Severity } from "./report/types";
 
 /** A sum over time and the seconds in which it was seen. */
 export type Mean = [sum: number, seconds: number];
@@ -118,74 +119,10 @@ export interface Said {
     limit?: { requests: number; label: string };
 }
 
-export type Severity = "bad" | "good" | "unknown";
-
-/** A diagnosis, as `diagnose --json` prints it. */
-export interface Diagnosis {
-    verdict: string;
-    summary: string;
-    path: Station[];
-    findings: Finding[];
-    improvements?: Finding[];
-    target: { tiers: { name: string }[] };
-}
-
+/** What the last look at the path of a server found. */
 export interface Look {
     at_s: number;
-    diagnosis: Diagnosis;
-}
-
-export interface Place {
-    netns?: string | null;
-    listener?: string | null;
-    edge?: string | null;
-    cpu?: string | null;
-    cgroup?: string | null;
-}
-
-export interface Station {
-    tier: string;
-    station: string;
-    at: Place;
-    kind: "rate" | "cliff";
-    limit: number | null;
-    used: number | null;
-    waiting: number | null;
-    refused_per_s: number | null;
-    utilization: number | null;
-    unit: string;
-    ceiling_rps: { value: number; low: number; high: number } | null;
-    state: "ok" | "near" | "saturated" | "refusing" | "unknown";
-    why: string;
-}
-
-/** One step of a person who carries a remedy out. */
-export interface Step {
-    text?: string;
-    command?: string;
-    lines?: string;
-}
-
-export interface Remedy {
-    id: string;
-    text: string;
-    risk: string;
-    runtime: Step[];
-    persistent: Step[];
-    undo: Step[];
-}
-
-export interface Finding {
-    id: string;
-    station: string;
-    tier: string;
-    at: Place;
-    role: "cause" | "symptom";
-    confidence: string;
-    title: string;
-    explanation: string;
-    evidence: { text: string; source: string }[];
-    remedies: Remedy[];
+    page: ReportPage;
 }
 
 export interface Drop {
@@ -212,7 +149,8 @@ export interface Incident {
     recovered: boolean | null;
     headline: string;
     changes: { of: string; name: string; before: string; now: string }[];
-    diagnosis: Diagnosis | null;
+    /** What the diagnosis found. */
+    page?: ReportPage;
     undiagnosed?: string;
     series: Sample[];
     cause: { id: string; title: string; is_limit?: boolean } | null;
@@ -246,37 +184,7 @@ export interface Run {
     target: string;
     headline: string;
     document: unknown;
-}
-
-/** A round of `diagnose --fix`. */
-export interface Round {
-    n: number;
-    kind: string;
-    remedy: string;
-    finding: string;
-    before_rps: number | null;
-    measured_rps: number;
-    kept: string;
-    why: string;
-}
-
-/** A step of `size`. */
-export interface SizeStep {
-    connections?: number | null;
-    rate_per_s?: number | null;
-    goodput_rps: number;
-    latency_us_p50: number | null;
-    latency_us_p99: number | null;
-    text?: string;
-}
-
-/** A comparison of `experiment`. */
-export interface Comparison {
-    baseline: number;
-    variant: number;
-    outcome: string;
-    sentence: string;
-    differences: Record<string, { value: number; low: number | null; high: number | null; is_percent: boolean }>;
+    page: ReportPage | null;
 }
 
 /** The page of a station or a finding. */

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { change, matching, tree, wide } from "../src/folded";
+import { across, reach } from "../src/charts/graph";
+import { change, found, type Frame, grow, layers, visible, WHOLE } from "../src/report/frames";
+import type { FlameGraph, PlotOf } from "../src/report/types";
 import { bands, percentile, upper } from "../src/histogram";
 import { bandsOf, decimated, keep, mean, outcomes, percentiles, stacked, standing, withGaps } from "../src/series";
 import type { Sample, TargetSample } from "../src/types";
@@ -61,14 +63,60 @@ test("only the newest samples are kept, each once, and gaps are gaps", () => {
     expect(withGaps([sample(1, {}), sample(2, {}), sample(9, {})]).map((one) => [one.at_s, one.targets.length])).toEqual([[1, 1], [2, 1], [3, 0], [9, 1]]);
 });
 
-test("a flame graph has widths, shares and matches", () => {
-    const root = tree("a;b 6\na;c 2\nno number x\nd 2\n", "a;c 1\ne 1\n");
-    expect([root.during, root.before, root.children.map((frame) => frame.name)]).toEqual([10, 2, ["a", "d"]]);
-    expect(wide(root, 3).map((frame) => frame.name)).toEqual(["all", "a", "b"]);
-    expect([matching(root, "b"), matching(root, "a"), matching(root, "")]).toEqual([6, 8, 0]);
-    const [a] = root.children;
-    expect(a && change(a, root)).toBeCloseTo(0.8 - 0.5);
-    expect(root.children[1]?.start).toBe(8);
+const flame: FlameGraph = {
+    layers: [
+        { title: "kernel", color: "#000000" },
+        { title: "program", color: "#ffffff" },
+    ],
+    frames: [
+        ["a", "m", 1],
+        ["b", "m", 1],
+        ["c", "k", 0],
+    ],
+    stacks: [
+        [1, 0, 1],
+        [0, 0, 2],
+    ],
+    threads: [
+        [1, 1, "t", "p"],
+        [2, 2, "u", "q"],
+    ],
+    duration_ms: 1000,
+    now: { time: [0, 500, 900], cpu: [0, 1, 0], thread: [0, 0, 1], stack: [0, 1, 0], weight: [6, 2, 2] },
+    before: null,
+};
+
+test("a flame graph holds what is wanted", () => {
+    const at = (root: Frame, ...keys: (string | number)[]) => keys.reduce<Frame | undefined>((frame, key) => frame?.below.get(key), root);
+    const root = grow(flame, WHOLE);
+    expect([root.now, at(root, "p")?.now, at(root, "p", 0, 1)?.own, at(root, "q", 0, 1)?.now]).toEqual([10, 8, 6, 2]);
+    expect(visible(root, false).map(({ frame, left, wide }) => [frame.name, left, wide])).toEqual([
+        ["all", 0, 1],
+        ["p", 0, 0.8],
+        ["a", 0, 0.8],
+        ["b", 0, 0.6000000000000001],
+        ["c", 0.6000000000000001, 0.2],
+        ["q", 0.8, 0.2],
+        ["a", 0.8, 0.2],
+        ["b", 0.8, 0.2],
+    ]);
+    expect([found(root, (frame) => frame.name === "b"), found(root, (frame) => frame.name < "c"), found(root, () => false)]).toEqual([8, 10, 0]);
+    expect(layers(flame, WHOLE)).toEqual([{ layer: 1, share: 0.8 }, { layer: 0, share: 0.2 }]);
+    expect([{ program: "q" }, { thread: 0 }, { cpu: 1 }, { layer: 0 }, { from: 400, to: 600 }].map((view) => grow(flame, { ...WHOLE, ...view }).now)).toEqual([2, 8, 2, 2, 2]);
+    const grown = grow({ ...flame, before: { ...flame.now, weight: [1, 8, 1] } }, WHOLE);
+    expect(change(at(grown, "p", 0, 1)!, grown)).toBeCloseTo(0.6 - 0.1);
+});
+
+test("the axis of a plot fits what is visible", () => {
+    const plot = (points: [number | null, number | null][], more: Partial<PlotOf> = {}): PlotOf => ({ title: "", x: "", y: "", series: [{ name: "", color: 0, shape: "line", points }], rows: [], notes: [], ticks: [], log: false, ...more });
+    const points: [number | null, number | null][] = [[0, 1], [5, 100], [9, null], [10, 2]];
+    expect(reach([null, 3, -1])).toEqual([-1, 3]);
+    expect(reach([])).toBeNull();
+    expect(across(plot(points), [0, 10])[0]).toBe(0);
+    expect(across(plot(points), [4, 6])).toEqual([90, 110]);
+    expect(across(plot([]), [0, 1]).every(Number.isFinite)).toBe(true);
+    expect(across(plot(points, { rows: ["a", "b"] }), [0, 10])).toEqual([-0.6, 1.6]);
+    expect(across(plot([[0, 0], [1, 10], [2, 1000]], { log: true }), [0, 2])[0]).toBeGreaterThan(0);
 });
 
 test("numbers are short and plain", () => {

@@ -44,6 +44,12 @@ pub trait Archive: Send + Sync {
     /// Why they cannot be read.
     fn profiles(&self, id: i64) -> Result<Option<Profiles>, String>;
 
+    /// The page with the flame graph of an incident, against the last look before it; nothing if no profile was taken.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn flame(&self, id: i64) -> Result<Option<String>, String>;
+
     /// The kept runs as one JSON document, the newest first.
     ///
     /// # Errors
@@ -55,6 +61,12 @@ pub trait Archive: Send + Sync {
     /// # Errors
     /// Why it cannot be read.
     fn run(&self, id: i64) -> Result<Option<String>, String>;
+
+    /// The page of a run compared with an earlier one; nothing if there is no such run.
+    ///
+    /// # Errors
+    /// Why it cannot be read, or that no run can be compared with it.
+    fn comparison(&self, id: i64) -> Result<Option<String>, String>;
 }
 
 /// CPU profiles as folded stacks: a line for each stack, its frames with semicolons between them, a blank, and the number of samples.
@@ -87,7 +99,7 @@ pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board:
     match path {
         "/" => ok(
             TEXT,
-            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/amplify, /api/v1/incidents, /api/v1/incidents/1, /api/v1/incidents/1/profiles, /api/v1/live, /api/v1/looks, /api/v1/runs, /api/v1/runs/1, /api/v1/explain, /api/v1/explain/worker-pool\n"
+            "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/amplify, /api/v1/incidents, /api/v1/incidents/1, /api/v1/incidents/1/profiles, /api/v1/incidents/1/flame, /api/v1/live, /api/v1/looks, /api/v1/runs, /api/v1/runs/1, /api/v1/runs/1/comparison, /api/v1/explain, /api/v1/explain/worker-pool\n"
                 .to_owned(),
         ),
         "/healthz" => ok(TEXT, "ok\n".to_owned()),
@@ -117,19 +129,19 @@ fn below(path: &str, archive: &dyn Archive) -> Option<Answer> {
     if let Some(id) = path.strip_prefix("/api/v1/explain/") {
         return explain::one(id).map(|page| json(&page));
     }
-    if let Some(id) = path.strip_prefix("/api/v1/runs/") {
-        return id.parse().ok().map(|id| kept(archive.run(id)));
+    if let Some(rest) = path.strip_prefix("/api/v1/runs/") {
+        return match rest.strip_suffix("/comparison") {
+            Some(id) => id.parse().ok().map(|id| kept(archive.comparison(id))),
+            None => rest.parse().ok().map(|id| kept(archive.run(id))),
+        };
     }
     let rest = path.strip_prefix("/api/v1/incidents/")?;
     let (id, part) = rest.split_once('/').map_or((rest, None), |(id, part)| (id, Some(part)));
     let id = id.parse().ok()?;
     match part {
         None => Some(kept(archive.incident(id))),
-        Some("profiles") => Some(match archive.profiles(id) {
-            Ok(Some(profiles)) => json(&profiles),
-            Ok(None) => error(StatusCode::NOT_FOUND, "no profile was taken of this incident"),
-            Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
-        }),
+        Some("profiles") => Some(profiled(archive.profiles(id).map(|profiles| profiles.as_ref().map(json)))),
+        Some("flame") => Some(profiled(archive.flame(id).map(|page| page.map(|page| ok(JSON, page + "\n"))))),
         Some(_) => None,
     }
 }
@@ -197,6 +209,15 @@ fn kept(document: Result<Option<String>, String>) -> Answer {
     }
 }
 
+/// The answer about the profile of an incident.
+fn profiled(answer: Result<Option<Answer>, String>) -> Answer {
+    match answer {
+        Ok(Some(answer)) => answer,
+        Ok(None) => error(StatusCode::NOT_FOUND, "no profile was taken of this incident"),
+        Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
+    }
+}
+
 fn json(document: &impl Serialize) -> Answer {
     match serde_json::to_string(document) {
         Ok(text) => ok(JSON, text + "\n"),
@@ -239,8 +260,16 @@ mod tests {
             Ok((id == 2).then(|| "{\"run\":{}}".to_owned()))
         }
 
+        fn comparison(&self, id: i64) -> Result<Option<String>, String> {
+            if id == 2 { Err("no other run".to_owned()) } else { Ok(None) }
+        }
+
         fn profiles(&self, id: i64) -> Result<Option<Profiles>, String> {
             Ok((id == 3).then(|| Profiles { before: None, during: "nginx;main 3\n".to_owned() }))
+        }
+
+        fn flame(&self, id: i64) -> Result<Option<String>, String> {
+            Ok((id == 3).then(|| "{\"sections\":[]}".to_owned()))
         }
     }
 
@@ -278,13 +307,18 @@ mod tests {
         assert_eq!(get("/api/v1/now", "").1, format!("{{\"schema\":\"{SERIES}\",\"samples\":[]}}\n"));
         assert_eq!(get("/api/v1/incidents/3", ""), (200, "{\"id\":3}\n".to_owned()));
         assert_eq!(get("/api/v1/incidents/3/profiles", ""), (200, "{\"before\":null,\"during\":\"nginx;main 3\\n\"}\n".to_owned()));
-        assert_eq!([get("/api/v1/incidents/4/profiles", "").0, get("/api/v1/incidents/3/x", "").0], [404, 404]);
+        assert_eq!(get("/api/v1/incidents/3/flame", ""), (200, "{\"sections\":[]}\n".to_owned()));
+        assert_eq!(
+            [get("/api/v1/incidents/4/profiles", "").0, get("/api/v1/incidents/4/flame", "").0, get("/api/v1/incidents/3/x", "").0],
+            [404; 3]
+        );
         assert_eq!([get("/api/v1/incidents/4", "").0, get("/api/v1/incidents/x", "").0, get("/../etc/passwd", "").0], [404, 404, 404]);
         assert_eq!(get("/api/v1/incidents", ""), (500, "{\"error\":\"the disk is gone\"}\n".to_owned()));
         assert_eq!(
             (get("/api/v1/runs", "").0, get("/api/v1/runs/2", "").0, get("/api/v1/runs/3", "").0, get("/api/v1/runs/x", "").0),
             (200, 200, 404, 404)
         );
+        assert_eq!([get("/api/v1/runs/2/comparison", "").0, get("/api/v1/runs/3/comparison", "").0], [500, 404]);
         assert!(
             get("/api/v1/explain", "").1.contains("\"id\":\"worker-pool\"")
                 && get("/api/v1/explain/worker-pool", "").1.contains("\"sections\":[{")

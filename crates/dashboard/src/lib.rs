@@ -26,6 +26,7 @@ pub use api::{Archive, Profiles};
 pub use board::{Board, Seen};
 pub use metrics::render;
 pub use otlp::deliver;
+pub use page::{Parts, parts};
 pub use post::{PostError, check, post};
 pub use protection::{Protection, ProtectionError};
 pub use server::{Listen, ListenError, Server};

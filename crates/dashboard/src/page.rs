@@ -1,4 +1,4 @@
-//! The page, embedded in the program. Its source is in `ui/`; `make page` builds it into `page/`, compressed.
+//! The page, embedded in the program, and its parts for files of reports. Its source is in `ui/`; `make page` builds it into `page/`, compressed.
 
 use std::io::Read;
 
@@ -18,11 +18,34 @@ pub(crate) struct File {
     pub(crate) compressed: &'static [u8],
 }
 
+/// Policies with the hashes of script and style, which the build of the page computes.
+const HASHES: &str = include_str!("../page/hashes");
+
 const FILES: [File; 3] = [
     File { path: "/", media_type: "text/html; charset=utf-8", compressed: include_bytes!("../page/index.html.gz") },
     File { path: "/page.css", media_type: "text/css; charset=utf-8", compressed: include_bytes!("../page/page.css.gz") },
     File { path: "/page.js", media_type: "text/javascript; charset=utf-8", compressed: include_bytes!("../page/page.js.gz") },
 ];
+
+/// What a file with one report needs of the page.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The script, for an element of type "module".
+    pub script: String,
+    /// The style sheet.
+    pub style: String,
+    /// The content security policy that allows only these two, by their hashes (CSP level 3, "hash-source").
+    pub policy: String,
+}
+
+/// The parts of the page for files.
+#[must_use]
+pub fn parts() -> Parts {
+    let text = |file: &File| String::from_utf8(file.plain()).unwrap_or_default();
+    let [_, style, script] = &FILES;
+    let policy = format!("default-src 'none'; {}; img-src data:; base-uri 'none'; form-action 'none'", HASHES.trim());
+    Parts { script: text(script), style: text(style), policy }
+}
 
 impl File {
     /// The file at a path. The page itself only for those who can show one: others get a list of the paths as text.
@@ -32,7 +55,7 @@ impl File {
     }
 
     /// Its content as it is, for those who do not take it compressed.
-    pub(crate) fn plain(self) -> Vec<u8> {
+    pub(crate) fn plain(&self) -> Vec<u8> {
         let mut plain = Vec::new();
         // What is embedded was compressed by the build, and a test reads all of it.
         let _ = GzDecoder::new(self.compressed).read_to_end(&mut plain);

@@ -16,6 +16,7 @@ use crate::flows::Flows;
 use crate::stream::Stream;
 use crate::summary::StreamSummary;
 use crate::trace::Trace;
+use crate::traffic::Traffic;
 
 /// Limits of the memory that an analysis takes, independent of the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,8 @@ pub struct Report {
     pub notable: Vec<StreamSummary>,
     /// The stream that was followed.
     pub trace: Option<Trace>,
+    /// What was carried over time.
+    pub traffic: Traffic,
 }
 
 /// A stream, ordered by its lost time.
@@ -122,6 +125,7 @@ struct Streams {
     notable_max: usize,
     notable: BinaryHeap<Reverse<Troubled>>,
     trace: Option<Trace>,
+    traffic: Traffic,
 }
 
 impl Analyzer {
@@ -134,6 +138,7 @@ impl Analyzer {
             notable_max: limits.notable,
             notable: BinaryHeap::new(),
             trace: None,
+            traffic: Traffic::default(),
         };
         Self { fragments: Fragments::default(), streams }
     }
@@ -176,11 +181,11 @@ impl Analyzer {
         for stream in self.streams.flows.drain() {
             self.streams.summarise(stream, sink);
         }
-        let Streams { edges, totals, notable, trace, .. } = self.streams;
+        let Streams { edges, totals, notable, trace, traffic, .. } = self.streams;
         let mut notable: Vec<Troubled> = notable.into_iter().map(|Reverse(troubled)| troubled).collect();
         notable.sort_by(|a, b| b.cmp(a));
         let notable = notable.into_iter().map(|Troubled(_, summary)| summary).collect();
-        Report { totals, edges: edges.finish(), notable, trace }
+        Report { totals, edges: edges.finish(), notable, trace, traffic }
     }
 }
 
@@ -210,6 +215,7 @@ impl Streams {
         let Some(stream) = self.flows.get(slot) else { return };
         let closed = stream.is_closed();
         let effect = stream.segment(side, segment, at_ns);
+        self.traffic.add(segment.flags, segment.payload_bytes, &effect, at_ns);
         let index = stream.index;
         if let Some(trace) = &mut self.trace
             && trace.index == index

@@ -15,6 +15,7 @@ mod histogram;
 mod stream;
 pub mod summary;
 mod trace;
+mod traffic;
 
 pub use analyzer::{Analyzer, Limits, Report, Sink, Totals};
 pub use capture::{Capture, CaptureError, Packet};
@@ -22,3 +23,4 @@ pub use edge::{Edge, EdgeAddress, FlightCount};
 pub use histogram::{Histogram, Quantiles};
 pub use summary::StreamSummary;
 pub use trace::{Mark, Trace, TracePoint};
+pub use traffic::{Step, Traffic};

@@ -9,7 +9,7 @@ use crate::naming::demangle::demangle;
 use crate::naming::kallsyms::Kallsyms;
 use crate::naming::names::{self, Raw};
 use crate::naming::perf_map::PerfMap;
-use crate::output::{firefox, folded, html, pprof, svg, text};
+use crate::output::{firefox, flame, folded, pprof, svg, text};
 use crate::profile::Profile;
 use crate::sampling::record;
 use crate::unwinding::image::Image;
@@ -128,7 +128,7 @@ fn show(profile: &Profile, way: usize) {
         2 => drop((parts::parts(profile, 8), parts::functions(profile, 8))),
         3 => drop(folded::write(profile)),
         4 => drop(svg::picture(profile, "t")),
-        5 => drop(html::page(profile, "t", "")),
+        5 => drop(serde_json::to_string(&flame::of(profile))),
         6 => drop(pprof::file(profile)),
         7 => drop(firefox::file(profile, "p")),
         8 => drop((difference::layers(profile, &before()), difference::functions(profile, &before()))),

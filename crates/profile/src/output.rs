@@ -2,8 +2,8 @@
 
 mod escape;
 pub mod firefox;
+pub mod flame;
 pub mod folded;
-pub mod html;
 pub mod pprof;
 pub mod svg;
 mod table;

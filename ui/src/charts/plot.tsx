@@ -5,6 +5,8 @@ import { type Columns, decimated } from "../series";
 
 /** The charts of a page move their cursors together. */
 const CURSOR = "page";
+/** A page of paper has this width, less its margins. */
+const PRINT_WIDTH = 660;
 
 export interface Zoom {
     from_s: number;
@@ -55,8 +57,8 @@ export function cursorTime(plot: uPlot): number | null {
 
 /** An axis in the colours of the page. */
 export function axis(more: uPlot.Axis = {}): uPlot.Axis {
-    const line = style("--line");
-    return { stroke: style("--faint"), grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 }, font: "11px system-ui", ...more };
+    // Read when it is drawn: paper is always light.
+    return { stroke: () => style("--faint"), grid: { stroke: () => style("--line"), width: 1 }, ticks: { stroke: () => style("--line"), width: 1, size: 4 }, font: "11px system-ui", ...more };
 }
 
 /** An axis of time, on a clock of 24 hours. */
@@ -108,10 +110,22 @@ export function Plot({ label, summary, data, height, options, keys, zoom, onZoom
         plot.current = made;
         const resized = new ResizeObserver(() => made.setSize({ width: Math.max(200, element.clientWidth), height }));
         resized.observe(element);
+        const print = () => {
+            document.documentElement.classList.add("printed");
+            made.setSize({ width: Math.min(PRINT_WIDTH, element.clientWidth), height });
+        };
+        const printed = () => {
+            document.documentElement.classList.remove("printed");
+            made.setSize({ width: Math.max(200, element.clientWidth), height });
+        };
+        addEventListener("beforeprint", print);
+        addEventListener("afterprint", printed);
         const whole = () => onZoom?.(null);
         element.addEventListener("dblclick", whole);
         return () => {
             resized.disconnect();
+            removeEventListener("beforeprint", print);
+            removeEventListener("afterprint", printed);
             element.removeEventListener("dblclick", whole);
             made.destroy();
             plot.current = null;

@@ -1,6 +1,6 @@
 // The pages of stations and findings.
-import type { ComponentChildren } from "preact";
 import { useDocument } from "../document";
+import { marked } from "../report/report";
 import type { ExplainPage } from "../types";
 
 export function Explain({ id }: { id: string | null }) {
@@ -60,14 +60,10 @@ function Paragraph({ text }: { text: string }) {
         return (
             <ul>
                 {items.map((item, at) => (
-                    <li key={at}>{inline(item)}</li>
+                    <li key={at}>{marked(item)}</li>
                 ))}
             </ul>
         );
     }
-    return <p>{inline(text)}</p>;
-}
-
-function inline(text: string): ComponentChildren[] {
-    return text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part));
+    return <p>{marked(text)}</p>;
 }

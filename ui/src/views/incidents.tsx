@@ -1,11 +1,12 @@
 // The kept incidents, and one of them with everything that was kept.
 import { label, Stack } from "../charts/stack";
 import { useDocument } from "../document";
-import { Diagnosed } from "../pipe";
+import { Report } from "../report/report";
 import { withGaps } from "../series";
 import type { Held } from "../store";
 import type { Incident, IncidentLine } from "../types";
 import { number, time } from "../words";
+import { pathOf } from "./now";
 
 /** Changes when an incident begins or ends. */
 function incidents(held: Held): string {
@@ -44,7 +45,7 @@ export function OneIncident({ held, id }: { held: Held; id: number }) {
     const { document, failed } = useDocument<Incident>(`api/v1/incidents/${id}`, [incidents(held)]);
     if (failed) return <p class="verdict unknown">{failed}</p>;
     if (!document) return <p class="absent">Reading incident {id}.</p>;
-    const { diagnosis, drop } = document;
+    const { page, drop } = document;
     return (
         <>
             <p class="verdict bad">{document.headline}</p>
@@ -53,7 +54,7 @@ export function OneIncident({ held, id }: { held: Held; id: number }) {
             </p>
             <section class="card">
                 <h2>Where the requests stood, before and during it</h2>
-                <Stack samples={withGaps(document.series)} server={drop.target} about={held.about} tiers={diagnosis?.target.tiers.map((tier) => tier.name)} />
+                <Stack samples={withGaps(document.series)} server={drop.target} about={held.about} tiers={page && pathOf(page).map((tier) => tier.name)} />
                 {document.grown.length > 0 && (
                     <ul>
                         {document.grown.map((grown) => (
@@ -64,8 +65,8 @@ export function OneIncident({ held, id }: { held: Held; id: number }) {
                     </ul>
                 )}
             </section>
-            {diagnosis ? (
-                <Diagnosed diagnosis={diagnosis} />
+            {page ? (
+                <Report page={page} isWithin />
             ) : (
                 <p class="absent">{document.undiagnosed ?? "The diagnosis is being made."}</p>
             )}

@@ -5,9 +5,17 @@ import { Lines } from "../charts/lines";
 import type { Zoom } from "../charts/plot";
 import { Stack } from "../charts/stack";
 import { Pipe } from "../pipe";
+import { findings } from "../report/report";
+import type { PathTier, ReportPage } from "../report/types";
 import { column, mean, outcomes, withGaps } from "../series";
 import type { Held } from "../store";
 import { ago, number } from "../words";
+
+/** The path that a page of a diagnosis shows. */
+export function pathOf(page: ReportPage): PathTier[] {
+    const block = page.sections.flatMap((section) => section.blocks).find((block) => block.kind === "path");
+    return block?.kind === "path" ? block.tiers : [];
+}
 
 export function Now({ held, server, choose }: { held: Held; server: string; choose: (server: string) => void }) {
     const [zoom, setZoom] = useState<Zoom | null>(null);
@@ -16,7 +24,7 @@ export function Now({ held, server, choose }: { held: Held; server: string; choo
     const said = state?.servers.find((known) => known.name === server);
     const others = state?.servers.filter((other) => other.name !== server && other.severity === "bad") ?? [];
     const look = held.looks[server];
-    const tiers = look?.diagnosis.target.tiers.map((tier) => tier.name);
+    const path = look ? pathOf(look.page) : [];
     const times = useMemo(() => samples.map((sample) => sample.at_s), [samples]);
     const throughput = useMemo(() => {
         const [good, refused, failed] = outcomes(samples, server);
@@ -52,7 +60,7 @@ export function Now({ held, server, choose }: { held: Held; server: string; choo
             )}
             <section class="card">
                 <h2>Where the requests stand</h2>
-                <Stack samples={samples} server={server} about={about} limit={said?.limit} tiers={tiers} zoom={zoom} onZoom={setZoom} />
+                <Stack samples={samples} server={server} about={about} limit={said?.limit} tiers={path.map((tier) => tier.name)} zoom={zoom} onZoom={setZoom} />
             </section>
             <section class="card">
                 <h2>
@@ -60,8 +68,8 @@ export function Now({ held, server, choose }: { held: Held; server: string; choo
                 </h2>
                 {look ? (
                     <>
-                        <p>{look.diagnosis.summary}</p>
-                        <Pipe diagnosis={look.diagnosis} />
+                        <p>{look.page.verdicts.map((verdict) => verdict.text).join(" ")}</p>
+                        <Pipe tiers={path} findings={findings(look.page)} />
                     </>
                 ) : (
                     <p class="absent">The path is looked at in the first minute, every ten minutes after that, and during each drop.</p>

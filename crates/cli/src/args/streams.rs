@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Look;
+use super::{Keep, Look};
 
 pub(super) const EXIT: &str = "\
 Exit status: 0 all was read, 1 a file could not be read to its end, 2 usage.
@@ -75,7 +75,7 @@ pub(crate) struct Streams {
     pub(crate) each: bool,
     /// Write charts as one HTML page
     ///
-    /// Write charts into this file, as one HTML page: bytes in flight and sequence numbers of one stream over time, and the connections of its edge.
+    /// Write charts into this file, as one HTML page: what the capture carried over time, bytes in flight and sequence numbers of one stream, and the connections of edges.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) html: Option<PathBuf>,
     /// --html: the stream to draw, by number
@@ -88,6 +88,8 @@ pub(crate) struct Streams {
     /// With --html: also draw the sender's congestion window, from the output of `chokepoint tcp --watch --json` for the same connection.
     #[arg(long, value_name = "FILE", requires = "html", help_heading = "Output")]
     pub(crate) cwnd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) look: Look,
 }

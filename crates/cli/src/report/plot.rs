@@ -1,8 +1,9 @@
-//! Plots as SVG, and self-contained pages of plots: no script, no other file, no network.
+//! Plots, and the same as SVG. The page of a report draws them itself, from the same description.
 
 pub(crate) mod experiment;
 pub(crate) mod heatmap;
 mod plane;
+pub(crate) mod size;
 mod text;
 
 #[cfg(test)]
@@ -10,9 +11,12 @@ mod tests;
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
 use heatmap::HeatMap;
 use plane::Plane;
-use text::{cut, escaped, width};
+pub(crate) use text::escaped;
+use text::{cut, width};
 
 /// Width of a drawing, in its own units.
 const WIDTH: f64 = 960.0;
@@ -32,7 +36,8 @@ const COLORS: usize = 8;
 pub(crate) const STYLE: &str = include_str!("../../templates/plot.css");
 
 /// How a series is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Shape {
     /// The value holds until the next point.
     Steps,
@@ -51,7 +56,7 @@ pub(crate) enum Shape {
 }
 
 /// One series of a plot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Series {
     /// Name in the legend.
     pub(crate) name: String,
@@ -63,7 +68,7 @@ pub(crate) struct Series {
 }
 
 /// One plot.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Plot {
     pub(crate) title: String,
     /// Titles of the axes, with units.
@@ -90,18 +95,9 @@ pub(crate) enum Drawing {
 impl Drawing {
     /// An SVG document.
     pub(crate) fn svg(&self) -> String {
-        self.draw(true)
-    }
-
-    /// An SVG element for a page that has [`STYLE`].
-    pub(crate) fn element(&self) -> String {
-        self.draw(false)
-    }
-
-    fn draw(&self, alone: bool) -> String {
         match self {
-            Self::Plot(plot) => draw(plot, alone),
-            Self::HeatMap(map) => heatmap::draw(map, alone),
+            Self::Plot(plot) => draw(plot, true),
+            Self::HeatMap(map) => heatmap::draw(map),
         }
     }
 }
@@ -236,24 +232,5 @@ pub(crate) fn stacked(plots: &[Plot]) -> String {
         at += height;
     }
     out.push_str("</svg>\n");
-    out
-}
-
-/// A page with a heading, paragraphs, and plots.
-pub(crate) fn page(title: &str, paragraphs: &[String], plots: &[Plot]) -> String {
-    let title = escaped(title);
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
-         <style>{STYLE}body{{margin:0 auto;max-width:62rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;color:#16202c;background:#f4f6f8}}svg{{max-width:100%;height:auto;margin:.5rem 0}}\
-         h1{{font-size:1.25rem}}p{{margin:.25rem 0}}@media screen and (prefers-color-scheme:dark){{body{{color:#e7ecf2;background:#0e1318}}}}</style></head><body><h1>{title}</h1>\n"
-    );
-    for paragraph in paragraphs {
-        let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
-    }
-    for plot in plots {
-        out.push_str(&draw(plot, false));
-    }
-    out.push_str("</body></html>\n");
     out
 }

@@ -1,4 +1,4 @@
-//! The contents of a report in words and figures, before anything is drawn. The text, HTML and Markdown reports share it.
+//! The contents of a report in words and figures, before anything is drawn. The text, the page and Markdown share it.
 //!
 //! It puts the findings of the model into words and computes no verdict.
 
@@ -21,12 +21,14 @@ pub(crate) mod wire;
 
 use chokepoint_model::outcome::utc;
 use chokepoint_model::report::Verdict;
+use serde::Serialize;
 
 pub(crate) use chokepoint_foreign::{printable, steers};
 pub(crate) use phrases::Phrases;
 
 /// The emphasis of a piece of text. It decides colour and weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Ink {
     Plain,
     Strong,
@@ -39,7 +41,7 @@ pub(crate) enum Ink {
 }
 
 /// Text in one ink.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Span {
     pub(crate) ink: Ink,
     pub(crate) text: String,

@@ -20,8 +20,8 @@ use rustix::io::Errno;
 
 use crate::Usage;
 use crate::args::Diagnose;
-use crate::report::html;
 use crate::report::markdown;
+use crate::report::page;
 use crate::terminal::output;
 use place::{FilePlace, PlaceError};
 
@@ -177,7 +177,10 @@ impl DiagnosisFiles {
 impl ReportPages {
     /// Writes both; a failure of one does not prevent the other.
     pub(crate) fn write(self, report: &Diagnosis, words: &Catalogue) -> [Result<()>; 2] {
-        let html = |file: Output| file.write(html::render(report, words)?.as_bytes());
+        let html = |file: Output| {
+            let page = page::diagnosis::page(report, words);
+            file.write(page::file::render(&page, Some(&serde_json::to_string(report)?), &markdown::render(report, words)).as_bytes())
+        };
         let markdown = |file: Output| file.write(markdown::render(report, words).as_bytes());
         [self.html.and_then(|file| file.map_or(Ok(()), html)), self.markdown.and_then(|file| file.map_or(Ok(()), markdown))]
     }

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::message::Message;
-use chokepoint_profile::analysis::difference;
-use chokepoint_profile::output::{folded, html as flame};
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_runs::{History, KeptProfiles};
+use chokepoint_runs::History;
 use serde_json::{Value, json};
 
 use crate::Usage;
 use crate::args::{ExportIncident, IncidentsVerb, ListIncidents, ShowIncident};
+use crate::report::page;
 use crate::report::text::incidents as text;
 use crate::run::files::Output;
 use crate::terminal::output;
@@ -84,19 +82,11 @@ fn export(args: &ExportIncident, words: &Catalogue) -> Result<()> {
         let Some(profiles) = history.profiles(id)? else {
             bail!("incident {id} has no profile: it could not be diagnosed, or CPUs could not be sampled (docs/privileges.md)");
         };
-        file.write(flame_graph(&profiles, &parsed(&history.incident(id)?)?, words)?.as_bytes())?;
+        let incident = parsed(&history.incident(id)?)?;
+        let page = page::flame::of_incident(&profiles, &incident, words)?;
+        file.write(page::file::render(&page, None, &incident.headline).as_bytes())?;
     }
     Ok(())
-}
-
-/// The flame graph of a drop, coloured by the difference to before if that was sampled.
-fn flame_graph(profiles: &KeptProfiles, incident: &Incident, words: &Catalogue) -> Result<String> {
-    let title = Message::new("watch-flame-title").with("number", incident.id.to_string()).with("target", incident.drop.target.as_str());
-    let (title, during) = (words.text(&title), folded::read(&profiles.during)?);
-    Ok(match &profiles.before {
-        Some(before) => flame::difference_page(&difference::join(&during, &folded::read(before)?), &title, &incident.headline),
-        None => flame::page(&during, &title, &incident.headline),
-    })
 }
 
 /// The history, and the number of an incident in it.

@@ -11,11 +11,12 @@ use anyhow::{Context, Result, bail};
 use chokepoint_profile::analysis::difference;
 use chokepoint_profile::analysis::report::{Report, report};
 use chokepoint_profile::output::text::{Layout, changes, render};
-use chokepoint_profile::output::{firefox, folded, html, pprof, svg};
+use chokepoint_profile::output::{firefox, flame, folded, pprof, svg};
 use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, waits_text};
 use serde::Serialize;
 
 use crate::args;
+use crate::report::page;
 use crate::run::files::{Output, first_error};
 use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
@@ -94,15 +95,16 @@ impl Files {
     fn write(self, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Vec<Result<()>> {
         let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
         let title = format!("{what}: {}", profile.scope);
-        let head = || {
+        let page = || {
             let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
-            text.split("\n\n").next().unwrap_or_default().to_owned()
-        };
-        let page = || match before {
-            Some(before) => {
-                html::difference_page(&difference::join(profile, before), &format!("{title}, against an earlier profile"), &head())
+            let head = text.split("\n\n").next().unwrap_or_default().lines().map(str::to_owned).collect();
+            match before {
+                Some(before) => {
+                    let difference = difference::join(profile, before);
+                    page::file::flame(&flame::of_difference(&difference), &format!("{title}, against an earlier profile"), head)
+                }
+                None => page::file::flame(&flame::of(profile), &title, head),
             }
-            None => html::page(profile, &title, &head()),
         };
         let product = concat!("chokepoint ", env!("CARGO_PKG_VERSION"));
         let results = [

@@ -79,11 +79,19 @@ fn compared(args: &Compare, store: Option<&Store>, words: &Catalogue) -> Result<
     if let Some(other) = &args.other {
         return Ok(comparison::compare(&first, &named(Some(store), other, words)?.1, Chosen::Named));
     }
+    with_earlier(store, &first, words)
+}
+
+/// A run compared with the latest comparable one that was faster, or with the one before.
+///
+/// # Errors
+/// There is no earlier run of the same kind and target, or the runs cannot be read.
+pub(crate) fn with_earlier(store: &Store, run: &Run, words: &Catalogue) -> Result<Comparison> {
     let all = store.list(&Filter::default())?;
-    let Some((earlier, chosen)) = all.iter().find(|run| run.id == first.id).and_then(|run| comparison::earlier(run, &all)) else {
-        bail!(words.text(&Message::new("runs-no-previous").with("run", first.id.to_string()).with("id", first.id.to_string())));
+    let Some((earlier, chosen)) = all.iter().find(|other| other.id == run.id).and_then(|run| comparison::earlier(run, &all)) else {
+        bail!(words.text(&Message::new("runs-no-previous").with("run", run.id.to_string()).with("id", run.id.to_string())));
     };
-    Ok(comparison::compare(&store.get(earlier.id)?, &first, chosen))
+    Ok(comparison::compare(&store.get(earlier.id)?, run, chosen))
 }
 
 /// The run of this number, "last" or "previous".

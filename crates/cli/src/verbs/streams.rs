@@ -10,14 +10,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::edge::keepalive;
 use chokepoint_packets::{Analyzer, Capture, CaptureError, Limits, Report, Sink, StreamSummary};
+use chokepoint_runs::NewRun;
 
 use crate::Usage;
 use crate::args::Streams;
+use crate::report::page::{self, ReportPage};
+use crate::report::view::Phrases;
 use crate::run::files;
+use crate::run::keeping::{self, Begun};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -34,16 +38,15 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
         let why = "packets from stdin or an interface can be read only once: name the stream to draw with --stream, or store the packets with --write";
         return Err(Usage(why.to_owned()).into());
     }
-    let page = files::Output::open_where(args.html.as_deref(), "page")?;
+    let begun = Begun::now();
+    let file = files::Output::open_where(args.html.as_deref(), "page")?;
     let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
     let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
     let windows = args.cwnd.as_deref().map(Windows::read).transpose()?;
-    let mut gallery = args.html.as_ref().map(|_| Gallery::new(windows.clone()));
+    let mut gallery = Gallery::new(windows.clone());
     let mut sink = |stream: &StreamSummary| {
         lines.put(stream);
-        if let Some(gallery) = &mut gallery {
-            gallery.add(stream, args.stream);
-        }
+        gallery.add(stream, args.stream);
     };
     let mut analyzer = analyzer(limits, args.stream);
     let (mut failed, mut caught) = (Vec::new(), None);
@@ -51,19 +54,29 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
         Some(interface) => caught = Some(live::capture(args, interface, &mut analyzer, &mut sink, interrupt)?),
         None => failed = read_all(&args.files, &mut analyzer, &mut sink, interrupt),
     }
-    let report = analyzer.finish(&mut sink);
+    let mut report = analyzer.finish(&mut sink);
     lines.flush();
     if let Some(error) = lines.failed {
         return Err(error);
     }
-    let drawn = match (page, gallery) {
-        (Some(file), Some(gallery)) => {
-            draw(args, gallery, windows, &report, limits, words, interrupt).and_then(|text| file.write(text.as_bytes()))
-        }
-        _ => Ok(()),
-    };
+    let followed = if args.html.is_some() { follow(args, &mut gallery, windows, &mut report, limits, interrupt) } else { Ok(()) };
     let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
-    let result = StreamsResult { report, verdicts, failed, open_max: args.open_max, caught };
+    let result = StreamsResult { source: source(args), report, verdicts, failed, open_max: args.open_max, caught };
+    let page = gallery.page(&result, words);
+    let drawn = match file {
+        Some(file) if followed.is_ok() => file.write(page::file::render(&page, None, &result.summary(Phrases(words))).as_bytes()),
+        _ => followed,
+    };
+    if !result.is_nothing_read() {
+        keep(args, &begun, &result, &page, words, interrupt);
+    }
+    print(args, &result, words)?;
+    drawn?;
+    Ok(result.failed.is_empty())
+}
+
+/// Prints the result, unless each stream was printed.
+fn print(args: &Streams, result: &StreamsResult, words: &Catalogue) -> Result<()> {
     // The text report names what was not read; where nothing was, there is no report. A terminal shows it once.
     let is_text = !args.json && !args.each && !result.is_nothing_read();
     let is_told = is_text && output::is_terminal();
@@ -73,10 +86,32 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     if args.json {
         output::print_json(&format!("{:#}\n", result.json(words)))?;
     } else if is_text {
-        output::print_painted(&text::render(&result, &output::style(), words))?;
+        output::print_painted(&text::render(result, &output::style(), words))?;
     }
-    drawn?;
-    Ok(result.failed.is_empty())
+    Ok(())
+}
+
+/// The files or the interface, for people.
+fn source(args: &Streams) -> String {
+    match &args.interface {
+        Some(interface) => interface.clone(),
+        None => args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Keeps the run with its page: the packets may be gone when somebody looks at it.
+fn keep(args: &Streams, begun: &Begun, result: &StreamsResult, page: &ReportPage, words: &Catalogue, interrupt: &Interrupt) {
+    keeping::keep(&args.keep, words, || {
+        let mut document = result.json(words);
+        document["page"] = page.json();
+        let headline = result.summary(Phrases(words));
+        Ok(NewRun {
+            headline,
+            figures: result.figures(),
+            document: document.to_string(),
+            ..begun.run("streams", &result.source, interrupt)
+        })
+    });
 }
 
 fn analyzer(limits: Limits, follow: Option<u64>) -> Analyzer {
@@ -111,33 +146,33 @@ fn reread(args: &Streams) -> Option<&[PathBuf]> {
     }
 }
 
-/// The page of plots: of the stream of `--stream`, else the watched one, else the one that lost most time, else the largest.
-fn draw(
+/// Follows the stream to draw: the one of `--stream`, else the watched one, else the one that lost most time, else the largest. All but the first are known
+/// only after the first reading, so that the files are read again.
+fn follow(
     args: &Streams,
-    gallery: Gallery,
+    gallery: &mut Gallery,
     windows: Option<Windows>,
-    report: &Report,
+    report: &mut Report,
     limits: Limits,
-    words: &Catalogue,
     interrupt: &Interrupt,
-) -> Result<String> {
+) -> Result<()> {
     let Some(stream) =
         args.stream.or(gallery.watched()).or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest())
     else {
         bail!("the capture has no TCP stream to draw");
     };
     if args.stream.is_some() {
-        let trace = report.trace.as_ref().filter(|trace| !trace.points.is_empty());
-        return trace.map(|trace| gallery.page(trace, words)).with_context(|| {
-            format!("the capture has no stream {stream}: `chokepoint streams --each` lists the streams by number (index)")
-        });
+        let is_there = report.trace.as_ref().is_some_and(|trace| !trace.points.is_empty());
+        let why = || format!("the capture has no stream {stream}: `chokepoint streams --each` lists the streams by number (index)");
+        return if is_there { Ok(()) } else { bail!(why()) };
     }
     let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::new(windows));
     let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
     // Errors of the first reading were reported then.
     read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
-    let report = analyzer.finish(&mut sink);
-    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read: wait until it is complete")
+    report.trace = analyzer.finish(&mut sink).trace;
+    *gallery = second;
+    if report.trace.is_some() { Ok(()) } else { bail!("the capture changed while it was read: wait until it is complete") }
 }
 
 fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {

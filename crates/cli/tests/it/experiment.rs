@@ -167,7 +167,7 @@ mod live {
         }
         let read = |name: &str| std::fs::read_to_string(chokepoint.file(name)).unwrap();
         assert_eq!(read("r.csv").lines().count(), trials.len() + 1);
-        assert!(read("r.html").contains("Does a longer queue change anything?") && read("r.html").contains("<svg"));
+        assert!(read("r.html").contains("Does a longer queue change anything?") && read("r.html").contains("\"kind\":\"plot\""));
         assert!(read("r.md").starts_with("# Does a longer queue"));
         for picture in ["intervals", "response-times", "trials"] {
             assert!(read(&format!("plots/{picture}.svg")).starts_with("<svg"), "{picture}");

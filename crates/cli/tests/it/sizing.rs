@@ -70,7 +70,7 @@ fn the_knee_of_a_small_pool_is_found_and_every_output_has_it() {
     let [tier] = report["tiers"].as_array().unwrap().as_slice() else { panic!("{report:#}") };
     assert!(tier["workers"].as_u64().unwrap() > WORKERS && tier["service"]["wait_us"].as_f64().unwrap() > 15_000.0, "{tier:#}");
     let [html, svg, markdown] = files.map(|file| std::fs::read_to_string(file).unwrap());
-    assert!(html.contains("</html>") && html.contains("requests per second at p99") && html.matches("<svg").count() == 2);
+    assert!(html.contains("</html>") && html.contains("requests per second at p99") && html.matches("\"kind\":\"plot\"").count() == 2);
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("objective") && !svg.contains("NaN"));
     assert!(markdown.starts_with("**") && markdown.contains("| connections |"), "{markdown}");
     let kept = chokepoint.run(&["runs", "show", "last", "--json"]);

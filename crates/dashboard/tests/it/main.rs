@@ -39,6 +39,14 @@ impl Archive for Kept {
         Ok(None)
     }
 
+    fn comparison(&self, _: i64) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn flame(&self, _: i64) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     fn profiles(&self, _: i64) -> Result<Option<Profiles>, String> {
         Ok(None)
     }

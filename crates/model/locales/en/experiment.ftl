@@ -46,6 +46,7 @@ experiment-bounds = Largest gain if a layer cost nothing (profile), where the co
 experiment-functions = Functions whose CPU time for a request differs most from the baseline (profile), µs
 experiment-baseline = compared with { $baseline }
 experiment-unaccounted = unaccounted
+experiment-remarks = How certain it is
 experiment-brand = chokepoint experiment
 experiment-variants = Variants
 experiment-plots = Plots

@@ -1,4 +1,4 @@
-# The report as a file: HTML and Markdown. What they share with the text report is in report.ftl.
+# The report as a page and in Markdown. What they share with the text report is in report.ftl.
 
 html-title = { $verdict }: { $url }
 html-brand = chokepoint diagnosis
@@ -21,23 +21,16 @@ html-column-tier = tier
 html-column-station = station
 html-column-use = use
 html-column-notes = notes
-html-idle = { $n ->
-    [one] 1 station with headroom
-   *[other] { $n } stations with headroom
-}
-html-in = requests arrive
-html-out = responses leave
-html-legend = The closer a station is to its limit, the narrower it is drawn; the choke point is drawn closed. Drops mark refused requests.
-html-legend-open = The closer a station is to its limit, the narrower it is drawn. Drops mark refused requests.
+html-legend = A piece is as wide as the most requests a second that its station can pass, where that is known, and filled as far as the station is used. Red refuses; a mark stands above the choke point. A click on a piece tells more.
 
 html-chain-note = An arrow leads from a cause to its symptom. Causes are fixed in this order.
 
-html-copy = Click a command to select it.
 
 # A trial without one change: it was missed and put back, or it was not.
 round-put-back = put back
 round-left-out = left out
 
+html-column-number = #
 html-column-before = goodput before
 html-column-found = found
 html-column-changed = changed
@@ -50,6 +43,5 @@ html-predicted-missed = { $rate }/s ({ $low } to { $high }): missed
 html-not-predicted = not predicted: { $why }
 html-goodput-of-rounds = Goodput, requests/s
 html-p99-of-rounds = p99 response time
-html-chart-note = Bracket and diamond: the prediction, low to high.
+html-chart-note = Bracket: the prediction, low to high.
 
-html-machine = The whole report is in this file as JSON, for programs: the element with the id "diagnosis", schema { $schema }.

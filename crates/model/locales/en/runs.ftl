@@ -25,6 +25,10 @@ runs-trials = { $n ->
    *[other] { $n } trials are
 } kept with it.
 
+runs-page-which = Which runs
+runs-page-name = what
+runs-page-earlier = before
+runs-page-later = now
 runs-compare-title = Run { $later } compared with run { $earlier }
 runs-compare-run = Run { $id }: { $kind } of { $target }, { $when }
 runs-compare-labelled = Run { $id } "{ $label }": { $kind } of { $target }, { $when }

@@ -83,6 +83,12 @@ size-line-limit = upper limit of processes; in force after a restart
 size-line-threads = threads of each process
 size-line-server = number of workers behind it; further requests wait in HAProxy
 
+size-page-brand = chokepoint size
+size-page-facts = What it gives
+size-page-curve = Goodput and response time by load
+size-page-steps = What was measured
+size-page-line = setting
+size-page-why = what it is for
 size-title = How much { $url } gives
 size-label-capacity = capacity
 size-label-most = most

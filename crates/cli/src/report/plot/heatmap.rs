@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
 use super::text::{cut, escaped, width};
 use super::{WIDTH, open_svg};
 
@@ -21,7 +23,7 @@ const SHADES: f64 = 7.0;
 const LOG_FROM: f64 = 20.0;
 
 /// A matrix.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct HeatMap {
     pub(crate) title: String,
     /// Names of the factors.
@@ -37,7 +39,7 @@ pub(crate) struct HeatMap {
 }
 
 /// A cell.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct HeatCell {
     /// Decides the colour.
     pub(crate) value: f64,
@@ -46,15 +48,24 @@ pub(crate) struct HeatCell {
     pub(crate) note: String,
 }
 
-/// The drawing, with the style sheet if it stands alone.
-pub(super) fn draw(map: &HeatMap, alone: bool) -> String {
+impl HeatMap {
+    /// The shade of each cell from 0, the least value, to 1; nothing where there is no figure.
+    pub(crate) fn shades(&self) -> Vec<Vec<Option<f64>>> {
+        let scale = Scale::of(self);
+        let shade = |cell: &Option<HeatCell>| cell.as_ref().and_then(|cell| scale.share(cell.value));
+        self.cells.iter().map(|row| row.iter().map(shade).collect()).collect()
+    }
+}
+
+/// The drawing, with its style sheet.
+pub(super) fn draw(map: &HeatMap) -> String {
     let names = map.rows.iter().map(|name| width(name)).fold(width(&map.rows_title), f64::max).clamp(NAMES_MIN, NAMES_MAX);
     let left = names + 20.0;
     let columns = map.columns.len().max(1) as f64;
     let cell = ((WIDTH - left - 16.0) / columns).clamp(CELL_WIDTH_MIN, CELL_WIDTH_MAX);
     let full = WIDTH.max(left + columns * cell + 16.0);
     let bottom = TOP + map.rows.len() as f64 * CELL;
-    let mut out = open_svg(&map.title, (full, bottom + 40.0), alone);
+    let mut out = open_svg(&map.title, (full, bottom + 40.0), true);
     let _ = write!(out, "<text class=\"head\" x=\"12\" y=\"18\">{}</text>", cut(&map.title, full - 24.0));
     let room = columns * cell;
     let _ = write!(out, "<text class=\"faint\" x=\"{left:.1}\" y=\"38\">{}</text>", cut(&map.columns_title, room));
@@ -122,15 +133,16 @@ impl Scale {
         Self { span: if log { (low.ln(), high.ln()) } else { (low, high) }, log }
     }
 
-    /// The number of the colour, as text.
+    /// The colour of a value, "x" for none.
     fn shade(&self, value: f64) -> String {
+        self.share(value).map_or_else(|| "x".to_owned(), |share| format!("{:.0}", (share * SHADES).floor().min(SHADES - 1.0)))
+    }
+
+    /// Where a value is between the least and the largest one, 0 to 1.
+    fn share(&self, value: f64) -> Option<f64> {
         let value = if self.log { value.ln() } else { value };
         let share = (value - self.span.0) / (self.span.1 - self.span.0);
-        if !value.is_finite() {
-            return "x".to_owned();
-        }
         // All values being the same, the share is no number.
-        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-        format!("{:.0}", (share * SHADES).floor().min(SHADES - 1.0))
+        value.is_finite().then(|| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 })
     }
 }

@@ -1,18 +1,27 @@
 //! Text of a drawing: safe, and cut to the room that it has.
 
-use askama::filters::Escaper;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::report::html::escape::Visible;
+use crate::report::view::steers;
 
 /// Mean width of a character of 12 pixels in the fonts of a drawing.
 const COLUMN: f64 = 6.8;
 
-/// A text that cannot become markup.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = Visible.write_escaped_str(&mut out, text);
+/// A text that cannot become markup: its signs are written as text, and control and bidirectional characters are replaced.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\r' | '\t' => out.push(' '),
+            character if steers(character) => out.push(char::REPLACEMENT_CHARACTER),
+            character => out.push(character),
+        }
+    }
     out
 }
 

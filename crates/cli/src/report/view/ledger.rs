@@ -15,6 +15,8 @@ pub(crate) const MEAN_MIN: f64 = 0.05;
 /// One bar.
 pub(crate) struct PlaceRow {
     pub(crate) label: String,
+    /// Its kind; nothing for a row that stands for several.
+    pub(crate) place: Option<LedgerPlaceKind>,
     pub(crate) mean: f64,
     pub(crate) share: f64,
     pub(crate) ink: Ink,
@@ -65,12 +67,13 @@ fn rows(ledger: &LedgerReport, phrases: Phrases<'_>) -> Vec<PlaceRow> {
     let (listed, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_listed);
     let row = |place: &LedgerPlace| PlaceRow {
         label: label(place, phrases),
+        place: Some(place.place),
         mean: place.mean,
         share: place.share,
         ink: if place.mean >= largest { Ink::Strong } else { Ink::Plain },
     };
     let mut rows: Vec<PlaceRow> = listed.into_iter().map(row).collect();
-    let faint = |id, mean, share| PlaceRow { label: phrases.word(id), mean, share, ink: Ink::Faint };
+    let faint = |id, mean, share| PlaceRow { label: phrases.word(id), place: None, mean, share, ink: Ink::Faint };
     let sum = |of: fn(&LedgerPlace) -> f64| others.iter().map(|place| of(place)).sum::<f64>();
     if sum(|place| place.mean) >= MEAN_MIN {
         rows.push(faint("report-ledger-others", sum(|place| place.mean), sum(|place| place.share)));
@@ -174,8 +177,8 @@ mod tests {
         let words = Catalogue::english();
         let style = Style { width: 100, color: false, unicode: false };
         let pages = |diagnosis: &Diagnosis| {
-            let html = crate::report::html::render(diagnosis, &words).unwrap();
-            [crate::report::text::render(diagnosis, &style, &words).to_string(), crate::report::markdown::render(diagnosis, &words), html]
+            let page = crate::report::page::diagnosis::page(diagnosis, &words).json().to_string();
+            [crate::report::text::render(diagnosis, &style, &words).to_string(), crate::report::markdown::render(diagnosis, &words), page]
         };
         for page in pages(&sample()) {
             assert!(page.contains("Where requests stood") && page.contains("accept queue of php-fpm") && page.contains("90.0"), "{page}");

@@ -178,13 +178,18 @@ pub(crate) fn choke(diagnosis: &Diagnosis) -> Option<usize> {
     diagnosis.findings.iter().position(|finding| finding.role == Role::Cause && limits(finding))
 }
 
-fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
+/// The places of all findings at a station in the report's list.
+pub(crate) fn findings_at<'a>(diagnosis: &'a Diagnosis, station: &'a Station) -> impl Iterator<Item = usize> + 'a {
     let same_kind = |finding: &Finding, station: &Station| finding.station == station.station && finding.tier == station.tier;
-    let same = |finding: &Finding, station: &Station| same_kind(finding, station) && finding.at == station.at;
+    let same = move |finding: &Finding, station: &Station| same_kind(finding, station) && finding.at == station.at;
     // A finding about an upstream has another place than its station. It still belongs to the station.
-    let elsewhere = |finding: &Finding| diagnosis.path.iter().all(|other| !same(finding, other));
-    let of = |finding: &Finding| same(finding, station) || (same_kind(finding, station) && elsewhere(finding));
-    let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
+    let elsewhere = move |finding: &Finding| diagnosis.path.iter().all(|other| !same(finding, other));
+    let of = move |finding: &Finding| same(finding, station) || (same_kind(finding, station) && elsewhere(finding));
+    diagnosis.findings.iter().enumerate().filter(move |(_, finding)| of(finding)).map(|(place, _)| place)
+}
+
+fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
+    let Some(place) = findings_at(diagnosis, station).next() else { return Mark::None };
     let finding = &diagnosis.findings[place];
     match finding.role {
         Role::Cause if choke(diagnosis) == Some(place) => Mark::Choke,

@@ -55,8 +55,6 @@ pub(crate) struct RoundRow<'a> {
     pub(crate) changed: String,
     /// The prediction and whether it held, or why there was none.
     pub(crate) predicted: String,
-    /// True if a prediction was made.
-    pub(crate) is_predicted: bool,
     /// Goodput of the measurement that it is compared with.
     pub(crate) before: String,
     /// Goodput measured after it.
@@ -83,7 +81,6 @@ pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Ro
         found: round.finding.clone(),
         changed: change(round, phrases),
         predicted: predicted(round, phrases),
-        is_predicted: matches!(round.prediction, Prediction::Goodput { .. }),
         before: round.before_rps.map(|rate| per_second(rate, phrases)).unwrap_or_default(),
         fate: fate(round, phrases),
         why: round.why.clone(),
@@ -100,7 +97,6 @@ fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> RoundRow<'a>
         found: String::new(),
         changed: String::new(),
         predicted: String::new(),
-        is_predicted: false,
         before: String::new(),
         after: figure(&|load| per_second(load.goodput_rps, phrases)),
         p99: figure(&|load| phrases.duration_us(load.latency_us.p99 as f64)),

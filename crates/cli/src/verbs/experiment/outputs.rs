@@ -7,13 +7,13 @@ use chokepoint_experiment::Metric;
 use chokepoint_experiment::report::Experiment as Report;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_profile::analysis::difference;
-use chokepoint_profile::output::html as flame;
+use chokepoint_profile::output::flame;
 
 use super::looks::Profiles;
 use crate::args::Experiment;
 use crate::report::plot::experiment::pictures;
 use crate::report::view::Phrases;
-use crate::report::{html, markdown};
+use crate::report::{markdown, page};
 use crate::run::files::{self, Output, first_error};
 
 /// The files, created before anything is measured, so that an unwritable one is refused early.
@@ -36,7 +36,11 @@ pub(super) fn open(args: &Experiment) -> Result<Files> {
 impl Files {
     /// Writes each; a failed file does not prevent the others.
     pub(super) fn write(self, report: &Report, profiles: &Profiles, words: &Catalogue) -> Result<()> {
-        let html = self.html.map(|file| file.write(html::experiment::render(report, words)?.as_bytes()));
+        let html = self.html.map(|file| {
+            let page = page::experiment::page(report, words);
+            let document = serde_json::to_string(report)?;
+            file.write(page::file::render(&page, Some(&document), &markdown::experiment(report, words)).as_bytes())
+        });
         let markdown = self.markdown.map(|file| file.write(markdown::experiment(report, words).as_bytes()));
         let csv = self.csv.map(|file| file.write(csv(report).as_bytes()));
         let plots = self.plots.iter().flat_map(|directory| plots(directory, report, words));
@@ -60,7 +64,8 @@ fn flames(directory: &Path, report: &Report, profiles: &Profiles) -> Vec<Result<
         let Some((before, after)) = profile(comparison.baseline).zip(profile(comparison.variant)) else { continue };
         let name = |number: usize| &report.variants[number].name;
         let title = format!("CPU time of {} against {}", name(comparison.variant), name(comparison.baseline));
-        let page = flame::difference_page(&difference::join(after, before), &title, &comparison.sentence);
+        let difference = difference::join(after, before);
+        let page = page::file::flame(&flame::of_difference(&difference), &title, vec![comparison.sentence.clone()]);
         let file = directory.join(format!("flame-{}-against-{}.html", names[comparison.variant], names[comparison.baseline]));
         written.push(Output::open(&file, "flame graph").and_then(|output| output.write(page.as_bytes())));
     }

@@ -1,19 +1,26 @@
-//! Plots of a capture: bytes in flight and sequence numbers of a stream over time (Stevens' plot), and the connections of its edge.
+//! The page of a capture: what it carried over time (I/O graphs), bytes in flight and sequence numbers of a stream (Stevens' plot), and the connections of edges.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::edge::Keepalive;
 use chokepoint_model::message::Message;
-use chokepoint_packets::{Mark, StreamSummary, Trace, TracePoint};
+use chokepoint_packets::{Edge, Mark, Report, Step, StreamSummary, Trace, TracePoint, Traffic};
 
+use super::result::StreamsResult;
+use super::text::edge_name;
 use super::windows::Windows;
-use crate::report::plot::{self, Plot, Series, Shape};
-use crate::report::view::Phrases;
+use crate::report::page::{Block, ReportPage, Section, columns, text};
+use crate::report::plot::{Plot, Series, Shape};
+use crate::report::view::{Ink, Phrases, Span, span};
 
 /// Edges whose connections are kept, and connections of each: together 2 MB.
 const EDGES_MAX: usize = 256;
 const CONNECTIONS_MAX: usize = 60;
+/// Edges that the page lists, and whose connections it draws.
+const EDGES_DRAWN_MAX: usize = 12;
+const TIMELINES_MAX: usize = 4;
 /// A receive window more than this many times the bytes in flight is left out: it would flatten the other curves.
 const WINDOW_TIMES_MAX: u64 = 4;
 
@@ -96,21 +103,98 @@ impl Gallery {
         windows.of_side(sides[usize::from(client)], begin_ns)
     }
 
-    /// The page of a stream.
-    pub(super) fn page(&self, trace: &Trace, words: &Catalogue) -> String {
+    /// The page of a capture: what it carried over time, the connections of its busiest edges, and one stream if it was followed.
+    pub(super) fn page(&self, result: &StreamsResult, words: &Catalogue) -> ReportPage {
         let phrases = Phrases(words);
-        let mut plots = stream_plots(trace, &|client, begin_ns| self.window_of(client, begin_ns), phrases);
-        let mut lines = vec![phrases.say(&Message::new("streams-picture-stream").with("index", trace.index.to_string()))];
-        if trace.one_in > 1 {
-            lines.push(phrases.say(&Message::new("streams-picture-thinned").with("count", trace.one_in)));
+        let report = &result.report;
+        let section = |id: &'static str, blocks: Vec<Block>| Section::of(id, phrases.word(id), blocks);
+        let sections = [
+            section("streams-heading-edges", self.edges(result, phrases)),
+            section("streams-page-traffic", traffic_plots(&report.traffic, phrases).into_iter().map(Block::Plot).collect()),
+            report.trace.as_ref().and_then(|trace| section("streams-page-stream", self.stream(trace, phrases))),
+            section("streams-page-connections", self.timelines(report, phrases)),
+        ];
+        ReportPage {
+            title: phrases.word("streams-picture-title"),
+            brand: phrases.word("streams-page-brand"),
+            subject: result.source.clone(),
+            sections: sections.into_iter().flatten().collect(),
+            footer: vec![result.summary(phrases)],
+            ..ReportPage::default()
         }
-        if let Some((edge, connections)) = self.followed.and_then(|edge| self.edges.get_key_value(&edge)) {
-            let edge = Message::new("streams-edge").with("client", edge.0.to_string()).with("server", edge.1.to_string());
-            plots.push(timeline(connections, phrases.say(&edge), phrases));
-            lines.push(phrases.say(&edge));
-        }
-        plot::page(&phrases.word("streams-picture-title"), &lines, &plots)
     }
+
+    /// The busiest edges with their verdicts.
+    fn edges(&self, result: &StreamsResult, phrases: Phrases<'_>) -> Vec<Block> {
+        let row = |(edge, verdict): (&Edge, &Keepalive)| {
+            let figures = [edge.connections, edge.requests].map(|count| span(Ink::Plain, phrases.number(count as f64)));
+            let [connections, requests] = figures;
+            vec![span(Ink::Strong, edge_name(edge, phrases)), connections, requests, span(Ink::Plain, phrases.say(&verdict.summary))]
+        };
+        let rows: Vec<Vec<Span>> = result.report.edges.iter().zip(&result.verdicts).take(EDGES_DRAWN_MAX).map(row).collect();
+        let heads = ["streams-page-edge", "streams-connections", "streams-requests", "streams-page-keepalive"];
+        if rows.is_empty() { Vec::new() } else { vec![Block::Table { head: columns(&heads, &[1, 2], phrases), rows }] }
+    }
+
+    /// One stream.
+    fn stream(&self, trace: &Trace, phrases: Phrases<'_>) -> Vec<Block> {
+        let title = Message::new("streams-picture-stream").with("index", trace.index.to_string());
+        let thinned = (trace.one_in > 1).then(|| Message::new("streams-picture-thinned").with("count", trace.one_in));
+        let plots = stream_plots(trace, &|client, begin_ns| self.window_of(client, begin_ns), phrases);
+        let told = [Some(title), thinned].into_iter().flatten().map(|message| text(phrases.say(&message)));
+        told.chain(plots.into_iter().map(Block::Plot)).collect()
+    }
+
+    /// The connections of the stream's edge, and of the busiest others.
+    fn timelines(&self, report: &Report, phrases: Phrases<'_>) -> Vec<Block> {
+        let busiest = report.edges.iter().filter_map(|edge| Some((edge.address.client?, edge.address.server?)));
+        let mut drawn: Vec<(IpAddr, SocketAddr)> = self.followed.into_iter().collect();
+        drawn.extend(busiest.filter(|edge| Some(*edge) != self.followed));
+        let plot = |edge: &(IpAddr, SocketAddr)| {
+            let name = Message::new("streams-edge").with("client", edge.0.to_string()).with("server", edge.1.to_string());
+            Some(Block::Plot(timeline(self.edges.get(edge)?, phrases.say(&name), phrases)))
+        };
+        drawn.iter().filter_map(plot).take(TIMELINES_MAX).collect()
+    }
+}
+
+/// Bytes, segments, and what is seldom, a second each.
+fn traffic_plots(traffic: &Traffic, phrases: Phrases<'_>) -> Vec<Plot> {
+    let step_s = traffic.step_ns as f64 / 1e9;
+    let series = |name: &'static str, color, of: &dyn Fn(&Step) -> u64| {
+        let points = traffic.steps.iter().enumerate().map(|(at, step)| (at as f64 * step_s, of(step) as f64 / step_s));
+        // The last step has an end as well.
+        let end = traffic.steps.last().map(|step| (traffic.steps.len() as f64 * step_s, of(step) as f64 / step_s));
+        Series { name: phrases.word(name), color, shape: Shape::Steps, points: points.chain(end).collect() }
+    };
+    let plot = |title: &'static str, y: &'static str, series: Vec<Series>| Plot {
+        title: phrases.say(&Message::new(title).with("step", phrases.duration_us(traffic.step_ns as f64 / 1e3))),
+        x: phrases.word("tcp-watch-seconds"),
+        y: phrases.word(y),
+        series: series.into_iter().filter(|series| series.points.iter().any(|point| point.1 > 0.0)).collect(),
+        ..Plot::default()
+    };
+    let plots = [
+        plot(
+            "streams-traffic-bytes",
+            "tcp-watch-bytes-s",
+            vec![
+                series("streams-traffic-servers", 0, &|step| step.server_bytes),
+                series("streams-traffic-clients", 2, &|step| step.client_bytes),
+            ],
+        ),
+        plot("streams-traffic-segments", "streams-traffic-y", vec![series("streams-traffic-all", 0, &|step| step.segments)]),
+        plot(
+            "streams-traffic-events",
+            "streams-traffic-y",
+            vec![
+                series("streams-traffic-opened", 2, &|step| step.opened),
+                series("streams-traffic-again", 1, &|step| step.retransmissions),
+                series("streams-traffic-resets", 3, &|step| step.resets),
+            ],
+        ),
+    ];
+    plots.into_iter().filter(|plot| !plot.series.is_empty()).collect()
 }
 
 fn seconds(ns: i64) -> f64 {

@@ -24,13 +24,7 @@ pub(super) fn render(result: &StreamsResult, style: &Style, words: &Catalogue) -
     let mut page = TextPage::new(style, words);
     let phrases = page.phrases();
     let totals = &result.report.totals;
-    let time = phrases.duration_us(totals.end_ns.saturating_sub(totals.begin_ns).max(0) as f64 / 1e3);
-    let message = Message::new("streams-totals")
-        .with("packets", totals.packets)
-        .with("segments", totals.segments)
-        .with("time", time)
-        .with("streams", totals.streams);
-    page.flow(&[], &[], &[span(Ink::Plain, phrases.say(&message))]);
+    page.flow(&[], &[], &[span(Ink::Plain, result.summary(phrases))]);
     if let Some(caught) = result.caught {
         let message = Message::new("streams-caught").with("packets", caught.packets).with("dropped", caught.dropped);
         page.flow(&[], &[], &[span(if caught.dropped > 0 { Ink::Warn } else { Ink::Plain }, phrases.say(&message))]);
@@ -51,12 +45,17 @@ pub(super) fn render(result: &StreamsResult, style: &Style, words: &Catalogue) -
     page.finish()
 }
 
-fn write_edge(page: &mut TextPage<'_>, edge: &Edge, verdict: &Keepalive) {
-    let phrases = page.phrases();
+/// "10.0.0.1 to 10.0.0.2:80".
+pub(super) fn edge_name(edge: &Edge, phrases: Phrases<'_>) -> String {
     let client = edge.address.client.map_or_else(|| phrases.word("streams-any"), |client| client.to_string());
     let server = edge.address.server.map_or_else(|| phrases.word("streams-others"), |server| server.to_string());
+    phrases.say(&Message::new("streams-edge").with("client", client).with("server", server))
+}
+
+fn write_edge(page: &mut TextPage<'_>, edge: &Edge, verdict: &Keepalive) {
+    let phrases = page.phrases();
     page.blank();
-    page.line(&[span(Ink::Strong, phrases.say(&Message::new("streams-edge").with("client", client).with("server", server)))]);
+    page.line(&[span(Ink::Strong, edge_name(edge, phrases))]);
     if edge.requests > 0 {
         write_keepalive(page, verdict);
     }

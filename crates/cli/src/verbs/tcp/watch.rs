@@ -12,7 +12,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_sources::{Root, TcpPeer, read_congestion_control, read_tcp_info};
 
 use crate::args::Tcp;
-use crate::report::plot;
+use crate::report::page::{self, Block, ReportPage, Section};
 use crate::run::files;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
@@ -35,7 +35,11 @@ pub(super) fn run(
     let written = page.map_or(Ok(()), |file| {
         let plots = text::plots(&transfer, words);
         let (title, lines) = text::sentences(&transfer, words);
-        file.write(plot::page(&title, &lines, &plots).as_bytes())
+        let plain = lines.join("\n");
+        let blocks = lines.into_iter().map(page::text).chain(plots.into_iter().map(Block::Plot)).collect();
+        let section = Section { id: "transfer".to_owned(), heading: String::new(), blocks };
+        let page = ReportPage { title: title.clone(), subject: title, sections: vec![section], ..ReportPage::default() };
+        file.write(page::file::render(&page, None, &plain).as_bytes())
     });
     if args.json {
         output::print_json(&format!("{:#}\n", transfer.json()))?;

@@ -192,7 +192,7 @@ impl Incidents {
         {
             self.before.surroundings.extend(names.iter().cloned().zip(calm.surroundings));
             let at_s = self.at_s;
-            self.looks.extend(names.into_iter().zip(calm.diagnoses.into_iter().map(|diagnosis| PathLook { at_s, diagnosis })));
+            self.looks.extend(names.into_iter().zip(calm.diagnoses.into_iter().map(|diagnosis| PathLook::new(at_s, diagnosis, words))));
             self.are_looks_told = false;
             self.before.profile = calm.profile.or(self.before.profile.take());
         }
@@ -200,7 +200,7 @@ impl Incidents {
         for open in &mut self.open {
             let (recording, profile) = match open.take_diagnosis(&self.before, keeping, words) {
                 Some(Taken { recording, profile, diagnosis }) => {
-                    self.looks.insert(open.incident.drop.target.clone(), PathLook { at_s: self.at_s, diagnosis });
+                    self.looks.insert(open.incident.drop.target.clone(), PathLook::new(self.at_s, diagnosis, words));
                     self.are_looks_told = false;
                     (Some(recording), Some(profile))
                 }

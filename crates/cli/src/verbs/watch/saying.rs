@@ -8,8 +8,10 @@ use chokepoint_model::report::{Diagnosis, LedgerPlaceKind, Verdict};
 use chokepoint_recorder::TargetSample;
 use chokepoint_recorder::incident::Incident;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::seconds::Look;
+use crate::report::page;
 use crate::report::view::ledger::place_label;
 use crate::report::view::{Phrases, time};
 
@@ -79,6 +81,14 @@ struct About<'a> {
 pub(super) struct PathLook {
     pub(super) at_s: u64,
     pub(super) diagnosis: Diagnosis,
+    /// The same as a page.
+    page: Value,
+}
+
+impl PathLook {
+    pub(super) fn new(at_s: u64, diagnosis: Diagnosis, words: &Catalogue) -> Self {
+        Self { at_s, page: page::diagnosis::page(&diagnosis, words).json(), diagnosis }
+    }
 }
 
 /// What is known of a server besides its last second.

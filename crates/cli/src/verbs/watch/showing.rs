@@ -19,9 +19,11 @@ use super::config::Settings;
 use super::saying::{self, PathLook};
 use super::seconds::{Look, LookedTarget};
 use crate::Usage;
+use crate::report::page::{comparison, flame, kept};
 use crate::run::keeping;
 use crate::terminal::output;
 use crate::verbs::incidents::kept_list;
+use crate::verbs::runs::with_earlier;
 
 /// Where it listens if nothing else is asked for: the port that OpenTelemetry's Prometheus exporters use.
 const LISTEN: &str = "127.0.0.1:9464";
@@ -83,7 +85,7 @@ impl Showing {
     pub(super) fn begin(settings: &Settings, directory: PathBuf, words: &Catalogue) -> Result<Self> {
         let mut showing = Self {
             board: Arc::new(Board::default()),
-            kept: Arc::new(Kept { history: directory, runs: keeping::directory(words).ok() }),
+            kept: Arc::new(Kept { history: directory, runs: keeping::directory(words).ok(), words: Catalogue::english() }),
             server: None,
             exporter: None,
         };
@@ -192,6 +194,7 @@ struct Kept {
     history: PathBuf,
     /// None without a directory for the state of this user.
     runs: Option<PathBuf>,
+    words: Catalogue,
 }
 
 impl Kept {
@@ -217,7 +220,14 @@ impl Archive for Kept {
 
     fn incident(&self, id: i64) -> Result<Option<String>, String> {
         match self.history()?.incident(id) {
-            Ok(incident) => Ok(Some(incident.json)),
+            Ok(incident) => {
+                let mut document: Value = serde_json::from_str(&incident.json).map_err(|error| error.to_string())?;
+                let page = document.get("diagnosis").and_then(|diagnosis| kept::page(diagnosis, &self.words));
+                if let Some((document, page)) = document.as_object_mut().zip(page) {
+                    document.insert("page".to_owned(), page);
+                }
+                Ok(Some(document.to_string()))
+            }
             Err(RunsError::NoIncident { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
@@ -238,10 +248,22 @@ impl Archive for Kept {
         };
         // The document is the verb's own, kept as it was printed.
         let document: Value = serde_json::from_str(&run.document).unwrap_or(Value::Null);
-        let (kind, began, headline) = (run.kind, run.began, run.headline);
-        Ok(Some(
-            json!({ "id": id, "kind": kind, "began": began, "target": run.target, "headline": headline, "document": document }).to_string(),
-        ))
+        let page = kept::page(&document, &self.words);
+        let (kind, began, target, headline) = (run.kind, run.began, run.target, run.headline);
+        let run =
+            json!({ "id": id, "kind": kind, "began": began, "target": target, "headline": headline, "document": document, "page": page });
+        Ok(Some(run.to_string()))
+    }
+
+    fn comparison(&self, id: i64) -> Result<Option<String>, String> {
+        let Some(store) = self.runs()? else { return Ok(None) };
+        let run = match store.get(id) {
+            Ok(run) => run,
+            Err(RunsError::NoRun { .. }) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let comparison = with_earlier(&store, &run, &self.words).map_err(|error| format!("{error:#}"))?;
+        Ok(Some(comparison::page(&comparison, &self.words).json().to_string()))
     }
 
     fn profiles(&self, id: i64) -> Result<Option<Profiles>, String> {
@@ -250,6 +272,18 @@ impl Archive for Kept {
             Err(RunsError::NoIncident { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn flame(&self, id: i64) -> Result<Option<String>, String> {
+        let history = self.history()?;
+        let (profiles, incident) = match (history.profiles(id), history.incident(id)) {
+            (Ok(Some(profiles)), Ok(incident)) => (profiles, incident),
+            (Ok(None) | Err(RunsError::NoIncident { .. }), _) => return Ok(None),
+            (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
+        };
+        let incident: Incident = serde_json::from_str(&incident.json).map_err(|error| error.to_string())?;
+        let page = flame::of_incident(&profiles, &Incident { id, ..incident }, &self.words).map_err(|error| error.to_string())?;
+        Ok(Some(page.json().to_string()))
     }
 }
 

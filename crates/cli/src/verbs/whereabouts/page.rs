@@ -206,12 +206,12 @@ impl WherePage<'_> {
         self.sheet.line(&phrases.word("where-clients"), faint());
         let mut rows: Vec<PlaceRow> = Vec::new();
         for client in busy.iter().take(CLIENTS_MAX) {
-            rows.push(PlaceRow { label: client.address.to_string(), mean: client.mean, share: client.share, ink: Ink::Plain });
+            rows.push(PlaceRow { label: client.address.to_string(), place: None, mean: client.mean, share: client.share, ink: Ink::Plain });
         }
         if busy.len() > CLIENTS_MAX {
             let rest = &busy[CLIENTS_MAX..];
             let (mean, share) = rest.iter().fold((0.0, 0.0), |sum, client| (sum.0 + client.mean, sum.1 + client.share));
-            rows.push(PlaceRow { label: phrases.word("where-clients-others"), mean, share, ink: Ink::Faint });
+            rows.push(PlaceRow { label: phrases.word("where-clients-others"), place: None, mean, share, ink: Ink::Faint });
         }
         let most = self.sheet.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
         let wide = rows.iter().map(|row| columns(&row.label)).max().unwrap_or(0).min(most);

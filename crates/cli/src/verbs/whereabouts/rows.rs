@@ -29,7 +29,7 @@ pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases:
     }
     let rest = |id, parts: &mut dyn Iterator<Item = (f64, f64)>| {
         let (mean, share) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-        PlaceRow { label: phrases.word(id), mean, share, ink: Ink::Faint }
+        PlaceRow { label: phrases.word(id), place: None, mean, share, ink: Ink::Faint }
     };
     let rests = [
         rest("report-ledger-others", &mut small.iter().map(|(_, row)| (row.mean, row.share))),
@@ -46,7 +46,7 @@ fn rest_rows(choice: &Choice) -> usize {
 }
 
 fn row(place: &LedgerPlace, phrases: Phrases<'_>) -> PlaceRow {
-    PlaceRow { label: label(place, phrases), mean: place.mean, share: place.share, ink: Ink::Plain }
+    PlaceRow { label: label(place, phrases), place: Some(place.place), mean: place.mean, share: place.share, ink: Ink::Plain }
 }
 
 /// One row for each tier, in the order of the path.
@@ -56,7 +56,7 @@ fn by_tier(places: &[&LedgerPlace], phrases: Phrases<'_>) -> Vec<PlaceRow> {
         let label = if place.tier == "client" { phrases.word("where-tier-client") } else { place.tier.clone() };
         match rows.iter_mut().find(|row| row.label == label) {
             Some(row) => (row.mean, row.share) = (row.mean + place.mean, row.share + place.share),
-            None => rows.push(PlaceRow { label, mean: place.mean, share: place.share, ink: Ink::Plain }),
+            None => rows.push(PlaceRow { label, place: Some(place.place), mean: place.mean, share: place.share, ink: Ink::Plain }),
         }
     }
     rows

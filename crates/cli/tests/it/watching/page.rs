@@ -70,6 +70,30 @@ fn hostile_texts_stay_text_and_ten_minutes_do_not_make_the_page_grow() {
     assert!(output.status.success(), "{}", told(&output));
 }
 
+/// A diagnosis, a capture and a profile; the other reports are made of the same parts, and the page shows them in the test above.
+#[test]
+fn files_with_a_report_open_offline_and_can_be_printed() {
+    if !has_page(&["node", "chromium"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    let data = |path: &str| repository(path).to_string_lossy().into_owned();
+    let (diagnosis, streams, profile) = (file("diagnosis.html"), file("streams.html"), file("profile.html"));
+    std::fs::write(file("folded"), "php-fpm;main;execute 70\nphp-fpm;main;copy_[k] 30\n").unwrap();
+    let runs = [
+        ["diagnose", "--replay", &data("tests/data/conntrack-table/conntrack-full.rec"), "--html", &diagnosis],
+        ["streams", &data("crates/packets/tests/data/loss-at-receiver.pcap.gz"), "--no-keep", "--html", &streams],
+        ["profile", "--replay", &file("folded"), "--html", &profile],
+    ];
+    for arguments in runs {
+        let output = Command::new(env!("CARGO_BIN_EXE_chokepoint")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+    }
+    let output = run("ui", "node", &["e2e/report.mjs", &diagnosis, &streams, &profile], &[]);
+    assert!(output.status.success(), "{}", told(&output));
+}
+
 #[test]
 fn a_person_sees_a_fault_its_place_and_its_cause_on_the_page() {
     if !is_root() || !has_page(&["node", "chromium", "nginx", "ip"]) {
