@@ -1,6 +1,6 @@
 // From samples to the columns of charts. Pure functions.
 import { add, percentile } from "./histogram";
-import type { Mean, Sample, TargetSample } from "./types";
+import type { Durations, Mean, Sample, TargetSample } from "./types";
 
 /** Samples further apart than this many of their spans have a gap between them. */
 const GAP_SPANS = 3;
@@ -87,11 +87,11 @@ export function outcomes(samples: Sample[], server: string): (number | null)[][]
     return [good, refused, failed];
 }
 
-/** Percentiles of a kind of durations, milliseconds. */
-export function percentiles(samples: Sample[], server: string, kind: string, shares: number[]): (number | null)[][] {
+/** Percentiles of durations of each sample, milliseconds. */
+export function percentiles(samples: Sample[], of: (sample: Sample) => Durations | undefined, shares: number[]): (number | null)[][] {
     const rows: (number | null)[][] = shares.map(() => []);
     for (const sample of samples) {
-        const durations = ofServer(sample, server)?.logged?.durations_us?.[kind];
+        const durations = of(sample);
         const counts = new Map<number, number>();
         if (durations) add(counts, durations);
         shares.forEach((share, at) => {

@@ -31,6 +31,8 @@ export interface GroupUse {
     answers: number;
     failed: number;
     time_us: number;
+    bytes?: number;
+    durations_us?: Record<string, Durations>;
 }
 
 export interface Logged {

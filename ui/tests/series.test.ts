@@ -3,7 +3,7 @@ import { across, reach } from "../src/charts/graph";
 import { change, found, type Frame, grow, layers, visible, WHOLE } from "../src/report/frames";
 import type { FlameGraph, PlotOf } from "../src/report/types";
 import { bands, percentile, upper } from "../src/histogram";
-import { bandsOf, decimated, keep, mean, outcomes, percentiles, stacked, standing, withGaps } from "../src/series";
+import { bandsOf, decimated, keep, mean, ofServer, outcomes, percentiles, stacked, standing, withGaps } from "../src/series";
 import type { Sample, TargetSample } from "../src/types";
 import { ago, bytes, duration, number } from "../src/words";
 
@@ -52,8 +52,8 @@ test("answers are counted by outcome and time", () => {
     const logged = { status: { 200: 20, 304: 10, 404: 4, 502: 2 }, bytes: 0, unread: 0, durations_us: { request: [[[100, 1]], 100, 100] as [[number, number][], number, number] } };
     const samples = [sample(10, { logged }, 10)];
     expect(outcomes(samples, "a").map((row) => row[0])).toEqual([3, 0.4, 0.2]);
-    expect(percentiles(samples, "a", "request", [0.5, 1])).toEqual([[0.1], [0.1]]);
-    expect(percentiles(samples, "a", "worker", [0.5])).toEqual([[null]]);
+    expect(percentiles(samples, (sample) => ofServer(sample, "a")?.logged?.durations_us?.request, [0.5, 1])).toEqual([[0.1], [0.1]]);
+    expect(percentiles(samples, (sample) => ofServer(sample, "a")?.logged?.durations_us?.worker, [0.5])).toEqual([[null]]);
 });
 
 test("only the newest samples are kept, each once, and gaps are gaps", () => {

@@ -32,7 +32,7 @@ pub use root::Root;
 pub use servers::counter::LogGrowth;
 pub use servers::keeps::{ConfiguredKeeps, read_configured_keeps};
 pub use servers::logs::named::NamedLog;
-pub use servers::logs::urls::GroupCounts;
+pub use servers::logs::urls::{GROUP_TIMES, GroupCounts};
 pub use servers::tail::{FollowedLog, LogTails, count_log};
 pub use sock_diag::ports::{PortSocket, read_port_sockets, read_socket_programs};
 pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, listening_namespaces, read_tcp_sockets};

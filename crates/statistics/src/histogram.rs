@@ -6,6 +6,8 @@
 
 /// Bits of a value that a bucket keeps, besides the leading one.
 const BITS: u32 = 7;
+/// Leading bits of a value that a wide bucket keeps.
+const COARSE_BITS: u32 = 5;
 /// Buckets of a power of two.
 const STEPS: u32 = 1 << BITS;
 /// Number of buckets of all values.
@@ -15,6 +17,12 @@ pub const BUCKETS: u32 = (u64::BITS - BITS) * STEPS + STEPS;
 fn bucket(value: u64) -> u32 {
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(BITS + 1);
     shift * STEPS + (value >> shift) as u32
+}
+
+/// The largest value with the same leading bits.
+fn coarse(value: u64) -> u64 {
+    let shift = (u64::BITS - value.leading_zeros()).saturating_sub(COARSE_BITS);
+    value | ((1 << shift) - 1)
 }
 
 /// The largest value of a bucket.
@@ -106,10 +114,22 @@ impl Counts {
         let in_order = buckets.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let are_counts = buckets.iter().all(|(at, count)| u32::from(*at) < BUCKETS && (1..=u64::MAX >> 16).contains(count));
         let holds_max = match buckets.last() {
-            Some((last, _)) => u32::from(*last) == bucket(max),
+            Some((last, _)) => (bucket(max)..=bucket(coarse(max))).contains(&u32::from(*last)),
             None => max == 0,
         };
         (in_order && are_counts && holds_max && sum.is_finite() && sum >= 0.0).then_some(Self { buckets, sum, max })
+    }
+
+    /// Counts a value several times in a wide bucket, so that many histograms have room: above 31 only the five leading bits decide, and a percentile is at most one part
+    /// in 16 too high. Sum and largest value are exact.
+    pub fn add_coarse(&mut self, value: u64, times: u64) {
+        let at = bucket(coarse(value)) as u16;
+        match self.buckets.binary_search_by_key(&at, |(at, _)| *at) {
+            Ok(place) => self.buckets[place].1 = self.buckets[place].1.saturating_add(times),
+            Err(place) => self.buckets.insert(place, (at, times)),
+        }
+        self.sum += value as f64 * times as f64;
+        self.max = self.max.max(value);
     }
 
     /// Bucket and count of all filled buckets, the sum of the values, and the largest one.
@@ -195,6 +215,34 @@ mod tests {
         let mut histogram = Histogram::default();
         values.iter().for_each(|value| histogram.add(*value));
         histogram.counts()
+    }
+
+    proptest! {
+        #[test]
+        fn wide_buckets_are_few_and_at_most_a_sixteenth_too_high(values in prop::collection::vec(1_u64..10_000_000, 1..300)) {
+            let mut counts = Counts::default();
+            values.iter().for_each(|value| counts.add_coarse(*value, 1));
+            let (buckets, sum, max) = counts.parts();
+            prop_assert_eq!((sum, max), (values.iter().sum::<u64>() as f64, values.iter().copied().max().unwrap_or(0)));
+            prop_assert_eq!(Counts::from_parts(buckets.to_vec(), sum, max), Some(counts.clone()));
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            for share in [0.5, 0.95] {
+                let exact = sorted[((share * sorted.len() as f64).ceil() as usize).max(1) - 1];
+                let told = counts.percentile(share).unwrap();
+                prop_assert!(told >= exact && told as f64 <= exact as f64 * (1.0 + 1.0 / 16.0) * (1.0 + 1.0 / 128.0) + 1.0, "{} {}", told, exact);
+            }
+            prop_assert!(counts.buckets.len() <= 16 * 24);
+        }
+    }
+
+    #[test]
+    fn the_largest_value_has_a_wide_bucket() {
+        let mut counts = Counts::default();
+        counts.add_coarse(u64::MAX, 1);
+        counts.add_coarse(0, u64::MAX);
+        counts.add_coarse(0, 1);
+        assert_eq!((counts.max(), counts.percentile(0.5), counts.percentile(1.0)), (u64::MAX, Some(0), Some(0)));
     }
 
     #[test]

@@ -3,10 +3,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { series } from "../api";
 import { type Line, Lines } from "../charts/lines";
 import type { Zoom } from "../charts/plot";
-import { column, mean, ofServer, percentiles, withGaps } from "../series";
+import { column, mean, ofServer, withGaps } from "../series";
 import { LIVE_S, type Held } from "../store";
-import type { GroupUse, Host, Sample, TargetSample } from "../types";
+import { count, KINDS, percentileLines, SHARES } from "../timings";
+import type { Host, Sample, TargetSample } from "../types";
 import { bytes, duration, number } from "../words";
+import { Groups } from "./groups";
 
 const SPANS: [label: string, seconds: number][] = [
     ["10 min", LIVE_S],
@@ -15,19 +17,6 @@ const SPANS: [label: string, seconds: number][] = [
     ["1 day", 86_400],
     ["7 days", 604_800],
     ["30 days", 2_592_000],
-];
-/** Durations of a log, their title, and what they come from. */
-const KINDS: [kind: string, title: string, from: string][] = [
-    ["upstream-connect", "Upstream connect time", "$upstream_connect_time in nginx's log_format"],
-    ["request", "Request time", "$request_time in nginx's log_format"],
-    ["upstream-header", "Upstream header time", "$upstream_header_time in nginx's log_format"],
-    ["upstream-response", "Upstream response time", "$upstream_response_time in nginx's log_format"],
-    ["worker", "Time of a worker for a request", "%d in php-fpm's access.format"],
-];
-const SHARES: [name: string, share: number, ink: string][] = [
-    ["p50", 0.5, "--first"],
-    ["p95", 0.95, "--second"],
-    ["max", 1, "--third"],
 ];
 /** Kinds of CPU time in the order of `core_s`. */
 const CPU_KINDS: [name: string, ink: string][] = [
@@ -91,8 +80,8 @@ export function Server({ held, server }: { held: Held; server: string }) {
             </div>
             {failed && <p class="verdict unknown">{failed}</p>}
             <Charts samples={samples} server={server} zoom={zoom} onZoom={setZoom} />
-            <Groups title="Groups of URLs" name="path, its values as *" samples={samples} server={server} of="urls" />
-            <Groups title="Upstreams" name="address" samples={samples} server={server} of="upstreams" />
+            <Groups title="Groups of URLs" name="path, its values as *" time="request" of="urls" {...{ samples, server, zoom }} onZoom={setZoom} />
+            <Groups title="Upstreams" name="address" time="upstream-response" of="upstreams" {...{ samples, server, zoom }} onZoom={setZoom} />
         </>
     );
 }
@@ -147,8 +136,7 @@ function chartsOf(samples: Sample[], server: string): Chart[] {
     const area = (name: string, values: (number | null)[]): Line => ({ name, ink: "--first", filled: true, values });
     const bound = (name: string, values: (number | null)[]): Line => ({ name, ink: "--faint", dashed: true, values });
     const timings = KINDS.map(([kind, title, from]) => {
-        const rows = percentiles(samples, server, kind, SHARES.map(([, share]) => share));
-        const lines = SHARES.map(([name, , ink], at) => ({ name, ink, values: rows[at] ?? [] }));
+        const lines = percentileLines(samples, (sample) => ofServer(sample, server)?.logged?.durations_us?.[kind]);
         return { title, lines, say: duration, absent: `Not in the access logs of this span. It comes from ${from}.` };
     });
     const pools = names(samples, (sample) => Object.keys(ofServer(sample, server)?.pools ?? {})).map((pool) => ({
@@ -208,10 +196,6 @@ function cpu(host: Host, core: string, kind: number): number | null {
     return chosen.reduce((sum, seconds) => sum + (seconds?.[kind] ?? 0), 0) / host.seconds;
 }
 
-function count(durations: [[number, number][], number, number] | undefined): number | undefined {
-    return durations?.[0].reduce((sum, [, count]) => sum + count, 0);
-}
-
 /** A line for each class of status that was met. */
 function statuses(samples: Sample[], server: string) {
     const inks: Record<string, string> = { "1": "--faint", "2": "--good", "3": "--first", "4": "--near", "5": "--bad" };
@@ -226,78 +210,4 @@ function statuses(samples: Sample[], server: string) {
             return of.reduce((sum, [, count]) => sum + count, 0) / sample.span_s;
         }),
     }));
-}
-
-interface GroupsProps {
-    title: string;
-    name: string;
-    samples: Sample[];
-    server: string;
-    of: "urls" | "upstreams";
-}
-
-/** The groups with most answers in the span. */
-function Groups({ title, name, samples, server, of }: GroupsProps) {
-    const groups = useMemo(() => {
-        const all = new Map<string, { answers: number; failed: number; time_us: number }>();
-        for (const sample of samples) {
-            for (const [group, use] of Object.entries(ofServer(sample, server)?.logged?.[of] ?? {})) {
-                const sum = all.get(group) ?? { answers: 0, failed: 0, time_us: 0 };
-                all.set(group, { answers: sum.answers + use.answers, failed: sum.failed + use.failed, time_us: sum.time_us + use.time_us });
-            }
-        }
-        return [...all].sort((a, b) => b[1].answers - a[1].answers).slice(0, 16);
-    }, [samples, server]);
-    const [chosen, setChosen] = useState<string | null>(null);
-    const times = useMemo(() => samples.map((sample) => sample.at_s), [samples]);
-    const [answers, means] = useMemo(() => {
-        const use = (value: (use: GroupUse, sample: Sample) => number | null) =>
-            column(samples, server, (target, sample) => {
-                const use = chosen === null ? undefined : target.logged?.[of]?.[chosen];
-                return use ? value(use, sample) : null;
-            });
-        const answers: Line[] = [
-            { name: "all", ink: "--first", filled: true, values: use((use, sample) => use.answers / sample.span_s) },
-            { name: "failed", ink: "--bad", values: use((use, sample) => use.failed / sample.span_s) },
-        ];
-        return [answers, [{ name: "mean", ink: "--first", values: use((use) => (use.time_us > 0 ? use.time_us / use.answers / 1000 : null)) }]];
-    }, [samples, server, chosen]);
-    if (groups.length === 0) return null;
-    return (
-        <section class="card">
-            <h3>{title}</h3>
-            <div class="wide">
-                <table class="plain">
-                    <thead>
-                        <tr>
-                            <th scope="col">{name}</th>
-                            <th scope="col">answers</th>
-                            <th scope="col">failed</th>
-                            <th scope="col">mean time</th>
-                        </tr>
-                    </thead>
-                    <tbody>
-                        {groups.map(([group, use]) => (
-                            <tr key={group}>
-                                <td class="path">
-                                    <button type="button" aria-pressed={chosen === group} onClick={() => setChosen(chosen === group ? null : group)}>
-                                        {group}
-                                    </button>
-                                </td>
-                                <td class="figure">{number(use.answers)}</td>
-                                <td class="figure">{number(use.failed)}</td>
-                                <td class="figure">{use.time_us > 0 ? duration(use.time_us / use.answers / 1000) : "?"}</td>
-                            </tr>
-                        ))}
-                    </tbody>
-                </table>
-            </div>
-            {chosen !== null && (
-                <div class="grid">
-                    <Lines title={`Answers a second: ${chosen}`} times={times} lines={answers} say={number} />
-                    <Lines title={`Mean time: ${chosen}`} times={times} lines={means} say={duration} />
-                </div>
-            )}
-        </section>
-    );
 }

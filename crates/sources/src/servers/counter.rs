@@ -14,7 +14,7 @@ use memchr::memmem::Finder;
 use super::logs::LineKind;
 use super::logs::amplify::AmplifyCounts;
 use super::logs::lines::each_line;
-use super::logs::urls::{GroupCounts, Groups};
+use super::logs::urls::{self, GroupCounts, Groups};
 use super::pages::MARK;
 use super::tally::{self, add_error};
 
@@ -161,7 +161,7 @@ impl LogCounter {
                     if let Some(weight) = weight {
                         let details = format.details(line, record);
                         self.amplify.add(&details, weight);
-                        add_upstreams(&mut self.upstreams, &details, weight);
+                        add_upstreams(&mut self.upstreams, &access, &details, weight);
                     }
                     Some((access, weight.and_then(|weight| Some((format.asked(line, record)?, weight)))))
                 };
@@ -258,7 +258,15 @@ impl LogCounter {
     /// `asked`: what was asked for, and for how many requests it stands.
     fn add_access(&mut self, access: &Measured<'_>, asked: Option<(&[u8], u64)>) {
         if let Some((path, weight)) = asked {
-            self.urls.add(path, weight, access.status.is_some_and(is_unserved), access.request_time_us.unwrap_or(0));
+            let counts = self.urls.add(path, weight, access.status.is_some_and(is_unserved));
+            counts.bytes = counts.bytes.saturating_add(access.bytes.unwrap_or(0).saturating_mul(weight));
+            access.request_time_us.into_iter().for_each(|us| counts.add_time(urls::REQUEST, us, weight));
+            let attempts = [
+                (urls::CONNECT, access.upstream_connect_us),
+                (urls::HEADER, access.upstream_header_us),
+                (urls::RESPONSE, access.upstream_response_us),
+            ];
+            attempts.into_iter().for_each(|(kind, times)| times.each_us(&mut |us| counts.add_time(kind, us, weight)));
         }
         access.status.into_iter().for_each(|status| add_status(&mut self.status, status));
         access.request_time_us.into_iter().for_each(|us| self.request.add(us));
@@ -270,11 +278,17 @@ impl LogCounter {
 }
 
 /// Counts each upstream that was tried for an answer.
-fn add_upstreams(upstreams: &mut Groups, answer: &Details<'_>, weight: u64) {
-    let (mut statuses, mut times) = (answer.upstream_status.numbers(), answer.upstream_response_us.times_us());
+fn add_upstreams(upstreams: &mut Groups, access: &Measured<'_>, answer: &Details<'_>, weight: u64) {
+    let (mut statuses, mut lengths) = (answer.upstream_status.numbers(), answer.upstream_length.numbers());
+    let mut connects = access.upstream_connect_us.times_us();
+    let mut headers = access.upstream_header_us.times_us();
+    let mut responses = access.upstream_response_us.times_us();
     for address in answer.upstream_addr.texts() {
         let status = statuses.next().flatten().and_then(|status| u16::try_from(status).ok());
-        upstreams.add_named(address, weight, status.is_some_and(is_unserved), times.next().flatten().unwrap_or(0));
+        let counts = upstreams.add_named(address, weight, status.is_some_and(is_unserved));
+        counts.bytes = counts.bytes.saturating_add(lengths.next().flatten().unwrap_or(0).saturating_mul(weight));
+        let times = [(urls::CONNECT, connects.next()), (urls::HEADER, headers.next()), (urls::RESPONSE, responses.next())];
+        times.into_iter().filter_map(|(kind, us)| Some((kind, us??))).for_each(|(kind, us)| counts.add_time(kind, us, weight));
     }
 }
 

@@ -8,7 +8,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
 use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Queue, Sample, TargetSample};
-use chokepoint_sources::{GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, WorkerUses};
+use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, WorkerUses};
 
 use super::config::Settings;
 use super::targets::{TARGETS_MAX, Watched, watched};
@@ -20,6 +20,9 @@ const WINDOW: Window = Window { usual: Duration::from_secs(1), longest: Duration
 const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
+/// The response times of a group of URLs and of an upstream, among [`GROUP_TIMES`].
+const URL_TIME: &str = "request";
+const UPSTREAM_TIME: &str = "upstream-response";
 /// The name of the time for which a worker was busy with a request, in a log of php-fpm.
 const WORKER: &str = "worker";
 /// Most pools of a sample.
@@ -290,10 +293,18 @@ fn logged(growth: LogGrowth) -> Logged {
     let durations_us = growth.durations_us.into_iter().map(|(name, counts)| (name.to_owned(), Durations(counts))).collect();
     let skipped_lines = |answers: u64| growth.extent.scale().map_or(0.0, |scale| answers as f64 * (scale - 1.0)) as u64;
     let answers = growth.status.values().sum();
-    let used = |(group, GroupCounts { answers, failed, time_us })| (group, GroupUse { answers, failed, time_us });
-    let urls = growth.urls.into_iter().map(used).collect();
-    let upstreams = growth.upstreams.into_iter().map(used).collect();
+    let urls = growth.urls.into_iter().map(|(group, counts)| (group, used(counts, URL_TIME))).collect();
+    let upstreams = growth.upstreams.into_iter().map(|(group, counts)| (group, used(counts, UPSTREAM_TIME))).collect();
     Logged { upstreams, unread: growth.misfits + skipped_lines(answers), status: growth.status, bytes: growth.bytes, urls, durations_us }
+}
+
+/// What a group was asked for. `time`: the name of its response time.
+fn used(counts: GroupCounts, time: &str) -> GroupUse {
+    let GroupCounts { answers, failed, bytes, times_us } = counts;
+    let named = GROUP_TIMES.iter().zip(times_us).filter(|(_, times)| !times.is_empty());
+    let durations_us: BTreeMap<String, Durations> = named.map(|(name, times)| ((*name).to_owned(), Durations(times))).collect();
+    let time_us = durations_us.get(time).map_or(0, |times| times.0.sum() as u64);
+    GroupUse { answers, failed, time_us, bytes, durations_us }
 }
 
 /// The queue of a listener in the window.

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use chokepoint_statistics::histogram::Counts;
+
 /// Most groups.
 const GROUPS_MAX: usize = 64;
 /// Most groups that are told of one span: those with most requests.
@@ -19,15 +21,31 @@ const PART_BYTES_MAX: usize = 24;
 const EACH_MAX: u64 = 2_000;
 const ONE_IN: u64 = 16;
 
+/// The durations of a group, in the order of [`GroupCounts::times_us`].
+pub const GROUP_TIMES: [&str; 4] = ["request", "upstream-connect", "upstream-header", "upstream-response"];
+pub(in crate::servers) const REQUEST: usize = 0;
+pub(in crate::servers) const CONNECT: usize = 1;
+pub(in crate::servers) const HEADER: usize = 2;
+pub(in crate::servers) const RESPONSE: usize = 3;
+
 /// What was counted of a group.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupCounts {
     /// Answers.
     pub answers: u64,
     /// Of those, the ones that failed.
     pub failed: u64,
-    /// Sum of their response times, microseconds.
-    pub time_us: u64,
+    /// Bytes of the answers.
+    pub bytes: u64,
+    /// Durations in wide buckets ([`Counts::add_coarse`]), microseconds; empty for those that the format lacks.
+    pub times_us: [Counts; GROUP_TIMES.len()],
+}
+
+impl GroupCounts {
+    /// Counts a duration of so many requests.
+    pub(in crate::servers) fn add_time(&mut self, kind: usize, us: u64, weight: u64) {
+        self.times_us[kind].add_coarse(us, weight);
+    }
 }
 
 /// The groups of one log.
@@ -55,28 +73,30 @@ impl Groups {
         }
     }
 
-    /// Counts requests with this path.
-    pub(in crate::servers) fn add(&mut self, path: &[u8], weight: u64, failed: bool, time_us: u64) {
+    /// Counts requests with this path, and returns their group.
+    pub(in crate::servers) fn add(&mut self, path: &[u8], weight: u64, failed: bool) -> &mut GroupCounts {
         group(path, &mut self.name);
-        self.count(weight, failed, time_us);
+        self.count(weight, failed)
     }
 
     /// Counts requests of this name.
-    pub(in crate::servers) fn add_named(&mut self, name: &[u8], weight: u64, failed: bool, time_us: u64) {
+    pub(in crate::servers) fn add_named(&mut self, name: &[u8], weight: u64, failed: bool) -> &mut GroupCounts {
         self.name.clear();
         self.name.extend_from_slice(&name[..name.len().min(NAME_BYTES_MAX)]);
-        self.count(weight, failed, time_us);
+        self.count(weight, failed)
     }
 
-    fn count(&mut self, weight: u64, failed: bool, time_us: u64) {
+    fn count(&mut self, weight: u64, failed: bool) -> &mut GroupCounts {
+        let mut inherited = 0;
         if !self.groups.contains_key(&self.name) {
-            let inherited = if self.groups.len() < GROUPS_MAX { 0 } else { self.give_way() };
-            self.groups.insert(self.name.clone(), Group { inherited, ..Group::default() });
+            inherited = if self.groups.len() < GROUPS_MAX { 0 } else { self.give_way() };
+            self.groups.insert(self.name.clone(), Group::default());
         }
-        let Some(Group { counts, .. }) = self.groups.get_mut(&self.name) else { return };
+        let Group { counts, inherited: kept_by } = self.groups.entry(self.name.clone()).or_default();
+        *kept_by += inherited;
         counts.answers = counts.answers.saturating_add(weight);
         counts.failed = counts.failed.saturating_add(if failed { weight } else { 0 });
-        counts.time_us = counts.time_us.saturating_add(time_us.saturating_mul(weight));
+        counts
     }
 
     /// Removes the group with the fewest requests, and returns by how many it was kept.
@@ -155,17 +175,17 @@ mod tests {
             let Some(weight) = groups.weight() else { continue };
             if n % 5 == 0 {
                 cart += weight;
-                groups.add(b"/cart", weight, n % 10 == 0, 2_000);
+                groups.add(b"/cart", weight, n % 10 == 0).add_time(REQUEST, 2_000, weight);
                 continue;
             }
             // Letters only, so that each is a group of its own.
             let word: Vec<u8> = (0..6).map(|at| b'a' + (n / 26_u64.pow(at) % 26) as u8).collect();
-            groups.add(&[b"/", word.as_slice()].concat(), weight, false, 1_000);
+            groups.add(&[b"/", word.as_slice()].concat(), weight, false).add_time(REQUEST, 1_000, weight);
             assert!(groups.groups.len() <= GROUPS_MAX);
         }
         let told = groups.take();
         assert!(told.len() == TOLD_MAX && told[0].0 == "/cart", "{told:?}");
-        assert_eq!((told[0].1.answers, told[0].1.time_us), (cart, 2_000 * cart));
+        assert_eq!((told[0].1.answers, told[0].1.times_us[REQUEST].sum()), (cart, 2_000.0 * cart as f64));
         assert!(told[1].1.answers < cart / 100 && groups.take().is_empty());
     }
 }
