@@ -10,6 +10,8 @@ url=http://10.79.1.2/
 calm_s=${CALM:-45}
 run=/run/chokepoint/lab/watch-site/run
 mkdir -p "$out"
+# Runs that the page shows, and nothing of this host's.
+export CHOKEPOINT_STATE_DIR=$out/state
 # shellcheck disable=SC2329  # the trap calls it
 clean() {
     [ -z "${watch-}" ] || kill "$watch" 2>/dev/null || true
@@ -19,6 +21,7 @@ clean() {
 }
 trap clean EXIT
 "$program" lab up "$here/site.toml" >"$out/up" 2>&1 || { cat "$out/up" >&2; exit 1; }
+for label in before after; do "$program" streams --label "$label" "$here/../../crates/packets/tests/data/loss-at-receiver.pcap.gz" >"$out/streams"; done
 "$program" bench --json --client-netns cp-watch-site-client -y -q "${RATE:-150}" -c 50 -t 2s -z 300s "$url" >"$out/load" 2>&1 &
 load=$!
 "$program" watch --headless --client-netns cp-watch-site-client --server-netns cp-watch-site-server --listen 127.0.0.1:0 --data-dir "$out/data" "$url" 2>"$out/notes" >"$out/told" &

@@ -118,8 +118,28 @@ async function charts() {
     await page.mouse.up();
     await page.getByRole("button", { name: "whole span" }).click();
     check("dragging zooms all charts, and a button shows the whole span");
+    await page.getByRole("heading", { name: "Ports: nginx to 127.0.0.1:9000" }).waitFor();
+    for (const group of ["/", "127.0.0.1:9000"]) {
+        await page.getByRole("button", { name: group, exact: true }).click();
+        const chart = page.locator(".card", { has: page.getByRole("heading", { name: `Upstream response time: ${group}` }) }).last();
+        assert.match(await chart.locator("h3").textContent(), /p50 [\d.]+ (µs|ms|s).*p95 [\d.]+ (µs|ms|s).*max [\d.]+ (µs|ms|s)/);
+    }
+    check("ports, and percentiles of a group of URLs and of an upstream");
     await accessible("server");
     await shot("server");
+}
+
+async function capturesAreShown() {
+    await page.goto(`${PAGE}#/streams`);
+    await page.locator(".incidents a").first().click();
+    await page.waitForSelector(".graph canvas");
+    assert.ok((await page.locator(".graph").count()) >= 4, "I/O graphs and a timeline");
+    await accessible("streams");
+    await shot("streams");
+    await page.getByRole("link", { name: "Compare it with the run before" }).click();
+    await page.waitForSelector("[data-section='runs-figures'] td");
+    await accessible("comparison");
+    check("a capture has I/O graphs and timelines, and is compared with the one before");
 }
 
 async function repairIsTold() {
@@ -181,6 +201,7 @@ try {
     await flameSearches();
     await charts();
     await pagesAreRead();
+    await capturesAreShown();
     await repairIsTold();
     assert.deepEqual(complaints, []);
     assert.deepEqual(elsewhere, []);

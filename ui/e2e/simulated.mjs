@@ -27,6 +27,7 @@ function sample(at_s, n, more = {}) {
                 places: ["cpu", "waiting", "sending"].flatMap((place, at) => ["nginx", "php-fpm"].map((tier) => ({ tier, place, request_seconds: 1 + ((n + at) % 3) / 3 }))),
                 connections: { reading: [1, 1], writing: [2, 1], waiting: [3, 1] },
                 pools: { www: { active: [1, 1], total: [9, 1] } },
+                ports: [{ edge: "nginx to 127.0.0.1:9000", live: n % 40, time_wait: n % 90, limit: 28_232 }],
                 queues: [{ listener: "127.0.0.1:80", most: n % 4, limit: 511 }],
                 logged: { status: { 200: 990, 404: n % 7, 502: n % 3 }, bytes: 5000 + n, unread: 0, urls: { "/a": { answers: 3, failed: 0, time_us: 9000, bytes: 900, durations_us: { request: durations(n) } } }, upstreams: { "127.0.0.1:9000": { answers: 3, failed: 1, time_us: 9000, durations_us: { "upstream-response": durations(n) } } }, durations_us: { request: durations(n), "upstream-response": durations(n + 7) } },
                 ...more,

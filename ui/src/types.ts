@@ -26,6 +26,14 @@ export interface Queue {
     limit: number;
 }
 
+/** The local ports from which a tier dials an upstream. */
+export interface Ports {
+    edge: string;
+    live: number;
+    time_wait: number;
+    limit: number;
+}
+
 /** Answers of a group of URLs, or of an upstream. */
 export interface GroupUse {
     answers: number;
@@ -59,6 +67,7 @@ export interface TargetSample {
     places?: Standing[];
     losses?: Loss[];
     queues?: Queue[];
+    ports?: Ports[];
     connections?: { reading: Mean; writing: Mean; waiting: Mean };
     pools?: Record<string, { active: Mean; total: Mean }>;
     logged?: Logged;

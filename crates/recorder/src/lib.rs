@@ -18,4 +18,4 @@ pub use host::{BusierProgram, Host, busier_programs};
 pub use levels::{Level, Levels};
 pub use response::{ResponseSource, ResponseTimes, Unanswered};
 pub use ring::Ring;
-pub use sample::{Connections, Durations, GroupUse, Logged, Loss, Mean, PoolUse, Queue, Sample, Standing, TargetSample};
+pub use sample::{Connections, Durations, GroupUse, Logged, Loss, Mean, PoolUse, Ports, Queue, Sample, Standing, TargetSample};

@@ -98,6 +98,9 @@ pub struct TargetSample {
     /// The queues of its listeners.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Queue>,
+    /// The ports of its edges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Ports>,
     /// The ages of its unanswered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<Unanswered>,
@@ -144,6 +147,19 @@ pub struct Queue {
     pub most: u32,
     /// The limit.
     pub limit: u32,
+}
+
+/// The local ports of an edge: those from which a tier dials an upstream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ports {
+    /// The dialling tier and the address that it dials.
+    pub edge: String,
+    /// Most ports of live connections.
+    pub live: u64,
+    /// Most in TIME_WAIT on the dialling side.
+    pub time_wait: u64,
+    /// Ports that the range has.
+    pub limit: u64,
 }
 
 /// Connections of an nginx, as its status page tells them.
@@ -306,6 +322,15 @@ impl TargetSample {
                 None => self.losses.push(theirs.clone()),
             }
         }
+        for theirs in &other.ports {
+            match self.ports.iter_mut().find(|ours| ours.edge == theirs.edge) {
+                Some(ours) => {
+                    (ours.live, ours.time_wait) = (ours.live.max(theirs.live), ours.time_wait.max(theirs.time_wait));
+                    ours.limit = theirs.limit;
+                }
+                None => self.ports.push(theirs.clone()),
+            }
+        }
         for theirs in &other.queues {
             match self.queues.iter_mut().find(|ours| ours.listener == theirs.listener) {
                 Some(ours) => (ours.most, ours.limit) = (ours.most.max(theirs.most), theirs.limit),
@@ -416,6 +441,7 @@ mod tests {
             losses: vec![loss],
             connections: Some(Connections { writing: Mean::of(Some(under_way), 1.0), ..Connections::default() }),
             pools: BTreeMap::from([("www".to_owned(), PoolUse { active: Mean::of(rate, 1.0), total: Mean::of(Some(20.0), 1.0) })]),
+            ports: vec![Ports { edge: "nginx to 127.0.0.1:9000".to_owned(), live: standing as u64, time_wait: 7, limit: 28_232 }],
             queues: vec![Queue { listener: "0.0.0.0:80".to_owned(), most: standing as u32, limit: 511 }],
             unanswered: None,
             response: None,

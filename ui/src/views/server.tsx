@@ -144,6 +144,10 @@ function chartsOf(samples: Sample[], server: string): Chart[] {
         lines: [area("busy", seen((target) => mean(target.pools?.[pool]?.active))), bound("all", seen((target) => mean(target.pools?.[pool]?.total)))],
         say: number,
     }));
+    const edges = names(samples, (sample) => ofServer(sample, server)?.ports?.map(({ edge }) => edge) ?? []).map((edge) => {
+        const of = (value: "live" | "time_wait" | "limit") => seen((target) => target.ports?.find((ports) => ports.edge === edge)?.[value] ?? null);
+        return { title: `Ports: ${edge}`, lines: [area("live", of("live")), { name: "TIME_WAIT", ink: "--second", values: of("time_wait") }, bound("all", of("limit"))], say: number };
+    });
     const states = (["reading", "writing", "waiting"] as const).map((state, at) => ({
         name: state,
         ink: SHARES[at]?.[2] ?? "--first",
@@ -162,6 +166,7 @@ function chartsOf(samples: Sample[], server: string): Chart[] {
         { title: "Accept queue", lines: [area("longest", queue("most")), bound("limit", queue("limit"))], say: number },
         { title: "Connections by state", lines: states, say: number, absent: "nginx tells them on its status page (stub_status), and none was found." },
         ...pools,
+        ...edges,
         {
             title: "Memory of the host",
             lines: [area("used", host(samples, (host) => host.memory_total - host.memory_available)), bound("all", host(samples, (host) => host.memory_total))],

@@ -9,7 +9,7 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::observation::Request;
 use chokepoint_model::path::{self, Path, PlacedListener};
 use chokepoint_model::report::{SourceReport, Whereabouts};
-use chokepoint_model::whereabouts::{Unanswered, lacking, with_ages};
+use chokepoint_model::whereabouts::{EdgePorts, Unanswered, edge_ports, lacking, with_ages};
 use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::{ObserveOptions, Observer, Recent};
 
@@ -59,6 +59,8 @@ struct TargetPath {
     searched: Option<Instant>,
     found_whole: Instant,
     lacking: Vec<SourceReport>,
+    /// As of the last search.
+    ports: Vec<EdgePorts>,
 }
 
 /// The ledger of one target, and what it was made of.
@@ -66,6 +68,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) report: Whereabouts,
     pub(crate) unanswered: Unanswered,
     pub(crate) path: &'a Path,
+    /// The ports of its edges, as of the last search for it.
+    pub(crate) ports: &'a [EdgePorts],
     /// The observation of the window, without some large sources.
     pub(crate) observation: &'a Observation,
 }
@@ -118,20 +122,20 @@ impl Ongoing {
             observation.request.clone_from(&target.request);
             if !listens(&target.path, observation) {
                 // It is searched for in the next look, which has what that takes.
-                target.path = Path::default();
+                (target.path, target.ports) = (Path::default(), Vec::new());
             } else if target.is_due() {
-                target.find_path(observation);
+                target.find_path(observation, words);
             }
             let (report, unanswered) = with_ages(observation, &target.path, self.began_s, words);
             let report = Whereabouts { lacking: target.lacking.clone(), ..report };
-            each(number, Looked { report, unanswered, path: &target.path, observation });
+            each(number, Looked { report, unanswered, path: &target.path, ports: &target.ports, observation });
         }
     }
 }
 
 impl TargetPath {
     fn of(request: Request) -> Self {
-        Self { request, path: Path::default(), searched: None, found_whole: Instant::now(), lacking: Vec::new() }
+        Self { request, path: Path::default(), searched: None, found_whole: Instant::now(), lacking: Vec::new(), ports: Vec::new() }
     }
 
     fn is_due(&self) -> bool {
@@ -139,7 +143,7 @@ impl TargetPath {
     }
 
     /// Searches for the path.
-    fn find_path(&mut self, observation: &Observation) {
+    fn find_path(&mut self, observation: &Observation, words: &Catalogue) {
         let found = path::discover(observation);
         if !is_less(&found, &self.path) || self.found_whole.elapsed() >= PATH_KEPT_MAX {
             self.path = found;
@@ -147,6 +151,7 @@ impl TargetPath {
         }
         self.searched = Some(Instant::now());
         self.lacking = lacking(observation, &self.path);
+        self.ports = edge_ports(observation, &self.path, words);
     }
 }
 

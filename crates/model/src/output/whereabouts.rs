@@ -1,7 +1,8 @@
 //! Where requests are now: the account of a short window, whose requests they are, and what could not be read for it.
 
-use crate::facts::Context;
+use crate::facts::{Context, TierId};
 use crate::facts::path::Path;
+use crate::judge::stations::ephemeral_ports;
 use crate::ledger;
 use crate::observation::{ListenerAddress, Observation};
 use crate::output::catalogue::Catalogue;
@@ -72,6 +73,35 @@ pub fn with_ages(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue
 pub fn lacking(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     let is_needed = |source: &str| SOURCES.contains(&source.split(' ').next().unwrap_or_default());
     readings(obs, path).into_iter().filter(|reading| reading.status != SourceStatus::Ok && is_needed(&reading.source)).collect()
+}
+
+/// The local ports from which a tier dials an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgePorts {
+    /// The dialling tier and the address that it dials.
+    pub edge: String,
+    /// Most ports of live connections from one local address.
+    pub live: u64,
+    /// Most in TIME_WAIT on the dialling side.
+    pub time_wait: u64,
+    /// Ports that the range has.
+    pub usable: u64,
+}
+
+/// The ports of each edge of the path, in an observation that has its sockets, whatever its window: they are read rarely.
+pub fn edge_ports(obs: &Observation, path: &Path, words: &Catalogue) -> Vec<EdgePorts> {
+    let mut ctx = Context::new(obs, path, words);
+    ctx.window_us = (0, u64::MAX);
+    let name = |id: TierId| path.tiers.iter().find(|tier| tier.id == id).map(|tier| tier.name.as_str()).unwrap_or_default();
+    let ports = ephemeral_ports::all(&ctx).into_iter();
+    ports
+        .map(|ports| EdgePorts {
+            edge: format!("{} to {}", name(ports.from), ports.remote),
+            live: ports.live,
+            time_wait: ports.time_wait,
+            usable: u64::from(ports.usable),
+        })
+        .collect()
 }
 
 /// Why there is no account.

@@ -7,7 +7,8 @@ use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
-use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Queue, Sample, TargetSample};
+use chokepoint_model::whereabouts::EdgePorts;
+use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Ports, Queue, Sample, TargetSample};
 use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, WorkerUses};
 
 use super::config::Settings;
@@ -20,6 +21,8 @@ const WINDOW: Window = Window { usual: Duration::from_secs(1), longest: Duration
 const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
+/// Most edges whose ports are told.
+const EDGES_MAX: usize = 16;
 /// The response times of a group of URLs and of an upstream, among [`GROUP_TIMES`].
 const URL_TIME: &str = "request";
 const UPSTREAM_TIME: &str = "upstream-response";
@@ -228,7 +231,7 @@ fn next_s(at_s: u64, now_s: u64) -> u64 {
 }
 
 fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
-    let Looked { report, unanswered, path, observation } = looked;
+    let Looked { report, unanswered, path, ports, observation } = looked;
     let listeners = |tier: &Tier| tier.listeners.iter().map(|placed| (placed.netns, placed.listener.inode)).collect::<Vec<_>>();
     let window_s = (report.window.to_s - report.window.from_s).max(0.0);
     let masters = |tier: &Tier| tier.pids.iter().copied().filter(|pid| observation.servers.contains_key(pid)).collect::<BTreeSet<_>>();
@@ -247,6 +250,8 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
     });
     let used = |pool: &PhpFpmStatus| (pool.pool.clone(), PoolUse { active: mean(pool.active), total: mean(pool.total) });
     sample.pools = pools.iter().take(POOLS_MAX).map(used).collect();
+    let taken = |EdgePorts { edge, live, time_wait, usable }| Ports { edge, live, time_wait, limit: usable };
+    sample.ports = ports.iter().take(EDGES_MAX).cloned().map(taken).collect();
     sample.queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, observation)).collect();
     LookedTarget {
         request: watched.request.clone(),
