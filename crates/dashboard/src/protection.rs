@@ -1,5 +1,6 @@
 //! What protects the page where others can reach it: TLS, and a token that every request shows.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +70,13 @@ pub enum ProtectionError {
 pub(crate) struct Protected {
     pub(crate) tls: TlsAcceptor,
     pub(crate) token: Token,
+}
+
+impl fmt::Debug for Protected {
+    /// Without key and token.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Protected").finish_non_exhaustive()
+    }
 }
 
 /// The token that requests show.

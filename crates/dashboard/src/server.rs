@@ -20,7 +20,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::accept::Format;
@@ -82,7 +82,8 @@ pub enum ListenError {
 pub struct Server {
     address: Option<SocketAddr>,
     socket: Option<PathBuf>,
-    is_protected: bool,
+    /// What protects it. New connections take it from here.
+    protected: watch::Sender<Option<Protected>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -124,30 +125,35 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(BLOCKING_MAX).build();
         let runtime = runtime.map_err(ListenError::Thread)?;
         let (listener, address) = runtime.block_on(bind(listen))?;
-        let (tls, reached) = match (protected, address) {
-            (Some(Protected { tls, token }), _) => (Some(tls), Reached::Protected(token)),
-            (None, Some(address)) => (None, Reached::Loopback(address.port())),
-            (None, None) => (None, Reached::Unix),
-        };
-        let is_protected = tls.is_some();
+        let reached = address.map_or(Reached::Unix, |address| Reached::Loopback(address.port()));
+        let (protected, protects) = watch::channel(protected);
         let shown = Shown { board, archive, reached, pages: Arc::new(Semaphore::new(PAGES_MAX)) };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve(listener, tls, shown) => {}
+                    () = serve(listener, protects, shown) => {}
                     _ = stopped => {}
                 }
             });
         };
         let thread = std::thread::Builder::new().name("dashboard".to_owned()).spawn(serve).map_err(ListenError::Thread)?;
         let socket = if let Listen::Unix(path) = listen { Some(path.clone()) } else { None };
-        Ok(Self { address, socket, is_protected, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, socket, protected, stop: Some(stop), thread: Some(thread) })
     }
 
     /// True if it answers by TLS, and to those with the token.
     pub fn is_protected(&self) -> bool {
-        self.is_protected
+        self.protected.borrow().is_some()
+    }
+
+    /// Reads certificate, key and token again: new connections take them, those that are open keep theirs.
+    ///
+    /// # Errors
+    /// They cannot be used; what was in force stays so.
+    pub fn renew(&self, files: &Protection) -> Result<(), ProtectionError> {
+        self.protected.send_replace(Some(Protected::of(files)?));
+        Ok(())
     }
 
     /// The address; none for a unix socket. With port 0 the kernel chose one.
@@ -186,7 +192,7 @@ async fn bind(listen: &Listen) -> Result<(Listener, Option<SocketAddr>), ListenE
     }
 }
 
-async fn serve(listener: Listener, tls: Option<TlsAcceptor>, shown: Shown) {
+async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>, shown: Shown) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
@@ -199,7 +205,11 @@ async fn serve(listener: Listener, tls: Option<TlsAcceptor>, shown: Shown) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (tls, shown) = (tls.clone(), shown.clone());
+        let (tls, mut shown) = (protects.borrow().clone(), shown.clone());
+        let tls = tls.map(|Protected { tls, token }| {
+            shown.reached = Reached::Protected(token);
+            tls
+        });
         tokio::spawn(async move {
             if let Some(stream) = secured(stream, tls).await {
                 converse(stream, shown).await;
@@ -244,9 +254,14 @@ async fn overdue(live: &Semaphore) {
 async fn respond(request: Request<Incoming>, shown: Shown, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let headers = request.headers();
-    if let Some((status, why)) = guard::refusal(request.method(), headers, &shown.reached) {
-        let refused = response(api::error(status, why), is_head);
-        return Ok(sign_in(&request, &shown.reached, status).unwrap_or(refused));
+    let refusal = guard::refusal(request.method(), headers, &shown.reached);
+    if refusal.is_none_or(|(status, _)| status == StatusCode::UNAUTHORIZED)
+        && let Some(signed_in) = sign_in(&request, &shown.reached)
+    {
+        return Ok(signed_in);
+    }
+    if let Some((status, why)) = refusal {
+        return Ok(response(api::error(status, why), is_head));
     }
     if request.uri().path() == LIVE && !is_head {
         let (Ok(own), Ok(all)) = (live.try_acquire_owned(), shown.pages.try_acquire_owned()) else {
@@ -269,10 +284,9 @@ async fn respond(request: Request<Incoming>, shown: Shown, live: Arc<Semaphore>)
 }
 
 /// For a browser that was given the token in its address: it keeps the token in a cookie, and the address without it is opened.
-fn sign_in(request: &Request<Incoming>, reached: &Reached, status: StatusCode) -> Option<Response<Body>> {
+fn sign_in(request: &Request<Incoming>, reached: &Reached) -> Option<Response<Body>> {
     let Reached::Protected(token) = reached else { return None };
-    let is_asked =
-        status == StatusCode::UNAUTHORIZED && request.uri().path() == "/" && token.is_in(request.uri().query().unwrap_or_default());
+    let is_asked = request.uri().path() == "/" && token.is_in(request.uri().query().unwrap_or_default());
     let cookie = HeaderValue::from_str(&token.cookie()).ok().filter(|_| is_asked)?;
     let mut response = with_headers(Response::new(Full::new(Bytes::new()).boxed()), &[(LOCATION, "/")]);
     *response.status_mut() = StatusCode::SEE_OTHER;

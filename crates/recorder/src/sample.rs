@@ -450,7 +450,10 @@ mod tests {
                 bytes: 10,
                 unread: 0,
                 urls: BTreeMap::new(),
-                upstreams: BTreeMap::from([("127.0.0.1:9000".to_owned(), GroupUse { answers: 2, failed: 1, time_us: 3, ..GroupUse::default() })]),
+                upstreams: BTreeMap::from([(
+                    "127.0.0.1:9000".to_owned(),
+                    GroupUse { answers: 2, failed: 1, time_us: 3, ..GroupUse::default() },
+                )]),
                 durations_us: durations(&[1_000, 2_000]),
             }),
         };

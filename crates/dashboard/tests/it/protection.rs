@@ -58,6 +58,18 @@ fn a_protected_address_answers_by_tls_and_to_those_with_the_token() {
     assert_eq!(opened, format!("303 https://127.0.0.1:{port}/"));
     assert_eq!(curl("https", "/api/v1/now", &["--cookie", &cookies]).unwrap(), "200 ");
     assert_eq!(curl("https", "/?token=wrong", &[]).unwrap(), "401 ");
+    let again = curl("https", &format!("/?token={TOKEN}"), &["--cookie", &cookies]).unwrap();
+    assert_eq!(again, format!("303 https://127.0.0.1:{port}/"), "the token does not stay in the address");
+    // A renewed certificate is taken without a restart; files that cannot be used change nothing.
+    let old = directory.path().join("old.pem");
+    std::fs::copy(&protection.certificate, &old).unwrap();
+    files(directory.path()).unwrap();
+    server.renew(&protection).unwrap();
+    assert_eq!(curl("https", "/metrics", &["--header", &bearer]).unwrap(), "200 ", "{trusted} is the new one");
+    assert_eq!(curl("https", "/metrics", &["--header", &bearer, "--cacert", &old.to_string_lossy()]).unwrap(), "000 ");
+    std::fs::write(&protection.token, "short").unwrap();
+    assert!(server.renew(&protection).is_err());
+    assert_eq!(curl("https", "/metrics", &["--header", &bearer]).unwrap(), "200 ");
 }
 
 #[test]

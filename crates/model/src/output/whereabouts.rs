@@ -1,7 +1,7 @@
 //! Where requests are now: the account of a short window, whose requests they are, and what could not be read for it.
 
-use crate::facts::{Context, TierId};
 use crate::facts::path::Path;
+use crate::facts::{Context, TierId};
 use crate::judge::stations::ephemeral_ports;
 use crate::ledger;
 use crate::observation::{ListenerAddress, Observation};

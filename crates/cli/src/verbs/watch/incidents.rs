@@ -16,7 +16,7 @@ use chokepoint_runs::{KeptProfiles, comparison};
 
 use super::diagnosing::{self, Calm, Found};
 use super::keeping::Keeping;
-use super::saying::{Known, PathLook};
+use super::saying::{Known, Looks, PathLook};
 use super::seconds::Look;
 use crate::report::view::ledger::place_label;
 use crate::report::view::{Phrases, capitalized};
@@ -45,9 +45,7 @@ pub(super) struct Incidents {
     daily: BTreeMap<String, Daily>,
     open: Vec<OpenIncident>,
     before: Before,
-    /// What the last look at the path of each server found, and whether that was told.
-    looks: BTreeMap<String, PathLook>,
-    are_looks_told: bool,
+    looks: Looks,
     looking: Option<Looking>,
     look_due: Instant,
     profile_due: Instant,
@@ -91,8 +89,7 @@ impl Incidents {
             detectors: BTreeMap::new(),
             open: Vec::new(),
             before: Before::default(),
-            looks: BTreeMap::new(),
-            are_looks_told: true,
+            looks: Looks::default(),
             looking: None,
             look_due: Instant::now() + LOOK_FIRST,
             profile_due: Instant::now(),
@@ -105,7 +102,7 @@ impl Incidents {
         // Of a host whose servers come and go only those that are watched are remembered.
         let is_watched = |name: &String| look.targets.iter().any(|target| target.sample.target == *name);
         self.detectors.retain(|name, _| is_watched(name));
-        self.looks.retain(|name, _| is_watched(name));
+        self.looks.retain(is_watched);
         if self.daily.len() > DAILY_MAX {
             self.daily.retain(|name, _| is_watched(name));
         }
@@ -164,8 +161,7 @@ impl Incidents {
             open.incident.ended(at_s, recovered);
         }
         // What was found during it holds no longer.
-        if self.looks.remove(target).is_some() {
-            self.are_looks_told = false;
+        if self.looks.remove(target) {
             self.look_due = self.look_due.min(Instant::now() + LOOK_FIRST);
         }
     }
@@ -180,9 +176,9 @@ impl Incidents {
         }
     }
 
-    /// What the last looks found, if there was one since the last call.
-    pub(super) fn take_looks(&mut self) -> Option<&BTreeMap<String, PathLook>> {
-        (!std::mem::replace(&mut self.are_looks_told, true)).then_some(&self.looks)
+    /// The document of what the last looks found, if there was one since the last call.
+    pub(super) fn take_looks(&mut self) -> Option<String> {
+        self.looks.take_document()
     }
 
     /// Takes finished diagnoses, and returns the incidents that are to be told: when they are diagnosed, and when they are over.
@@ -192,8 +188,8 @@ impl Incidents {
         {
             self.before.surroundings.extend(names.iter().cloned().zip(calm.surroundings));
             let at_s = self.at_s;
-            self.looks.extend(names.into_iter().zip(calm.diagnoses.into_iter().map(|diagnosis| PathLook::new(at_s, diagnosis, words))));
-            self.are_looks_told = false;
+            let looked = calm.diagnoses.into_iter().map(|diagnosis| PathLook::new(at_s, diagnosis, words));
+            names.into_iter().zip(looked).for_each(|(name, look)| self.looks.insert(name, look));
             self.before.profile = calm.profile.or(self.before.profile.take());
         }
         let mut told = Vec::new();
@@ -201,7 +197,6 @@ impl Incidents {
             let (recording, profile) = match open.take_diagnosis(&self.before, keeping, words) {
                 Some(Taken { recording, profile, diagnosis }) => {
                     self.looks.insert(open.incident.drop.target.clone(), PathLook::new(self.at_s, diagnosis, words));
-                    self.are_looks_told = false;
                     (Some(recording), Some(profile))
                 }
                 None => (None, None),

@@ -54,7 +54,7 @@ struct SaidOf {
     limit: Option<Limit>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Limit {
     requests: f64,
     label: String,
@@ -83,11 +83,50 @@ pub(super) struct PathLook {
     pub(super) diagnosis: Diagnosis,
     /// The same as a page.
     page: Value,
+    /// How many requests its workers can serve at a time.
+    #[serde(skip)]
+    limit: Option<Limit>,
 }
 
 impl PathLook {
     pub(super) fn new(at_s: u64, diagnosis: Diagnosis, words: &Catalogue) -> Self {
-        Self { at_s, page: page::diagnosis::page(&diagnosis, words).json(), diagnosis }
+        Self { at_s, page: page::diagnosis::page(&diagnosis, words).json(), limit: limit(&diagnosis, words), diagnosis }
+    }
+}
+
+/// What the last look at the path of each server found.
+#[derive(Default)]
+pub(super) struct Looks {
+    by_server: BTreeMap<String, PathLook>,
+    /// Something changed since they were taken.
+    is_new: bool,
+}
+
+impl Looks {
+    pub(super) fn get(&self, server: &str) -> Option<&PathLook> {
+        self.by_server.get(server)
+    }
+
+    pub(super) fn insert(&mut self, server: String, look: PathLook) {
+        self.by_server.insert(server, look);
+        self.is_new = true;
+    }
+
+    /// Forgets a look; true if there was one.
+    pub(super) fn remove(&mut self, server: &str) -> bool {
+        let is_gone = self.by_server.remove(server).is_some();
+        self.is_new |= is_gone;
+        is_gone
+    }
+
+    /// Keeps those of some servers.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&String) -> bool) {
+        self.by_server.retain(|name, _| is_kept(name));
+    }
+
+    /// The document of all, if something changed since the last call.
+    pub(super) fn take_document(&mut self) -> Option<String> {
+        std::mem::take(&mut self.is_new).then(|| json(&self.by_server))
     }
 }
 
@@ -123,15 +162,10 @@ pub(super) fn said<'a>(look: &Look, known: impl Fn(&str) -> Known<'a>, words: &C
             sentence,
             incident: known.incident.map(|incident| incident.id),
             looked_s: known.look.map(|look| look.at_s),
-            limit: known.look.and_then(|look| limit(&look.diagnosis, words)),
+            limit: known.look.and_then(|look| look.limit.clone()),
         }
     };
     json(&Said { at_s: look.at_s, servers: look.targets.iter().map(|target| of(&target.sample)).collect() })
-}
-
-/// The document of all looks.
-pub(super) fn looks(looks: &BTreeMap<String, PathLook>) -> String {
-    json(looks)
 }
 
 fn sentence(target: &TargetSample, known: Known<'_>, words: &Catalogue) -> (Severity, String) {

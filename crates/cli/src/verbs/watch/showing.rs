@@ -16,7 +16,7 @@ use chokepoint_runs::{Filter, History, KeptProfiles, RunsError, Store};
 use serde_json::{Value, json};
 
 use super::config::Settings;
-use super::saying::{self, PathLook};
+use super::saying;
 use super::seconds::{Look, LookedTarget};
 use crate::Usage;
 use crate::report::page::{comparison, flame, kept};
@@ -108,6 +108,9 @@ impl Showing {
                 self.server = None;
             }
             self.server = self.listen(now)?;
+        } else if let (Some(server), Some(files)) = (&self.server, now.file.protection()?) {
+            // The files may have been renewed.
+            server.renew(&files)?;
         }
         if before.file.otlp != now.file.otlp {
             self.exporter = self.export(now);
@@ -155,8 +158,8 @@ impl Showing {
     }
 
     /// Shows what was found at the paths of the servers.
-    pub(super) fn looked(&self, looks: &BTreeMap<String, PathLook>) {
-        self.board.looked(&saying::looks(looks));
+    pub(super) fn looked(&self, document: &str) {
+        self.board.looked(document);
     }
 
     /// Shows a minute.

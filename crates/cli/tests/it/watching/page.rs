@@ -3,11 +3,11 @@
 //! Live: a site in network namespaces under load, and Debian's chromium.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use flate2::read::GzDecoder;
 
-use crate::harness::{has_programs, is_root, repository};
+use crate::harness::{Chokepoint, Nginx, Running, has_programs, is_root, repository, wait_until};
 
 /// Runs a program in a folder of the repository.
 fn run(folder: &str, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
@@ -92,6 +92,30 @@ fn files_with_a_report_open_offline_and_can_be_printed() {
     }
     let output = run("ui", "node", &["e2e/report.mjs", &diagnosis, &streams, &profile], &[]);
     assert!(output.status.success(), "{}", told(&output));
+}
+
+#[test]
+fn a_new_user_sees_the_local_nginx_without_any_configuration() {
+    if !is_root() || !has_page(&["node", "chromium", "nginx"]) {
+        return;
+    }
+    let chokepoint = Chokepoint::new();
+    let Some(nginx) = Nginx::start(&chokepoint.file("")) else { return println!("skipped: nginx cannot be started") };
+    let (told, data) = (chokepoint.file("told"), chokepoint.path("data"));
+    let mut watch = chokepoint.command(&["watch", "--headless", "--listen", "127.0.0.1:0", "--data-dir", &data]);
+    watch.stdout(Stdio::null()).stderr(std::fs::File::create(&told).unwrap());
+    let watch = Running(watch.spawn().unwrap());
+    let url = format!("http://127.0.0.1:{}/", nginx.port);
+    let mut load = chokepoint.command(&["bench", "--no-keep", "-q", "50", "-c", "4", "-z", "120s", &url]);
+    let load = Running::start(&mut load).unwrap();
+    let address = || {
+        let told = std::fs::read_to_string(&told).unwrap();
+        told.split("the page is at ").nth(1).and_then(|rest| rest.split(',').next().map(str::to_owned))
+    };
+    wait_until("it tells where the page is", || address().is_some());
+    let output = run("ui", "node", &["e2e/first.mjs"], &[("PAGE", &address().unwrap()), ("PORT", &nginx.port.to_string())]);
+    assert!(output.status.success(), "{}{}", std::fs::read_to_string(&told).unwrap(), self::told(&output));
+    drop((load, watch));
 }
 
 #[test]
