@@ -72,7 +72,7 @@ pub(crate) struct Experiment {
     pub(crate) json: bool,
     /// Write the result as a page with plots
     ///
-    /// Write the result as one self-contained HTML page with tables and plots. It needs no script and no network.
+    /// Write the result as one HTML page with tables and plots, which needs no other file and no network.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) html: Option<PathBuf>,
     /// Write the result as Markdown
