@@ -14,7 +14,7 @@ load=$!
 sleep 2
 perf record -q -F 99 -g -a -o "$scratch/perf.data" -- sleep "$seconds" >/dev/null 2>"$scratch/perf.err" &
 perf=$!
-"$binary" profile -z "${seconds}s" --record "$scratch/profile.json" >"$scratch/text" 2>/dev/null
+"$binary" profile --no-keep -z "${seconds}s" --record "$scratch/profile.json" >"$scratch/text" 2>/dev/null
 wait "$perf" || { cat "$scratch/perf.err" >&2; exit 1; }
 
 # Samples by function: "COUNT<tab>NAME". Functions without a name are one function, because the two programs print addresses differently.

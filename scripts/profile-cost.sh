@@ -18,14 +18,14 @@ bench --disable-keepalive -z 40s >/dev/null &
 load=$!
 sleep 2
 /usr/bin/time -f '30 s: %U s of user and %S s of system time, %M KB at most, %e s in all' \
-    "$binary" profile -z 30s --record "$scratch/profile.json" --html "$scratch/flames.html" >"$scratch/text"
+    "$binary" profile --no-keep -z 30s --record "$scratch/profile.json" --html "$scratch/flames.html" >"$scratch/text"
 grep -m 1 'user stacks' "$scratch/text" || true
 wait "$load" || true
 load=
 
 # Goodput with and without sampling.
 sampled() {
-    "$binary" profile -z "$((seconds + 2))s" --record "$scratch/profile.json" >/dev/null 2>&1 &
+    "$binary" profile --no-keep -z "$((seconds + 2))s" --record "$scratch/profile.json" >/dev/null 2>&1 &
     sleep 0.7
     alone
     wait

@@ -17,6 +17,8 @@ try {
         { timeout: WAIT_MAX_MS },
     );
     const server = await option.jsonValue();
+    const paint = await page.evaluate(() => performance.getEntriesByType("paint").find((entry) => entry.name === "first-contentful-paint")?.startTime);
+    console.log(`first contentful paint after ${paint?.toFixed(0)} ms`);
     console.log(`${server} was named ${since()} s after the page was opened`);
     await page.getByLabel("Server").selectOption(server);
     await page.waitForSelector(".legend tr[data-band]", { timeout: WAIT_MAX_MS });

@@ -130,7 +130,7 @@ async function hostileTextsStayText() {
         await page.waitForTimeout(200);
     }
     await page.getByLabel("Server").selectOption({ index: 1 });
-    for (const view of ["now", "server", "incidents", "incidents/1", "flame/1", "runs", "streams", "runs/1", "runs/2", "runs/3", "runs/4", "runs/5", "runs/1/comparison", "explain", "explain/x", "now"]) {
+    for (const view of ["now", "server", "incidents", "incidents/1", "flame", "flame/1", "runs", "streams", "runs/1", "runs/2", "runs/3", "runs/4", "runs/5", "runs/1/comparison", "explain", "explain/x", "now"]) {
         await page.goto(`${PAGE}#/${view}`);
         await page.waitForTimeout(300);
         const found = await page.evaluate(() => ({

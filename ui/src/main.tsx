@@ -18,6 +18,7 @@ const VIEWS: [path: string, name: string][] = [
     ["now", "Now"],
     ["server", "Server"],
     ["incidents", "Incidents"],
+    ["flame", "Flame"],
     ["runs", "Runs"],
     ["streams", "Streams"],
     ["explain", "Explain"],
@@ -82,7 +83,13 @@ function Page() {
                 {view === "runs" && id !== undefined && part === undefined && <OneRun id={Number(id)} />}
                 {view === "runs" && id !== undefined && part === "comparison" && <Compared id={Number(id)} />}
                 {view === "explain" && <Explain id={id ?? null} />}
-                {view === "flame" && <Flamed id={Number(id)} />}
+                {view === "flame" && id === undefined && (
+                    <>
+                        <Runs kind="profile" />
+                        <Incidents held={held} to="flame" />
+                    </>
+                )}
+                {view === "flame" && id !== undefined && <Flamed id={Number(id)} />}
             </main>
         </>
     );
@@ -93,6 +100,8 @@ const report = document.getElementById("report");
 if (root) {
     // A file shows its report as text until then.
     root.replaceChildren();
+    // Paper has nothing to click.
+    addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
     const page = report && (JSON.parse(report.textContent ?? "") as ReportPage);
     render(page ? <main class="report">{<Report page={page} />}</main> : <Page />, root);
 }

@@ -145,7 +145,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         Verb::Streams(args) => streams::run(args, words, interrupt)?,
         Verb::Tcp(args) => tcp::run(args, words, interrupt)?,
         Verb::Lab(args) => verbs::lab::run(&args.verb, words, interrupt)?,
-        Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
+        Verb::Profile(args) => profile::run(args, words, interrupt).map(|()| true)?,
         Verb::Watch(args) => watch::run(args, words, interrupt)?,
         Verb::Incidents(args) => incidents::run(&args.verb, words).map(|()| true)?,
         Verb::Where(args) => whereabouts::run(args, words, interrupt)?,

@@ -13,18 +13,19 @@ function incidents(held: Held): string {
     return held.state?.servers.map((server) => `${server.name}${server.incident ?? ""}${server.severity}`).join("|") ?? "";
 }
 
-export function Incidents({ held }: { held: Held }) {
+/** The list. `to`: the view that shows one. */
+export function Incidents({ held, to = "incidents" }: { held: Held; to?: "incidents" | "flame" }) {
     const { document, failed } = useDocument<{ incidents: IncidentLine[] }>("api/v1/incidents", [incidents(held)]);
     if (failed) return <p class="verdict unknown">{failed}</p>;
     if (!document) return <p class="absent">Reading the incidents.</p>;
     if (document.incidents.length === 0) return <p class="absent">No incident was recorded.</p>;
     return (
         <section class="card">
-            <h2>Incidents</h2>
+            <h2>{to === "flame" ? "What used the CPUs during incidents" : "Incidents"}</h2>
             <ul class="incidents">
                 {document.incidents.map((incident) => (
                     <li key={incident.id} class={incident.state}>
-                        <a href={`#/incidents/${incident.id}`}>
+                        <a href={`#/${to}/${incident.id}`}>
                             <strong>{incident.headline}</strong>
                             <span>
                                 {incident.id} · {time(incident.drop.since_s)} · {incident.drop.target} · {lasted(incident)}

@@ -1,9 +1,15 @@
 // The kept runs: diagnoses with their rounds, sizing curves, experiments with their intervals, captures.
 import { useDocument } from "../document";
-import { Report } from "../report/report";
+import { marked, Report } from "../report/report";
 import type { ReportPage } from "../report/types";
 import type { Run, RunLine } from "../types";
 import { number } from "../words";
+
+/** Verbs whose runs have a view of their own, and what is said where there is none. */
+const KINDS: Record<string, { heading: string; absent: string }> = {
+    streams: { heading: "Captures", absent: "No capture was read. `chokepoint streams FILE` reads one, `chokepoint streams -i INTERFACE -z 10s tcp port 80` makes one." },
+    profile: { heading: "Profiles", absent: "No profile is kept. `chokepoint profile` takes one." },
+};
 
 /** The list. `kind`: only runs of one verb. */
 export function Runs({ kind }: { kind?: string }) {
@@ -11,18 +17,11 @@ export function Runs({ kind }: { kind?: string }) {
     if (failed) return <p class="verdict unknown">{failed}</p>;
     if (!document) return <p class="absent">Reading the runs.</p>;
     const runs = document.runs.filter((run) => kind === undefined || run.kind === kind);
-    if (runs.length === 0) {
-        return kind === undefined ? (
-            <p class="absent">No run is kept. diagnose, bench, size, experiment and streams keep theirs.</p>
-        ) : (
-            <p class="absent">
-                No capture was read. <code>chokepoint streams FILE</code> reads one, <code>chokepoint streams -i INTERFACE -z 10s tcp port 80</code> makes one.
-            </p>
-        );
-    }
+    const { heading, absent } = KINDS[kind ?? ""] ?? { heading: "Runs", absent: "No run is kept. diagnose, bench, size, experiment, streams and profile keep theirs." };
+    if (runs.length === 0) return <p class="absent">{marked(absent)}</p>;
     return (
         <section class="card">
-            <h2>{kind === undefined ? "Runs" : "Captures"}</h2>
+            <h2>{heading}</h2>
             <ul class="incidents">
                 {runs.map((run) => (
                     <li key={run.id}>

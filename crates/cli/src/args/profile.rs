@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Look;
+use super::{Keep, Look};
 
 pub(super) const EXIT: &str = "\
 Exit status: 0 it was sampled, 1 it could not be, 2 usage.
@@ -134,6 +134,8 @@ pub(crate) struct Profile {
     /// Write the profile into this file, for the Firefox Profiler (profiler.firefox.com).
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) firefox: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) look: Look,
 }

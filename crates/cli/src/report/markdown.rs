@@ -221,18 +221,8 @@ impl MarkdownPage<'_> {
             return;
         }
         self.heading("report-rounds");
-        let titles = [
-            "html-column-before",
-            "html-column-found",
-            "html-column-changed",
-            "html-column-predicted",
-            "html-column-after",
-            "report-column-p99",
-            "report-column-failed",
-            "html-column-outcome",
-        ];
-        let titles = titles.map(|id| prose(&self.phrases.word(id)));
-        self.block(&format!("| # | {} |", titles.join(" | ")));
+        let titles = view::rounds::COLUMNS.map(|id| prose(&self.phrases.word(id)));
+        self.block(&format!("| {} |", titles.join(" | ")));
         self.line("|--:|--:|---|---|---|--:|--:|--:|---|");
         for row in rows {
             let fate = row.fate.map(|fate| format!("**{}**", prose(&fate.text))).unwrap_or_default();

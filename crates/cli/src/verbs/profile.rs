@@ -10,14 +10,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use chokepoint_profile::analysis::difference;
 use chokepoint_profile::analysis::report::{Report, report};
-use chokepoint_profile::output::text::{Layout, changes, render};
-use chokepoint_profile::output::{firefox, flame, folded, pprof, svg};
-use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, waits_text};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_profile::output::text::{Layout, changes};
+use chokepoint_profile::output::{firefox, folded, pprof, svg};
+use chokepoint_profile::{Options, Profile, Sampler, Scope, Waiting};
+use chokepoint_runs::NewRun;
 use serde::Serialize;
 
 use crate::args;
+use crate::report::page::flame::{self, told};
 use crate::report::page;
 use crate::run::files::{Output, first_error};
+use crate::run::keeping::{self, Begun};
 use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
@@ -35,7 +39,7 @@ struct Stored<'a> {
 }
 
 /// Runs the verb.
-pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
+pub(crate) fn run(args: &args::Profile, words: &Catalogue, interrupt: &Interrupt) -> Result<()> {
     if !args.count.is_empty() || args.counters {
         return counting::run(args, &scope(args), interrupt);
     }
@@ -43,12 +47,16 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
         return dropped::run(args, interrupt);
     }
     let files = Files::open(args)?;
+    let begun = Begun::now();
     let profile = match &args.replay {
         None if args.off_cpu => off_cpu(args, interrupt)?,
         Some(file) => stored(file)?,
         None => sample(args, interrupt)?,
     };
     let summary = report(&profile);
+    if args.replay.is_none() {
+        keep(args, &begun, &profile, &summary, words, interrupt);
+    }
     let before = args.diff.as_deref().map(stored).transpose()?;
     let written = |files: Files| files.write(&profile, &summary, before.as_ref());
     if args.json {
@@ -62,6 +70,15 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
         text.push_str(&changes(&layers, &functions, &file.display().to_string()));
     }
     first_error(std::iter::once(output::print(&text)).chain(written(files)))
+}
+
+/// Keeps the run. The page of `watch` shows it as a flame graph.
+fn keep(args: &args::Profile, begun: &Begun, profile: &Profile, summary: &Report, words: &Catalogue, interrupt: &Interrupt) {
+    keeping::keep(&args.keep, words, || {
+        let headline = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
+        let headline = headline.lines().next().unwrap_or_default().to_owned();
+        Ok(NewRun { headline, document: json(profile, summary)?, ..begun.run("profile", &profile.scope, interrupt) })
+    });
 }
 
 fn json(profile: &Profile, summary: &Report) -> Result<String> {
@@ -93,19 +110,11 @@ impl Files {
 
     /// Writes each; a failed file does not prevent the others.
     fn write(self, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Vec<Result<()>> {
-        let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
-        let title = format!("{what}: {}", profile.scope);
         let page = || {
-            let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
-            let head = text.split("\n\n").next().unwrap_or_default().lines().map(str::to_owned).collect();
-            match before {
-                Some(before) => {
-                    let difference = difference::join(profile, before);
-                    page::file::flame(&flame::of_difference(&difference), &format!("{title}, against an earlier profile"), head)
-                }
-                None => page::file::flame(&flame::of(profile), &title, head),
-            }
+            let page = flame::of_profile(profile, summary, before);
+            page::file::render(&page, None, &told(profile, summary, &Layout { width: 100, unicode: true, tree_share_min: 1.0 }))
         };
+        let title = flame::title(profile);
         let product = concat!("chokepoint ", env!("CARGO_PKG_VERSION"));
         let results = [
             self.record.map(|file| json(profile, summary).and_then(|text| file.write(text.as_bytes()))),
@@ -117,11 +126,6 @@ impl Files {
         ];
         results.into_iter().flatten().collect()
     }
-}
-
-/// The profile as text.
-fn told(profile: &Profile, summary: &Report, layout: &Layout) -> String {
-    if profile.clock == Clock::OffCpu { waits_text::render(profile, layout) } else { render(profile, summary, layout) }
 }
 
 /// Samples what threads wait for, for the given time or until Ctrl-C.

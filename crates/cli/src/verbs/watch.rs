@@ -108,7 +108,7 @@ impl<'a> Watching<'a> {
             let minute = self.keeping.add(&sample);
             self.incidents.see(&look, &mut self.keeping, self.words);
             self.showing.second(&look, &sample, saying::said(&look, |name| self.incidents.known(name), self.words));
-            self.incidents.take_looks().iter().for_each(|looks| self.showing.looked(looks));
+            self.incidents.take_looks(self.words).iter().for_each(|looks| self.showing.looked(looks));
             if let Some(minute) = minute {
                 memory::give_back();
                 self.showing.minute(&minute);

@@ -221,17 +221,6 @@ fn rounds(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let ids = [
-        "html-column-number",
-        "html-column-before",
-        "html-column-found",
-        "html-column-changed",
-        "html-column-predicted",
-        "html-column-after",
-        "report-column-p99",
-        "report-column-failed",
-        "html-column-outcome",
-    ];
     let mut blocks = bars(diagnosis, &rows, phrases);
     let row = |row: RoundRow<'_>| {
         let plain = [row.n, row.before, row.found, row.changed, row.predicted].map(|text| span(Ink::Plain, text));
@@ -240,7 +229,7 @@ fn rounds(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Block> {
         let measured = [span(Ink::Strong, row.after), span(Ink::Plain, row.p99), span(Ink::Plain, row.failed), span(ink, outcome)];
         plain.into_iter().chain(measured).collect()
     };
-    blocks.push(Block::Table { head: columns(&ids, &[1, 5, 6, 7], phrases), rows: rows.into_iter().map(row).collect() });
+    blocks.push(Block::Table { head: columns(&view::rounds::COLUMNS, &[1, 5, 6, 7], phrases), rows: rows.into_iter().map(row).collect() });
     blocks
 }
 

@@ -1,10 +1,13 @@
-//! The page of a flame graph.
+//! The pages of flame graphs.
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_profile::analysis::difference;
+use chokepoint_profile::analysis::report::Report;
 use chokepoint_profile::output::flame::{self, Flame};
 use chokepoint_profile::output::folded::{self, FoldedError};
+use chokepoint_profile::output::text::{Layout, render};
+use chokepoint_profile::{Clock, Profile, waits_text};
 use chokepoint_recorder::incident::Incident;
 use chokepoint_runs::KeptProfiles;
 use serde_json::json;
@@ -21,6 +24,31 @@ pub(crate) fn page(graph: &Flame<'_>, title: &str, told: Vec<String>) -> ReportP
         sections: vec![Section { id: "flame".to_owned(), heading: String::new(), blocks }],
         ..ReportPage::default()
     }
+}
+
+/// The page of a profile; with an earlier one, of the difference.
+pub(crate) fn of_profile(profile: &Profile, summary: &Report, before: Option<&Profile>) -> ReportPage {
+    let title = title(profile);
+    let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
+    let head = text.split("\n\n").next().unwrap_or_default().lines().map(str::to_owned).collect();
+    match before {
+        Some(before) => {
+            let difference = difference::join(profile, before);
+            page(&flame::of_difference(&difference), &format!("{title}, against an earlier profile"), head)
+        }
+        None => page(&flame::of(profile), &title, head),
+    }
+}
+
+/// What a profile shows.
+pub(crate) fn title(profile: &Profile) -> String {
+    let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
+    format!("{what}: {}", profile.scope)
+}
+
+/// A profile as text.
+pub(crate) fn told(profile: &Profile, summary: &Report, layout: &Layout) -> String {
+    if profile.clock == Clock::OffCpu { waits_text::render(profile, layout) } else { render(profile, summary, layout) }
 }
 
 /// The page of what used the CPUs during an incident, coloured by the difference to before if that was sampled.

@@ -109,6 +109,19 @@ fn sha256(text: &str) -> Option<String> {
     Some(out)
 }
 
+/// Texts that would be more than text where they are not escaped.
+const HOSTILE: [&str; 9] = [
+    "<script>alert(1)</script>",
+    "</script></style></title></svg><img src=x onerror=alert(1)>",
+    "\" onload=\"alert(1)",
+    "' onload='alert(1)",
+    "<!--",
+    "]]>&lt;&#x3c;&",
+    "{{ 7*7 }}{% raw %}",
+    "\u{202e}\u{2066}\u{200f}\u{1b}[2J\u{0}\u{7f}\u{85}\u{2028}\u{feff}",
+    "line\nbreak\r\n\ttab",
+];
+
 /// A diagnosis with this text appended to every string.
 fn hostile(text: &str) -> Diagnosis {
     fn replace(value: &mut Value, path: &str, text: &str) {
@@ -153,17 +166,7 @@ fn text_from_outside_becomes_no_markup_and_no_control_character() {
         head + body.split("<script type=\"module\">").next().unwrap_or_default()
     };
     let calm = outer(&written(&hostile("calm"))).matches('<').count();
-    for text in [
-        "<script>alert(1)</script>",
-        "</script></style></title><img src=x onerror=alert(1)>",
-        "\" onload=\"alert(1)",
-        "' onload='alert(1)",
-        "<!--",
-        "]]>&lt;&#x3c;&",
-        "{{ 7*7 }}{% raw %}",
-        "\u{202e}\u{2066}\u{200f}\u{1b}[2J\u{0}\u{7f}\u{85}\u{2028}\u{feff}",
-        "line\nbreak\r\n\ttab",
-    ] {
+    for text in HOSTILE {
         let diagnosis = hostile(text);
         let found = outer(&written(&diagnosis));
         assert!(!found.contains(|character: char| character != '\n' && steers(character)), "{text:?}");

@@ -44,6 +44,19 @@ pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
 }
 
 /// One measurement as a row of a table; unknown cells are empty.
+/// The names of the columns of a table of rounds.
+pub(crate) const COLUMNS: [&str; 9] = [
+    "html-column-number",
+    "html-column-before",
+    "html-column-found",
+    "html-column-changed",
+    "html-column-predicted",
+    "html-column-after",
+    "report-column-p99",
+    "report-column-failed",
+    "html-column-outcome",
+];
+
 pub(crate) struct RoundRow<'a> {
     /// The round; nothing for the measurement before any change.
     pub(crate) round: Option<&'a Round>,

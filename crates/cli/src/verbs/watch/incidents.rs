@@ -177,8 +177,8 @@ impl Incidents {
     }
 
     /// The document of what the last looks found, if there was one since the last call.
-    pub(super) fn take_looks(&mut self) -> Option<String> {
-        self.looks.take_document()
+    pub(super) fn take_looks(&mut self, words: &Catalogue) -> Option<String> {
+        self.looks.take_document(words)
     }
 
     /// Takes finished diagnoses, and returns the incidents that are to be told: when they are diagnosed, and when they are over.

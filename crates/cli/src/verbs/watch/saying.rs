@@ -77,20 +77,24 @@ struct About<'a> {
 }
 
 /// What the last look at the path of a server found.
-#[derive(Serialize)]
 pub(super) struct PathLook {
     pub(super) at_s: u64,
     pub(super) diagnosis: Diagnosis,
-    /// The same as a page.
-    page: Value,
     /// How many requests its workers can serve at a time.
-    #[serde(skip)]
     limit: Option<Limit>,
+}
+
+/// A look as it is told.
+#[derive(Serialize)]
+struct ToldLook<'a> {
+    at_s: u64,
+    diagnosis: &'a Diagnosis,
+    page: Value,
 }
 
 impl PathLook {
     pub(super) fn new(at_s: u64, diagnosis: Diagnosis, words: &Catalogue) -> Self {
-        Self { at_s, page: page::diagnosis::page(&diagnosis, words).json(), limit: limit(&diagnosis, words), diagnosis }
+        Self { at_s, limit: limit(&diagnosis, words), diagnosis }
     }
 }
 
@@ -125,8 +129,11 @@ impl Looks {
     }
 
     /// The document of all, if something changed since the last call.
-    pub(super) fn take_document(&mut self) -> Option<String> {
-        std::mem::take(&mut self.is_new).then(|| json(&self.by_server))
+    pub(super) fn take_document(&mut self, words: &Catalogue) -> Option<String> {
+        let told = |PathLook { at_s, diagnosis, .. }: &PathLook| json(&ToldLook { at_s: *at_s, diagnosis, page: page::diagnosis::page(diagnosis, words).json() });
+        // One at a time: together they are large.
+        let document = || self.by_server.iter().map(|(server, look)| format!("{}:{}", json(server), told(look))).collect::<Vec<_>>().join(",");
+        std::mem::take(&mut self.is_new).then(|| format!("{{{}}}", document()))
     }
 }
 
