@@ -11,7 +11,7 @@ tools='jq /usr/bin/time'
 . scripts/lab-load.sh
 echo "$(uname -r), $(nproc) cores, $(date -u +%F)"
 bench() {
-    "$binary" bench --client-netns cp-healthy-php-client --cpus 0 -c 50 "$@" http://10.78.0.2/
+    "$binary" bench --no-keep --client-netns cp-healthy-php-client --cpus 0 -c 50 "$@" http://10.78.0.2/
 }
 
 bench --disable-keepalive -z 40s >/dev/null &

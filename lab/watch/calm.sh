@@ -21,7 +21,7 @@ clean() {
 }
 trap clean EXIT
 master() { pgrep -f "nginx.*$run/nginx[./]" | sort -n | head -n 1; }
-offer() { "$program" bench --json --client-netns cp-watch-site-client -y -q "$1" -c 50 -t 2s -z "$2" "$url" >>"$out/load" 2>&1; }
+offer() { "$program" bench --no-keep --json --client-netns cp-watch-site-client -y -q "$1" -c 50 -t 2s -z "$2" "$url" >>"$out/load" 2>&1; }
 
 "$program" lab up "$here/site.toml" >"$out/up" 2>&1 || { cat "$out/up" >&2; exit 1; }
 # A day in six minutes: the demand rises and falls by a factor of three, and halves at once in the middle of each.

@@ -79,7 +79,7 @@ now_ms() { date +%s%3N; }
 fault() {
     local name=$1 lines=$out/$1.lines incident='' injected told=none cause=none
     "$program" lab up "$here/site.toml" >"$out/$name.up" 2>&1 || { cat "$out/$name.up" >&2; return 1; }
-    "$program" bench --json --client-netns cp-watch-site-client -y -q "$rate" -c 50 -t 2s -z 300s "$url" >"$out/$name.load" 2>&1 &
+    "$program" bench --no-keep --json --client-netns cp-watch-site-client -y -q "$rate" -c 50 -t 2s -z 300s "$url" >"$out/$name.load" 2>&1 &
     load=$!
     "$program" watch --json --client-netns cp-watch-site-client --server-netns cp-watch-site-server --listen off --data-dir "$out/$name.data" "$url" \
         >"$lines" 2>"$out/$name.notes" &

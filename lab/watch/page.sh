@@ -22,7 +22,7 @@ clean() {
 trap clean EXIT
 "$program" lab up "$here/site.toml" >"$out/up" 2>&1 || { cat "$out/up" >&2; exit 1; }
 for label in before after; do "$program" streams --label "$label" "$here/../../crates/packets/tests/data/loss-at-receiver.pcap.gz" >"$out/streams"; done
-"$program" bench --json --client-netns cp-watch-site-client -y -q "${RATE:-150}" -c 50 -t 2s -z 300s "$url" >"$out/load" 2>&1 &
+"$program" bench --no-keep --json --client-netns cp-watch-site-client -y -q "${RATE:-150}" -c 50 -t 2s -z 300s "$url" >"$out/load" 2>&1 &
 load=$!
 "$program" watch --headless --client-netns cp-watch-site-client --server-netns cp-watch-site-server --listen 127.0.0.1:0 --data-dir "$out/data" "$url" 2>"$out/notes" >"$out/told" &
 watch=$!

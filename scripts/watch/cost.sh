@@ -75,7 +75,7 @@ clean() {
 trap clean EXIT
 "$program" lab up "$out/site.toml" >"$out/up"
 ulimit -n 20000
-nice -n "${LOAD_NICE:-0}" "$program" bench --json --client-netns cp-watch-cost-client -y -q "$rate" -c 200 -t 5s -z "$((seconds + 60))s" http://10.79.2.2/ \
+nice -n "${LOAD_NICE:-0}" "$program" bench --no-keep --json --client-netns cp-watch-cost-client -y -q "$rate" -c 200 -t 5s -z "$((seconds + 60))s" http://10.79.2.2/ \
     >"$out/load.json" 2>"$out/load.notes" &
 load=$!
 # The load uses only as many connections as it needs; the others are kept, each after one request.
