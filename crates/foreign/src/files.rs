@@ -172,7 +172,8 @@ impl Files {
             // A link to /proc/self/fd/2, which images use for logs.
             Err(Errno::LOOP) => Err(not_regular()),
             // Linux before 5.6; a service of systemd with RestrictSUIDSGID=, which DynamicUser= implies (systemd.exec(5)); old containers, which say EPERM.
-            Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(path, flags),
+            // AGAIN: something on this host was renamed or mounted while a ".." was followed, so that the kernel could not tell whether it stays below the root. The steps can.
+            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.step_by_step(path, flags),
             opened => Ok(opened?),
         }
     }
@@ -304,6 +305,30 @@ mod tests {
             }
         }
         assert!(found >= 20, "{found}");
+    }
+
+    #[test]
+    fn files_are_found_while_others_are_renamed() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("a")).unwrap();
+        std::fs::write(tree.path().join("file"), "").unwrap();
+        let files = Files::of_directory(tree.path()).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let is_running = || !is_over.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (one, other) = (tree.path().join("a/1"), tree.path().join("a/2"));
+                std::fs::create_dir(&one).unwrap();
+                while is_running() {
+                    std::fs::rename(&one, &other).unwrap();
+                    std::fs::rename(&other, &one).unwrap();
+                }
+            });
+            // Without the steps some fail.
+            let failed: Vec<io::Error> = (0..20_000).filter_map(|_| files.open("/a/../file").err()).collect();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(failed.is_empty(), "{failed:?}");
+        });
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use chokepoint_model::catalogue::Catalogue;
 use chokepoint_profile::analysis::difference;
 use chokepoint_profile::analysis::report::{Report, report};
-use chokepoint_model::catalogue::Catalogue;
 use chokepoint_profile::output::text::{Layout, changes};
 use chokepoint_profile::output::{firefox, folded, pprof, svg};
 use chokepoint_profile::{Options, Profile, Sampler, Scope, Waiting};
@@ -18,8 +18,8 @@ use chokepoint_runs::NewRun;
 use serde::Serialize;
 
 use crate::args;
-use crate::report::page::flame::{self, told};
 use crate::report::page;
+use crate::report::page::flame::{self, told};
 use crate::run::files::{Output, first_error};
 use crate::run::keeping::{self, Begun};
 use crate::run::settings;

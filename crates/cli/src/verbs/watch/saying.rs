@@ -130,9 +130,12 @@ impl Looks {
 
     /// The document of all, if something changed since the last call.
     pub(super) fn take_document(&mut self, words: &Catalogue) -> Option<String> {
-        let told = |PathLook { at_s, diagnosis, .. }: &PathLook| json(&ToldLook { at_s: *at_s, diagnosis, page: page::diagnosis::page(diagnosis, words).json() });
+        let told = |PathLook { at_s, diagnosis, .. }: &PathLook| {
+            json(&ToldLook { at_s: *at_s, diagnosis, page: page::diagnosis::page(diagnosis, words).json() })
+        };
         // One at a time: together they are large.
-        let document = || self.by_server.iter().map(|(server, look)| format!("{}:{}", json(server), told(look))).collect::<Vec<_>>().join(",");
+        let document =
+            || self.by_server.iter().map(|(server, look)| format!("{}:{}", json(server), told(look))).collect::<Vec<_>>().join(",");
         std::mem::take(&mut self.is_new).then(|| format!("{{{}}}", document()))
     }
 }

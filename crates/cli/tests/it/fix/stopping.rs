@@ -185,7 +185,7 @@ fn timeout_ends_a_load_in_order() {
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
     let run = |ignored: &str, signal_sent: Signal| {
-        let command = chokepoint.command(&["bench", "-c", "1", "-z", "1s", &server.url()]);
+        let command = chokepoint.command(&["bench", "--no-keep", "-c", "1", "-z", "1s", &server.url()]);
         // The test itself may run with these signals ignored, as in the background of a shell without job control (sh(1)).
         let mut shell = Command::new("env");
         shell

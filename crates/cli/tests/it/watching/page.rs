@@ -96,7 +96,8 @@ fn files_with_a_report_open_offline_and_can_be_printed() {
     let (_, after) = rest.split_once("</script>").unwrap();
     let stored = ["collapse", "chain", "bisected", "experiment-matrix", "size"].map(|name| {
         let page = std::fs::read_to_string(repository(&format!("crates/cli/tests/data/page/{name}.json"))).unwrap();
-        std::fs::write(file(&format!("{name}.html")), format!("{before}id=\"report\">{}</script>{after}", page.replace('<', "\\u003c"))).unwrap();
+        std::fs::write(file(&format!("{name}.html")), format!("{before}id=\"report\">{}</script>{after}", page.replace('<', "\\u003c")))
+            .unwrap();
         file(&format!("{name}.html"))
     });
     let files = [&[diagnosis, streams, profile][..], &stored].concat();
