@@ -55,6 +55,8 @@ pub struct Cause {
 pub struct Diagnosed {
     /// As `diagnose --json` prints it.
     pub document: Value,
+    /// As the page of `watch` shows it.
+    pub page: Value,
     /// The verdict in one sentence.
     pub summary: String,
     /// The first cause, if one was found.
@@ -93,6 +95,9 @@ pub struct Incident {
     pub cause: Option<Cause>,
     /// The diagnosis during the drop, as `diagnose --json` prints it; null while it is made, and if it failed.
     pub diagnosis: Option<Value>,
+    /// The same as the page of `watch` shows it; nothing without one, and in an incident of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<Value>,
     /// The report of the diagnosis as plain text; empty without one.
     #[serde(default)]
     pub report: String,
@@ -120,6 +125,7 @@ impl Incident {
             busier: Vec::new(),
             cause: None,
             diagnosis: None,
+            page: None,
             report: String::new(),
             undiagnosed: None,
             series: Vec::new(),
@@ -138,7 +144,9 @@ impl Incident {
     /// Takes the diagnosis, or why there is none.
     pub fn diagnosed(&mut self, result: Result<Diagnosed, String>) {
         match result {
-            Ok(Diagnosed { document, cause, text, .. }) => (self.diagnosis, self.cause, self.report) = (Some(document), cause, text),
+            Ok(Diagnosed { document, page, cause, text, .. }) => {
+                (self.diagnosis, self.page, self.cause, self.report) = (Some(document), Some(page), cause, text);
+            }
             Err(why) => self.undiagnosed = Some(why),
         }
         self.settle();

@@ -7,7 +7,6 @@ mod escape;
 pub(crate) mod experiment;
 pub(crate) mod file;
 pub(crate) mod flame;
-pub(crate) mod kept;
 pub(crate) mod size;
 
 #[cfg(test)]

@@ -83,14 +83,27 @@ pub(crate) fn directory(words: &Catalogue) -> Result<PathBuf> {
     known.ok_or_else(|| anyhow::anyhow!(words.text(&Message::new("runs-no-directory"))))
 }
 
-/// A report as the JSON text to keep: without values of queries and user information in URLs, whatever the report itself hides.
+/// The field of a kept document with the report as a page: it reads the same in a newer program.
+const PAGE: &str = "page";
+
+/// A report, and the same as a page if it has one, as the JSON text to keep: without values of queries and user information in URLs, whatever the report itself hides.
 ///
 /// # Errors
 /// The report cannot be written as JSON.
-pub(crate) fn document(report: &impl Serialize) -> Result<String> {
+pub(crate) fn document(report: &impl Serialize, page: Option<Value>) -> Result<String> {
     let mut value = serde_json::to_value(report)?;
+    if let (Some(fields), Some(page)) = (value.as_object_mut(), page) {
+        fields.insert(PAGE.to_owned(), page);
+    }
     hide(&mut value);
     Ok(value.to_string())
+}
+
+/// A kept document as the verb printed it, and its page.
+pub(crate) fn parts(document: &str) -> (Value, Option<Value>) {
+    let mut value: Value = serde_json::from_str(document).unwrap_or_default();
+    let page = value.as_object_mut().and_then(|fields| fields.remove(PAGE));
+    (value, page)
 }
 
 fn hide(value: &mut Value) {
@@ -175,10 +188,13 @@ mod tests {
     fn a_kept_document_has_no_values_of_queries_and_no_user_information() {
         let report =
             serde_json::json!({ "url": "http://user:secret@h/?token=abc", "samples": ["GET /x?key=\"q\" failed"], "n": 1.5, "none": null });
-        let kept = document(&report).expect("JSON");
+        let kept = document(&report, Some(serde_json::json!({ "subject": "http://h/?token=secret" }))).expect("JSON");
         let back: Value = serde_json::from_str(&kept).expect("JSON");
         assert!(!kept.contains("secret") && !kept.contains("abc"), "{kept}");
         assert_eq!((&back["n"], &back["none"]), (&serde_json::json!(1.5), &Value::Null));
+        let (document, page) = parts(&kept);
+        assert!(document.get("page").is_none() && document["n"] == 1.5 && page.is_some_and(|page| page["subject"].is_string()));
+        assert_eq!(parts("no JSON"), (Value::Null, None));
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let report = bench::report(&asked, measured, tcp, failed, words);
     keeping::keep(&args.keep, words, || {
         let run = begun.run("bench", &target.url, interrupt);
-        let (figures, load, document) = (keeping::figures(&report.load), keeping::load(&plan), keeping::document(&report)?);
+        let (figures, load, document) = (keeping::figures(&report.load), keeping::load(&plan), keeping::document(&report, None)?);
         Ok(NewRun { headline: report.summary.clone(), figures, surroundings, load, document, ..run })
     });
     outputs::write(args, files, &report, &judged, words)?;

@@ -22,6 +22,7 @@ use chokepoint_sources::Root;
 use chokepoint_sources::netns;
 
 use crate::args::{Diagnose, RedactLevel};
+use crate::report::page;
 use crate::run::bisect;
 use crate::run::changes::Changes;
 use crate::run::confirm;
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &measured.events, args.redact));
             if let Ok(report) = &measured.report {
                 keeping::keep(&args.keep, words, || {
-                    kept(report, &measured.surroundings, &setup, begun.run("diagnose", &report.target.url, interrupt))
+                    kept(report, &measured.surroundings, &setup, words, begun.run("diagnose", &report.target.url, interrupt))
                 });
             }
             let report = match measured.report {
@@ -143,7 +144,7 @@ fn tell_listeners(setup: &Setup, report: &Diagnosis) {
 }
 
 /// The run as it is kept, with the figures of the state in which it left the server. `around`: what each measurement was made on.
-fn kept(report: &Diagnosis, around: &[Surroundings], setup: &Setup, run: NewRun) -> Result<NewRun> {
+fn kept(report: &Diagnosis, around: &[Surroundings], setup: &Setup, words: &Catalogue, run: NewRun) -> Result<NewRun> {
     let result = report.result();
     let surroundings = around.get(result.map_or(0, |round| round.n as usize)).or(around.last());
     let figures = result.map(|round| &round.load).or(report.load.as_ref()).map(keeping::figures);
@@ -153,7 +154,7 @@ fn kept(report: &Diagnosis, around: &[Surroundings], setup: &Setup, run: NewRun)
         figures: figures.into_iter().flatten().chain(before).collect(),
         surroundings: surroundings.cloned().unwrap_or_default(),
         load: setup.plan.as_ref().map(keeping::load).unwrap_or_default(),
-        document: keeping::document(report)?,
+        document: keeping::document(report, Some(page::diagnosis::page(report, words).json()))?,
         ..run
     })
 }

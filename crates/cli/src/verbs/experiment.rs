@@ -125,7 +125,7 @@ fn measured(
     };
     let mut report = experiment(plan, &trials, planned.as_ref(), ended, aside, words);
     add_functions(&mut report, &looked.profiles);
-    kept.end(&report);
+    kept.end(&report, words);
     Ok((report, looked.profiles))
 }
 

@@ -48,7 +48,7 @@ fn list(args: &List, store: Option<&Store>, words: &Catalogue) -> Result<()> {
 fn show(args: &Show, store: Option<&Store>, words: &Catalogue) -> Result<()> {
     let (store, run) = named(store, &args.run, words)?;
     if args.document {
-        return output::print_json(&format!("{}\n", run.run.document));
+        return output::print_json(&format!("{}\n", keeping::parts(&run.run.document).0));
     }
     let trials = store.trials(run.id)?.len() as u64;
     if args.json {

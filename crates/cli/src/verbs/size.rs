@@ -66,7 +66,9 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
         warnings: run.warnings,
     };
     let report = answer::report(&asked, &run.steps, words);
-    keeping::keep(&args.keep, words, || kept::run(&report, &setup, run.surroundings, begun.run("size", &setup.request.url, interrupt)));
+    keeping::keep(&args.keep, words, || {
+        kept::run(&report, &setup, run.surroundings, words, begun.run("size", &setup.request.url, interrupt))
+    });
     outputs::write(args, files, &report, words)?;
     Ok(matches!(report.outcome, Outcome::Measured | Outcome::Partial))
 }

@@ -102,15 +102,9 @@ fn source(args: &Streams) -> String {
 /// Keeps the run with its page: the packets may be gone when somebody looks at it.
 fn keep(args: &Streams, begun: &Begun, result: &StreamsResult, page: &ReportPage, words: &Catalogue, interrupt: &Interrupt) {
     keeping::keep(&args.keep, words, || {
-        let mut document = result.json(words);
-        document["page"] = page.json();
+        let document = keeping::document(&result.json(words), Some(page.json()))?;
         let headline = result.summary(Phrases(words));
-        Ok(NewRun {
-            headline,
-            figures: result.figures(),
-            document: document.to_string(),
-            ..begun.run("streams", &result.source, interrupt)
-        })
+        Ok(NewRun { headline, figures: result.figures(), document, ..begun.run("streams", &result.source, interrupt) })
     });
 }
 

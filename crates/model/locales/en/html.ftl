@@ -30,7 +30,7 @@ html-chain-note = An arrow leads from a cause to its symptom. Causes are fixed i
 round-put-back = put back
 round-left-out = left out
 
-html-column-number = #
+html-column-number = round
 html-column-before = goodput before
 html-column-found = found
 html-column-changed = changed

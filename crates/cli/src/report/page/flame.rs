@@ -3,16 +3,19 @@
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_profile::analysis::difference;
-use chokepoint_profile::analysis::report::Report;
+use chokepoint_profile::analysis::report::{Report, report};
 use chokepoint_profile::output::flame::{self, Flame};
 use chokepoint_profile::output::folded::{self, FoldedError};
 use chokepoint_profile::output::text::{Layout, render};
 use chokepoint_profile::{Clock, Profile, waits_text};
 use chokepoint_recorder::incident::Incident;
 use chokepoint_runs::KeptProfiles;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Block, ReportPage, Section, text};
+
+/// Name and version of a profile's JSON form.
+const SCHEMA: &str = "chokepoint/profile/1";
 
 /// The page. `told`: lines above the graph.
 pub(crate) fn page(graph: &Flame<'_>, title: &str, told: Vec<String>) -> ReportPage {
@@ -38,6 +41,13 @@ pub(crate) fn of_profile(profile: &Profile, summary: &Report, before: Option<&Pr
         }
         None => page(&flame::of(profile), &title, head),
     }
+}
+
+/// The page of a profile as `profile --json` prints it; nothing for another document.
+pub(crate) fn of_document(document: &Value) -> Option<Value> {
+    (document.get("schema")? == SCHEMA).then_some(())?;
+    let profile = Profile::from_json(&document.to_string()).ok()?;
+    Some(of_profile(&profile, &report(&profile), None).json())
 }
 
 /// What a profile shows.

@@ -11,6 +11,7 @@ use chokepoint_runs::{Better, Figure, NewRun, State, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Experiment;
+use crate::report::page;
 use crate::run::keeping;
 use crate::terminal::output;
 
@@ -132,10 +133,10 @@ impl Kept {
     }
 
     /// Keeps the result.
-    pub(super) fn end(&mut self, report: &Report) {
+    pub(super) fn end(&mut self, report: &Report, words: &Catalogue) {
         let Some(store) = &mut self.store else { return };
         let state = if report.ended == Ended::Interrupted { State::Interrupted } else { State::Done };
-        let kept = keeping::document(report).and_then(|document| {
+        let kept = keeping::document(report, Some(page::experiment::page(report, words).json())).and_then(|document| {
             let run = NewRun {
                 state,
                 duration_s: report.design.used_s,

@@ -9,6 +9,7 @@ use super::{SCHEMA, named, run_json};
 use crate::args::Export;
 use crate::report::markdown;
 use crate::run::files::Output;
+use crate::run::keeping;
 use crate::terminal::output;
 
 /// Writes the run.
@@ -18,7 +19,7 @@ pub(super) fn run(args: &Export, store: Option<&Store>, words: &Catalogue) -> Re
     let text = if args.json {
         let trials = store.trials(run.id)?;
         let mut exported = run_json(&run, trials.len() as u64);
-        exported["document"] = parsed(&run.run.document);
+        exported["document"] = keeping::parts(&run.run.document).0;
         exported["trial_documents"] = trials.iter().map(|trial| parsed(trial)).collect();
         format!("{:#}\n", json!({ "schema": SCHEMA, "run": exported }))
     } else if args.csv {

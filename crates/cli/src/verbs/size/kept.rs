@@ -1,15 +1,17 @@
 //! The run of `size` as `chokepoint runs` keeps it.
 
 use anyhow::Result;
+use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::surroundings::Surroundings;
 use chokepoint_runs::{Better, Figure, NewRun};
 use chokepoint_sizing::report::Size;
 
 use super::setup::SizeSetup;
+use crate::report::page;
 use crate::run::keeping;
 
 /// The run with its figures, the highest goodput first: it is what other verbs compare.
-pub(super) fn run(report: &Size, setup: &SizeSetup, surroundings: Surroundings, run: NewRun) -> Result<NewRun> {
+pub(super) fn run(report: &Size, setup: &SizeSetup, surroundings: Surroundings, words: &Catalogue, run: NewRun) -> Result<NewRun> {
     let capacity = &report.capacity;
     let rate = |name, value: Option<f64>| value.map(|value| (name, value, "/s", Better::More));
     let at_knee = report.knee.map(|knee| ("connections at the knee", f64::from(knee.connections), "", Better::Neither));
@@ -34,7 +36,7 @@ pub(super) fn run(report: &Size, setup: &SizeSetup, surroundings: Surroundings, 
         figures: all.into_iter().flatten().filter(|(_, value, ..)| value.is_finite()).map(figure).collect(),
         surroundings,
         load,
-        document: keeping::document(report)?,
+        document: keeping::document(report, Some(page::size::page(report, words).json()))?,
         ..run
     })
 }

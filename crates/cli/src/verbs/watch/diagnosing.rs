@@ -12,8 +12,8 @@ use chokepoint_profile::output::folded;
 use chokepoint_recorder::incident::{Cause, Diagnosed};
 
 use crate::args::RedactLevel;
-use crate::report::text;
 use crate::report::view::{Phrases, told, verdict_word};
+use crate::report::{page, text};
 use crate::run::measure::{self, Setup};
 use crate::run::recordings::{self, Event};
 use crate::run::{last_third, memory};
@@ -78,6 +78,7 @@ fn diagnosed(diagnosis: &Diagnosis, words: &Catalogue) -> serde_json::Result<Dia
     let plain = Style { color: false, unicode: true, width: REPORT_COLUMNS };
     Ok(Diagnosed {
         document: serde_json::to_value(diagnosis)?,
+        page: page::diagnosis::page(diagnosis, words).json(),
         summary: diagnosis.summary.clone(),
         cause: found.or_else(|| limit(diagnosis, words)),
         text: text::brief(diagnosis, &plain, words).to_string(),

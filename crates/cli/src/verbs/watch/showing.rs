@@ -13,13 +13,13 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_runs::{Filter, History, KeptProfiles, RunsError, Store};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::config::Settings;
 use super::saying;
 use super::seconds::{Look, LookedTarget};
 use crate::Usage;
-use crate::report::page::{comparison, flame, kept};
+use crate::report::page::{comparison, flame};
 use crate::run::keeping;
 use crate::terminal::output;
 use crate::verbs::incidents::kept_list;
@@ -223,14 +223,7 @@ impl Archive for Kept {
 
     fn incident(&self, id: i64) -> Result<Option<String>, String> {
         match self.history()?.incident(id) {
-            Ok(incident) => {
-                let mut document: Value = serde_json::from_str(&incident.json).map_err(|error| error.to_string())?;
-                let page = document.get("diagnosis").and_then(|diagnosis| kept::page(diagnosis, &self.words));
-                if let Some((document, page)) = document.as_object_mut().zip(page) {
-                    document.insert("page".to_owned(), page);
-                }
-                Ok(Some(document.to_string()))
-            }
+            Ok(incident) => Ok(Some(incident.json)),
             Err(RunsError::NoIncident { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
@@ -250,8 +243,9 @@ impl Archive for Kept {
             Err(error) => return Err(error.to_string()),
         };
         // The document is the verb's own, kept as it was printed.
-        let document: Value = serde_json::from_str(&run.document).unwrap_or(Value::Null);
-        let page = kept::page(&document, &self.words);
+        let (document, page) = keeping::parts(&run.document);
+        // Of a profile both would be large.
+        let page = page.or_else(|| flame::of_document(&document));
         let (kind, began, target, headline) = (run.kind, run.began, run.target, run.headline);
         let run =
             json!({ "id": id, "kind": kind, "began": began, "target": target, "headline": headline, "document": document, "page": page });
