@@ -27,8 +27,8 @@ export interface PlotProps {
     onZoom?: (zoom: Zoom | null) => void;
 }
 
-/** Counts changes of the colour scheme. */
-function useScheme(): number {
+/** Counts changes of the colour scheme: what takes its colours from here is drawn anew. */
+export function useScheme(): number {
     const [changes, setChanges] = useState(0);
     useEffect(() => {
         const scheme = matchMedia("(prefers-color-scheme: dark)");

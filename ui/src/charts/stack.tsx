@@ -5,7 +5,7 @@ import { colour, colours } from "../places";
 import { type Band, bandsOf, type Columns, stacked, standing } from "../series";
 import type { About, Sample } from "../types";
 import { number } from "../words";
-import { axis, cursorTime, Plot, style, timeAxis, type Zoom } from "./plot";
+import { axis, cursorTime, Plot, style, timeAxis, useScheme, type Zoom } from "./plot";
 
 export const UNACCOUNTED = "unaccounted";
 
@@ -42,6 +42,7 @@ export function Stack({ samples, server, about, tiers, limit, height = 240, zoom
         [layers, drawn],
     );
     const [at_s, setAt_s] = useState<number | null>(null);
+    useScheme();
     // Asked for anew whenever the colour scheme changes.
     const inksNow = () => [...colours(bands), colour(UNACCOUNTED, 0)];
     const inks = inksNow();

@@ -1,4 +1,5 @@
 // A figure by two factors: a table whose cells are darker with a larger figure.
+import { useScheme } from "../charts/plot";
 import { isDark } from "../places";
 import type { Matrix } from "./types";
 
@@ -15,6 +16,7 @@ function shade(share: number | null): { background: string; color: string } | un
 }
 
 export function MatrixTable({ map, shades }: { map: Matrix; shades: (number | null)[][] }) {
+    useScheme();
     return (
         <figure class="matrix wide" tabIndex={0}>
             <figcaption>{map.title}</figcaption>

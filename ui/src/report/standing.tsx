@@ -1,8 +1,10 @@
 // Where requests stood: one bar with a part for each place, and the same as a table.
+import { useScheme } from "../charts/plot";
 import { colour } from "../places";
 import type { StandingPlace } from "./types";
 
 export function Standing({ places }: { places: StandingPlace[] }) {
+    useScheme();
     const met = new Map<string, number>();
     const inks = places.map(({ place }) => {
         const depth = place === null ? 0 : (met.get(place) ?? 0);

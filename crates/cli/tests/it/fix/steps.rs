@@ -123,6 +123,9 @@ impl Shell {
         if let Some(programs) = &self.programs {
             shell.env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default()));
         }
+        // What they keep is not for this host.
+        let state = tempfile::tempdir().unwrap();
+        shell.env("CHOKEPOINT_STATE_DIR", state.path().join("state"));
         let output = shell.output().unwrap();
         let told = format!("{words:?}\n{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{told}");
