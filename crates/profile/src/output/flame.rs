@@ -1,4 +1,4 @@
-//! A flame graph as a document: frames, stacks, threads and samples, as `ui/src/flame.tsx` draws them.
+//! A flame graph as a document: frames, stacks, threads and samples, as `ui/src/report/flame.tsx` draws them.
 
 use serde::Serialize;
 

@@ -12,7 +12,7 @@ use chokepoint_dashboard::{Archive, Board, Listen, Profiles, Seen, Server};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_runs::{Filter, History, KeptProfiles, RunsError, Store};
+use chokepoint_runs::{Filter, History, KeptProfiles, Run, RunsError, Store};
 use serde_json::json;
 
 use super::config::Settings;
@@ -210,6 +210,16 @@ impl Kept {
         let Some(directory) = &self.runs else { return Ok(None) };
         Store::open_existing(directory).map_err(|error| error.to_string())
     }
+
+    /// A run and where it is kept; nothing if there is none.
+    fn kept_run(&self, id: i64) -> Result<Option<(Store, Run)>, String> {
+        let Some(store) = self.runs()? else { return Ok(None) };
+        match store.get(id) {
+            Ok(run) => Ok(Some((store, run))),
+            Err(RunsError::NoRun { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 impl Archive for Kept {
@@ -236,12 +246,7 @@ impl Archive for Kept {
     }
 
     fn run(&self, id: i64) -> Result<Option<String>, String> {
-        let Some(store) = self.runs()? else { return Ok(None) };
-        let run = match store.get(id) {
-            Ok(run) => run.run,
-            Err(RunsError::NoRun { .. }) => return Ok(None),
-            Err(error) => return Err(error.to_string()),
-        };
+        let Some((_, Run { run, .. })) = self.kept_run(id)? else { return Ok(None) };
         // The document is the verb's own, kept as it was printed.
         let (document, page) = keeping::parts(&run.document);
         // Of a profile both would be large.
@@ -253,12 +258,7 @@ impl Archive for Kept {
     }
 
     fn comparison(&self, id: i64) -> Result<Option<String>, String> {
-        let Some(store) = self.runs()? else { return Ok(None) };
-        let run = match store.get(id) {
-            Ok(run) => run,
-            Err(RunsError::NoRun { .. }) => return Ok(None),
-            Err(error) => return Err(error.to_string()),
-        };
+        let Some((store, run)) = self.kept_run(id)? else { return Ok(None) };
         let comparison = with_earlier(&store, &run, &self.words).map_err(|error| format!("{error:#}"))?;
         Ok(Some(comparison::page(&comparison, &self.words).json().to_string()))
     }
