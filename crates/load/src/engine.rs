@@ -1,6 +1,7 @@
 //! The event loop of one generator thread: starts requests when they are due, advances them on events, ends and counts them.
 
 pub(crate) mod clock;
+pub(crate) mod closing;
 pub(crate) mod control;
 pub(crate) mod exchanges;
 pub(crate) mod pause;
@@ -20,6 +21,7 @@ use mio::{Events, Poll};
 use chokepoint_model::load::{GeneratorThread, Loop};
 
 use crate::engine::clock::Clock;
+use crate::engine::closing::Waits;
 use crate::engine::control::lock;
 use crate::engine::pause::Pauses;
 use crate::engine::schedule::Schedule;
@@ -66,6 +68,8 @@ pub(crate) struct Engine<'a> {
     slots: Vec<Slot>,
     pace: Pace,
     wheel: Wheel,
+    /// Connections whose server's end is awaited.
+    waits: Waits,
     timeout_ns: u64,
     /// Requests whose intended start is earlier are not counted.
     warm_ns: u64,
@@ -124,6 +128,7 @@ impl<'a> Engine<'a> {
             slots: (0..connections).map(|_| Slot::new(Reply::new(plan))).collect(),
             pace,
             wheel: Wheel::new(connections as usize, timeout_ns),
+            waits: Waits::default(),
             timeout_ns,
             warm_ns: shared.warm_ns,
             is_waiting_for_connection: false,
@@ -153,6 +158,7 @@ impl<'a> Engine<'a> {
             self.end_ns = self.shared.end_ns();
             self.end_due_slices(now_ns);
             self.expire(now_ns);
+            self.end_waits(now_ns);
             if self.shared.control.is_aborted() {
                 self.shared.end_at(now_ns);
                 break;
@@ -351,6 +357,8 @@ impl<'a> Engine<'a> {
         }
         match self.read(index) {
             SlotProgress::Ended(Ended { end: RequestEnd::Status(status), detail, .. }) => {
+                // No event will report the end of a connection that cannot be written to.
+                self.slots[index as usize].note_peer_closed();
                 Ended { end: RequestEnd::Status(status), reusable: false, detail }
             }
             _ => ended,
@@ -360,10 +368,10 @@ impl<'a> Engine<'a> {
     /// Advances a connection after an event.
     #[inline(always)]
     fn advance(&mut self, event: &Event) {
-        let (index, parity) = slot_of(event.token());
+        let (index, generation) = slot_of(event.token());
         let slot = &mut self.slots[index as usize];
-        if slot.is_about_previous(parity, event.is_read_closed() || event.is_error()) {
-            return;
+        if !slot.is_current(generation) {
+            return self.advance_previous(index, generation, event.is_read_closed() || event.is_error());
         }
         if event.is_read_closed() {
             slot.note_peer_closed();
@@ -544,14 +552,13 @@ impl<'a> Engine<'a> {
             }
         }
         let keeps = self.shared.plan.keep_alive && slot.carried < self.shared.requests_per_connection;
-        if ended.reusable && keeps && now_ns < self.end_ns {
+        let is_kept = ended.reusable && keeps;
+        if is_kept && now_ns < self.end_ns {
             slot.phase = Phase::Idle;
-        } else if ended.reusable && keeps {
-            // The server was not asked to close it, and a worker that it keeps could serve a connection that still waits.
-            slot.close();
-        } else if matches!(ended.end, RequestEnd::Status(_)) {
-            slot.close_after_peer();
+        } else if matches!(ended.end, RequestEnd::Status(_)) && !is_kept {
+            self.close_answered(index, now_ns);
         } else {
+            // If the server was not asked to close it: a worker that it keeps could serve a connection that still waits.
             slot.close();
         }
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::engine::closing::ServerEnds;
 use crate::engine::control::Control;
 use crate::limits::guard::GuardWatch;
 use crate::plan::{Plan, Protocol};
@@ -40,6 +41,8 @@ pub(crate) struct Shared<'a> {
     unclaimed: Option<AtomicU64>,
     pub(crate) watch: Option<Mutex<GuardWatch>>,
     pub(crate) tls: Option<Client>,
+    /// Whether the server ends its connections by itself.
+    pub(crate) server_ends: ServerEnds,
 }
 
 impl<'a> Shared<'a> {
@@ -62,6 +65,7 @@ impl<'a> Shared<'a> {
             unclaimed: plan.requests.map(AtomicU64::new),
             watch: (!plan.guards.is_empty()).then(|| Mutex::new(GuardWatch::new(&plan.guards, threads as usize))),
             tls,
+            server_ends: ServerEnds::default(),
         })
     }
 

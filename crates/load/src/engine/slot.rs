@@ -48,10 +48,11 @@ pub(crate) enum SlotProgress {
 #[derive(Debug)]
 pub(crate) struct Slot {
     stream: Option<Stream>,
-    /// The previous connection. Its answer is complete, but the server has not closed it yet.
+    /// The previous connection. Its answer is complete; its server's end is awaited.
     closing: Option<Stream>,
-    /// Identifies the connection that an event is about. It alternates from one connection to the next.
-    parity: bool,
+    /// Identify the connection that an event is about: they count the connections of this slot.
+    generation: u8,
+    closing_generation: u8,
     pub(crate) phase: Phase,
     reply: Reply,
     written: usize,
@@ -80,7 +81,8 @@ impl Slot {
         Slot {
             stream: None,
             closing: None,
-            parity: false,
+            generation: 0,
+            closing_generation: 0,
             phase: Phase::Closed,
             reply,
             written: 0,
@@ -126,7 +128,7 @@ impl Slot {
             _ => Ended::failed(Failure::of_connect(&error), Detail::Io(error)),
         };
         self.stream = Some(Stream::connect(address, from, shared.tls.as_ref()).map_err(failed)?);
-        self.parity = !self.parity;
+        self.generation = self.generation.wrapping_add(1);
         self.carried = 1;
         self.peer_closed = false;
         self.phase = Phase::Connecting;
@@ -138,7 +140,7 @@ impl Slot {
     pub(crate) fn register(&mut self, registry: &Registry, index: u32) -> Result<(), Ended> {
         let Some(stream) = self.stream.as_mut() else { return Ok(()) };
         self.watches_writes = self.phase != Phase::Awaiting || stream.tls().is_some();
-        let registered = stream.register(registry, token(index, self.parity), self.watches_writes);
+        let registered = stream.register(registry, token(index, self.generation), self.watches_writes);
         registered.map_err(|error| Ended::failed(Failure::of_connect(&error), Detail::Io(error)))
     }
 
@@ -147,7 +149,7 @@ impl Slot {
     pub(crate) fn watch_writes(&mut self, registry: &Registry, index: u32) -> Result<(), Ended> {
         let Some(stream) = self.stream.as_mut() else { return Ok(()) };
         self.watches_writes = true;
-        let watched = stream.watch_writes(registry, token(index, self.parity));
+        let watched = stream.watch_writes(registry, token(index, self.generation));
         watched.map_err(|error| Ended::failed(Failure::of_established(&error), Detail::Io(error)))
     }
 
@@ -167,26 +169,62 @@ impl Slot {
         self.phase = Phase::Closed;
     }
 
-    /// Closes a connection whose answer is complete. The server was asked to close it; if it has not yet, its end is awaited while the
-    /// next request is in flight. The side that closes first keeps the port in TIME_WAIT for a minute. That must be the server, or the generator would run out of
-    /// ports, unlike a client that reads to the end.
-    pub(crate) fn close_after_peer(&mut self) {
-        self.closing = self.stream.take().filter(|_| !self.peer_closed);
-        self.phase = Phase::Closed;
+    /// Whether an event with this generation is about the present connection.
+    #[inline(always)]
+    pub(crate) fn is_current(&self, generation: u8) -> bool {
+        generation == self.generation && self.phase != Phase::Closed
     }
 
-    /// Whether an event is about the previous connection. If the event is its end, the connection is closed.
-    pub(crate) fn is_about_previous(&mut self, parity: bool, is_end: bool) -> bool {
-        let before = parity != self.parity;
-        if before && is_end {
-            self.closing = None;
+    /// Whether the peer has ended its side, as far as the kernel and TLS told.
+    pub(crate) fn has_peer_ended(&self) -> bool {
+        self.peer_closed || self.stream.as_ref().is_some_and(Stream::has_ended)
+    }
+
+    /// Whether the side that closes this connection first keeps its port in TIME_WAIT.
+    pub(crate) fn keeps_port(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.tcp().is_some())
+    }
+
+    /// Sets the connection aside until [`Slot::end_previous`]. Returns its generation, and whether this closed the one that was set aside before.
+    pub(crate) fn set_aside(&mut self) -> (u8, bool) {
+        let replaced = std::mem::replace(&mut self.closing, self.stream.take());
+        self.closing_generation = self.generation;
+        self.phase = Phase::Closed;
+        (self.generation, replaced.is_some())
+    }
+
+    /// Whether the connection of this generation is set aside.
+    pub(crate) fn is_set_aside(&self, generation: u8) -> bool {
+        self.closing.is_some() && generation == self.closing_generation
+    }
+
+    /// Whether an event of the connection that is set aside is its end, which over TLS may also be announced by a record.
+    pub(crate) fn is_end_of_previous(&mut self, is_read_closed: bool, buffer: &mut [u8]) -> bool {
+        match (is_read_closed, self.closing.as_mut().and_then(Stream::tls)) {
+            (true, Some(tls)) => {
+                tls.note_peer_closed();
+                true
+            }
+            (true, None) => true,
+            (false, Some(tls)) => {
+                let read = tls.read(buffer);
+                tls.has_ended() || read.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
+            }
+            (false, None) => false,
         }
-        before
+    }
+
+    /// Closes the connection that was set aside.
+    pub(crate) fn end_previous(&mut self) {
+        self.closing = None;
     }
 
     /// Remembers that the kernel reported it; it reports it only once.
     pub(crate) fn note_peer_closed(&mut self) {
         self.peer_closed = true;
+        if let Some(tls) = self.tls() {
+            tls.note_peer_closed();
+        }
     }
 
     /// Writes the rest of the request. While connecting, a successful write proves that the connection is established, and a failed one returns the error of
@@ -264,13 +302,14 @@ impl Slot {
     fn answered(&self, is_followed_by_bytes: bool) -> Ended {
         Ended {
             end: RequestEnd::Status(self.reply.status()),
-            reusable: self.reply.reusable() && !is_followed_by_bytes && !self.peer_closed && self.phase == Phase::Awaiting,
+            reusable: self.reply.reusable() && !is_followed_by_bytes && !self.has_peer_ended() && self.phase == Phase::Awaiting,
             detail: if is_followed_by_bytes { Detail::Text("bytes followed the end of the response") } else { Detail::None },
         }
     }
 
     #[cold]
     fn closed_by_peer(&mut self) -> Ended {
+        self.note_peer_closed();
         match self.reply.close() {
             Ok(true) => Ended { end: RequestEnd::Status(self.reply.status()), reusable: false, detail: Detail::None },
             Ok(false) => Ended::failed(Failure::ClosedBeforeAnswer, Detail::None),
@@ -288,16 +327,16 @@ pub(crate) fn sample_tcp(sample: &mut Option<Vec<Vec<u8>>>, slots: &[Slot]) {
     }
 }
 
-/// The bit of an event's token that distinguishes the connections of one slot. The bits below it are the slot's number.
-const PARITY_BIT: u32 = usize::BITS - 1;
+/// The bits of an event's token that tell the connections of one slot apart. The bits below them are the slot's number.
+const GENERATION_SHIFT: u32 = usize::BITS - u8::BITS;
 
-fn token(index: u32, parity: bool) -> Token {
-    Token(index as usize | usize::from(parity) << PARITY_BIT)
+fn token(index: u32, generation: u8) -> Token {
+    Token(index as usize | usize::from(generation) << GENERATION_SHIFT)
 }
 
-/// The slot that an event is for, and which of its connections.
-pub(crate) fn slot_of(token: Token) -> (u32, bool) {
-    ((token.0 & !(1 << PARITY_BIT)) as u32, token.0 >> PARITY_BIT != 0)
+/// The slot that an event is for, and the generation of its connection.
+pub(crate) fn slot_of(token: Token) -> (u32, u8) {
+    ((token.0 & ((1 << GENERATION_SHIFT) - 1)) as u32, (token.0 >> GENERATION_SHIFT) as u8)
 }
 
 #[cfg(test)]

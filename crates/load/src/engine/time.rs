@@ -101,7 +101,7 @@ impl Engine<'_> {
         if !self.again.is_empty() {
             return now_ns;
         }
-        let mut next_ns = self.tally.slice_end_ns().min(self.wheel.next_ns().unwrap_or(u64::MAX));
+        let mut next_ns = self.tally.slice_end_ns().min(self.wheel.next_ns().unwrap_or(u64::MAX)).min(self.waits.next_ns());
         if now_ns >= self.end_ns || self.all_started {
             return next_ns;
         }

@@ -66,7 +66,16 @@ impl Client {
     pub(crate) fn connect(&self, socket: TcpStream) -> io::Result<Box<TlsStream>> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
         let exchange = self.exchanges.as_ref().zip(socket.local_addr().ok()).map(|(all, local)| all.open(local.port()));
-        Ok(Box::new(TlsStream { exchange, socket, session, is_connected: false, connected_ns: 0, has_ended: false, failed: None }))
+        Ok(Box::new(TlsStream {
+            exchange,
+            socket,
+            session,
+            is_connected: false,
+            connected_ns: 0,
+            has_ended: false,
+            is_peer_closed: false,
+            failed: None,
+        }))
     }
 }
 
@@ -91,6 +100,8 @@ pub(crate) struct TlsStream {
     /// When that happened.
     pub(crate) connected_ns: u64,
     has_ended: bool,
+    /// The peer closed its side of the socket.
+    is_peer_closed: bool,
     /// An error that came after data. The next read returns it.
     failed: Option<io::Error>,
 }
@@ -108,6 +119,11 @@ impl TlsStream {
     /// Whether a read would return something that no event announces.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended || self.failed.is_some()
+    }
+
+    /// The peer closed its side of the socket. It needs no close_notify, and would answer one with a reset if it has closed the other side too.
+    pub(crate) fn note_peer_closed(&mut self) {
+        self.is_peer_closed = true;
     }
 
     /// Reads until the buffer is full or the socket is empty.
@@ -147,6 +163,7 @@ impl TlsStream {
     /// Reads records from the socket. Returns the number of its bytes.
     fn receive(&mut self) -> io::Result<usize> {
         let bytes = self.session.read_tls(&mut self.socket)?;
+        self.is_peer_closed |= bytes == 0;
         let taken = self.session.process_new_packets();
         taken.map(|_| bytes).map_err(|error| {
             // Send the alert that tells the server why. If it cannot be sent, nothing changes.
@@ -186,5 +203,16 @@ impl TlsStream {
             self.is_connected = true;
         }
         Ok(())
+    }
+}
+
+/// As other clients do, it says that nothing more will come (close_notify, RFC 8446 section 6.1): a server may wait for that.
+impl Drop for TlsStream {
+    fn drop(&mut self) {
+        if !self.session.is_handshaking() && !self.is_peer_closed {
+            self.session.send_close_notify();
+            // If the socket takes nothing more, its end must do.
+            let _ = self.flush();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, one file for each subject. Each file says whether it is live or deterministic.
 
 mod closed;
+mod endings;
 mod fastcgi;
 mod host;
 mod misbehaving;

@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chokepoint_load::{Control, LoadError, Plan, Tls, Trust, measure};
@@ -13,6 +14,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::endings::CLOSING;
+use crate::server::workers::{Workers, waits_for_end};
 use crate::server::{HELLO, Server, check, plan, until_closed};
 
 /// Certificates for localhost and 127.0.0.1, valid for a hundred years, and the authority that signed them. The key is not secret.
@@ -28,18 +31,22 @@ fn secured(serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
 }
 
 /// The same with this certificate and key.
-fn secured_by((certificate, key): (&[u8], &[u8]), serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
+fn secured_by(identity: (&[u8], &[u8]), serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
+    let config = config(identity);
+    Server::start(move |stream, _| {
+        let session = ServerConnection::new(Arc::clone(&config)).expect("a configuration");
+        serve(&mut StreamOwned::new(session, stream));
+    })
+}
+
+fn config((certificate, key): (&[u8], &[u8])) -> Arc<ServerConfig> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(certificate).map(|certificate| certificate.expect("PEM")).collect();
     let key = PrivateKeyDer::from_pem_slice(key).expect("PEM");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
     let mut config = builder.with_no_client_auth().with_single_cert(certificates, key).expect("the key fits");
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let config = Arc::new(config);
-    Server::start(move |stream, _| {
-        let session = ServerConnection::new(Arc::clone(&config)).expect("a configuration");
-        serve(&mut StreamOwned::new(session, stream));
-    })
+    Arc::new(config)
 }
 
 fn request(session: &mut Session) -> bool {
@@ -250,4 +257,40 @@ fn each_connection_says_whose_turn_it_is() {
     // The next request has been sent when its first byte has come.
     assert_eq!(seen, [(Some(LoadExchange::NotAsked), Some(LoadExchange::Waiting), Some(LoadExchange::Waiting))]);
     assert_eq!((0..=u16::MAX).find_map(|port| control.exchange(port)), None, "all connections are closed");
+}
+
+/// A server may end TLS but not its socket, or nothing, and wait for the client to end TLS. An ordinary client does both.
+#[test]
+fn a_server_that_waits_for_the_end_of_tls_gets_it() {
+    for ends_first in [true, false] {
+        let (config, cut) = (config((CERTIFICATE, KEY)), Arc::new(AtomicU64::new(0)));
+        let unannounced = Arc::clone(&cut);
+        let server = Workers::start(2, move |stream| {
+            let session = ServerConnection::new(Arc::clone(&config)).expect("a configuration");
+            let mut session = StreamOwned::new(session, stream.try_clone().expect("a descriptor"));
+            if !request(&mut session) || session.write_all(CLOSING.as_bytes()).and_then(|()| session.flush()).is_err() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            if ends_first {
+                session.conn.send_close_notify();
+                let _ = session.flush();
+            }
+            let is_ended = waits_for_end(&mut session);
+            // Only a close_notify makes this 0; without one it is an error.
+            unannounced.fetch_add(u64::from(!matches!(session.read(&mut [0]), Ok(0))), Ordering::Relaxed);
+            is_ended
+        });
+        let mut plan = plan(server.address);
+        (plan.timeout, plan.keep_alive) = (Duration::from_secs(2), false);
+        plan.options.tls = Some(Tls { server_name: "localhost".to_owned(), trust: authority(), resume: true });
+        let open = Loop::Open { rate_per_s: 80.0, connections: 20 };
+        for shape in [Loop::Closed { connections: 4 }, open, Loop::Closed { connections: 1 }] {
+            plan.shape = shape;
+            let result = run(&plan).result;
+            assert_eq!((result.good, result.errors), (40, Errors::default()), "{shape:?}: {:?}", result.error_samples);
+            assert_eq!(server.held(), 0, "{shape:?}: a worker waited for the end of a client, which ends first: {ends_first}");
+        }
+        assert_eq!(cut.load(Ordering::Relaxed), 0, "every client ended TLS");
+    }
 }

@@ -1,5 +1,7 @@
 //! A configurable HTTP server for the tests: one thread for each connection, with a function that each test provides.
 
+pub(crate) mod workers;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;

@@ -1,0 +1,149 @@
+//! Servers whose worker waits for something from the client, in every mode of a load: the generator never keeps a worker longer than an ordinary client does.
+//!
+//! Live: load on this test's own servers.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chokepoint_load::{Plan, Protocol};
+use chokepoint_model::load::{Errors, Loop};
+
+use crate::server::workers::{Workers, lingers, waits_for_end};
+use crate::server::{HELLO, load, plan, request};
+
+/// Time that an answer takes.
+const WORK: Duration = Duration::from_millis(5);
+pub(crate) const CLOSING: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+
+/// The modes of a load: for a number of requests, for a time, at a rate, with a pause in the rate, and one request alone. All take less than a worker waits for its client.
+fn modes(plan: &Plan) -> Vec<(&'static str, Plan)> {
+    let timed = Some(Duration::from_millis(600));
+    let pause = "200ms:80,0s:0,300ms:0,0s:80,100ms:80";
+    let stages = chokepoint_load::Stages::parse(80.0, pause).expect("stages");
+    let open = Loop::Open { rate_per_s: 80.0, connections: 50 };
+    let paused = chokepoint_load::Options { stages: Some(stages), ..plan.options.clone() };
+    vec![
+        ("closed loop", Plan { shape: Loop::Closed { connections: 6 }, requests: Some(60), ..plan.clone() }),
+        ("closed loop for a time", Plan { shape: Loop::Closed { connections: 6 }, requests: None, duration: timed, ..plan.clone() }),
+        ("open loop", Plan { shape: open, requests: None, duration: timed, ..plan.clone() }),
+        ("open loop with a pause", Plan { shape: open, requests: None, duration: timed, options: paused, ..plan.clone() }),
+        ("one request", Plan { shape: Loop::Closed { connections: 1 }, requests: Some(1), threads: 1, ..plan.clone() }),
+    ]
+}
+
+/// Two workers that serve like this never wait for a client in vain, in no mode, and all requests are answered.
+fn never_holds(change: impl Fn(&mut Plan), serve: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) {
+    let server = Workers::start(2, serve);
+    let mut plan = plan(server.address);
+    plan.timeout = Duration::from_secs(2);
+    change(&mut plan);
+    for (mode, plan) in modes(&plan) {
+        let result = load(&plan);
+        assert_eq!((result.errors, result.good), (Errors::default(), result.requests), "{mode}: {result:?}");
+        assert_eq!(server.held(), 0, "{mode}: a worker waited for the end of a client");
+    }
+}
+
+fn without_keepalive(plan: &mut Plan) {
+    plan.keep_alive = false;
+}
+
+fn answers(stream: &mut TcpStream, answer: &str) -> bool {
+    let is_asked = request(stream);
+    std::thread::sleep(WORK);
+    is_asked && stream.write_all(answer.as_bytes()).is_ok()
+}
+
+/// gunicorn, Apache.
+#[test]
+fn a_server_that_ends_first_and_then_waits_for_the_end_of_its_client() {
+    never_holds(without_keepalive, |stream| !answers(stream, CLOSING) || lingers(stream));
+    // It closes although connections are kept.
+    never_holds(|_| {}, |stream| !answers(stream, CLOSING) || lingers(stream));
+}
+
+#[test]
+fn a_server_that_lets_its_client_end_first() {
+    never_holds(without_keepalive, |stream| !answers(stream, CLOSING) || waits_for_end(stream));
+    never_holds(|_| {}, |stream| !answers(stream, CLOSING) || waits_for_end(stream));
+}
+
+#[test]
+fn a_server_that_keeps_a_connection_although_it_was_asked_to_close_it() {
+    never_holds(without_keepalive, |stream| {
+        while answers(stream, HELLO) {}
+        // The client has ended, or there was no other request in time.
+        waits_for_end(stream)
+    });
+}
+
+#[test]
+fn a_server_that_sends_its_answer_in_chunks_and_lingers() {
+    const CHUNKS: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    never_holds(without_keepalive, |stream| !answers(stream, CHUNKS) || lingers(stream));
+}
+
+/// The request's body is left unread, so the server must read what comes before it can close without a reset.
+#[test]
+fn a_server_that_answers_before_the_body_and_lingers() {
+    let refused = "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let posts = |plan: &mut Plan| {
+        (plan.method, plan.body, plan.expect) = ("POST".into(), vec![b'b'; 200_000], vec![(413, 413)]);
+    };
+    never_holds(posts, move |stream| !answers(stream, refused) || lingers(stream));
+}
+
+/// A FastCGI server that was not asked to keep the connection.
+#[test]
+fn a_fastcgi_server_that_lingers() {
+    // FCGI_STDOUT with a head and a body, FCGI_END_REQUEST.
+    let mut answer = vec![1, 6, 0, 1, 0, 27, 5, 0];
+    answer.extend_from_slice(b"Content-Type: a/b\r\n\r\nhello\n\0\0\0\0\0");
+    answer.extend_from_slice(&[1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let change = |plan: &mut Plan| {
+        without_keepalive(plan);
+        (plan.protocol, plan.path_and_query) = (Protocol::FastCgi { params: Vec::new() }, "/srv/a.php".into());
+    };
+    never_holds(change, move |stream| {
+        let mut head = [0; 8];
+        // The last record of a request is an empty FCGI_STDIN.
+        while stream.read_exact(&mut head).is_ok() {
+            let rest = usize::from(u16::from_be_bytes([head[4], head[5]])) + usize::from(head[6]);
+            if stream.read_exact(&mut vec![0; rest]).is_err() {
+                return true;
+            }
+            if head[1] == 5 && rest == 0 {
+                std::thread::sleep(WORK);
+                return stream.write_all(&answer).is_err() || lingers(stream);
+            }
+        }
+        true
+    });
+}
+
+/// Otherwise the generator's ports, not the server's, would be in TIME_WAIT.
+#[test]
+fn a_server_that_ends_a_moment_after_its_answer_ends_first() {
+    let client_first = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&client_first);
+    let server = Workers::start(4, move |stream| {
+        if request(stream) && stream.write_all(CLOSING.as_bytes()).is_ok() {
+            std::thread::sleep(Duration::from_micros(500));
+            stream.set_nonblocking(true).expect("a socket");
+            seen.fetch_add(u64::from(matches!(stream.read(&mut [0]), Ok(0))), Ordering::Relaxed);
+        }
+        true
+    });
+    let mut plan = plan(server.address);
+    (plan.requests, plan.keep_alive, plan.timeout) = (Some(400), false, Duration::from_secs(10));
+    for shape in [Loop::Closed { connections: 4 }, Loop::Open { rate_per_s: 800.0, connections: 50 }] {
+        assert_eq!(load(&Plan { shape, ..plan.clone() }).good, 400);
+    }
+    assert_eq!(server.held(), 0);
+    // The end of a server that gets no core for some milliseconds is not awaited.
+    let client_first = client_first.load(Ordering::Relaxed);
+    assert!(client_first < 400, "{client_first} of 800");
+}
