@@ -1,4 +1,4 @@
-// The page with a simulated server: hostile texts, a day of data, an hour of seconds. node ui/e2e/simulated.mjs
+// The page with a simulated server: hostile texts, seconds that do not come, a day of data, an hour of seconds. node ui/e2e/simulated.mjs
 // CHROMIUM names the browser, OUT a folder for a picture. It prints what it measures, and ends with status 1 if a text becomes anything else than text, or if memory grows without bound.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -67,7 +67,7 @@ const incident = {
 const run = (page) => ({ id: 1, kind: EVIL, began: EVIL, target: LONG, headline: EVIL, document: { text: EVIL }, page });
 
 /** What the server sends; the tests change it. */
-const served = { series: [], hostile: false, pages: new Set() };
+const served = { series: [], hostile: false, isGone: false, pages: new Set() };
 const at0 = Math.floor(Date.now() / 1000) - DAY_POINTS;
 const said = (at_s) => ({
     at_s,
@@ -97,6 +97,7 @@ const files = { "/": ["index.html", "text/html"], "/page.js": ["page.js", "text/
 const policy = readFileSync(new URL("../../crates/dashboard/src/page.rs", import.meta.url), "utf8").match(/POLICY: &str = "([^"]*)"/)[1].replaceAll(/\\\s+/g, "");
 const http = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://x");
+    if (served.isGone) return request.socket.destroy();
     if (pathname === "/api/v1/live") {
         response.writeHead(200, { "content-type": "text/event-stream" });
         served.pages.add(response);
@@ -114,6 +115,7 @@ const send = (event, data) => served.pages.forEach((page) => page.write(`event: 
 const second = (at_s, n) => {
     send("sample", sample(at_s, n, served.hostile ? { target: EVIL } : {}));
     send("state", said(at_s));
+    send("age", { newest_s: at_s, age_s: 0.3, stale: false });
 };
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--js-flags=--expose-gc"] });
@@ -143,6 +145,44 @@ async function hostileTextsStayText() {
     }
     served.hostile = false;
     console.log("ok: texts with markup and of a million letters stay text, and fit");
+}
+
+/** The banner, once it says this. */
+const banner = (words) => page.locator(".stale", { hasText: words }).waitFor({ timeout: 120_000 });
+const bannerIsGone = () => page.locator(".stale").waitFor({ state: "detached", timeout: 120_000 });
+
+async function whatIsOldIsShownAsOld() {
+    await page.goto("about:blank");
+    await page.goto(`${PAGE}#/now`);
+    await page.waitForSelector(".verdict");
+    const at_s = at0 + DAY_POINTS + 500;
+    const heard = (age_s) => send("age", { newest_s: at_s, age_s, stale: age_s > 5 });
+    second(at_s, 0);
+    heard(0.3);
+    await page.locator(".verdict.good").waitFor();
+    assert.equal(await page.locator(".stale").count(), 0);
+    // Whoever measures hangs, and whoever serves says so.
+    const serves = setInterval(() => heard(8.2), 500);
+    await banner(/^Nothing was measured for \d+ s: /);
+    await page.locator("main.old .verdict.unknown", { hasText: /^At .*: Fine\.$/ }).waitFor();
+    if (OUT) await page.screenshot({ path: `${OUT}/page-stale.png` });
+    clearInterval(serves);
+    // Nobody says anything any more: the page has a clock of its own. The connection is still there.
+    await banner(/^No word from chokepoint watch for \d+ s: /);
+    // And back.
+    second(at_s + 60, 1);
+    heard(0.3);
+    await bannerIsGone();
+    await page.locator(".verdict.good").waitFor();
+    // It has ended.
+    served.pages.forEach((open) => open.destroy());
+    served.isGone = true;
+    await banner(/^No word from chokepoint watch for \d+ s: /);
+    assert.equal(await page.locator(".link").innerText(), "no connection");
+    await page.goto(`${PAGE}#/explain`);
+    assert.equal(await page.locator("main.old").count(), 0, "what never changes is not old");
+    served.isGone = false;
+    console.log("ok: what is old is shown as old, whoever is gone");
 }
 
 async function dayZooms() {
@@ -205,6 +245,7 @@ async function anHourDoesNotGrow() {
 
 try {
     await hostileTextsStayText();
+    await whatIsOldIsShownAsOld();
     await dayZooms();
     await anHourDoesNotGrow();
     assert.deepEqual(complaints, []);

@@ -1,5 +1,5 @@
 // Reads the API and follows its events. Everything comes from the server of the page.
-import type { About, Look, Sample, Series, State } from "./types";
+import type { About, Freshness, Look, Sample, Series, State } from "./types";
 
 /** Why an answer is not there, as the server tells it. */
 export class ApiError extends Error {}
@@ -29,6 +29,8 @@ export const series = async (query: string) => (await get<Series>(`api/v1/series
 export interface Followed {
     sample(sample: Sample): void;
     state(state: State): void;
+    /** How old the newest second is; also while none comes. */
+    age(freshness: Freshness): void;
     /** The connection is there or not. */
     connected(is: boolean): void;
 }
@@ -40,5 +42,6 @@ export function follow(followed: Followed): () => void {
     events.addEventListener("error", () => followed.connected(false));
     events.addEventListener("sample", (event) => followed.sample(JSON.parse(event.data) as Sample));
     events.addEventListener("state", (event) => followed.state(JSON.parse(event.data) as State));
+    events.addEventListener("age", (event) => followed.age(JSON.parse(event.data) as Freshness));
     return () => events.close();
 }

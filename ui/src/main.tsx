@@ -3,6 +3,7 @@ import "./sharp";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
+import { sentence, useStaleness } from "./staleness";
 import { busiest, servers, useHeld } from "./store";
 import { Report } from "./report/report";
 import type { ReportPage } from "./report/types";
@@ -38,6 +39,7 @@ function useRoute(): string[] {
 
 function Page() {
     const held = useHeld();
+    const stale = useStaleness(held.heard);
     const [view, id, part] = useRoute();
     const all = servers(held);
     const [asked, setAsked] = useState<string | null>(null);
@@ -69,12 +71,17 @@ function Page() {
                         ))}
                     </select>
                 </label>
-                <span class={`link ${held.connected ? "on" : "off"}`} role="status">
-                    {held.connected ? (held.about?.host ?? "connected") : "no connection"}
+                <span class={`link ${held.connected && !stale ? "on" : "off"}`} role="status">
+                    {!held.connected ? "no connection" : stale ? "nothing measured" : (held.about?.host ?? "connected")}
                 </span>
             </header>
-            <main>
-                {view === "now" && <Now held={held} server={server} choose={setAsked} />}
+            {stale && (
+                <p class="stale" role="alert">
+                    {sentence(stale)}
+                </p>
+            )}
+            <main class={stale && (view === "now" || view === "server") ? "old" : undefined}>
+                {view === "now" && <Now held={held} stale={stale} server={server} choose={setAsked} />}
                 {view === "server" && <Server held={held} server={server} />}
                 {view === "incidents" && id === undefined && <Incidents held={held} />}
                 {view === "incidents" && id !== undefined && <OneIncident held={held} id={Number(id)} />}

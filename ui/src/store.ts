@@ -2,7 +2,8 @@
 import { useEffect, useReducer } from "preact/hooks";
 import { about, follow, looks, series } from "./api";
 import { keep, mean } from "./series";
-import type { About, Look, Sample, State } from "./types";
+import type { Heard } from "./staleness";
+import type { About, Freshness, Look, Sample, State } from "./types";
 
 /** Seconds that are held in memory. */
 export const LIVE_S = 600;
@@ -14,6 +15,7 @@ export interface Held {
     looks: Record<string, Look>;
     connected: boolean;
     failed: string | null;
+    heard: Heard;
 }
 
 type Action =
@@ -21,10 +23,11 @@ type Action =
     | { kind: "state"; state: State }
     | { kind: "looks"; looks: Record<string, Look> }
     | { kind: "samples"; samples: Sample[] }
+    | { kind: "age"; freshness: Freshness }
     | { kind: "connected"; is: boolean }
     | { kind: "failed"; why: string };
 
-const NOTHING: Held = { about: null, state: null, samples: [], looks: {}, connected: false, failed: null };
+const NOTHING: Held = { about: null, state: null, samples: [], looks: {}, connected: false, failed: null, heard: { freshness: null, at_ms: performance.now() } };
 
 function step(held: Held, action: Action): Held {
     switch (action.kind) {
@@ -36,6 +39,8 @@ function step(held: Held, action: Action): Held {
             return { ...held, looks: action.looks };
         case "samples":
             return { ...held, samples: keep(held.samples, action.samples, LIVE_S) };
+        case "age":
+            return { ...held, heard: { freshness: action.freshness, at_ms: performance.now() } };
         case "connected":
             return { ...held, connected: action.is, failed: action.is ? null : held.failed };
         case "failed":
@@ -54,6 +59,7 @@ export function useHeld(): Held {
         return follow({
             sample: (sample) => act({ kind: "samples", samples: [sample] }),
             state: (state) => act({ kind: "state", state }),
+            age: (freshness) => act({ kind: "age", freshness }),
             connected: (is) => act({ kind: "connected", is }),
         });
     }, []);

@@ -93,7 +93,14 @@ export interface Sample {
     host?: Host;
 }
 
-export interface Series {
+/** How old the newest second is. */
+export interface Freshness {
+    newest_s: number | null;
+    age_s: number;
+    stale: boolean;
+}
+
+export interface Series extends Freshness {
     schema: string;
     samples: Sample[];
 }

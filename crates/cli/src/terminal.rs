@@ -2,6 +2,7 @@
 
 pub(crate) mod interrupt;
 pub(crate) mod keys;
+pub(crate) mod leaving;
 pub(crate) mod live;
 pub(crate) mod output;
 pub(crate) mod progress;

@@ -33,24 +33,24 @@ fn now(number: f64) -> Value {
     Value { number, is_sum: false }
 }
 
-/// The values of each server, by name.
+/// The values of each server, by name. Of one that was not measured lately only what this program counted itself.
 pub(crate) fn values(state: &State) -> BTreeMap<String, BTreeMap<Cow<'static, str>, Value>> {
     let mut all: BTreeMap<String, BTreeMap<Cow<'static, str>, Value>> = BTreeMap::new();
     for (target, totals) in &state.totals {
         let counts = totals.amplify.iter().map(|(name, count)| (Cow::Borrowed(*name), sum(*count)));
         all.entry(target.clone()).or_default().extend(counts);
     }
-    for (target, status) in &state.nginx {
+    for (target, status) in fresh(state, &state.nginx) {
         all.entry(target.clone()).or_default().extend(nginx(status).map(|(name, value)| (Cow::Borrowed(name), value)));
     }
-    for (target, pools) in &state.fpm {
+    for (target, pools) in fresh(state, &state.fpm) {
         all.entry(target.clone()).or_default().extend(php_fpm(pools).map(|(name, value)| (Cow::Borrowed(name), value)));
     }
-    for (target, values) in &state.values {
+    for (target, values) in fresh(state, &state.values) {
         let values = values.iter().map(|(name, value)| (Cow::Borrowed(*name), now(*value)));
         all.entry(target.clone()).or_default().extend(values);
     }
-    for (target, durations) in &state.durations_us {
+    for (target, durations) in fresh(state, &state.durations_us) {
         for (kind, name) in TIMERS {
             let Some(counts) = durations.get(kind).map(|durations| &durations.0).filter(|counts| !counts.is_empty()) else { continue };
             let seconds = |us: Option<u64>| us.unwrap_or(0) as f64 / 1e6;
@@ -65,6 +65,11 @@ pub(crate) fn values(state: &State) -> BTreeMap<String, BTreeMap<Cow<'static, st
     }
     all.retain(|_, values| !values.is_empty());
     all
+}
+
+/// Those of servers that were measured lately.
+fn fresh<'a, T>(state: &State, all: &'a BTreeMap<String, T>) -> impl Iterator<Item = (&'a String, &'a T)> {
+    all.iter().filter(|(target, _)| state.is_fresh(target))
 }
 
 /// A family for each name.
@@ -117,6 +122,8 @@ fn php_fpm(pools: &[PhpFpmStatus]) -> [(&'static str, Value); 10] {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use chokepoint_recorder::{Durations, Logged, Sample, TargetSample};
     use chokepoint_statistics::histogram::Histogram;
 
@@ -134,6 +141,8 @@ mod tests {
             said: "{}".to_owned(),
             amplify: BTreeMap::from([("a".to_owned(), BTreeMap::from([("nginx.http.method.get", 5)]))]),
             values: BTreeMap::from([("a".to_owned(), BTreeMap::from([("nginx.workers.count", 4.0)]))]),
+            age: Some(Duration::ZERO),
+            ages: BTreeMap::from([("a".to_owned(), Duration::ZERO)]),
         };
         board.see(seen.clone());
         board.see(Seen { values: BTreeMap::new(), ..seen });

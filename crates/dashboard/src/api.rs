@@ -11,6 +11,7 @@ use crate::accept::Format;
 use crate::amplify;
 use crate::board::Board;
 use crate::explain;
+use crate::freshness::Freshness;
 use crate::metrics;
 
 /// Name and version of a document with samples.
@@ -83,6 +84,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) media_type: &'static str,
     pub(crate) body: String,
+    /// Of what is measured, when this was answered; nothing where it says nothing about that.
+    pub(crate) freshness: Option<Freshness>,
 }
 
 const JSON: &str = "application/json";
@@ -91,32 +94,39 @@ const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Serialize)]
 struct Series<'a> {
     schema: &'static str,
+    #[serde(flatten)]
+    freshness: Freshness,
     samples: Vec<&'a Sample>,
 }
 
-/// The answer to a path with its query. `format`: of the metrics.
+/// The answer to a path with its query, and how old what is measured is. `format`: of the metrics.
 pub(crate) fn answer(path: &str, query: &str, format: Format, now_s: u64, board: &Arc<Board>, archive: &dyn Archive) -> Answer {
+    let answer = content(path, query, format, now_s, board, archive);
+    Answer { freshness: Some(board.freshness()), ..answer }
+}
+
+fn content(path: &str, query: &str, format: Format, now_s: u64, board: &Arc<Board>, archive: &dyn Archive) -> Answer {
     match path {
         "/" => ok(
             TEXT,
             "chokepoint watch: /metrics, /api/v1/now, /api/v1/series?ago_s=3600, /api/v1/sum?ago_s=60, /api/v1/amplify, /api/v1/incidents, /api/v1/incidents/1, /api/v1/incidents/1/profiles, /api/v1/incidents/1/flame, /api/v1/live, /api/v1/looks, /api/v1/runs, /api/v1/runs/1, /api/v1/runs/1/comparison, /api/v1/explain, /api/v1/explain/worker-pool\n"
                 .to_owned(),
         ),
-        "/healthz" => ok(TEXT, "ok\n".to_owned()),
+        "/healthz" => health(board.freshness()),
         "/metrics" => ok(format.media_type(), metrics::render(board, format)),
         "/api/v1/about" => ok(JSON, board.state().about.to_string() + "\n"),
         "/api/v1/looks" => ok(JSON, board.state().looks.to_string() + "\n"),
         "/api/v1/now" => {
-            let state = board.state();
-            json(&Series { schema: SERIES, samples: state.newest.iter().collect() })
+            let (freshness, state) = (board.freshness(), board.state());
+            json(&Series { schema: SERIES, freshness, samples: state.newest.iter().collect() })
         }
         "/api/v1/amplify" => {
             let values = amplify::values(&board.state());
             let numbers = |values: BTreeMap<_, amplify::Value>| values.into_iter().map(|(name, value)| (name, value.number)).collect::<BTreeMap<_, _>>();
             json(&values.into_iter().map(|(server, values)| (server, numbers(values))).collect::<BTreeMap<_, _>>())
         }
-        "/api/v1/series" => samples(query, now_s, archive, |samples| series(&samples)),
-        "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(&samples)),
+        "/api/v1/series" => samples(query, now_s, archive, |samples| series(board.freshness(), &samples)),
+        "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(board.freshness(), &samples)),
         "/api/v1/incidents" => kept(archive.incidents().map(Some)),
         "/api/v1/runs" => kept(archive.runs().map(Some)),
         "/api/v1/explain" => json(&explain::all()),
@@ -185,20 +195,33 @@ fn samples(query: &str, now_s: u64, archive: &dyn Archive, shown: impl FnOnce(Ve
     }
 }
 
-fn series(samples: &[String]) -> Answer {
-    ok(JSON, format!("{{\"schema\":\"{SERIES}\",\"samples\":[{}]}}\n", samples.join(",")))
+/// Whether anything is measured, as programs that start others again ask.
+fn health(freshness: Freshness) -> Answer {
+    if !freshness.stale {
+        return ok(TEXT, "ok\n".to_owned());
+    }
+    let body = format!("nothing was measured for {:.0} s\n", freshness.age_s);
+    Answer { status: StatusCode::SERVICE_UNAVAILABLE, ..ok(TEXT, body) }
+}
+
+/// Kept samples are JSON already: they are set in as they are.
+fn series(freshness: Freshness, samples: &[String]) -> Answer {
+    match serde_json::to_string(&Series { schema: SERIES, freshness, samples: Vec::new() }) {
+        Ok(empty) => ok(JSON, format!("{}{}]}}\n", empty.trim_end_matches("]}"), samples.join(","))),
+        Err(failure) => error(StatusCode::INTERNAL_SERVER_ERROR, &failure.to_string()),
+    }
 }
 
 /// The samples of a span added up to one, with the response times of the whole span.
-fn sum(samples: &[String]) -> Answer {
+fn sum(freshness: Freshness, samples: &[String]) -> Answer {
     let mut all = samples.iter().filter_map(|sample| serde_json::from_str::<Sample>(sample).ok());
-    let Some(mut sum) = all.next() else { return json(&Series { schema: SERIES, samples: Vec::new() }) };
+    let Some(mut sum) = all.next() else { return json(&Series { schema: SERIES, freshness, samples: Vec::new() }) };
     for sample in all {
         sum.span_s = sum.span_s.saturating_add(sample.span_s);
         sum.merge(&sample);
     }
     sum.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
-    json(&Series { schema: SERIES, samples: vec![&sum] })
+    json(&Series { schema: SERIES, freshness, samples: vec![&sum] })
 }
 
 fn kept(document: Result<Option<String>, String>) -> Answer {
@@ -226,11 +249,11 @@ fn json(document: &impl Serialize) -> Answer {
 }
 
 fn ok(media_type: &'static str, body: String) -> Answer {
-    Answer { status: StatusCode::OK, media_type, body }
+    Answer { status: StatusCode::OK, media_type, body, freshness: None }
 }
 
 pub(crate) fn error(status: StatusCode, why: &str) -> Answer {
-    Answer { status, media_type: JSON, body: format!("{}\n", serde_json::json!({ "error": why })) }
+    Answer { status, media_type: JSON, body: format!("{}\n", serde_json::json!({ "error": why })), freshness: None }
 }
 
 #[cfg(test)]
@@ -278,12 +301,40 @@ mod tests {
         (answer.status.as_u16(), answer.body)
     }
 
+    /// The samples of an answer, as JSON.
+    fn samples_of(answer: &str) -> String {
+        let document: serde_json::Value = serde_json::from_str(answer).unwrap();
+        assert_eq!(
+            (&document["schema"], &document["newest_s"], &document["stale"]),
+            (&SERIES.into(), &serde_json::Value::Null, &false.into())
+        );
+        document["samples"].to_string()
+    }
+
+    #[test]
+    fn each_answer_says_how_old_what_is_measured_is() {
+        for (age_s, stale) in [(0, false), (8, true)] {
+            let board = crate::metrics::tests::board_of(std::time::Duration::from_secs(age_s));
+            let get = |path: &str| answer(path, "", Format::OpenMetrics, 1_000_000, &board, &Kept);
+            for path in ["/api/v1/now", "/api/v1/series", "/api/v1/sum"] {
+                let document: serde_json::Value = serde_json::from_str(&get(path).body).unwrap();
+                assert_eq!((&document["newest_s"], &document["stale"]), (&(10 - age_s).into(), &stale.into()), "{path} {document}");
+                assert!(document["age_s"].as_f64().unwrap() >= age_s as f64, "{document}");
+            }
+            for path in ["/metrics", "/api/v1/looks", "/api/v1/amplify", "/api/v1/incidents/3", "/nothing"] {
+                assert_eq!(get(path).freshness.map(|freshness| freshness.stale), Some(stale), "{path}");
+            }
+            let health = get("/healthz");
+            assert_eq!(
+                (health.status.as_u16(), health.body.contains("nothing was measured for 8 s")),
+                (if stale { 503 } else { 200 }, stale)
+            );
+        }
+    }
+
     #[test]
     fn a_series_comes_from_the_level_that_reaches_back() {
-        assert_eq!(
-            get("/api/v1/series", "ago_s=60").1,
-            format!("{{\"schema\":\"{SERIES}\",\"samples\":[[1,999940,{},5000]]}}\n", u64::MAX)
-        );
+        assert_eq!(samples_of(&get("/api/v1/series", "ago_s=60").1), format!("[[1,999940,{},5000]]", u64::MAX));
         assert!(get("/api/v1/series", "from_s=990000&to_s=991000").1.contains("[10,990000,991000,5000]"));
         assert!(get("/api/v1/series", "ago_s=90000").1.contains("[60,910000"));
         assert!(get("/api/v1/series", "ago_s=90000&span_s=10").1.contains("[10,910000"));
@@ -297,14 +348,14 @@ mod tests {
         let second = |at_s: u64| {
             format!("{{\"at_s\":{at_s},\"span_s\":1,\"targets\":[{{\"target\":\"t\",\"under_way\":[3.0,1.0],\"rate\":[2.0,1.0]}}]}}")
         };
-        let sum = sum(&[second(5), "[1]".to_owned(), second(6)]).body;
+        let sum = sum(Board::default().freshness(), &[second(5), "[1]".to_owned(), second(6)]).body;
         assert!(sum.contains("\"at_s\":5,\"span_s\":2") && sum.contains("\"under_way\":[6.0,2.0],\"rate\":[4.0,2.0]"), "{sum}");
-        assert_eq!(get("/api/v1/sum", "ago_s=60").1, format!("{{\"schema\":\"{SERIES}\",\"samples\":[]}}\n"));
+        assert_eq!(samples_of(&get("/api/v1/sum", "ago_s=60").1), "[]");
     }
 
     #[test]
     fn each_path_has_its_answer() {
-        assert_eq!(get("/api/v1/now", "").1, format!("{{\"schema\":\"{SERIES}\",\"samples\":[]}}\n"));
+        assert_eq!(samples_of(&get("/api/v1/now", "").1), "[]");
         assert_eq!(get("/api/v1/incidents/3", ""), (200, "{\"id\":3}\n".to_owned()));
         assert_eq!(get("/api/v1/incidents/3/profiles", ""), (200, "{\"before\":null,\"during\":\"nginx;main 3\\n\"}\n".to_owned()));
         assert_eq!(get("/api/v1/incidents/3/flame", ""), (200, "{\"sections\":[]}\n".to_owned()));

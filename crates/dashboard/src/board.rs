@@ -1,12 +1,15 @@
-//! What is shown: the newest second, and counters since the start. One thread writes it, requests read it.
+//! What is shown: the newest second, and counters since the start. One thread writes it, requests read it. How old it is follows from the clock of those who read: a
+//! thread that hangs cannot say that it hangs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use chokepoint_model::observation::{NginxStatus, PhpFpmStatus};
-use chokepoint_recorder::{Durations, ResponseTimes, Sample, TargetSample};
+use chokepoint_recorder::{Durations, ResponseTimes, Sample, TargetSample, is_stale};
 use tokio::sync::watch;
 
+use crate::freshness::{Freshness, Moment};
 use crate::totals::Totals;
 
 /// Servers whose sums are kept, also while they are not watched.
@@ -27,12 +30,26 @@ pub struct Seen {
     pub amplify: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// Values under its names that are no counts, by server. Those that were not seen this time stay as they were.
     pub values: BTreeMap<String, BTreeMap<&'static str, f64>>,
+    /// How long ago it was measured; nothing if nothing was. A host without servers is measured by the look for them.
+    pub age: Option<Duration>,
+    /// The same of each server. One that is missing was not measured.
+    pub ages: BTreeMap<String, Duration>,
+}
+
+/// When something was measured last.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    moment: Moment,
+    /// The second that it belongs to; nothing before the first.
+    at_s: Option<u64>,
 }
 
 /// The state that is shown.
 #[derive(Debug)]
 pub struct Board {
     state: Mutex<State>,
+    /// Apart from the state, so that it is known whatever is done with that.
+    measured: Mutex<Measured>,
     /// Counts the seconds that were shown.
     news: watch::Sender<u64>,
 }
@@ -43,6 +60,8 @@ pub(crate) type Document = Arc<str>;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) newest: Option<Sample>,
+    /// When each server was measured last.
+    measured: BTreeMap<String, Moment>,
     pub(crate) said: String,
     /// What names mean, for the page; empty until it is given.
     pub(crate) about: Document,
@@ -65,6 +84,7 @@ impl Default for Board {
     fn default() -> Self {
         let state = State {
             newest: None,
+            measured: BTreeMap::new(),
             said: String::new(),
             about: "{}".into(),
             looks: "{}".into(),
@@ -77,14 +97,22 @@ impl Default for Board {
             incidents: BTreeMap::new(),
             open: BTreeMap::new(),
         };
-        Self { state: Mutex::new(state), news: watch::Sender::new(0) }
+        let measured = Measured { moment: Moment::ago(Duration::ZERO), at_s: None };
+        Self { state: Mutex::new(state), measured: Mutex::new(measured), news: watch::Sender::new(0) }
     }
 }
 
 impl Board {
     /// Shows a second.
     pub fn see(&self, seen: Seen) {
+        if let Some(age) = seen.age {
+            // What is old already belongs to an earlier second.
+            let late_s = if is_stale(age) { age.as_secs() } else { 0 };
+            *self.measured() = Measured { moment: Moment::ago(age), at_s: Some(seen.sample.at_s.saturating_sub(late_s)) };
+        }
         let mut state = self.state();
+        state.measured.extend(seen.ages.into_iter().map(|(name, age)| (name, Moment::ago(age))));
+        state.measured.retain(|name, _| seen.sample.target(name).is_some());
         if state.totals.len() > SERVERS_MAX {
             state.totals.retain(|name, _| seen.sample.target(name).is_some());
         }
@@ -138,7 +166,35 @@ impl Board {
         *open = if lasts { *open + 1 } else { open.saturating_sub(1) };
     }
 
+    /// How old the newest second is.
+    pub fn freshness(&self) -> Freshness {
+        let Measured { moment, at_s } = *self.measured();
+        Freshness::of(at_s, moment)
+    }
+
+    /// When something was measured last, seconds since 1970; nothing before the first time.
+    pub(crate) fn measured_s(&self) -> Option<f64> {
+        let Measured { moment, at_s } = *self.measured();
+        at_s.map(|_| moment.since_1970_s())
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// True if what is known of a server may be shown as now.
+    pub(crate) fn is_fresh(&self, server: &str) -> bool {
+        self.measured.get(server).is_some_and(|moment| !is_stale(moment.age()))
+    }
+
+    /// When each server was measured last, seconds since 1970.
+    pub(crate) fn measured_s(&self) -> impl Iterator<Item = (&String, f64)> {
+        self.measured.iter().map(|(server, moment)| (server, moment.since_1970_s()))
     }
 }

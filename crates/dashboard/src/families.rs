@@ -9,7 +9,7 @@ use chokepoint_recorder::{Queue, ResponseSource, Standing, TargetSample};
 use chokepoint_statistics::histogram::Counts;
 
 use crate::amplify;
-use crate::board::State;
+use crate::board::{Board, State};
 
 /// Upper ends of the histograms' buckets, microseconds: 1-2-5 from a millisecond to a minute.
 pub(crate) const BUCKETS_US: [u64; 15] = [
@@ -51,8 +51,9 @@ pub(crate) struct Family {
 }
 
 /// All families that have members.
-pub(crate) fn families(state: &State) -> Vec<Family> {
-    let all = [now(state), since_start(state), nginx(state), amplify::families(state)].concat();
+pub(crate) fn families(board: &Board) -> Vec<Family> {
+    let (measured_s, state) = (board.measured_s(), board.state());
+    let all = [measured(measured_s, &state), now(&state), since_start(&state), nginx(&state), amplify::families(&state)].concat();
     all.into_iter().filter(|family| !family.is_empty()).collect()
 }
 
@@ -81,9 +82,30 @@ pub(crate) fn of(target: &str) -> (&'static str, String) {
     ("target", target.to_owned())
 }
 
-/// The newest second of each server.
+/// When something was measured last.
+fn measured(measured_s: Option<f64>, state: &State) -> Vec<Family> {
+    let version = (vec![("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
+    vec![
+        Family::gauges("chokepoint_build_info", "The version of the program.", [version]),
+        Family::gauges(
+            "chokepoint_last_sample_timestamp",
+            "When something was measured last, since 1970. Gauges of what was measured are left out once they are old.",
+            measured_s.map(|at_s| (Vec::new(), at_s)),
+        )
+        .in_unit(Unit::Seconds),
+        Family::gauges(
+            "chokepoint_target_last_sample_timestamp",
+            "When this server was measured last, since 1970.",
+            state.measured_s().map(|(server, at_s)| (vec![of(server)], at_s)),
+        )
+        .in_unit(Unit::Seconds),
+    ]
+}
+
+/// The newest second of each server, unless it is old.
 fn now(state: &State) -> Vec<Family> {
-    let newest: &[TargetSample] = state.newest.as_ref().map(|sample| sample.targets.as_slice()).unwrap_or_default();
+    let newest = state.newest.as_ref().map(|sample| sample.targets.as_slice()).unwrap_or_default();
+    let newest: Vec<&TargetSample> = newest.iter().filter(|target| state.is_fresh(&target.target)).collect();
     let each = |value: &dyn Fn(&TargetSample) -> Option<f64>| -> Vec<(Labels, f64)> {
         newest.iter().filter_map(|target| Some((vec![of(&target.target)], value(target)?))).collect()
     };
@@ -95,22 +117,20 @@ fn now(state: &State) -> Vec<Family> {
         target.places.iter().map(place)
     });
     let queues = |value: fn(&Queue) -> u32| -> Vec<(Labels, f64)> {
-        let one = |target: &TargetSample| {
+        let one = |target: &&TargetSample| {
             let queue = |queue: &Queue| (vec![of(&target.target), ("listener", queue.listener.clone())], f64::from(value(queue)));
             target.queues.iter().map(queue).collect::<Vec<_>>()
         };
         newest.iter().flat_map(one).collect()
     };
-    let quantiles = state.responses.iter().flat_map(|(target, times)| {
+    let quantiles = state.responses.iter().filter(|(target, _)| state.is_fresh(target)).flat_map(|(target, times)| {
         let source = if times.source == ResponseSource::Log { "log" } else { "sockets" };
         let one = move |(quantile, us): (&str, f64)| {
             (vec![of(target), ("source", source.to_owned()), ("quantile", quantile.to_owned())], us / 1e6)
         };
         [("0.5", times.p50_us), ("0.95", times.p95_us), ("0.99", times.p99_us)].map(one)
     });
-    let version = (vec![("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
     vec![
-        Family::gauges("chokepoint_build_info", "The version of the program.", [version]),
         Family::gauges("chokepoint_up", "1 if something listens.", each(&|target| Some(f64::from(target.under_way.value().is_some())))),
         Family::gauges("chokepoint_requests_in_flight", "Requests under way.", each(&|target| target.under_way.value())),
         Family::gauges("chokepoint_requests_standing", "Requests under way, by the place where they are.", standing),
@@ -184,7 +204,8 @@ fn since_start(state: &State) -> Vec<Family> {
 /// nginx's own counts.
 fn nginx(state: &State) -> Vec<Family> {
     let each = |value: fn(&NginxStatus) -> u64| -> Vec<(Labels, f64)> {
-        state.nginx.iter().map(|(target, status)| (vec![of(target)], value(status) as f64)).collect()
+        let fresh = state.nginx.iter().filter(|(target, _)| state.is_fresh(target));
+        fresh.map(|(target, status)| (vec![of(target)], value(status) as f64)).collect()
     };
     vec![
         Family::gauges("nginx_up", "1 if nginx's status page was read.", each(|_| 1)),

@@ -1,4 +1,4 @@
-//! Events for pages that are open: each second the newest sample and what is to be said of it (server-sent events, HTML Standard, section 9.2).
+//! Events for pages that are open: each second the newest sample, what is to be said of it, and how old it is (server-sent events, HTML Standard, section 9.2).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::board::Board;
 
 /// Pages that are open at a time.
 pub(crate) const PAGES_MAX: usize = 8;
-/// Without news a comment shows that the connection is there.
-const QUIET_MAX: Duration = Duration::from_secs(15);
+/// Without news an event says how old the newest second is by now. It comes from a clock of its own: whoever measures may hang.
+const QUIET_MAX: Duration = Duration::from_millis(1_500);
 /// A page that takes nothing for so long is gone.
 const STALLED_MAX: Duration = Duration::from_secs(30);
 /// Events that wait for a slow page. It misses some then, and goes on with the newest.
@@ -43,7 +43,7 @@ async fn follow(board: &Board, mut news: watch::Receiver<u64>, mut sender: Sende
         text = match timeout(QUIET_MAX, news.changed()).await {
             Ok(Ok(())) => news_of(board),
             Ok(Err(_)) => return,
-            Err(_) => ": quiet\n\n".to_owned(),
+            Err(_) => age_of(board),
         };
     }
 }
@@ -53,6 +53,15 @@ fn news_of(board: &Board) -> String {
     let state = board.state();
     let sample = state.newest.as_ref().and_then(|sample| serde_json::to_string(sample).ok());
     let said = (!state.said.is_empty()).then(|| state.said.clone());
-    let event = |name: &str, data: Option<String>| data.map(|data| format!("event: {name}\ndata: {data}\n\n")).unwrap_or_default();
-    event("sample", sample) + &event("state", said)
+    drop(state);
+    let told = |name: &str, data: Option<String>| data.map(|data| event(name, &data)).unwrap_or_default();
+    told("sample", sample) + &told("state", said) + &age_of(board)
+}
+
+fn age_of(board: &Board) -> String {
+    serde_json::to_string(&board.freshness()).map(|json| event("age", &json)).unwrap_or_default()
+}
+
+fn event(name: &str, data: &str) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
 }

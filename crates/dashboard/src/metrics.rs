@@ -40,7 +40,7 @@ struct Shown(Arc<Board>);
 impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         // The board is free again before anything is written.
-        let families = families(&self.0.state());
+        let families = families(&self.0);
         families.iter().try_for_each(|family| family.encode(&mut encoder))
     }
 }
@@ -79,6 +79,7 @@ fn each<V>(family: &mut MetricEncoder<'_>, members: &[(Labels, V)], one: impl Fn
 #[cfg(test)]
 pub(crate) mod tests {
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     use chokepoint_model::report::LedgerPlaceKind;
     use chokepoint_recorder::{Durations, Logged, Mean, Queue, Sample, Standing, TargetSample};
@@ -87,7 +88,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::board::Seen;
 
-    pub(crate) fn board() -> Arc<Board> {
+    /// What a server of which everything is known shows, measured this long ago.
+    pub(crate) fn board_of(age: Duration) -> Arc<Board> {
         let mut histogram = Histogram::default();
         [900, 3_000, 70_000_000].into_iter().for_each(|us| histogram.add(us));
         let logged = Logged {
@@ -108,11 +110,37 @@ pub(crate) mod tests {
             ..TargetSample::default()
         };
         let board = Arc::new(Board::default());
-        let seen = Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target], host: None }, ..Seen::default() };
+        let ages = BTreeMap::from([(target.target.clone(), age)]);
+        let sample = Sample { at_s: 10, span_s: 1, targets: vec![target], host: None };
+        let seen = Seen { sample, age: Some(age), ages, ..Seen::default() };
         board.see(seen.clone());
         board.see(seen);
         board.incident("a", true);
         board
+    }
+
+    pub(crate) fn board() -> Arc<Board> {
+        board_of(Duration::ZERO)
+    }
+
+    #[test]
+    fn what_is_old_is_not_told_as_now_and_its_time_is() {
+        let now_s = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let (old, before_s) = (board_of(Duration::from_secs(8)), now_s());
+        let text = render(&old, Format::OpenMetrics);
+        for gone in
+            ["chokepoint_up{", "chokepoint_requests_standing{", "chokepoint_response_time_mean_seconds{", "chokepoint_accept_queue_limit{"]
+        {
+            assert!(!text.contains(gone) && render(&board(), Format::OpenMetrics).contains(gone), "{gone}\n{text}");
+        }
+        // Sums since the start are as true as before.
+        assert!(text.contains("chokepoint_requests_total{") && text.contains("chokepoint_incidents_open{"), "{text}");
+        for name in ["chokepoint_last_sample_timestamp_seconds", "chokepoint_target_last_sample_timestamp_seconds"] {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}\n{text}"));
+            let at_s: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(at_s <= before_s - 7.9 && at_s > before_s - 3_600.0, "{line}");
+        }
+        assert!(!render(&Arc::new(Board::default()), Format::Text).contains("last_sample_timestamp"), "nothing was measured yet");
     }
 
     #[test]

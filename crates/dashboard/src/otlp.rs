@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// Why they were not delivered.
 pub fn deliver(url: &str, board: &Arc<Board>, host: &str, (started_ns, now_ns): (u64, u64)) -> Result<(), PostError> {
-    let families = families(&board.state());
+    let families = families(board);
     post(url, document(&families, host, (started_ns, now_ns)).to_string(), PATIENCE)
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn each_family_has_its_kind_and_its_points() {
-        let families = families(&board().state());
+        let families = families(&board());
         let document = document(&families, "web1", (5, 7));
         let resource = &document["resourceMetrics"][0];
         assert_eq!(resource["resource"]["attributes"][1], json!({ "key": "host.name", "value": { "stringValue": "web1" } }));

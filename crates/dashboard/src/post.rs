@@ -57,7 +57,11 @@ fn parsed(url: &str) -> Result<Uri, PostError> {
 pub fn post(url: &str, json: String, patience: Duration) -> Result<(), PostError> {
     let uri = parsed(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    runtime.block_on(async { tokio::time::timeout(patience, posted(&uri, json)).await.unwrap_or(Err(PostError::Late(patience))) })
+    let posted =
+        runtime.block_on(async { tokio::time::timeout(patience, posted(&uri, json)).await.unwrap_or(Err(PostError::Late(patience))) });
+    // The search for an address cannot be broken off (getaddrinfo(3)): nobody waits for it.
+    runtime.shutdown_background();
+    posted
 }
 
 async fn posted(uri: &Uri, json: String) -> Result<(), PostError> {

@@ -26,6 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::accept::Format;
 use crate::api::{self, Answer, Archive};
 use crate::board::Board;
+use crate::freshness::Freshness;
 use crate::guard::{self, Reached};
 use crate::live::{self, PAGES_MAX};
 use crate::page::{self, File};
@@ -41,6 +42,9 @@ const CONNECTION_MAX: Duration = Duration::from_secs(60);
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Where a page follows the events of each second.
 const LIVE: &str = "/api/v1/live";
+/// The newest second that was measured, and whether it is too old to be now.
+const NEWEST: HeaderName = HeaderName::from_static("chokepoint-newest");
+const STALE: HeaderName = HeaderName::from_static("chokepoint-stale");
 /// What may be done with an answer that is no page: nothing.
 const NO_PAGE: &str = "default-src 'none'; frame-ancestors 'none'";
 /// Reading the archive may wait for the disk; so many at a time.
@@ -136,6 +140,8 @@ impl Server {
                     _ = stopped => {}
                 }
             });
+            // A disk that hangs must not hold up those who end it.
+            runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("dashboard".to_owned()).spawn(serve).map_err(ListenError::Thread)?;
         let socket = if let Listen::Unix(path) = listen { Some(path.clone()) } else { None };
@@ -295,10 +301,15 @@ fn sign_in(request: &Request<Incoming>, reached: &Reached) -> Option<Response<Bo
 }
 
 fn response(answer: Answer, is_head: bool) -> Response<Body> {
-    let Answer { status, media_type, body } = answer;
+    let Answer { status, media_type, body, freshness } = answer;
     let mut response = Response::new(Full::new(Bytes::from(if is_head { String::new() } else { body })).boxed());
     *response.status_mut() = status;
-    with_headers(response, &[(CONTENT_TYPE, media_type)])
+    let mut response = with_headers(response, &[(CONTENT_TYPE, media_type)]);
+    if let Some(Freshness { newest_s, stale, .. }) = freshness {
+        response.headers_mut().insert(STALE, HeaderValue::from_static(if stale { "true" } else { "false" }));
+        newest_s.map(|newest_s| response.headers_mut().insert(NEWEST, HeaderValue::from(newest_s)));
+    }
+    response
 }
 
 fn file_response(file: File, compressed: bool, is_head: bool) -> Response<Body> {

@@ -12,6 +12,7 @@ mod levels;
 mod response;
 mod ring;
 mod sample;
+mod staleness;
 
 pub use grown::{GrownPlace, grown_places};
 pub use host::{BusierProgram, Host, busier_programs};
@@ -19,3 +20,4 @@ pub use levels::{Level, Levels};
 pub use response::{ResponseSource, ResponseTimes, Unanswered};
 pub use ring::Ring;
 pub use sample::{Connections, Durations, GroupUse, Logged, Loss, Mean, PoolUse, Ports, Queue, Sample, Standing, TargetSample};
+pub use staleness::{STALE_AFTER, is_stale};

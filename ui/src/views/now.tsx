@@ -8,8 +8,9 @@ import { Pipe } from "../pipe";
 import { findings } from "../report/report";
 import type { PathTier, ReportPage } from "../report/types";
 import { column, mean, outcomes, withGaps } from "../series";
+import type { Staleness } from "../staleness";
 import type { Held } from "../store";
-import { ago, number } from "../words";
+import { ago, number, time } from "../words";
 
 /** The path that a page of a diagnosis shows. */
 export function pathOf(page: ReportPage): PathTier[] {
@@ -17,7 +18,15 @@ export function pathOf(page: ReportPage): PathTier[] {
     return block?.kind === "path" ? block.tiers : [];
 }
 
-export function Now({ held, server, choose }: { held: Held; server: string; choose: (server: string) => void }) {
+export interface NowProps {
+    held: Held;
+    /** What is shown is old. */
+    stale: Staleness | null;
+    server: string;
+    choose: (server: string) => void;
+}
+
+export function Now({ held, stale, server, choose }: NowProps) {
     const [zoom, setZoom] = useState<Zoom | null>(null);
     const { about, state } = held;
     const samples = useMemo(() => withGaps(held.samples), [held.samples]);
@@ -37,7 +46,8 @@ export function Now({ held, server, choose }: { held: Held; server: string; choo
     }, [samples, server]);
     return (
         <>
-            <p class={`verdict ${said?.severity ?? "unknown"}`} role="status">
+            <p class={`verdict ${stale ? "unknown" : (said?.severity ?? "unknown")}`} role="status">
+                {stale && said && state ? `At ${time(state.at_s)}: ` : ""}
                 {said ? said.sentence : held.failed ?? "Waiting for the first second."}
                 {said?.incident !== undefined && (
                     <>

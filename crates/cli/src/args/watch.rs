@@ -12,7 +12,7 @@ pub(crate) use incidents::{ExportIncident, Incidents, IncidentsVerb, ListInciden
 
 pub(super) const EXIT: &str = "\
 Exit status: 0 it was watched, 1 it could not be, 2 usage, 130 stopped by
-Ctrl-C. Examples: --help";
+Ctrl-C, 143 by SIGTERM. Examples: --help";
 
 pub(super) const HELP: &str = "\
 It sends no load and changes nothing. It samples the sockets and threads of the servers, and keeps for each second where their requests stood: seconds for an \
@@ -30,9 +30,11 @@ Examples:
 
 docs/watch/README.md says what is kept, what it costs, and what the configuration file takes.
 
-Exit status: 0 it was watched, 1 it could not be, 2 usage, 130 stopped by Ctrl-C.";
+q, Ctrl-C and SIGTERM end it within a second. What was not finished by then is told on stderr; the exit status is the same, and the history is whole.
 
-#[derive(Debug, Args)]
+Exit status: 0 it was watched, 1 it could not be, 2 usage, 130 stopped by Ctrl-C, 143 by SIGTERM.";
+
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Watch {
     /// Servers to watch [default: all that listen here]
     ///
@@ -78,7 +80,8 @@ pub(crate) struct Watch {
     pub(crate) headless: bool,
     /// Print a line of JSON each second
     ///
-    /// Print a line of JSON for each second (docs/schema/sample-1.json) and for each incident (docs/schema/incident-1.json).
+    /// Print a line of JSON for each second (docs/schema/sample-1.json) and for each incident (docs/schema/incident-1.json), and one when nothing is
+    /// measured any more, or again (docs/schema/stale-1.json).
     #[arg(long, conflicts_with = "headless", help_heading = "Output")]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -72,6 +72,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) ports: &'a [EdgePorts],
     /// The observation of the window, without some large sources.
     pub(crate) observation: &'a Observation,
+    /// How long ago its namespace was sampled last, or read where it has no listener; nothing if that was too long ago to be held.
+    pub(crate) age: Option<Duration>,
 }
 
 impl Ongoing {
@@ -128,7 +130,8 @@ impl Ongoing {
             }
             let (report, unanswered) = with_ages(observation, &target.path, self.began_s, words);
             let report = Whereabouts { lacking: target.lacking.clone(), ..report };
-            each(number, Looked { report, unanswered, path: &target.path, ports: &target.ports, observation });
+            let age = target.age(self.recent.entries(), self.observer.elapsed_us());
+            each(number, Looked { report, unanswered, path: &target.path, ports: &target.ports, observation, age });
         }
     }
 }
@@ -140,6 +143,15 @@ impl TargetPath {
 
     fn is_due(&self) -> bool {
         self.path.tiers.is_empty() || self.searched.is_none_or(|searched| searched.elapsed() >= PATH_PERIOD)
+    }
+
+    /// How long ago its namespace was sampled last. Where nothing listens nothing is sampled, and any reading shows that it is looked at.
+    fn age(&self, entries: &[Entry], now_us: u64) -> Option<Duration> {
+        let first = self.path.tiers.first().and_then(|tier| tier.listeners.first()).map(|placed| placed.netns);
+        let netns = first.or(self.request.server_netns).unwrap_or(self.request.client_netns);
+        let counts = |entry: &&Entry| entry.scope == Scope::Netns(netns.0) && (first.is_none() || is_sample(entry));
+        let newest = entries.iter().rfind(counts)?;
+        Some(Duration::from_micros(now_us.saturating_sub(newest.at_us)))
     }
 
     /// Searches for the path.

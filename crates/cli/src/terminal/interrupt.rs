@@ -2,10 +2,13 @@
 //! only prints what is being done, and the third ends the program.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -19,6 +22,8 @@ const STATUS_BASE: i32 = 128;
 /// The same signal so soon after is the same request, milliseconds: timeout(1) signals its command and then the whole group, in which the command is. Nobody
 /// presses Ctrl-C twice as fast.
 const ECHO_MS: u64 = 200;
+/// Time between two looks where nothing wakes those who wait.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Whether the user asked to stop.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +42,8 @@ struct SignalState {
     /// SIGHUP means to read the configuration again, as for a service.
     hangup_reloads: AtomicBool,
     is_reload_wanted: AtomicBool,
+    /// Becomes readable with the first request to stop, and stays so: whoever waits for it wakes at once.
+    bell: OnceLock<OwnedFd>,
 }
 
 /// The effect of a signal.
@@ -52,7 +59,15 @@ enum Effect {
 }
 
 impl SignalState {
-    /// Counts a signal. Runs in a signal handler (signal-safety(7)): atomics only.
+    /// Asks everything to end. Runs in a signal handler: an atomic and write(2).
+    fn stop(&self) {
+        self.is_set.store(true, Ordering::SeqCst);
+        if let Some(bell) = self.bell.get() {
+            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Counts a signal. Runs in a signal handler (signal-safety(7)): atomics and write(2) only.
     fn receive(&self, signal: i32, at_ms: u64) -> Effect {
         let last = self.last.load(Ordering::SeqCst);
         if last & 0xff == signal as u64 && at_ms.saturating_sub(last >> 8) < ECHO_MS {
@@ -71,7 +86,7 @@ impl SignalState {
         match (nth, self.unproven.load(Ordering::SeqCst)) {
             (1, _) => {
                 self.signal.store(signal, Ordering::SeqCst);
-                self.is_set.store(true, Ordering::SeqCst);
+                self.stop();
                 Effect::Stop
             }
             (2, changes @ 1..) => Effect::Report(changes),
@@ -84,6 +99,8 @@ impl Interrupt {
     /// Installs the handlers. Fails if the kernel refuses one (sigaction(2)).
     pub fn install() -> Result<Self> {
         let interrupt = Self::default();
+        // Without it whoever waits looks now and then.
+        let _ = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(|bell| interrupt.0.bell.set(bell));
         let ignored = ignored_signals();
         for signal in SIGNALS {
             if LEFT_IGNORED.contains(&signal) && ignored & (1 << (signal - 1)) != 0 {
@@ -110,9 +127,31 @@ impl Interrupt {
         self.0.is_set.load(Ordering::SeqCst)
     }
 
-    /// The exit status after a request to stop: 128 + the number of the signal, as in shells. Nothing without a request.
+    /// Asks to stop as a signal does, but by a key: that is no failure.
+    pub(crate) fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Waits until a time, or without end; true as soon as the user asked to stop.
+    pub(crate) fn wait(&self, until: Option<Instant>) -> bool {
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if self.is_set() || left.is_some_and(|left| left.is_zero()) {
+                return self.is_set();
+            }
+            let Some(bell) = self.0.bell.get() else {
+                std::thread::sleep(left.unwrap_or(POLL).min(POLL));
+                continue;
+            };
+            let patience = left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() });
+            // It ends early when a signal comes, and is looked at again.
+            let _ = poll(&mut [PollFd::new(bell, PollFlags::IN)], patience.as_ref());
+        }
+    }
+
+    /// The exit status after a signal that asked to stop: 128 + its number, as in shells. Nothing without one.
     pub fn status(&self) -> Option<u8> {
-        let signal = self.is_set().then(|| self.0.signal.load(Ordering::SeqCst))?;
+        let signal = self.is_set().then(|| self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)?;
         u8::try_from(STATUS_BASE + signal).ok()
     }
 
@@ -207,6 +246,19 @@ mod tests {
         interrupt.reload_on_hangup();
         assert_eq!((interrupt.0.receive(SIGHUP, 1_000), interrupt.take_reload(), interrupt.take_reload()), (Effect::Nothing, true, false));
         assert_eq!((interrupt.is_set(), interrupt.0.receive(SIGTERM, 2_000)), (false, Effect::Stop));
+    }
+
+    #[test]
+    fn a_key_stops_like_a_signal_and_is_no_failure_and_whoever_waits_wakes() {
+        let interrupt = Interrupt::default();
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+        assert!(interrupt.0.bell.set(bell).is_ok());
+        assert!(!interrupt.wait(Some(Instant::now() + Duration::from_millis(1))), "nobody asked");
+        let waits = interrupt.clone();
+        let waits = std::thread::spawn(move || waits.wait(None));
+        interrupt.stop();
+        assert_eq!((waits.join().unwrap(), interrupt.is_set(), interrupt.status()), (true, true, None));
+        assert_eq!((interrupt.0.receive(SIGTERM, 1_000), interrupt.status()), (Effect::Stop, Some(143)), "a signal after it counts");
     }
 
     #[test]

@@ -86,6 +86,13 @@ pub(super) fn restore() {
     }
 }
 
+/// [`restore`] where nothing may wait.
+pub(super) fn restore_at_once() {
+    if let Some(modes) = BEFORE.try_lock().ok().and_then(|mut before| before.take()) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

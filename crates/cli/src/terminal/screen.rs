@@ -13,6 +13,7 @@ use ratatui_core::buffer::Cell;
 use ratatui_core::layout::{Position, Size};
 use ratatui_core::style::{Color, Modifier};
 use ratatui_core::terminal::Terminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Enters the alternate screen and hides the cursor; the reverse (control sequences of xterm, which all current terminals support).
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -74,6 +75,21 @@ fn leave() {
         let mut out = io::stderr().lock();
         // A terminal that is gone needs no restoring.
         let _ = out.write_all(LEAVE).and_then(|()| out.flush());
+    }
+}
+
+/// What restores the main screen, for those who write it themselves; nothing if it is there already.
+pub(super) fn leave_at_once() -> Option<&'static [u8]> {
+    SHOWN.swap(false, Ordering::SeqCst).then_some(LEAVE)
+}
+
+/// Writes to stderr, unless that would wait.
+pub(super) fn write_at_once(bytes: &[u8]) {
+    let stderr = io::stderr();
+    let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut ready, Some(&now)) == Ok(1) && ready[0].revents().contains(PollFlags::OUT) {
+        let _ = rustix::io::write(&stderr, bytes);
     }
 }
 

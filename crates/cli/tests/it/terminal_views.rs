@@ -1,4 +1,4 @@
-//! The views of `bench` and `where` on a terminal: whatever stops or ends the program, the terminal is restored.
+//! The views of `bench`, `where` and `watch` on a terminal: whatever stops or ends the program, the terminal is restored.
 //!
 //! Live beside others: the tests check the state of a terminal while a load runs.
 
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::harness::{Chokepoint, OK, Server, becomes_true, open_terminal, signal};
+use crate::harness::{Chokepoint, Frozen, OK, Server, becomes_true, open_terminal, signal};
 
 /// Enters the alternate screen; shows the cursor again and leaves that screen.
 const ENTER: &str = "\x1b[?1049h";
@@ -158,6 +158,29 @@ fn a_stopped_where_restores_the_modes_and_takes_the_keys_again_when_it_continues
     program.keys.write_all(b"q").unwrap();
     assert_eq!(program.wait_for_change().exit_status(), Some(0), "{:?}", program.text());
     assert!(program.reads_lines());
+}
+
+#[test]
+fn a_watch_that_hangs_says_so_and_ends_by_a_key_or_a_signal_with_the_terminal_restored() {
+    for (thread, by_key) in [("sampler", true), ("following", false)] {
+        let (chokepoint, server) = (Chokepoint::new(), answering());
+        let data = chokepoint.path("data");
+        let mut program = OnTerminal::start(chokepoint.command(&["watch", "--listen", "off", "--data-dir", &data, &server.url()]));
+        program.wait_for(ENTER, 1);
+        program.wait_for("one server is watched", 1);
+        let Some(frozen) = Frozen::thread(&program.child, thread) else { return };
+        program.wait_for("Nothing was measured for ", 1);
+        match by_key {
+            true => program.keys.write_all(b"q").unwrap(),
+            false => program.send(Signal::TERM),
+        }
+        assert_eq!(program.wait_for_change().exit_status(), Some(if by_key { 0 } else { 143 }), "{:?}", program.text());
+        assert!(frozen.ended(), "{thread} still hung when the program ended");
+        program.wait_for("ended in the middle of ", 1);
+        let text = program.text();
+        assert!(text.rfind(LEAVE) < text.rfind("ended in the middle of "), "the sentence follows the view: {text:?}");
+        assert!(program.reads_lines(), "{thread}");
+    }
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //!
 //! Live: as its files say.
 
+mod ending;
 mod hardships;
 mod page;
 mod prometheus;
 mod service;
+mod staleness;
 mod watch;
 mod whereabouts;

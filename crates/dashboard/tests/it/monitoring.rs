@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chokepoint_dashboard::{Board, Format, Seen, render};
 use chokepoint_model::observation::NginxStatus;
@@ -45,7 +46,9 @@ fn metrics(format: Format) -> String {
     };
     let nginx = BTreeMap::from([("http://127.0.0.1/".to_owned(), NginxStatus::default())]);
     let board = Arc::new(Board::default());
-    board.see(Seen { sample: Sample { at_s: 1, span_s: 1, targets: vec![target], host: None }, nginx, ..Seen::default() });
+    let ages = BTreeMap::from([(target.target.clone(), Duration::ZERO)]);
+    let sample = Sample { at_s: 1, span_s: 1, targets: vec![target], host: None };
+    board.see(Seen { sample, nginx, age: Some(Duration::ZERO), ages, ..Seen::default() });
     render(&board, format)
 }
 
@@ -53,7 +56,8 @@ fn metrics(format: Format) -> String {
 fn served() -> BTreeMap<String, BTreeSet<String>> {
     let text = metrics(Format::Text);
     let sample = |line: &str| {
-        let (name, rest) = line.split_once('{')?;
+        let (series, _) = line.rsplit_once(' ')?;
+        let (name, rest) = series.split_once('{').unwrap_or((series, "}"));
         let labels = rest.rsplit_once('}')?.0.split("\",").filter_map(|label| label.split_once('=')).map(|(label, _)| label.to_owned());
         Some((name.to_owned(), labels.collect()))
     };

@@ -56,6 +56,25 @@ fn until(reader: &mut BufReader<TcpStream>, begins: &str) -> String {
 }
 
 #[test]
+fn a_page_hears_how_old_the_newest_second_is_though_none_comes_any_more() {
+    let board = Arc::new(Board::default());
+    let server = Server::start(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), None, Arc::clone(&board), Arc::new(Kept)).unwrap();
+    let sample = Sample { at_s: 20, span_s: 1, ..Sample::default() };
+    board.see(Seen { sample, age: Some(Duration::from_secs(8)), ..Seen::default() });
+    let mut page = follow(server.address().unwrap());
+    // The first with the second, the others without any.
+    let mut ages = Vec::new();
+    for _ in 0..3 {
+        until(&mut page, "event: age");
+        let age = until(&mut page, "data: ");
+        let age: serde_json::Value = serde_json::from_str(age.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!((&age["newest_s"], &age["stale"]), (&12.into(), &true.into()), "{age}");
+        ages.push(age["age_s"].as_f64().unwrap());
+    }
+    assert!(ages[0] >= 8.0 && ages.windows(2).all(|pair| pair[1] > pair[0]), "{ages:?}");
+}
+
+#[test]
 fn each_second_comes_as_events_and_too_many_pages_are_refused() {
     let board = Arc::new(Board::default());
     let server = Server::start(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), None, Arc::clone(&board), Arc::new(Kept)).unwrap();
@@ -67,8 +86,8 @@ fn each_second_comes_as_events_and_too_many_pages_are_refused() {
         |at_s| Seen { sample: Sample { at_s, span_s: 1, ..Sample::default() }, said: format!("{{\"at_s\":{at_s}}}"), ..Seen::default() };
     for at_s in 1..4 {
         board.see(second(at_s));
-        assert_eq!(until(&mut first, "data: "), format!("data: {{\"at_s\":{at_s},\"span_s\":1,\"targets\":[]}}"));
-        assert_eq!(until(&mut first, "data: "), format!("data: {{\"at_s\":{at_s}}}"));
+        assert_eq!(until(&mut first, "data: {\"at_s\""), format!("data: {{\"at_s\":{at_s},\"span_s\":1,\"targets\":[]}}"));
+        assert_eq!(until(&mut first, "data: {\"at_s\""), format!("data: {{\"at_s\":{at_s}}}"));
     }
     let mut others: Vec<_> = (0..7).map(|_| follow(address)).collect();
     for other in &mut others {

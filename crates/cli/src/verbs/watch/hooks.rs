@@ -144,7 +144,11 @@ fn post(url: &str, alerts: String) -> Result<()> {
 fn run(program: &Path, arguments: &[String], incident: &Incident) -> Result<()> {
     let name = || program.display().to_string();
     let state = json!(incident.state).as_str().unwrap_or_default().to_owned();
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    for name in super::service::OWN {
+        command.env_remove(name);
+    }
+    let mut child = command
         .args(arguments)
         .env("CHOKEPOINT_INCIDENT", incident.id.to_string())
         .env("CHOKEPOINT_STATE", state)

@@ -34,6 +34,8 @@ const LOOK_PERIOD: Duration = Duration::from_secs(600);
 const PROFILE_PERIOD: Duration = Duration::from_secs(3_600);
 /// The first look comes after the observer's own first readings.
 const LOOK_FIRST: Duration = Duration::from_secs(10);
+/// How long a diagnosis is waited for once the user asked to stop: the rest of what may pass then is for the history.
+const DIAGNOSIS_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The detectors, and the incidents that are not over.
 pub(super) struct Incidents {
@@ -106,7 +108,8 @@ impl Incidents {
         if self.daily.len() > DAILY_MAX {
             self.daily.retain(|name, _| is_watched(name));
         }
-        for target in &look.targets {
+        // What was not measured is not gone.
+        for target in look.targets.iter().filter(|target| target.is_measured()) {
             let name = &target.sample.target;
             let detector = self.detectors.entry(name.clone()).or_insert_with(|| Detector::new(name));
             match detector.add(look.at_s, &target.sample) {
@@ -128,7 +131,8 @@ impl Incidents {
 
     /// Looks for what became worse than on the days before.
     pub(super) fn see_minute(&mut self, minute: &Sample, look: &Look, keeping: &mut Keeping, words: &Catalogue) {
-        for target in &minute.targets {
+        let is_measured = |name: &str| look.targets.iter().any(|looked| looked.sample.target == name && looked.is_measured());
+        for target in minute.targets.iter().filter(|target| is_measured(&target.target)) {
             let name = &target.target;
             let is_dropping = self.open.iter().any(|open| open.incident.drop.target == *name && open.incident.ended_s.is_none());
             let daily = self.daily.entry(name.clone()).or_insert_with(|| Daily::new(name));
@@ -217,11 +221,18 @@ impl Incidents {
         told
     }
 
-    /// Waits for the diagnoses under way, which an interrupt shortens, and returns the incidents that are to be told. What lasts is closed in the history: nobody
-    /// follows it any more.
+    /// True while something is being diagnosed.
+    pub(super) fn are_diagnosing(&self) -> bool {
+        self.open.iter().any(|open| open.task.as_ref().is_some_and(|task| !task.is_finished()))
+    }
+
+    /// Waits for the diagnoses under way, which an interrupt shortens: then for so long at most. Returns the incidents that are to be told. What lasts is closed in the
+    /// history: nobody follows it any more.
     pub(super) fn finish(&mut self, keeping: &mut Keeping, words: &Catalogue) -> Vec<Incident> {
-        while self.open.iter().any(|open| open.task.as_ref().is_some_and(|task| !task.is_finished())) {
+        let mut asked = None;
+        while self.are_diagnosing() && asked.is_none_or(|asked: Instant| asked.elapsed() < DIAGNOSIS_PATIENCE) {
             std::thread::sleep(super::POLL);
+            asked = asked.or_else(|| self.interrupt.is_set().then(Instant::now));
         }
         let told = self.advance(keeping, words);
         keeping.close_incidents();

@@ -48,7 +48,7 @@ impl Keeping {
         Ok(Self { ring: Ring::new(RING_MAX), levels: Levels::default(), history, waiting: Vec::new(), failed: None, _lock: lock })
     }
 
-    /// Keeps the sample of a second, and returns the minute that is complete with it.
+    /// Keeps the sample of a second in memory until it is written, and returns the minute that is complete with it.
     pub(super) fn add(&mut self, sample: &Sample) -> Option<Sample> {
         self.ring.push(sample.clone());
         let mut complete = self.levels.add(sample.clone());
@@ -57,7 +57,7 @@ impl Keeping {
             minute.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
             minute.clone()
         });
-        self.write(complete);
+        self.wait_for_write(complete);
         minute
     }
 
@@ -70,21 +70,26 @@ impl Keeping {
     /// Keeps what is under way.
     pub(super) fn finish(&mut self) {
         let open = self.levels.finish();
-        self.write(open);
+        self.wait_for_write(open);
+        self.write();
     }
 
-    fn write(&mut self, samples: Vec<Sample>) {
+    fn wait_for_write(&mut self, samples: Vec<Sample>) {
         let kept = |sample: Sample| {
             let json = serde_json::to_string(&sample).ok()?;
             Some(KeptSample { span_s: sample.span_s, at_s: sample.at_s, json })
         };
         self.waiting.extend(samples.into_iter().filter_map(kept));
+        let excess = self.waiting.len().saturating_sub(WAITING_MAX);
+        self.waiting.drain(..excess);
+    }
+
+    /// Writes what waits for it.
+    pub(super) fn write(&mut self) {
         let written = self.history.add(&self.waiting);
         if self.told(written) {
             self.waiting.clear();
         }
-        let excess = self.waiting.len().saturating_sub(WAITING_MAX);
-        self.waiting.drain(..excess);
     }
 
     /// Keeps an incident, new or known, and returns its number.

@@ -1,6 +1,7 @@
-//! What is printed: a line for each second, JSON, or incidents only.
+//! What is printed: a line for each second, JSON, or incidents only; and what the live view shows.
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use chokepoint_model::catalogue::Catalogue;
@@ -9,44 +10,48 @@ use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_recorder::{Ring, Sample, TargetSample};
 use serde::Serialize;
 
-use super::page::{self, WatchState};
 use super::seconds::Look;
 use crate::args::Watch;
 use crate::report::view::ledger::place_label;
 use crate::report::view::{Phrases, time};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::keys::Key;
-use crate::terminal::live::{Live, Waited};
 use crate::terminal::output;
 
 /// Name and version of the JSON line of a second.
 const SCHEMA: &str = "chokepoint/sample/1";
 
 /// Where it is shown.
-pub(super) struct Outlet<'a> {
-    words: &'a Catalogue,
+pub(super) struct Outlet {
     form: Form,
-    /// Where the page is in a browser.
-    address: Option<String>,
 }
 
 enum Form {
     Json,
     Text,
     IncidentsOnly,
-    /// On a terminal.
-    View(Box<View>),
+    /// On a terminal, where the front draws it.
+    View(Arc<Mutex<Shown>>),
 }
 
-/// The live view.
-struct View {
-    live: Live,
-    ring: Ring,
+/// What the front needs to know of the form.
+pub(super) enum Face {
+    Json,
+    Lines,
+    View(Arc<Mutex<Shown>>),
+}
+
+/// What the live view shows.
+pub(super) struct Shown {
+    pub(super) ring: Ring,
     /// The last whole minute.
-    minute: Option<Sample>,
+    pub(super) minute: Option<Sample>,
     /// The newest first.
-    incidents: Vec<Incident>,
-    chosen: usize,
+    pub(super) incidents: Vec<Incident>,
+    /// Servers that were not measured lately.
+    pub(super) unmeasured: BTreeSet<String>,
+    /// Where the page is in a browser.
+    pub(super) address: Option<String>,
+    /// Counts the changes; 0 until it is watched.
+    pub(super) changes: u64,
 }
 
 /// Samples and incidents that the view holds.
@@ -60,99 +65,86 @@ struct SampleLine<'a> {
     sample: &'a Sample,
 }
 
-impl<'a> Outlet<'a> {
+impl Outlet {
     /// As the command line asks.
-    pub(super) fn of(args: &Watch, address: Option<String>, words: &'a Catalogue) -> Result<Self> {
+    pub(super) fn of(args: &Watch) -> Self {
+        let shown = || Shown {
+            ring: Ring::new(VIEW_SAMPLES_MAX),
+            minute: None,
+            incidents: Vec::new(),
+            unmeasured: BTreeSet::new(),
+            address: None,
+            changes: 0,
+        };
         let form = match (args.json, args.headless) {
             (true, _) => Form::Json,
             (_, true) => Form::IncidentsOnly,
-            _ if output::is_watched() => Form::View(Box::new(View {
-                live: Live::open()?,
-                ring: Ring::new(VIEW_SAMPLES_MAX),
-                minute: None,
-                incidents: Vec::new(),
-                chosen: 0,
-            })),
+            _ if output::is_watched() => Form::View(Arc::new(Mutex::new(shown()))),
             _ => Form::Text,
         };
-        let mut outlet = Self { words, form, address };
-        outlet.draw()?;
-        Ok(outlet)
+        Self { form }
     }
 
-    fn draw(&mut self) -> Result<()> {
-        let Form::View(view) = &mut self.form else { return Ok(()) };
-        let View { live, ring, minute, incidents, chosen } = &mut **view;
-        let (words, address) = (self.words, self.address.as_deref());
-        live.draw(|buffer, has_keys, unicode| {
-            let state = WatchState {
-                samples: ring.all().collect(),
-                minute: minute.as_ref(),
-                incidents,
-                chosen: *chosen,
-                has_keys,
-                address,
-                unicode,
-            };
-            page::draw(&state, Phrases(words), buffer);
-        })
+    pub(super) fn face(&self) -> Face {
+        match &self.form {
+            Form::Json => Face::Json,
+            Form::Text | Form::IncidentsOnly => Face::Lines,
+            Form::View(shown) => Face::View(Arc::clone(shown)),
+        }
     }
 
-    /// Waits until a time, or until the user asks to stop. False if that was by a key.
-    pub(super) fn wait(&mut self, until: Instant, interrupt: &Interrupt) -> Result<bool> {
-        loop {
-            let Form::View(view) = &mut self.form else {
-                std::thread::sleep(until.saturating_duration_since(Instant::now()));
-                return Ok(true);
-            };
-            match view.live.wait(until, interrupt)? {
-                Waited::Over => return Ok(true),
-                Waited::Redraw => {}
-                Waited::Key(Key::Char('q' | 'Q')) => {
-                    view.live.hide();
-                    return Ok(false);
-                }
-                Waited::Key(Key::Char('s' | 'S')) => view.chosen += 1,
-                Waited::Key(_) => {}
-            }
-            self.draw()?;
+    /// It is watched, and the page is there.
+    pub(super) fn begin(&self, address: Option<String>) {
+        self.show(|shown| shown.address = address);
+    }
+
+    /// Changes what the live view shows, if there is one.
+    fn show(&self, change: impl FnOnce(&mut Shown)) {
+        if let Form::View(shown) = &self.form {
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut shown);
+            shown.changes += 1;
         }
     }
 
     /// Prints a second. False if nobody reads any more.
-    pub(super) fn second(&mut self, look: &Look, sample: &Sample) -> Result<bool> {
-        match &mut self.form {
-            Form::View(view) => {
-                view.ring.push(sample.clone());
-                self.draw().map(|()| true)
+    pub(super) fn second(&mut self, look: &Look, sample: &Sample, words: &Catalogue) -> Result<bool> {
+        match &self.form {
+            Form::View(_) => {
+                let unmeasured = look.targets.iter().filter(|target| !target.is_measured()).map(|target| target.sample.target.clone());
+                self.show(|shown| {
+                    shown.ring.push(sample.clone());
+                    shown.unmeasured = unmeasured.collect();
+                });
+                Ok(true)
             }
             Form::IncidentsOnly => Ok(true),
             Form::Json => output::print_json_on(&format!("{}\n", serde_json::to_string(&SampleLine { schema: SCHEMA, sample })?)),
             Form::Text => {
-                let words = self.words;
                 let lines: Vec<String> = look.targets.iter().filter_map(|target| line(look.at_s, &target.sample, words)).collect();
                 lines.iter().try_fold(true, |is_read, line| Ok(is_read && output::print_on(line)?))
             }
         }
     }
 
-    /// Takes a whole minute, which the view shows with the next second.
+    /// Takes a whole minute, which the view shows.
     pub(super) fn minute(&mut self, minute: &Sample) {
-        if let Form::View(view) = &mut self.form {
-            view.minute = Some(minute.clone());
-        }
+        self.show(|shown| shown.minute = Some(minute.clone()));
     }
 
     /// Prints an incident.
-    pub(super) fn incident(&mut self, incident: &Incident) -> Result<()> {
-        if let Form::View(view) = &mut self.form {
-            view.incidents.retain(|known| known.id != incident.id);
-            view.incidents.insert(0, incident.clone());
-            view.incidents.truncate(VIEW_INCIDENTS_MAX);
-            return self.draw();
-        }
-        if matches!(self.form, Form::Json) {
-            return output::print_json_on(&format!("{}\n", serde_json::to_string(incident)?)).map(drop);
+    pub(super) fn incident(&mut self, incident: &Incident, words: &Catalogue) -> Result<()> {
+        match &self.form {
+            Form::View(_) => {
+                self.show(|shown| {
+                    shown.incidents.retain(|known| known.id != incident.id);
+                    shown.incidents.insert(0, incident.clone());
+                    shown.incidents.truncate(VIEW_INCIDENTS_MAX);
+                });
+                return Ok(());
+            }
+            Form::Json => return output::print_json_on(&format!("{}\n", serde_json::to_string(incident)?)).map(drop),
+            Form::Text | Form::IncidentsOnly => {}
         }
         let id = match incident.state {
             State::Over => "watch-incident-over",
@@ -161,7 +153,7 @@ impl<'a> Outlet<'a> {
         let at_s = incident.ended_s.filter(|_| incident.state == State::Over).unwrap_or(incident.drop.since_s);
         let message =
             Message::new(id).with("time", time(at_s)).with("number", incident.id.to_string()).with("headline", incident.headline.as_str());
-        output::print_on(&(self.words.text(&message) + "\n")).map(drop)
+        output::print_on(&(words.text(&message) + "\n")).map(drop)
     }
 }
 

@@ -1,11 +1,14 @@
 //! The contents of the live view: the watched servers, where the requests of one of them stand, its last minute, and incidents. It fits 80 columns and 24 rows, and 40
 //! columns and 12 rows.
 
+use std::collections::BTreeSet;
+
+use chokepoint_dashboard::Freshness;
 use chokepoint_model::message::Message;
 use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_recorder::{ResponseSource, Sample, TargetSample};
 use ratatui_core::buffer::Buffer;
-use ratatui_core::style::{Color, Style};
+use ratatui_core::style::{Color, Modifier, Style};
 
 use crate::report::text::columns;
 use crate::report::view::ledger::place_label;
@@ -32,19 +35,29 @@ pub(super) struct WatchState<'a> {
     pub(super) minute: Option<&'a Sample>,
     /// The incidents, the newest first.
     pub(super) incidents: &'a [Incident],
+    /// Servers that were not measured lately.
+    pub(super) unmeasured: &'a BTreeSet<String>,
     /// Which server is shown.
     pub(super) chosen: usize,
     pub(super) has_keys: bool,
     /// Where the page is in a browser.
     pub(super) address: Option<&'a str>,
     pub(super) unicode: bool,
+    /// How old the newest second is, if that is too old to be now.
+    pub(super) stale: Option<Freshness>,
 }
 
 /// Draws the whole screen.
 pub(super) fn draw(state: &WatchState<'_>, phrases: Phrases<'_>, buffer: &mut Buffer) {
     let (width, height) = (usize::from(buffer.area.width), usize::from(buffer.area.height));
     let mut page = WatchPage { phrases, state, sheet: Sheet::new(width, state.unicode) };
+    page.stale();
+    let banner = page.sheet.lines.len();
     page.whole(height.saturating_sub(1));
+    if state.stale.is_some() {
+        // What is old does not look like now.
+        page.sheet.lines.iter_mut().skip(banner).for_each(|line| line.style = faint());
+    }
     let keys = phrases.word(if state.has_keys { "watch-keys" } else { "where-keys-none" });
     let page_at = state.address.map(|address| phrases.say(&Message::new("watch-page").with("address", address)));
     let keys = [Some(keys), page_at].into_iter().flatten().collect::<Vec<_>>().join("  ");
@@ -58,6 +71,17 @@ struct WatchPage<'a> {
 }
 
 impl WatchPage<'_> {
+    /// A line on top if nothing is measured.
+    fn stale(&mut self) {
+        let Some(Freshness { newest_s, age_s, .. }) = self.state.stale else { return };
+        let seconds = age_s.floor();
+        let message = match newest_s {
+            Some(newest_s) => Message::new("watch-stale").with("seconds", seconds).with("time", time(newest_s)),
+            None => Message::new("watch-stale-never").with("seconds", seconds),
+        };
+        self.sheet.sentence(&self.phrases.say(&message), Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+    }
+
     fn whole(&mut self, room: usize) {
         let Some(newest) = self.state.samples.last() else {
             self.sheet.line(&self.phrases.word("where-starting"), faint());
@@ -120,7 +144,11 @@ impl WatchPage<'_> {
             target.places.iter().map(|place| (place_label(&place.tier, place.place, self.phrases), target.mean_at(place))).collect();
         places.sort_by(|a, b| b.1.total_cmp(&a.1));
         if places.is_empty() {
-            let id = if target.under_way.value().is_some() { "where-none" } else { "watch-not-listening" };
+            let id = match target.under_way.value() {
+                Some(_) => "where-none",
+                None if self.state.unmeasured.contains(&target.target) => "watch-not-measured",
+                None => "watch-not-listening",
+            };
             self.sheet.line(&self.phrases.word(id), faint());
         }
         let wide =
@@ -210,9 +238,30 @@ mod tests {
     }
 
     fn drawn(samples: &[Sample], incidents: &[Incident], chosen: usize, (width, height): (u16, u16), unicode: bool) -> Vec<String> {
+        drawn_at(samples, incidents, chosen, (width, height), unicode, None)
+    }
+
+    fn drawn_at(
+        samples: &[Sample],
+        incidents: &[Incident],
+        chosen: usize,
+        (width, height): (u16, u16),
+        unicode: bool,
+        stale: Option<Freshness>,
+    ) -> Vec<String> {
         let words = Catalogue::english();
-        let state =
-            WatchState { samples: samples.iter().collect(), minute: None, incidents, chosen, has_keys: true, address: None, unicode };
+        let unmeasured = stale.iter().map(|_| "java:8080".to_owned()).collect();
+        let state = WatchState {
+            samples: samples.iter().collect(),
+            minute: None,
+            incidents,
+            unmeasured: &unmeasured,
+            chosen,
+            has_keys: true,
+            address: None,
+            unicode,
+            stale,
+        };
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&state, Phrases(&words), &mut buffer);
         let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
@@ -229,6 +278,22 @@ mod tests {
         assert!(rows.iter().filter(|row| row.contains("3 times as long")).count() == 2, "{rows:#?}");
         assert!(rows[23].starts_with("q quit"), "{rows:#?}");
         assert!(rows.iter().all(|row| columns(row) <= 80), "{rows:#?}");
+    }
+
+    #[test]
+    fn what_is_old_is_shown_as_old() {
+        let stale = Freshness { newest_s: Some(89), age_s: 8.4, stale: true };
+        for (size, chosen) in [((80, 24), 0), ((40, 12), 1)] {
+            let rows = drawn_at(&samples(), &[incident(State::Open)], chosen, size, true, Some(stale));
+            assert!(rows.concat().starts_with("Nothing was measured for 8 s"), "{rows:#?}");
+            let at = rows.iter().position(|row| row.contains("nginx:80 ")).unwrap_or_else(|| panic!("{rows:#?}"));
+            assert!((1..6).contains(&at), "what was known is still there: {rows:#?}");
+            assert!(chosen == 0 || !rows.concat().contains("Nothing listens"), "nobody knows: {rows:#?}");
+        }
+        let never = drawn_at(&[], &[], 0, (80, 24), true, Some(Freshness { newest_s: None, ..stale }));
+        assert!(never[0].starts_with("Nothing was measured yet, for 8 s"), "{never:#?}");
+        let fresh = drawn(&samples(), &[], 0, (80, 24), true);
+        assert!(!fresh.concat().contains("Nothing was measured"), "{fresh:#?}");
     }
 
     #[test]

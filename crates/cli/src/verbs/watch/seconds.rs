@@ -8,7 +8,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
 use chokepoint_model::whereabouts::EdgePorts;
-use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Ports, Queue, Sample, TargetSample};
+use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Ports, Queue, Sample, TargetSample, is_stale};
 use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, WorkerUses};
 
 use super::config::Settings;
@@ -71,9 +71,16 @@ pub(super) struct LookedTarget {
     masters: BTreeMap<u32, BTreeSet<u32>>,
     /// Those of the tiers behind.
     masters_behind: BTreeSet<u32>,
+    /// How long ago it was measured; nothing if it was not.
+    pub(super) age: Option<Duration>,
 }
 
 impl LookedTarget {
+    /// True unless what is known of it is old.
+    pub(super) fn is_measured(&self) -> bool {
+        self.age.is_some_and(|age| !is_stale(age))
+    }
+
     /// Takes what a log gained. A log without answers, such as one of errors, does not say that there were none.
     fn take(&mut self, growth: LogGrowth) {
         for (name, count) in &growth.amplify {
@@ -108,6 +115,11 @@ impl Look {
     pub(super) fn sample(&self) -> Sample {
         let targets = self.targets.iter().map(|target| target.sample.clone()).collect();
         Sample { at_s: self.at_s, span_s: 1, targets, host: self.host.clone() }
+    }
+
+    /// How long ago anything was measured; nothing if nothing was. Without a server the look for them is all that there is to measure.
+    pub(super) fn age(&self) -> Option<Duration> {
+        if self.targets.is_empty() { Some(Duration::ZERO) } else { self.targets.iter().filter_map(|target| target.age).min() }
     }
 }
 
@@ -231,14 +243,18 @@ fn next_s(at_s: u64, now_s: u64) -> u64 {
 }
 
 fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
-    let Looked { report, unanswered, path, ports, observation } = looked;
+    let Looked { report, unanswered, path, ports, observation, age } = looked;
     let listeners = |tier: &Tier| tier.listeners.iter().map(|placed| (placed.netns, placed.listener.inode)).collect::<Vec<_>>();
-    let window_s = (report.window.to_s - report.window.from_s).max(0.0);
+    // A window that is old was told before: this second was not seen.
+    let is_seen = report.window.to_s > report.window.from_s && age.is_some_and(|age| !is_stale(age));
+    let ledger = report.ledger.as_ref().filter(|_| is_seen);
     let masters = |tier: &Tier| tier.pids.iter().copied().filter(|pid| observation.servers.contains_key(pid)).collect::<BTreeSet<_>>();
     let first_masters = path.tiers.first().map(masters).unwrap_or_default();
     let workers = |master: u32| path.tiers.first().map(|tier| workers(tier, master, observation)).unwrap_or_default();
-    let mut sample = TargetSample::of(&watched.name, report.ledger.as_ref(), if window_s > 0.0 { 1.0 } else { 0.0 });
-    sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us, unanswered.took_us);
+    let mut sample = TargetSample::of(&watched.name, ledger, if is_seen { 1.0 } else { 0.0 });
+    if is_seen {
+        sample.see_unanswered(&unanswered.ages_us, unanswered.tick_us, unanswered.took_us);
+    }
     let seconds = sample.under_way.seconds.max(1.0);
     let mean = |count: u64| Mean::of(Some(count as f64), seconds);
     let status = path.tiers.first().and_then(|tier| tier.pids.iter().find_map(|pid| nginx(observation, *pid)));
@@ -265,6 +281,7 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
         values: BTreeMap::new(),
         masters_behind: path.tiers.iter().skip(1).flat_map(masters).filter(|pid| !first_masters.contains(pid)).collect(),
         masters: first_masters.iter().map(|master| (*master, workers(*master))).collect(),
+        age,
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -44,10 +43,9 @@ pub(super) struct Showing {
     exporter: Option<Exporter>,
 }
 
-/// Posts metrics to a collector in a thread of its own, until it is dropped.
+/// Posts metrics to a collector in a thread of its own, until it is dropped. Nobody waits for the thread: the collector may hang.
 struct Exporter {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _stop: Sender<()>,
 }
 
 impl Exporter {
@@ -67,24 +65,18 @@ impl Exporter {
                 failed = why;
             }
         };
-        Self { stop: Some(stop), thread: std::thread::Builder::new().name("exporter".to_owned()).spawn(export).ok() }
-    }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        if let Err(error) = std::thread::Builder::new().name("exporter".to_owned()).spawn(export) {
+            output::note(&format!("note: metrics are not delivered: {error}"));
         }
+        Self { _stop: stop }
     }
 }
 
 impl Showing {
     /// Begins to listen.
-    pub(super) fn begin(settings: &Settings, directory: PathBuf, words: &Catalogue) -> Result<Self> {
+    pub(super) fn begin(settings: &Settings, board: Arc<Board>, directory: PathBuf, words: &Catalogue) -> Result<Self> {
         let mut showing = Self {
-            board: Arc::new(Board::default()),
+            board,
             kept: Arc::new(Kept { history: directory, runs: keeping::directory(words).ok(), words: Catalogue::english() }),
             server: None,
             exporter: None,
@@ -154,7 +146,8 @@ impl Showing {
         let fpm = look.targets.iter().filter(|target| !target.fpm.is_empty()).map(|target| (of(target), target.fpm.clone())).collect();
         let amplify = look.targets.iter().map(|target| (of(target), target.amplify.clone())).collect();
         let values = look.targets.iter().map(|target| (of(target), target.values.clone())).collect();
-        self.board.see(Seen { sample: sample.clone(), said, nginx, fpm, amplify, values });
+        let ages = look.targets.iter().filter_map(|target| Some((of(target), target.age?))).collect();
+        self.board.see(Seen { sample: sample.clone(), said, nginx, fpm, amplify, values, age: look.age(), ages });
     }
 
     /// Shows what was found at the paths of the servers.

@@ -1,5 +1,6 @@
 //! The built binary as a user runs it, and the files that tests give it.
 
+mod frozen;
 mod host;
 mod leftovers;
 mod nginx;
@@ -14,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+pub(crate) use frozen::Frozen;
 pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
 pub(crate) use leftovers::one_lab;
 pub(crate) use nginx::{Nginx, site};
