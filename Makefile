@@ -13,9 +13,12 @@ help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## five faults before a real nginx and php-fpm: found one behind the other, fixed, proven, held against a hand-made fix, undone
+	@echo "1 of 3: the packages that the demo and the build need"
 	@scripts/packages.sh
-	@$(CARGO) build --release --package chokepoint $(FEATURES)
-	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/release/chokepoint" lab run throughput-collapse
+	@echo "2 of 3: building: about three minutes on two cores, nothing if it is built"
+	@$(CARGO) build --profile demo --package chokepoint $(FEATURES)
+	@echo "3 of 3: the demo"
+	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/demo/chokepoint" lab run throughput-collapse
 
 test: ## all checks and all tests, as CI runs them
 	@scripts/test.sh

@@ -37,8 +37,13 @@ pub use service::Objective;
 /// Changes that are applied at the most, the alternatives of one group counted singly.
 pub const ROUNDS_MAX: u32 = 8;
 /// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped and measured twice then, and what stays
-/// twice, once more after each time that changes were put back.
-pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (ROUNDS_MAX + 1);
+/// twice, once more after each time that changes were put back, and after improvements were taken back.
+pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (ROUNDS_MAX + 2);
+/// How many times as long as the wait of those whom a change serves last a measurement with it is. Of the requests that begin to wait in it, all but one in so many also
+/// end in it.
+const STARVED_WAITS: f64 = 5.0;
+/// The longest that a measurement becomes for that, seconds.
+const MEASUREMENT_S_MOST: f64 = 120.0;
 /// What the driver is to do next. It answers [`Action::Measure`] with [`Session::measured`], and the others with [`Session::acted`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
@@ -290,6 +295,16 @@ impl<'w> Session<'w> {
             // These stand until they are out.
             Step::Folding(_) | Step::LeavingOut(_) => standing.max(1),
         }
+    }
+
+    /// How long the next measurement must be, seconds, to show what the changes in force cost the requests that they serve last. A request that is given up waits no
+    /// longer than the client's timeout.
+    pub fn measurement_s_min(&self) -> Option<f64> {
+        let tried = self.trial.as_ref().and_then(|trial| trial.in_force);
+        let in_force = self.made.standing.iter().copied().chain(tried).filter_map(|number| self.made.get(number));
+        let waits_s = in_force.filter_map(|made| Some(made.remedy.starved.as_ref()?.wait_s));
+        let timeout_s = self.objective.timeout_us.map_or(f64::INFINITY, |timeout_us| timeout_us as f64 / 1e6);
+        waits_s.reduce(f64::max).map(|wait_s| (STARVED_WAITS * wait_s.min(timeout_s)).min(MEASUREMENT_S_MOST))
     }
 
     /// The report: what was found at first, and the rounds.

@@ -321,6 +321,7 @@ fn conntrack() -> Finding {
             risk: "Takes up to 80 MiB of kernel memory when the table fills; holds for every network namespace of the host.".into(),
             undo: vec![Step::of_command(sysctl("200"))],
             group: None,
+            starved: None,
             signal: Signal::Refusals { station: "conntrack-table".into() },
             prediction: Prediction::Refused {
                 refused: "only 6 % of the requests were answered well, which hides what the next limit would be".into(),

@@ -23,7 +23,7 @@ use crate::run::last_third;
 use crate::run::listeners;
 use crate::run::packet_capture;
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::progress::Progress;
+use crate::terminal::progress::{self, Progress};
 use crate::terminal::prompt;
 
 /// Stops a load on another host, or with a method that may change something.
@@ -279,6 +279,13 @@ pub(crate) fn observation(entries: &[Entry]) -> Observation {
 /// The observation of the entries of a recording, within bounds.
 pub(crate) fn recorded(entries: &[Entry]) -> Result<Observation> {
     assemble_recorded(entries).context("the recording cannot be replayed")
+}
+
+/// Says which measurement begins and how long it loads, where no bar can show it.
+pub(crate) fn tell(setup: &Setup, label: &str) {
+    if let Some(duration) = setup.plan.as_ref().map_or(Some(setup.duration), |plan| plan.duration) {
+        progress::announce(&format!("{label}: {} s, once the host has settled", duration.as_secs_f64()));
+    }
 }
 
 /// Waits until the traces of the last load are gone, at most [`SETTLE_MAX`]. The next measurement reports what remains.

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use chokepoint_foreign::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::output;
+
 /// Shorter waits have no bar.
 const WAIT_MIN: Duration = Duration::from_secs(2);
 
@@ -15,6 +17,13 @@ pub(crate) struct Progress {
     begin: Instant,
     length: Option<Duration>,
     bar: Option<ProgressBar>,
+}
+
+/// Says what begins, where no bar will show it.
+pub(crate) fn announce(what: &str) {
+    if !std::io::stderr().is_terminal() {
+        output::note(what);
+    }
 }
 
 impl Progress {

@@ -197,8 +197,8 @@ pub(crate) enum Permit {
 pub(crate) trait Driver {
     /// Decides whether to carry out this action.
     fn permit(&mut self, next: &Action) -> Permit;
-    /// Measures.
-    fn measure(&mut self) -> Result<Observation>;
+    /// Measures, for at least so many seconds if any are given.
+    fn measure(&mut self, seconds_min: Option<f64>) -> Result<Observation>;
     /// Applies, takes back or puts back a change; the error says why that failed.
     fn act(&mut self, action: &Action) -> std::result::Result<(), String>;
     /// Called when the last measurement has been judged.
@@ -217,7 +217,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
         action = match driver.permit(&action) {
             Permit::Over => break,
             Permit::Stopped => session.interrupted(),
-            Permit::Go if action == Action::Measure => match driver.measure() {
+            Permit::Go if action == Action::Measure => match driver.measure(session.measurement_s_min()) {
                 Ok(observation) => {
                     let next = take_in(&mut session, &observation, words);
                     driver.judged();
@@ -349,6 +349,15 @@ impl<'a> Live<'a> {
         self.changes()?.apply(number, finding, remedy, owner, &Consent::Unread(files.clone()))
     }
 
+    /// The same load for at least so many seconds; `None` if it already lasts as long, or ends after a number of requests.
+    fn longer(&self, seconds_min: Option<f64>) -> Option<Setup> {
+        let (seconds, plan) = (Duration::try_from_secs_f64(seconds_min?.ceil()).ok()?, self.setup.plan.as_ref()?);
+        let planned = plan.duration.filter(|planned| *planned < seconds && plan.requests.is_none())?;
+        let (is, was) = (seconds.as_secs(), planned.as_secs_f64());
+        output::note(&format!("measuring for {is} s instead of {was} s: what this change costs those whom it serves last shows later"));
+        Some(Setup { plan: Some(Plan { duration: Some(seconds), ..plan.clone() }), ..self.setup.clone() })
+    }
+
     fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
         if self.yes { Ok(true) } else { confirm::remedy(remedy, self.interrupt) }
     }
@@ -382,17 +391,20 @@ impl Driver for Live<'_> {
         Permit::Stopped
     }
 
-    fn measure(&mut self) -> Result<Observation> {
+    fn measure(&mut self, seconds_min: Option<f64>) -> Result<Observation> {
         let label = match (&self.setup.plan, self.measured) {
             (None, _) => "watching".to_owned(),
             (Some(_), 0) => "loading".to_owned(),
             (Some(_), n) => format!("loading, round {n}"),
         };
+        let longer = self.longer(seconds_min);
+        let setup = longer.as_ref().unwrap_or(self.setup);
         if self.measured > 0 {
-            measure::settle(self.setup, self.interrupt)?;
+            measure::tell(setup, &label);
+            measure::settle(setup, self.interrupt)?;
         }
         self.measured += 1;
-        let (entries, ended) = measure::measure(self.setup, &label, self.interrupt)?;
+        let (entries, ended) = measure::measure(setup, &label, self.interrupt)?;
         self.ended = Some(ended);
         let observation = measure::observation(&entries);
         self.surroundings.push(surroundings(&observation));
@@ -446,7 +458,7 @@ impl Driver for Replay {
         }
     }
 
-    fn measure(&mut self) -> Result<Observation> {
+    fn measure(&mut self, _: Option<f64>) -> Result<Observation> {
         match self.events.pop_front() {
             Some(Event::Measured(entries)) => measure::recorded(&entries),
             _ => bail!("the recording has no further measurement: record the run again with --record"),

@@ -30,6 +30,10 @@ use crate::verbs::diagnose::{Live, drive};
 /// The shortest load that shows a fault, and the longest.
 const DURATION_MIN: Duration = Duration::from_secs(3);
 const DURATION_MAX: Duration = Duration::from_secs(3600);
+/// Changes beside those for the causes that a scenario names: other settings of the same cause, and improvements.
+const CHANGES_BESIDE: u32 = 2;
+/// What a measurement takes beside its load: until the host has settled, single requests, the diagnosis.
+const MEASUREMENT_BESIDE: Duration = Duration::from_secs(3);
 
 /// Runs a lab verb. True if it succeeded and, for `run`, every expectation held.
 pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -81,6 +85,9 @@ fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, inter
     let owner = format!("lab:{}", scenario.name);
     let mut live = Live::new(&setup, interrupt, true, &owner, args.record.is_some());
     let fix = scenario.expect.asks_for_fix() && !args.passive && !args.no_fix;
+    if fix {
+        output::note(&estimate(scenario));
+    }
     let diagnosed = connections::checked_during(&lab, || {
         stack::with_background(&lab, args.passive, || drive(&mut live, fix, words)).map(|(report, _)| report)
     });
@@ -94,6 +101,7 @@ fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, inter
         recordings::save(file, &live.events, RedactLevel::Public)
     });
     drop(live);
+    output::note("taking back the changes and the lab");
     // The changes and the lab are taken back before any error is returned.
     let undo = Changes::undo_all(Some(&owner));
     let down = lab.down();
@@ -123,6 +131,17 @@ fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, inter
         seconds: begin.elapsed().as_secs_f64(),
     };
     Ok(RunOutcome::new(scenario, &report, course))
+}
+
+/// About how long a run with a fix takes: the first measurement, one with each change and one without it, a confirmation, and those of the reference.
+fn estimate(scenario: &Scenario) -> String {
+    let changes = scenario.expect.causes.len().max(1) as u32 + CHANGES_BESIDE;
+    let pairs = scenario.expect.reference.as_ref().map_or(0, |reference| reference.pairs);
+    let measurements = 2 + 2 * changes + 2 * pairs;
+    let each = scenario.load.duration.0 + MEASUREMENT_BESIDE;
+    let minutes = (each * measurements).as_secs().div_ceil(60);
+    let load_s = scenario.load.duration.0.as_secs();
+    format!("this takes about {minutes} min: some {measurements} measurements with a load of {load_s} s each")
 }
 
 /// What went wrong when the changes were undone.

@@ -456,6 +456,8 @@ pub struct Reference {
     pub pairs: u32,
     /// Minimum of the result's median goodput over the reference's.
     pub goodput_times_at_least: Option<f64>,
+    /// Maximum of the result's median p99 over the reference's.
+    pub latency_p99_times_at_most: Option<f64>,
 }
 
 fn pairs_default() -> u32 {

@@ -6,7 +6,7 @@ use super::judge::{FindingIdentity, Seen, Worse, figures, is_gain, judge, judge_
 use super::noise::Gain;
 use super::phase::{Attempt, Trial, Tried};
 use super::rounds::entry;
-use super::service::{meets, reaching};
+use super::service::{fails_anew, meets, reaching};
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind};
@@ -95,7 +95,7 @@ impl Session<'_> {
     pub(super) fn tried(&mut self, number: u32, after: Diagnosis) -> Action {
         let (Some(before), Some(made)) = (&self.current, self.made.get(number)) else { return self.unasked(Step::Trying(number)) };
         let judged = if made.improves {
-            judge_improvement(before, &after, self.objective)
+            judge_improvement(before, &after, &made.remedy, self.objective)
         } else {
             let seen = Seen { is_gone: !made.place.is_cause(&after), has_next: self.has_next(before, &after, &made.place) };
             judge((before, &after), &made.place, &made.remedy, self.objective, seen)
@@ -148,18 +148,19 @@ impl Session<'_> {
         }
     }
 
-    /// The best alternative that works. With an objective: one that meets it, if any does, then the most goodput. Without one, more goodput at a multiple of
-    /// the response time is not a gain for everybody, so among alternatives with similar goodput the lowest p99 wins.
+    /// The best alternative that works. One that makes requests fail that did not fail before never wins over one that does not, and one that meets the objective
+    /// wins over one that misses it. Then goodput counts, and among alternatives with similar goodput the lowest p99: more goodput at a multiple of the response
+    /// time is not a gain for everybody.
     fn best(&self, trial: &Trial) -> Option<u32> {
         let working = || trial.results.iter().filter(|tried| tried.judged.works);
         let within = |tried: &&Tried| meets(&tried.after, self.objective);
-        let any_within = working().any(|tried| within(&tried));
-        let eligible = || working().filter(|tried| !any_within || within(tried));
+        let fails = |tried: &&Tried| self.current.as_ref().is_some_and(|before| fails_anew(before, &tried.after));
+        let any_whole = working().any(|tried| !fails(&tried));
+        let whole = || working().filter(|tried| !any_whole || !fails(tried));
+        let any_within = whole().any(|tried| within(&tried));
+        let eligible = || whole().filter(|tried| !any_within || within(tried));
         let by_goodput = |a: &&Tried, b: &&Tried| reaching(&a.after).total_cmp(&reaching(&b.after));
         let most = eligible().max_by(by_goodput)?;
-        if any_within && self.objective.latency_us_p99.is_some() {
-            return Some(most.number);
-        }
         let alike = eligible().filter(|tried| reaching(&tried.after) >= reaching(&most.after) * (1.0 - NOISE_SHARE));
         let p99 = |tried: &&Tried| tried.after.load.as_ref().map_or(u64::MAX, |load| load.latency_us.p99);
         alike.min_by_key(p99).map(|tried| tried.number)
@@ -266,11 +267,13 @@ impl Session<'_> {
         self.retreat_next(back)
     }
 
-    /// Takes back the next of these changes. Then leaves out the remaining changes one by one, unless the run is broken off.
+    /// Takes back the next of these changes. Then leaves out the remaining changes one by one, or confirms what stays where that was done, unless the run is
+    /// broken off.
     pub(super) fn retreat_next(&mut self, mut back: VecDeque<u32>) -> Action {
         match back.pop_front() {
             Some(number) => self.take_back(number, Step::Retreating(number, back)),
             None if self.broken => self.end(),
+            None if self.leave_out.is_some() => self.confirm(),
             None => self.leave_out_all(),
         }
     }

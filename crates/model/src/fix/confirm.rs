@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::judge::{figures, is_back, worse};
+use super::judge::{figures, gave_up, is_back, worse};
 use super::noise::{self, Figures};
+use super::service::fails_anew;
 use super::{Action, Session, Step};
 use crate::fix::change::Change;
 use crate::output::message::Message;
@@ -17,7 +18,7 @@ impl Session<'_> {
             && let Some(number) = phase.held.pop()
         {
             if let Some(whole) = phase.whole.take() {
-                phase.with = whole;
+                phase.unimproved = Some(std::mem::replace(&mut phase.with, whole));
             }
             return self.put_back(number, Step::PuttingBack(number));
         }
@@ -38,7 +39,9 @@ impl Session<'_> {
         // If a later change sets the same settings again, putting the earlier one back changes nothing.
         let (replaced, missed): (Vec<u32>, Vec<u32>) =
             self.missed_after_all(&with, &after).into_iter().partition(|number| self.made.is_replaced(*number));
-        let fell = self.fell_short(&with, &after);
+        // Only now is an improvement seen beside everything that stays, and once more: what it makes fail may not have shown in its trial.
+        let without = phase.unimproved.clone().filter(|without| fails_anew(without, &after));
+        let fell = without.is_some() || self.fell_short(&with, &after);
         let id = match (missed.is_empty(), fell) {
             (false, _) => "round-confirm-missed",
             (true, true) => "round-confirm-fell",
@@ -62,6 +65,9 @@ impl Session<'_> {
             self.step = Step::Confirming;
             return Action::Measure;
         }
+        if let Some(without) = without {
+            return self.give_improvements_up(&without, &after);
+        }
         if !phase.dropped.is_empty() {
             // Changes that seemed idle one by one may be needed together.
             let all = phase.dropped.clone();
@@ -69,6 +75,20 @@ impl Session<'_> {
         }
         self.warn(&figures("warning-not-confirmed", &with, &after));
         if worse_than_first { self.break_off() } else { self.end() }
+    }
+
+    /// Takes back the improvements that stand, because requests fail with them that do not fail without. What stays is confirmed once more.
+    fn give_improvements_up(&mut self, without: &Diagnosis, with: &Diagnosis) -> Action {
+        let improves = |number: &&u32| self.made.get(**number).is_some_and(|made| made.improves);
+        let back: VecDeque<u32> = self.made.standing.iter().rev().filter(improves).copied().collect();
+        for number in &back {
+            let why = self.made.get(*number).map(|made| gave_up(without, with, &made.remedy));
+            why.iter().for_each(|why| self.close(*number, Kept::No, why));
+        }
+        if let Some(phase) = &mut self.leave_out {
+            (phase.with, phase.unimproved, phase.is_measured) = (without.clone(), None, false);
+        }
+        self.retreat_next(back)
     }
 
     /// Dropped changes that would fix what the confirmation shows: their cause is back, their station refuses again, or a cause has their remedy.

@@ -3,7 +3,9 @@
 //! Goodput as far as it reaches ([`LoadReport::reaching_rps`](crate::output::report::LoadReport::reaching_rps)) counts first, then failures, then p99. Every step of the loop uses this one order.
 
 use super::noise::{self, Figures, Gain, Metric, is_more_often};
-use super::service::{Objective, failed_share, fails_less, faster, fell, goodput, lost_share, meets, p99, reaching, rose, slower};
+use super::service::{
+    Objective, failed_share, fails_anew, fails_less, failures, faster, fell, goodput, lost_share, meets, p99, reaching, rose, slower,
+};
 use crate::facts::harm::FAILED_SHARE_NOISE;
 use crate::facts::spread::Range;
 use crate::output::message::Message;
@@ -231,24 +233,39 @@ fn kept_although(sign: Sign, loss: Worse, before: &Diagnosis, after: &Diagnosis)
     figures("kept-yes-explained", before, after).with("sign", sign.name()).with("gain", gain(before, after)).with("loss", loss)
 }
 
-/// Judges whether an improvement is one: more goodput, no more failures, and a tail within which no client gives up.
-pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Judgement {
+/// Judges whether an improvement is one: more goodput, no failures that were not there before, and a tail that the objective allows. Nothing forces an
+/// improvement, so where no objective says how long a request may take, none may wait longer than before.
+pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy, objective: Objective) -> Judgement {
     let judgement = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
-    let is_over = |most: Option<u64>| most.is_some_and(|most| p99(after) > most as f64);
     if !rose(reaching(before), reaching(after)) {
         let is_fall = after.verdict == Verdict::ClientLimited && fell(reaching(before), reaching(after));
         return judgement(false, if is_fall { "kept-no-client" } else { "kept-no-signal" });
     }
+    if fails_anew(before, after) {
+        return Judgement { works: false, explained: false, why: gave_up(before, after, remedy) };
+    }
     if failed_share(after) > failed_share(before) + FAILED_SHARE_NOISE {
         return judgement(false, "kept-no-failed");
     }
-    if is_over(objective.latency_us_p99) {
+    if objective.latency_us_p99.is_some_and(|most| p99(after) > most as f64) {
         return judgement(false, "kept-no-objective");
     }
-    if objective.latency_us_p99.is_none() && is_over(objective.timeout_us.map(|timeout| timeout / 2)) {
+    if objective.latency_us_p99.is_none() && slower(before, after) {
         return judgement(false, "kept-no-tail");
     }
     Judgement { works: true, explained: false, why: kept(Sign::Signal, before, after) }
+}
+
+/// Requests failed that did not fail before, in numbers, and why if the remedy says what it costs others.
+pub(super) fn gave_up(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy) -> Message {
+    let ((was, of_before), (is, of_after)) = (failures(before), failures(after));
+    let why = remedy.starved.as_ref().map(|starved| starved.why.as_str());
+    figures(if why.is_some() { "kept-no-gave-up-why" } else { "kept-no-gave-up" }, before, after)
+        .with("failed_before", was)
+        .with("requests_before", of_before)
+        .with("failed_after", is)
+        .with("requests_after", of_after)
+        .with("why", why.unwrap_or_default())
 }
 
 /// Why a change is needed whatever the figures are: in `without`, but not in all of `with`, its station refuses again or its finding is a cause again.
@@ -504,8 +521,9 @@ mod tests {
         for id in ids.filter(|id| !id.starts_with('#')) {
             let figures =
                 ["before", "after", "lost_before", "lost_after", "share_before", "share_after", "p99_before_ms", "p99_after_ms", "refused"];
+            let counts = ["failed_before", "requests_before", "failed_after", "requests_after"];
             let ranges = ["low", "high", "share_low", "share_high", "p99_low_ms", "p99_high_ms"];
-            let message = figures.into_iter().chain(ranges).fold(Message::new(id), |message, name| message.with(name, 12.5));
+            let message = figures.into_iter().chain(counts).chain(ranges).fold(Message::new(id), |message, name| message.with(name, 12.5));
             let names = ["remedy", "station", "why", "sign", "gain", "loss"];
             let text = words.text(&names.into_iter().fold(message, |message, name| message.with(name, "name")));
             assert!(!text.starts_with('[') && !text.contains('{'), "{id}: {text}");

@@ -30,6 +30,7 @@ impl Session<'_> {
             is_measured: true,
             held,
             whole: None,
+            unimproved: None,
         });
         self.leave_out_next()
     }

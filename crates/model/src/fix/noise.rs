@@ -120,8 +120,8 @@ impl Gain {
     }
 }
 
-/// True if events are more frequent beyond chance in the second of two measurements. Each is given as a rate per second and its duration in seconds. The
-/// variance of the difference of two counts is the sum of both counts (Poisson). Bursts vary more, so a change may stay that could have gone.
+/// True if events are more frequent beyond chance in the second of two measurements. Each is given as a rate per second and its duration in seconds, or as a
+/// share and the number that it is a share of. The variance of the difference of two counts is the sum of both counts (Poisson). Bursts vary more, so a change may stay that could have gone.
 pub(super) fn is_more_often((before_per_s, before_s): (f64, f64), (after_per_s, after_s): (f64, f64)) -> bool {
     /// The normal distribution's two-sided 95 %.
     const Z_95: f64 = 1.959_964;

@@ -56,4 +56,6 @@ pub(super) struct LeaveOut {
     /// Improvements that are needed and stay out until the others are judged. An improvement may hide, during a measurement, what a fix is needed for.
     pub(super) held: Vec<u32>,
     pub(super) whole: Option<Diagnosis>,
+    /// The measurement with all that stays but the improvements that were held, once these are back.
+    pub(super) unimproved: Option<Diagnosis>,
 }

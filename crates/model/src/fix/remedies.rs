@@ -5,8 +5,9 @@ mod definition;
 mod kernel;
 mod server;
 
+use crate::facts::Context;
 use crate::fix::change::Change;
-use crate::fix::remedy::Remedy;
+use crate::fix::remedy::{Remedy, Starved};
 use crate::fix::steps;
 use crate::judge::finding::Finding;
 use crate::judge::station::StationReading;
@@ -40,15 +41,27 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &server::store_tls_sessions::REMEDY,
 ];
 
-/// Remedies that are alternatives: the name of each group and the ids in it.
-const GROUPS: &[(&str, &[&str])] = &[(
-    reuse_upstream_connections::GROUP,
-    &[reuse_upstream_connections::SHORT.id, reuse_upstream_connections::MEDIUM.id, reuse_upstream_connections::LONG.id],
-)];
+/// Remedies that are alternatives.
+struct Group {
+    name: &'static str,
+    ids: &'static [&'static str],
+    /// What each of them costs the requests that it serves last.
+    starved: fn(&Context<'_>, &StationReading) -> Option<Starved>,
+}
+
+const GROUPS: &[Group] = &[Group {
+    name: reuse_upstream_connections::GROUP,
+    ids: &[reuse_upstream_connections::SHORT.id, reuse_upstream_connections::MEDIUM.id, reuse_upstream_connections::LONG.id],
+    starved: reuse_upstream_connections::starved,
+}];
+
+fn group(remedy: &str) -> Option<&'static Group> {
+    GROUPS.iter().find(|group| group.ids.contains(&remedy))
+}
 
 /// The group of alternatives that a remedy belongs to. Each alternative is tried and measured, and none is predicted.
 pub fn group_of(remedy: &str) -> Option<&'static str> {
-    GROUPS.iter().find(|(_, ids)| ids.contains(&remedy)).map(|(group, _)| *group)
+    group(remedy).map(|group| group.name)
 }
 
 /// All advice, after the remedies of the same finding.
@@ -101,6 +114,7 @@ fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading) -> 
             signal: advice.signal,
             prediction: predict(scene, finding, placed, advice.lifts),
             group: None,
+            starved: None,
         })
         .collect()
 }
@@ -118,6 +132,7 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
         signal: proposal.signal,
         prediction: predict(scene, finding, placed, proposal.lifts),
         group: group_of(def.id),
+        starved: group(def.id).and_then(|group| (group.starved)(scene.ctx, placed)),
         change: proposal.change,
     }
 }

@@ -30,6 +30,17 @@ pub struct Remedy {
     pub prediction: Prediction,
     /// The group of alternatives that it belongs to.
     pub group: Option<&'static str>,
+    /// Those whom it serves last; `None` if it serves all alike.
+    pub starved: Option<Starved>,
+}
+
+/// What a remedy costs the requests that it serves last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Starved {
+    /// The longest that such a request should wait, seconds. A measurement that is not some times as long does not show what it costs them.
+    pub wait_s: f64,
+    /// Why they wait, as the end of a sentence.
+    pub why: Message,
 }
 
 /// One step of a person who carries a remedy out. It has a command, lines or words alone.

@@ -1,6 +1,7 @@
 //! The service that clients got in a measurement: goodput, failures and p99, and whether one of them differs between two measurements by more than equal
 //! runs do.
 
+use super::noise;
 use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use crate::output::report::{Diagnosis, LoadReport};
 
@@ -9,8 +10,7 @@ use crate::output::report::{Diagnosis, LoadReport};
 pub struct Objective {
     /// The p99 of response time that must be kept (`--slo`), microseconds; `None` if none was given.
     pub latency_us_p99: Option<u64>,
-    /// The time after which a client gives a request up, microseconds, if there is one. If no objective was given, the p99 of an improvement is compared with
-    /// it.
+    /// The time after which a client gives a request up, microseconds, if there is one.
     pub timeout_us: Option<u64>,
 }
 
@@ -59,6 +59,22 @@ pub(super) fn slower(before: &Diagnosis, after: &Diagnosis) -> bool {
 
 pub(super) fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
+}
+
+/// Requests that ended without an expected answer, of all that ended.
+pub(super) fn failures(diagnosis: &Diagnosis) -> (f64, f64) {
+    let ended = diagnosis.load.as_ref().map_or(0.0, |load| load.requests as f64);
+    ((failed_share(diagnosis) * ended).round(), ended)
+}
+
+/// True if requests fail that did not fail before: more than twice the share, and beyond chance. The threshold of [`fails_less`] is that of two noisy states; this is
+/// asked of a change that nothing forces, and a request in a thousand that gets no answer is too many for it.
+pub(super) fn fails_anew(before: &Diagnosis, after: &Diagnosis) -> bool {
+    let ((was, of_before), (is, of_after)) = (failures(before), failures(after));
+    if of_before <= 0.0 || of_after <= 0.0 {
+        return false;
+    }
+    is / of_after > 2.0 * was / of_before && noise::is_more_often((was / of_before, of_before), (is / of_after, of_after))
 }
 
 /// True if at most half as many requests failed, and the difference is beyond noise.

@@ -175,6 +175,7 @@ impl Context<'_> {
                 },
             },
             group: remedy.group.map(str::to_owned),
+            starved: remedy.starved.map(|starved| report::Starved { wait_s: starved.wait_s, why: self.text(starved.why) }),
         }
     }
 }

@@ -424,6 +424,18 @@ pub struct Remedy {
     /// is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Those whom it serves last; nothing where it serves all alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starved: Option<Starved>,
+}
+
+/// What a remedy costs the requests that it serves last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Starved {
+    /// The longest that such a request should wait, seconds.
+    pub wait_s: f64,
+    /// Why they wait, as the end of a sentence.
+    pub why: String,
 }
 
 /// One step of a person who carries a remedy out. It has at least one of the three.

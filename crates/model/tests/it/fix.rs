@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::simulator::chance::Chance;
 use crate::simulator::php::{BEST_RPS, Decoy, FAULTS, OBJECTIVE_US, Php};
-use crate::simulator::{Cure, Ended, Found, Settings, Truth, World, run};
+use crate::simulator::{Cure, Ended, Found, Random, Settings, Truth, World, run};
 
 /// Relative noise of the simulator in both directions.
 const NOISE: f64 = 0.04;
@@ -59,13 +59,18 @@ fn with(settings: &Settings, key: &str, value: u32) -> Settings {
 fn check(world: &Php, ended: &Ended, told: &str) {
     let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
     let best = best(world);
-    assert!(end.goodput_rps >= best * (1.0 - NOISE_SHARE), "{told}: {} of {best}", end.goodput_rps);
+    // Among alternatives whose measured goodput is alike, the one with the lower p99 is kept.
+    let alike = match world.decoy {
+        Decoy::Front | Decoy::Improvement => (1.0 - NOISE_SHARE) * (1.0 - NOISE) / (1.0 + NOISE),
+        _ => 1.0 - NOISE_SHARE,
+    };
+    assert!(end.goodput_rps >= best * alike, "{told}: {} of {best}", end.goodput_rps);
     assert!(end.latency_us_p99 <= OBJECTIVE_US as f64 && end.failed_rps == 0.0, "{told}: {end:?}");
     assert!(end.goodput_rps >= start.goodput_rps * (1.0 - NOISE_SHARE), "{told}: worse than at first");
     for settings in &ended.measured {
         let seen = world.truth(settings);
         let counts = seen.latency_us_p99 <= OBJECTIVE_US as f64;
-        assert!(!counts || end.goodput_rps >= seen.goodput_rps * (1.0 - NOISE_SHARE), "{told}: {} was reached", seen.goodput_rps);
+        assert!(!counts || end.goodput_rps >= seen.goodput_rps * alike, "{told}: {} was reached", seen.goodput_rps);
     }
     let causes = end.causes();
     assert!(causes.iter().all(|id| ["idle", "far", "harmless"].contains(id)), "{told}: {causes:?} left");
@@ -132,9 +137,11 @@ fn the_alternative_within_the_objective_is_kept() {
     let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
     assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
     assert_eq!(ended.measurements, 4);
-    // Without an objective: the lowest p99 among those with similar goodput.
-    let ended = run(&world, NOISE, 1, None, None);
-    assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
+    // Without an objective, as well as with one that all of them meet: the lowest p99 among those with similar goodput.
+    for objective in [None, Some(10_000_000)] {
+        let ended = run(&world, NOISE, 1, objective, None);
+        assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
+    }
 }
 
 #[test]
@@ -142,14 +149,16 @@ fn improvements_are_tried_only_if_something_was_fixed() {
     let world = |faults| Php { faults, decoy: Decoy::Improvement, early: false, first: false, reverse: false };
     let ended = run(&world(0), NOISE, 1, Some(OBJECTIVE_US), None);
     assert_eq!((ended.measurements, ended.settings, ended.report.improvements.len()), (1, world(0).start(), 1), "told and left alone");
-    for objective in [Some(OBJECTIVE_US), None] {
+    // Nobody said how long a request may take: then none may take longer than before.
+    for (objective, best) in [(Some(OBJECTIVE_US), "keep-20"), (None, "keep-5")] {
         let ended = run(&world(0b00100), NOISE, 1, objective, None);
         let told = rounds(&ended.report);
-        assert_eq!(kept(&ended.report), ["lengthen-queues", "keep-20"], "{told}");
+        assert_eq!(kept(&ended.report), ["lengthen-queues", best], "{told}");
         assert_eq!(ended.report.improvements, [], "it is in force: {told}");
         let longest = ended.report.rounds.iter().find(|round| round.remedy == "keep-100").unwrap();
-        assert!(longest.kept == Kept::No && longest.why.contains("more requests failed"), "{told}");
-        let without = ended.report.rounds.iter().any(|round| round.kind == RoundKind::Without && round.remedy == "keep-20");
+        let said = "before): they waited behind others.";
+        assert!(longest.kept == Kept::No && longest.why.contains(said), "{told}");
+        let without = ended.report.rounds.iter().any(|round| round.kind == RoundKind::Without && round.remedy == best);
         assert!(without, "it is left out like every other change: {told}");
     }
     // If the middle one misses the objective, the shortest is kept.
@@ -178,7 +187,8 @@ impl World for LongTail {
     }
 
     fn truth(&self, settings: &Settings) -> Truth {
-        let one = |id: &str, key: &str, signal| Cure { id: id.to_owned(), sets: vec![(key.to_owned(), 1)], signal, group: None };
+        let one =
+            |id: &str, key: &str, signal| Cure { id: id.to_owned(), sets: vec![(key.to_owned(), 1)], signal, group: None, starved_s: None };
         let found = |id: &str, remedies| Found { id: id.to_owned(), station: id.to_owned(), role: Role::Cause, remedies };
         let mut truth = Truth { goodput_rps: 3_000.0, latency_us_p99: 90_000.0, ..Truth::default() };
         if settings["queue"] == 0 {
@@ -196,13 +206,69 @@ impl World for LongTail {
 }
 
 #[test]
-fn without_an_objective_the_tail_of_an_improvement_stays_below_half_of_the_timeout() {
-    for (p99, is_kept) in [(800_000.0, true), (1_300_000.0, false)] {
+fn without_an_objective_no_request_may_take_longer_for_an_improvement() {
+    for (p99, is_kept) in [(100_000.0, true), (800_000.0, false)] {
         let ended = run(&LongTail(p99), NOISE, 1, None, None);
         let told = rounds(&ended.report);
         assert_eq!(kept(&ended.report).contains(&"keep"), is_kept, "{told}");
-        assert_eq!(told.contains("more than half of the request timeout"), !is_kept, "{told}");
+        assert_eq!(told.contains("no objective (--slo) allows that"), !is_kept, "{told}");
         assert_eq!(ended.report.improvements.is_empty(), is_kept, "what is not in force is told: {told}");
+    }
+    let ended = run(&LongTail(800_000.0), NOISE, 1, Some(OBJECTIVE_US), None);
+    assert!(kept(&ended.report).contains(&"keep"), "an objective allows it: {}", rounds(&ended.report));
+}
+
+/// Kept connections under which some requests starve, in some measurements only.
+struct Starving {
+    /// The measurements with the improvement in which requests fail, from 0.
+    failing: std::ops::Range<u32>,
+    seen: std::cell::Cell<u32>,
+}
+
+impl World for Starving {
+    fn start(&self) -> Settings {
+        LongTail(0.0).start()
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let mut truth = LongTail(95_000.0).truth(settings);
+        truth.improvements.iter_mut().flat_map(|found| &mut found.remedies).for_each(|cure| cure.starved_s = Some(0.8));
+        truth
+    }
+
+    fn seen(&self, settings: &Settings, _: &mut Random) -> Truth {
+        let mut truth = self.truth(settings);
+        if settings["keep"] == 1 && settings["queue"] == 1 {
+            let fails = self.failing.contains(&self.seen.replace(self.seen.get() + 1));
+            truth.failed_rps = if fails { 6.0 } else { 0.0 };
+        }
+        truth
+    }
+}
+
+/// The trial saw none of the requests that starve, the confirmation does. One confirmation alone may have been disturbed.
+#[test]
+fn an_improvement_that_makes_requests_fail_later_is_taken_back() {
+    for (failing, is_kept) in [(1..9, false), (1..2, true), (0..0, true), (0..9, false)] {
+        let world = Starving { failing: failing.clone(), seen: Default::default() };
+        let ended = run(&world, 0.0, 1, Some(OBJECTIVE_US), None);
+        let told = format!("{failing:?}: {}", rounds(&ended.report));
+        assert_eq!((ended.settings["queue"], ended.settings["keep"] == 1), (1, is_kept), "{told}");
+        assert_eq!(kept(&ended.report).contains(&"keep"), is_kept, "{told}");
+        assert_eq!(told.contains("they waited behind others"), !is_kept, "{told}");
+        let result = ended.report.result().expect("a change stays");
+        assert_eq!(result.load.failed_share(), Some(0.0), "the result is of the state that stays: {told}");
+    }
+}
+
+/// A load of a second cannot show what a wait of 0.8 s costs.
+#[test]
+fn a_measurement_lasts_some_times_as_long_as_those_wait_whom_a_change_serves_last() {
+    let world = Starving { failing: 0..0, seen: Default::default() };
+    let ended = run(&world, 0.0, 1, Some(OBJECTIVE_US), None);
+    let asked = ended.measured.iter().zip(&ended.seconds_min).map(|(settings, seconds)| (settings["keep"] == 1, *seconds));
+    for (is_kept, seconds) in asked {
+        assert_eq!(seconds, is_kept.then_some(4.0), "{:?} {:?}", ended.measured, ended.seconds_min);
     }
 }
 
@@ -237,7 +303,7 @@ impl World for Uncounted {
     fn truth(&self, settings: &Settings) -> Truth {
         let is_short = settings["range"] == 0;
         let signal = Signal::Refusals { station: "ports".to_owned() };
-        let widen = Cure { id: "widen".to_owned(), sets: vec![("range".to_owned(), 1)], signal, group: None };
+        let widen = Cure { id: "widen".to_owned(), sets: vec![("range".to_owned(), 1)], signal, group: None, starved_s: None };
         let found = Found { id: "used-up".to_owned(), station: "ports".to_owned(), role: Role::Cause, remedies: vec![widen] };
         Truth {
             goodput_rps: if is_short { 1_750.0 } else { 3_500.0 },
@@ -272,7 +338,7 @@ impl World for TurnedAway {
         let is_short = settings["queue"] == 0;
         let ((goodput_rps, lost_share), latency_us_p99) = if is_short { (self.short, 1_030_000.0) } else { (self.long, 30_000.0) };
         let signal = Signal::Refusals { station: "queue".to_owned() };
-        let lengthen = Cure { id: "lengthen".to_owned(), sets: vec![("queue".to_owned(), 1)], signal, group: None };
+        let lengthen = Cure { id: "lengthen".to_owned(), sets: vec![("queue".to_owned(), 1)], signal, group: None, starved_s: None };
         let found = Found { id: "overflows".to_owned(), station: "queue".to_owned(), role: Role::Cause, remedies: vec![lengthen] };
         let refusals = BTreeMap::from([("queue".to_owned(), if is_short { 400.0 } else { 0.0 })]);
         let findings = if is_short { vec![found] } else { Vec::new() };

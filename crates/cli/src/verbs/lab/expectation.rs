@@ -116,7 +116,9 @@ fn effect_failures(wanted: &Effect, before: &LoadReport, after: &LoadReport) -> 
     if let Some(most) = wanted.failed_share_at_most
         && share > most
     {
-        failures.push(format!("{:.2} % failed after the fix, expected at most {:.2} %", share * 100.0, most * 100.0));
+        let (failed, requests, most) = ((share * after.requests as f64).round(), after.requests, most * 100.0);
+        failures
+            .push(format!("{failed:.0} of {requests} requests failed after the fix ({:.3} %), expected at most {most} %", share * 100.0));
     }
     let p99_us = after.latency_us.p99;
     if let Some(most) = wanted.latency_p99_at_most

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::measure::{self, Setup};
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output;
 
 use super::stack;
 
@@ -28,8 +29,14 @@ pub(super) struct Comparison {
     latency_us_p99_reference: Vec<u64>,
     /// Failed requests of the result in each turn.
     failed: Vec<u64>,
+    /// Failed requests of the reference in each turn.
+    #[serde(default)]
+    failed_reference: Vec<u64>,
     /// Median goodput of the result over the reference's.
     times: f64,
+    /// Median p99 of the result over the reference's.
+    #[serde(default)]
+    latency_p99_times: f64,
 }
 
 /// Builds the reference while `own` stays up, measures both in turn, and takes the reference down. It is loaded over TLS where `own` is.
@@ -38,6 +45,7 @@ pub(super) fn compare(own: &Lab, own_setup: &Setup, wanted: &Reference, interrup
     if own_setup.request.scheme == "https" {
         scenario = scenario.over_https()?;
     }
+    output::note(&format!("comparing with {} in turn: {} measurements", wanted.scenario, 2 * wanted.pairs));
     let other = stack::build_with(&scenario, false, Some(&own.scenario().name), interrupt)?;
     let result = measure_in_turn(own_setup, &stack::setup(&other, false)?, wanted, interrupt);
     let down = other.down()?;
@@ -57,18 +65,22 @@ fn measure_in_turn(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &I
         latency_us_p99: Vec::new(),
         latency_us_p99_reference: Vec::new(),
         failed: Vec::new(),
+        failed_reference: Vec::new(),
         times: 0.0,
+        latency_p99_times: 0.0,
     };
     for turn in 1..=wanted.pairs {
         let reference = load_report(other, &format!("reference, turn {turn}"), interrupt)?;
         comparison.goodput_rps_reference.push(reference.goodput_rps);
         comparison.latency_us_p99_reference.push(reference.latency_us.p99);
+        comparison.failed_reference.push(failed(&reference));
         let result = load_report(own, &format!("result, turn {turn}"), interrupt)?;
         comparison.goodput_rps.push(result.goodput_rps);
         comparison.latency_us_p99.push(result.latency_us.p99);
         comparison.failed.push(failed(&result));
     }
     comparison.times = median(&comparison.goodput_rps) / median(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);
+    comparison.latency_p99_times = median_us(&comparison.latency_us_p99) / median_us(&comparison.latency_us_p99_reference).max(1.0);
     Ok(comparison)
 }
 
@@ -76,6 +88,7 @@ fn load_report(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<Load
     if interrupt.is_set() {
         bail!("interrupted");
     }
+    measure::tell(setup, label);
     measure::settle(setup, interrupt)?;
     let (entries, _) = measure::measure(setup, label, interrupt)?;
     let load = measure::observation(&entries).load.context("no load was measured")?;
@@ -85,6 +98,11 @@ fn load_report(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<Load
 /// The median of all turns.
 fn median(values: &[f64]) -> f64 {
     chokepoint_statistics::median(values).unwrap_or(0.0)
+}
+
+/// The median p99 of all turns, microseconds.
+fn median_us(values: &[u64]) -> f64 {
+    median(&values.iter().map(|value| *value as f64).collect::<Vec<f64>>())
 }
 
 /// Requests without an expected answer.
@@ -97,13 +115,20 @@ impl Comparison {
     pub(super) fn failures(&self, wanted: Option<&Reference>) -> Vec<String> {
         let least = wanted.and_then(|wanted| wanted.goodput_times_at_least);
         let short = least.filter(|least| self.times < *least);
-        short.map(|least| format!("{:.2} times the goodput of {}, expected {least}", self.times, self.scenario)).into_iter().collect()
+        let short = short.map(|least| format!("{:.2} times the goodput of {}, expected at least {least}", self.times, self.scenario));
+        let most = wanted.and_then(|wanted| wanted.latency_p99_times_at_most).filter(|most| self.latency_p99_times > *most);
+        let long = most.map(|most| format!("{:.2} times the p99 of {}, expected at most {most}", self.latency_p99_times, self.scenario));
+        short.into_iter().chain(long).collect()
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (own, other) = (median(&self.goodput_rps), median(&self.goodput_rps_reference));
-        write!(f, "in turn with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
+        write!(f, "in turn with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)?;
+        let (own, other) = (median_us(&self.latency_us_p99) / 1e3, median_us(&self.latency_us_p99_reference) / 1e3);
+        let failed = |failed: &[u64]| failed.iter().sum::<u64>();
+        let (lost, lost_reference) = (failed(&self.failed), failed(&self.failed_reference));
+        write!(f, ", p99 {own:.0} against {other:.0} ms, {lost} against {lost_reference} requests failed")
     }
 }

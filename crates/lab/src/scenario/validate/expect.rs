@@ -3,7 +3,7 @@
 use chokepoint_model::report::Verdict;
 
 use super::check::Check;
-use crate::scenario::document::{Effect, Expect, Load};
+use crate::scenario::document::{Effect, Expect, Load, Reference};
 use crate::scenario::locate::Path;
 use crate::scenario::names;
 
@@ -87,11 +87,7 @@ impl Check<'_> {
             }
         }
         if let Some(reference) = &expect.reference {
-            let path = path.key("reference");
-            if !(1..=20).contains(&reference.pairs) {
-                self.problem(path.key("pairs"), "1 to 20 are allowed");
-            }
-            self.times(reference.goodput_times_at_least, &path);
+            self.reference(reference, &path.key("reference"));
         }
         if let Some(capture) = &expect.capture {
             self.host_known(&capture.host, path.key("capture").key("host"));
@@ -117,6 +113,14 @@ impl Check<'_> {
         }
     }
 
+    fn reference(&mut self, reference: &Reference, path: &Path) {
+        if !(1..=20).contains(&reference.pairs) {
+            self.problem(path.key("pairs"), "1 to 20 are allowed");
+        }
+        self.times(reference.goodput_times_at_least, &path.key("goodput_times_at_least"));
+        self.times(reference.latency_p99_times_at_most, &path.key("latency_p99_times_at_most"));
+    }
+
     fn effect(&mut self, effect: &Effect, path: &Path) {
         let given = [effect.goodput_times_at_least.is_some(), effect.failed_share_at_most.is_some(), effect.latency_p99_at_most.is_some()];
         if given.iter().all(|given| !given) && effect.changes_at_most.is_none() {
@@ -125,7 +129,7 @@ impl Check<'_> {
                 "give at least one of goodput_times_at_least, failed_share_at_most, latency_p99_at_most, changes_at_most",
             );
         }
-        self.times(effect.goodput_times_at_least, path);
+        self.times(effect.goodput_times_at_least, &path.key("goodput_times_at_least"));
         if effect.failed_share_at_most.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             self.problem(path.key("failed_share_at_most"), "give a share from 0 to 1");
         }
@@ -133,7 +137,7 @@ impl Check<'_> {
 
     fn times(&mut self, times: Option<f64>, path: &Path) {
         if times.is_some_and(|times| !(times > 0.0 && times.is_finite())) {
-            self.problem(path.key("goodput_times_at_least"), "give a number above 0");
+            self.problem(path.clone(), "give a number above 0");
         }
     }
 }

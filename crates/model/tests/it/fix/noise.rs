@@ -9,7 +9,7 @@ use crate::simulator::chance::Chance;
 use crate::simulator::{Cure, Ended, Found, Random, Settings, Truth, World, run};
 
 fn cure(id: &str, signal: Signal) -> Cure {
-    Cure { id: format!("mend-{id}"), sets: vec![(id.to_owned(), 1)], signal, group: None }
+    Cure { id: format!("mend-{id}"), sets: vec![(id.to_owned(), 1)], signal, group: None, starved_s: None }
 }
 
 fn cause(id: &str, signal: Signal) -> Found {

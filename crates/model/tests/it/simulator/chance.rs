@@ -40,7 +40,7 @@ impl Chance {
             _ => Signal::LatencyP99,
         };
         let group = (random.share() < 0.3).then(|| "group".to_owned());
-        Cure { id: format!("remedy-{number}"), sets, signal, group }
+        Cure { id: format!("remedy-{number}"), sets, signal, group, starved_s: None }
     }
 }
 

@@ -81,6 +81,8 @@ pub(crate) struct Cure {
     pub(crate) sets: Vec<(String, u32)>,
     pub(crate) signal: Signal,
     pub(crate) group: Option<String>,
+    /// How long those wait whom it serves last, seconds.
+    pub(crate) starved_s: Option<f64>,
 }
 
 /// Defines what is measured.
@@ -127,6 +129,8 @@ pub(crate) struct Host<'w> {
     pub(crate) measurements: u32,
     /// The settings at each measurement, in order.
     pub(crate) measured: Vec<Settings>,
+    /// How long each measurement had to be, seconds.
+    pub(crate) seconds_min: Vec<Option<f64>>,
     pub(crate) actions: Vec<String>,
     last: Option<Diagnosis>,
 }
@@ -139,6 +143,8 @@ pub(crate) struct Ended {
     pub(crate) settings: Settings,
     pub(crate) measurements: u32,
     pub(crate) measured: Vec<Settings>,
+    /// How long each measurement had to be, seconds.
+    pub(crate) seconds_min: Vec<Option<f64>>,
     pub(crate) actions: Vec<String>,
 }
 
@@ -155,6 +161,7 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
         random: Random(seed),
         measurements: 0,
         measured: Vec::new(),
+        seconds_min: Vec::new(),
         actions: Vec::new(),
         last: None,
     };
@@ -166,7 +173,10 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
         assert!(host.actions.len() <= 4 * MEASUREMENTS_MAX as usize, "it does not end: {:?}", host.actions);
         action = match action {
             Action::Measure if stop_at == Some(host.measurements) => session.interrupted(),
-            Action::Measure => session.measured(host.measure()),
+            Action::Measure => {
+                host.seconds_min.push(session.measurement_s_min());
+                session.measured(host.measure())
+            }
             Action::Apply { number, remedy, .. } => session.acted(host.apply(number, &remedy)),
             Action::PutBack { remedy, .. } if world.put_back_fails(&remedy.id) => session.acted(Err("it is gone".to_owned())),
             Action::PutBack { number, remedy, .. } => session.acted(host.apply(number, &remedy)),
@@ -178,7 +188,15 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
     assert!(host.measurements <= MEASUREMENTS_MAX, "{} measurements: {:?}", host.measurements, host.actions);
     let report = session.report().expect("a first measurement");
     let last = host.last.expect("a first measurement");
-    Ended { last, report, settings: host.settings, measurements: host.measurements, measured: host.measured, actions: host.actions }
+    Ended {
+        last,
+        report,
+        settings: host.settings,
+        measurements: host.measurements,
+        measured: host.measured,
+        seconds_min: host.seconds_min,
+        actions: host.actions,
+    }
 }
 
 impl Ended {
@@ -321,6 +339,7 @@ fn finding(found: &Found, settings: &Settings) -> Finding {
         signal: cure.signal.clone(),
         prediction: Prediction::Refused { refused: "not in the simulator".to_owned(), at_most: None, unsaid: None },
         group: cure.group.clone(),
+        starved: cure.starved_s.map(|wait_s| Starved { wait_s, why: "they waited behind others".to_owned() }),
     };
     Finding {
         id: found.id.clone(),

@@ -48,7 +48,7 @@ fn refusals(station: &str) -> Signal {
 }
 
 fn cure(id: &str, sets: &[(&str, u32)], signal: Signal) -> Cure {
-    Cure { id: id.to_owned(), sets: sets.iter().map(|(key, to)| ((*key).to_owned(), *to)).collect(), signal, group: None }
+    Cure { id: id.to_owned(), sets: sets.iter().map(|(key, to)| ((*key).to_owned(), *to)).collect(), signal, group: None, starved_s: None }
 }
 
 fn found(id: &str, station: &str, role: Role, remedies: Vec<Cure>) -> Found {
@@ -87,7 +87,8 @@ impl Php {
                     0 => (1.0, 0.0, 0.0),
                     5 => (1.2, 0.0, 0.0),
                     20 => (1.4, 500_000.0, 0.0),
-                    _ if starves => (1.5, 2_000_000.0, 0.04),
+                    // One request in a thousand: far below the noise of a share, and a client that gets nothing all the same.
+                    _ if starves => (1.5, 2_000_000.0, 0.001),
                     _ => (1.5, 2_500_000.0, 0.0),
                 };
                 truth.goodput_rps *= times;
@@ -95,6 +96,7 @@ impl Php {
                 truth.latency_us_p99 = truth.latency_us_p99.max(p99);
                 let one = |length: u32| Cure {
                     group: Some("keep".to_owned()),
+                    starved_s: Some(1.0),
                     ..cure(&format!("keep-{length}"), &[("decoy", length)], Signal::Goodput)
                 };
                 let churn = found("churn", "edge", Role::Cause, vec![one(5), one(20), one(100)]);

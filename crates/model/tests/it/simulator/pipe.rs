@@ -95,7 +95,7 @@ impl World for Pipe {
             failed += if kind == Kind::Fails { rest } else { 0.0 };
             truth.refusals.insert(station.clone(), rest);
             let signal = Signal::Refusals { station: station.clone() };
-            let lift = Cure { id: format!("lift-{place}"), sets: vec![(Self::key(place), 1)], signal, group: None };
+            let lift = Cure { id: format!("lift-{place}"), sets: vec![(Self::key(place), 1)], signal, group: None, starved_s: None };
             truth.findings.push(Found { id: format!("{tier}/{finding}"), station, role: Role::Cause, remedies: vec![lift] });
         }
         // Good and failed answers share the core.

@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use super::raise_max_children::by_memory;
 use super::servers::{self, Server, is_bound_to};
 use crate::facts::Context;
+use crate::facts::pool::{Pool, Service};
 use crate::fix::change::{Activation, Change, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
-use crate::fix::remedy::Signal;
+use crate::fix::remedy::{Signal, Starved};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::judge::stations::ephemeral_ports::{KEY_REUSE, reuses};
 use crate::judge::stations::upstream_connect::{Edge, edges};
+use crate::observation::load::Loop;
 use crate::observation::{ListenerAddress, NginxPass, PhpFpmPool};
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -148,6 +150,21 @@ fn propose(ctx: &Context<'_>, placed: &StationReading, requests: u32) -> Option<
         signal: Signal::Goodput,
         lifts: Lift::Cost,
     })
+}
+
+/// What kept connections cost the requests that go without one: they wait behind each other for the workers that are left. All clients but those that the pool
+/// serves can wait there. If the pool grows, its workers are taken to share the cores they have: a request then holds one for longer.
+pub(in crate::fix::remedies) fn starved(ctx: &Context<'_>, placed: &StationReading) -> Option<Starved> {
+    let edge = edge_at(ctx, placed)?;
+    let keep = keep(ctx, &edge)?;
+    let upstream = edge.upstream?;
+    let pool = Pool::of(ctx, upstream)?;
+    let held_s = Service::of(ctx, upstream, &pool)?.held_s * f64::from(keep.children) / pool.workers as f64;
+    let free = keep.children.checked_sub(keep.connections * keep.workers).filter(|free| *free > 0)?;
+    let (Loop::Closed { connections } | Loop::Open { connections, .. }) = ctx.obs.load.as_ref()?.shape;
+    let waiting = connections.saturating_sub(keep.children);
+    let why = Message::new("remedy-reuse-upstream-connections-starved");
+    (waiting > 0).then(|| Starved { wait_s: f64::from(waiting) * held_s / f64::from(free), why })
 }
 
 /// The change that lets connections take over ports in TIME_WAIT, if they may not yet. With kept connections nginx closes first, after the last request of a
