@@ -3,6 +3,7 @@
 pub(crate) mod bucket;
 mod costs;
 mod messages;
+mod newest;
 mod options;
 mod reader;
 mod recent;
@@ -11,15 +12,17 @@ mod schedule;
 mod scout;
 pub(crate) mod socket_owners;
 mod status_pollers;
+mod stop;
 mod store;
 pub(crate) mod under_way;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use chokepoint_model::observation::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::clock::Clock;
@@ -28,7 +31,11 @@ use messages::SamplerEvent;
 pub use options::{ObserveError, ObserveOptions};
 pub use recent::Recent;
 use sampler::Sampler;
+pub use stop::Stop;
 pub use under_way::UnderWay;
+
+/// Longest wait for the sampler to hand over what was read. It has more to do than usual then, and hands it over at the next call.
+const DRAIN_MAX: Duration = Duration::from_millis(200);
 
 /// A running observation.
 #[derive(Debug)]
@@ -36,19 +43,27 @@ pub struct Observer {
     clock: Clock,
     found: Arc<AtomicBool>,
     events: SyncSender<SamplerEvent>,
+    stop: Stop,
+    /// Entries that were asked for and not handed over yet.
+    awaited: Mutex<Option<Receiver<Vec<Entry>>>>,
     sampler: Option<JoinHandle<(Vec<Entry>, Costs)>>,
 }
 
 impl Observer {
-    /// Takes all first readings, finds the path as far as it is visible already, and starts to sample in threads of its own.
+    /// Takes all first readings, finds the path as far as it is visible already, and starts to sample in threads of its own. An observation without an end does all
+    /// of that in them.
     pub fn start(options: ObserveOptions) -> Result<Self, ObserveError> {
         let clock = Clock(Instant::now());
-        let found = Arc::new(AtomicBool::new(false));
+        let (found, endless) = (Arc::new(AtomicBool::new(false)), options.endless);
         let (mut sampler, events) = Sampler::new(options, clock, Arc::clone(&found))?;
-        sampler.begin()?;
+        sampler.prepare()?;
+        if !endless {
+            sampler.begin()?;
+        }
+        let stop = sampler.stop();
         let builder = std::thread::Builder::new().name("sampler".to_owned());
-        let sampler = builder.spawn(move || sampler.run()).map_err(ObserveError::Thread)?;
-        Ok(Self { clock, found, events, sampler: Some(sampler) })
+        let sampler = builder.spawn(move || sampler.run(!endless)).map_err(ObserveError::Thread)?;
+        Ok(Self { clock, found, events, stop, awaited: Mutex::default(), sampler: Some(sampler) })
     }
 
     /// Microseconds since it began.
@@ -74,12 +89,33 @@ impl Observer {
         let _ = self.events.send(SamplerEvent::Note(entry));
     }
 
-    /// All entries since the last call, in the order of their arrival; none after the observation broke off. Readers report once a second, so the newest
-    /// entries are up to a second old.
+    /// All entries since the last call, in the order of their arrival; none after the observation broke off, nor while it is busy with something else: those come
+    /// with the next call. Readers report once a second, so the newest entries are up to a second old.
     pub fn drain(&self) -> Vec<Entry> {
-        let (entries, drained) = sync_channel(1);
-        let asked = self.events.send(SamplerEvent::Drain(entries));
-        asked.ok().and_then(|()| drained.recv().ok()).unwrap_or_default()
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let drained = match awaited.take() {
+            Some(drained) => drained,
+            None => {
+                let (entries, drained) = sync_channel(1);
+                if self.events.try_send(SamplerEvent::Drain(entries)).is_err() {
+                    return Vec::new();
+                }
+                drained
+            }
+        };
+        match drained.recv_timeout(DRAIN_MAX) {
+            Err(RecvTimeoutError::Timeout) => {
+                *awaited = Some(drained);
+                Vec::new()
+            }
+            entries => entries.unwrap_or_default(),
+        }
+    }
+
+    /// Follows the paths of these requests from now on, at least one, in place of those before: for an observation without an end. Nothing of the host is read again
+    /// for those that are followed already. False if the observation is too busy or has ended.
+    pub fn follow(&self, requests: &[Request]) -> bool {
+        self.events.try_send(SamplerEvent::Follow(requests.to_vec())).is_ok()
     }
 
     /// Takes the last readings, ends all threads and returns all entries in the order of their time.
@@ -97,7 +133,9 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         if self.sampler.is_some() {
-            let _ = self.events.send(SamplerEvent::Abandon);
+            self.stop.set();
+            // If it is too busy to take this, the flag ends it.
+            let _ = self.events.try_send(SamplerEvent::Abandon);
         }
     }
 }

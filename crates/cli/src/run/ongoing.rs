@@ -93,6 +93,21 @@ impl Ongoing {
         })
     }
 
+    /// Watches these targets from now on, at least one, and searches the host's namespaces for them. Those that are watched already keep their paths. False if the
+    /// observation has too much to do; then nothing changed.
+    pub(crate) fn follow(&mut self, requests: Vec<Request>) -> bool {
+        if requests.is_empty() || !self.observer.follow(&requests) {
+            return false;
+        }
+        let mut known = std::mem::take(&mut self.targets);
+        let mut target = |request: Request| match known.iter().position(|target| target.request == request) {
+            Some(at) => known.swap_remove(at),
+            None => TargetPath::of(request),
+        };
+        self.targets = requests.into_iter().map(&mut target).collect();
+        true
+    }
+
     /// How long it has observed.
     pub(crate) fn age(&self) -> Duration {
         self.began.elapsed()

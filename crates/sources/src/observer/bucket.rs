@@ -13,6 +13,8 @@ const CAPACITY_US: i64 = 20_000;
 const OWED_MAX_US: i64 = 80_000;
 /// The inflow is divided in portions of at least this, microseconds. Smaller portions would leave nothing for each account.
 const REFILL_MIN_US: u64 = 100;
+/// Longest wait for payment. After one turn that took very long, whatever the reason, nothing stays undone for longer.
+const WAIT_MAX_US: u64 = 60_000_000;
 /// While the bucket is in debt, `1 / WAITING_PART` of the inflow still goes to the waiting accounts, so that none waits for ever.
 const WAITING_PART: i64 = 4;
 /// `1 / SAMPLES_PART` of the inflow is for samples of requests, on which the account of the clients' time rests. Samples keep the pace that this part pays
@@ -22,14 +24,18 @@ const SAMPLES_PART: u64 = 2;
 /// The savings of one kind of work for its next turn.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// Cost of the last turn, microseconds.
+    /// Expected cost of the next turn, microseconds: that of the last one, or of the one before if that was less. Of one slow turn the machine is the reason.
     cost_us: i64,
+    /// Cost of the last turn.
+    last_us: i64,
     /// Negative if turns cost more than was saved for them.
     saved_us: i64,
     /// Spent on a turn that is under way.
     turn_paid_us: i64,
     /// It is due and has not saved enough.
     waits: bool,
+    /// Since when.
+    since_us: Option<u64>,
 }
 
 impl Account {
@@ -40,7 +46,8 @@ impl Account {
 
     /// Sets the expected cost of a turn that is not paid for beforehand.
     pub(super) fn set_cost(&mut self, cost_us: u64) {
-        self.cost_us = cost_us as i64;
+        let last_us = std::mem::replace(&mut self.last_us, cost_us as i64);
+        self.cost_us = if last_us > 0 { last_us.min(cost_us as i64) } else { cost_us as i64 };
     }
 
     /// Begins a turn: spends what was set aside for it. The payment for a turn without an answer comes back.
@@ -50,7 +57,7 @@ impl Account {
         self.waits = false;
     }
 
-    /// Cost of the last turn, microseconds.
+    /// Expected cost of the next turn, microseconds.
     pub(super) fn cost_us(&self) -> u64 {
         self.cost_us as u64
     }
@@ -121,23 +128,29 @@ impl Bucket {
         self.level_us = (self.level_us - cost_us as i64).max(-OWED_MAX_US);
     }
 
-    /// Sets aside the cost of the next turn, taken as that of the last one. False if the content does not suffice; then the account waits.
+    /// Sets aside the cost of the next turn, taken as that of the last one. False if the content does not suffice; then the account waits, but never too long.
     pub(super) fn reserve(&mut self, account: &mut Account) -> bool {
         let shortfall_us = account.shortfall_us();
         account.waits = shortfall_us > 0 && shortfall_us > self.level_us;
+        if account.waits {
+            let since_us = *account.since_us.get_or_insert(self.refilled_us);
+            account.waits = self.refilled_us.saturating_sub(since_us) < WAIT_MAX_US;
+        }
         if !account.waits {
+            account.since_us = None;
             account.saved_us += shortfall_us;
-            self.level_us -= shortfall_us;
+            self.level_us = (self.level_us - shortfall_us).max(self.level_us.min(-OWED_MAX_US));
         }
         !account.waits
     }
 
-    /// Charges an account for its finished turn, which the bucket has paid. The account alone owes the excess over its payment; what is left comes back.
+    /// Charges an account for its finished turn, which the bucket has paid. The account alone owes the excess over its payment, within the bound of all debts; what is
+    /// left comes back.
     pub(super) fn settle(&mut self, account: &mut Account, cost_us: u64) {
-        account.cost_us = cost_us as i64;
-        let left_us = std::mem::take(&mut account.turn_paid_us) - account.cost_us;
-        account.saved_us += left_us.min(0);
-        self.level_us += account.cost_us + left_us.max(0);
+        account.set_cost(cost_us);
+        let left_us = std::mem::take(&mut account.turn_paid_us) - cost_us as i64;
+        account.saved_us = (account.saved_us + left_us.min(0)).max(-OWED_MAX_US);
+        self.level_us += cost_us as i64 + left_us.max(0);
     }
 
     /// True if the bucket stays half full after the next turn. Then readings that are useful but not needed are taken too.
@@ -156,7 +169,7 @@ mod tests {
     use super::*;
 
     fn of(cost_us: u64) -> Account {
-        Account { cost_us: cost_us as i64, waits: true, ..Account::default() }
+        Account { cost_us: cost_us as i64, last_us: cost_us as i64, waits: true, ..Account::default() }
     }
 
     #[test]
@@ -193,8 +206,8 @@ mod tests {
         assert_eq!(account.shortfall_us(), 5_000, "the next turn is not paid by what this one will take");
         bucket.spend(30_000);
         bucket.settle(&mut account, 30_000);
-        assert_eq!((bucket.level_us, account.saved_us, account.cost_us), (15_000, -25_000, 30_000));
-        assert!(!bucket.reserve(&mut account) && account.waits);
+        assert_eq!((bucket.level_us, account.saved_us, account.cost_us), (15_000, -25_000, 5_000), "another one may be as cheap as before");
+        assert!(!bucket.reserve(&mut account) && account.waits, "but this one has to be paid first");
         let mut cheap = of(4_000);
         assert!(bucket.reserve(&mut cheap));
         cheap.begin_turn();
@@ -210,6 +223,21 @@ mod tests {
             (12_000, 1_000, 1_000),
             "so does the payment for turns without an answer"
         );
+    }
+
+    #[test]
+    fn nothing_waits_for_ever_after_a_turn_that_took_very_long() {
+        let (mut bucket, mut slow) = (Bucket::new(0), of(3_600_000_000));
+        let mut now_us = 0;
+        while !bucket.reserve(&mut slow) {
+            now_us += 250_000;
+            bucket.refill(now_us, std::iter::once(&mut slow));
+            assert!(now_us <= WAIT_MAX_US + 1_000_000, "it waits for {now_us} us");
+        }
+        assert!(now_us >= WAIT_MAX_US && bucket.level_us >= -OWED_MAX_US);
+        slow.begin_turn();
+        bucket.settle(&mut slow, 100);
+        assert!(bucket.reserve(&mut slow), "its next turn is paid for as usual");
     }
 
     #[test]

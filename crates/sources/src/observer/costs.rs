@@ -8,6 +8,8 @@ use super::messages::ReadResult;
 pub(super) const PATH: &str = "(path)";
 /// Cost of the search for the processes that hold a listener.
 pub(super) const HOLDERS: &str = "(holders)";
+/// Cost of searching all namespaces again.
+pub(super) const SURVEY: &str = "(survey)";
 /// Cost of the other work of the sampling thread: to give out work and to store readings.
 pub(super) const KEEPING: &str = "(keeping)";
 

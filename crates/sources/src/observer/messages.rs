@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use chokepoint_model::observation::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use super::schedule::ReadCost;
 use super::socket_owners::PidsBySocket;
+use super::stop::Stop;
 use super::under_way::UnderWay;
 use crate::clock::Clock;
 use crate::root::Root;
@@ -37,8 +39,8 @@ pub(super) struct Repetition {
 pub(super) enum ReaderJob {
     /// Read these, in this order; then repeat the others.
     Read(Vec<ReadOrder>, Option<Repetition>),
-    /// Find the processes that hold these sockets.
-    Hold(BTreeSet<u64>),
+    /// Find the processes that hold these sockets; ends after about so many descriptors.
+    Hold(BTreeSet<u64>, usize),
     /// Make one connection to this address and close it.
     Connect(SocketAddr),
 }
@@ -82,6 +84,7 @@ pub(super) struct ReaderEnvironment {
     pub(super) notes: Arc<Notes>,
     pub(super) events: SyncSender<SamplerEvent>,
     pub(super) under_way: Option<UnderWay>,
+    pub(super) stop: Stop,
 }
 
 /// The readings of one turn; none if the server has no status page.
@@ -103,6 +106,8 @@ pub(super) enum SamplerEvent {
     StatusTurn(StatusTurn),
     /// An entry that is no reading.
     Note(Entry),
+    /// From now on follow the paths of these requests, at least one.
+    Follow(Vec<Request>),
     /// Hand over all entries so far.
     Drain(SyncSender<Vec<Entry>>),
     /// Take the last readings and end.

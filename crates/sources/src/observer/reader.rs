@@ -40,7 +40,7 @@ impl Reader {
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
             let mut socket_owners = SocketOwners::default();
             let read = |order: &ReadOrder, _| read_host(&shared, order);
-            let hold = |wanted| socket_owners.refresh(&shared.root, &wanted).clone();
+            let hold = |wanted, links_max| socket_owners.refresh(&shared.root, &wanted, links_max, &shared.stop).clone();
             work(&shared, Scope::Host, &inbox, false, ReaderActions { read, hold, look: || None });
         })?;
         Ok(Self { jobs, thread })
@@ -61,7 +61,7 @@ impl Reader {
                 let under_way = shared.under_way.as_ref().filter(|under_way| !under_way.is_read_from_elsewhere(netns.id));
                 inside.as_ref().ok()?.sockets().memory::<RequestSampling>().borrow_mut().look(under_way)
             };
-            work(&shared, scope, &inbox, shut_out, ReaderActions { read, hold: |_| PidsBySocket::new(), look });
+            work(&shared, scope, &inbox, shut_out, ReaderActions { read, hold: |_, _| PidsBySocket::new(), look });
         })?;
         Ok(Self { jobs, thread })
     }
@@ -91,7 +91,7 @@ struct ReaderActions<R, H, L> {
 fn work<R, H, L>(shared: &ReaderEnvironment, reader: Scope, inbox: &Receiver<ReaderJob>, shut_out: bool, hands: ReaderActions<R, H, L>)
 where
     R: FnMut(&ReadOrder, u64) -> Items,
-    H: FnMut(BTreeSet<u64>) -> PidsBySocket,
+    H: FnMut(BTreeSet<u64>, usize) -> PidsBySocket,
     L: FnMut() -> Option<bool>,
 {
     let ReaderActions { mut read, mut hold, mut look } = hands;
@@ -107,7 +107,7 @@ where
                     following = repeat(shared, reader, inbox, &again, &mut look, turn);
                 }
             }
-            ReaderJob::Hold(wanted) => reply.pids_by_socket = Some(hold(wanted)),
+            ReaderJob::Hold(wanted, links_max) => reply.pids_by_socket = Some(hold(wanted, links_max)),
             // The result shows in the tables on the way. From outside the namespace it would go another way.
             ReaderJob::Connect(address) if !shut_out => drop(TcpStream::connect_timeout(&address, CONNECT_MAX)),
             ReaderJob::Connect(_) => {}
@@ -128,6 +128,9 @@ fn read_all(
 ) {
     let mut from_us = thread_cpu_us();
     for order in orders {
+        if shared.stop.is_set() {
+            return;
+        }
         let at_us = shared.clock.now_us();
         let entry = |(item, outcome)| Entry { at_us, source: order.source.name.to_owned(), scope: order.scope, item, outcome };
         let entries = read(order, late_us).into_iter().map(entry).collect();
@@ -209,6 +212,7 @@ fn take_precedence() {
 #[cfg(test)]
 mod tests {
     use super::super::schedule::FAST_PERIOD_US;
+    use super::super::stop::Stop;
     use super::*;
     use crate::clock::Clock;
     use crate::root::Root;
@@ -219,7 +223,8 @@ mod tests {
     /// Nobody receives its events.
     fn environment() -> ReaderEnvironment {
         let clock = Clock(Instant::now());
-        ReaderEnvironment { root: Root::default(), clock, notes: Arc::new(Notes::default()), events: sync_channel(1).0, under_way: None }
+        let (notes, events, stop) = (Arc::new(Notes::default()), sync_channel(1).0, Stop::default());
+        ReaderEnvironment { root: Root::default(), clock, notes, events, under_way: None, stop }
     }
 
     #[test]
@@ -238,9 +243,9 @@ mod tests {
         assert_eq!(turns, 3);
         let (jobs, inbox) = sync_channel(JOBS_MAX);
         assert!(repeat(&shared, Scope::Host, &inbox, &again(0), || None, |_, _| panic!("its time is over")).is_none());
-        jobs.send(ReaderJob::Hold(BTreeSet::from([7]))).unwrap();
+        jobs.send(ReaderJob::Hold(BTreeSet::from([7]), 1)).unwrap();
         let job = repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), || None, |_, _| panic!("the job is there already"));
-        assert!(matches!(job, Some(ReaderJob::Hold(wanted)) if wanted.contains(&7)));
+        assert!(matches!(job, Some(ReaderJob::Hold(wanted, 1)) if wanted.contains(&7)));
     }
 
     #[test]

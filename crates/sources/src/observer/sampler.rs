@@ -1,13 +1,14 @@
 //! The thread that decides what is read when. It gives work to the readers, stores what they read, and runs the scout on it.
 
 mod lane;
+mod path;
 mod quiet;
 mod survey;
 mod translations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -19,12 +20,14 @@ use lane::ReaderLane;
 use super::bucket::{Account, Bucket, FLOW_RECORDER_US};
 use super::costs::{self, Costs};
 use super::messages::{ReadOrder, ReadResult, ReaderEnvironment, ReaderJob, ReaderReply, SamplerEvent};
+use super::newest::Newest;
 use super::options::{ObserveError, ObserveOptions};
 use super::reader::Reader;
 use super::schedule::{EDGES, FILES, Pace, PathRole, is_edge};
-use super::scout::{PIDS_MAX, PathScope, ScoutInput, listener_inodes, scout};
+use super::scout::{Calls, PIDS_MAX, PathScope, listener_inodes};
 use super::socket_owners::PidsBySocket;
 use super::status_pollers::StatusPollers;
+use super::stop::Stop;
 use super::store::Store;
 use crate::SOURCES;
 use crate::assemble::{BOUND, place};
@@ -43,12 +46,17 @@ const SCOUT_PERIOD_US: u64 = 1_000_000;
 const PATIENCE_US: u64 = 10_000_000;
 /// How long the beginning waits for the first status pages.
 const FIRST_PAGES_US: u64 = 2_500_000;
+/// Longest time between two looks whether everything is to end.
+const STOP_PERIOD_US: u64 = 50_000;
+/// Most descriptors to look at in one search for the processes that hold listeners: about 3 ms.
+const LINKS_AT_ONCE: usize = 2_000;
+const NO_THREAD: &str = "a namespace on the path could not be read: no thread could be started";
 /// The source that has entries only for servers of a known kind.
 const CONFIG: &str = "server_config";
 /// The source with the user of a process.
 const IDENTITY: &str = "process_identity";
 /// Sources that the scout needs.
-const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
+pub(super) const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
 
 /// The state of one observation.
 pub(super) struct Sampler {
@@ -60,8 +68,10 @@ pub(super) struct Sampler {
     lanes: BTreeMap<Scope, ReaderLane>,
     namespaces: Namespaces,
     store: Store,
-    /// The newest entry of each scouted source, by scope.
-    latest: BTreeMap<(Scope, &'static str), Entry>,
+    /// The newest reading of each scouted source, by scope.
+    newest: Newest,
+    /// The calls among the sockets in it.
+    calls: Calls,
     status_pollers: StatusPollers,
     pids_by_socket: PidsBySocket,
     hold_wanted: Option<BTreeSet<u64>>,
@@ -75,6 +85,9 @@ pub(super) struct Sampler {
     searching: Account,
     /// Pays for reading translations.
     translating: Account,
+    /// Pays for searching all namespaces again.
+    surveying: Account,
+    survey_wanted: bool,
     /// CPU time of the sampling thread that the bucket has paid.
     own_paid_us: u64,
     /// There are readings that the scout has not seen yet.
@@ -94,14 +107,15 @@ impl Sampler {
         found: Arc<AtomicBool>,
     ) -> Result<(Self, SyncSender<SamplerEvent>), ObserveError> {
         let (events, inbox) = sync_channel(EVENTS_MAX);
-        let ObserveOptions { root, mut request, mut also, bound_bytes, endless, under_way } = options;
+        let ObserveOptions { root, mut request, mut also, bound_bytes, endless, under_way, stop } = options;
         for request in [&mut request].into_iter().chain(&mut also).filter(|request| request.client_netns == NetnsId(0)) {
             request.client_netns = own()?;
         }
         if let Some(under_way) = &under_way {
             under_way.calls_from(request.client_netns);
         }
-        let shared = ReaderEnvironment { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way };
+        let shared =
+            ReaderEnvironment { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way, stop: stop.for_one() };
         let sampler = Self {
             shared,
             inbox,
@@ -110,7 +124,8 @@ impl Sampler {
             lanes: BTreeMap::new(),
             namespaces: Namespaces { found: Vec::new(), unreadable: 0 },
             store: Store::new(bound_bytes),
-            latest: BTreeMap::new(),
+            newest: Newest::default(),
+            calls: Calls::default(),
             status_pollers: StatusPollers::default(),
             pids_by_socket: PidsBySocket::new(),
             hold_wanted: None,
@@ -120,6 +135,8 @@ impl Sampler {
             looking: Account::default(),
             searching: Account::default(),
             translating: Account::default(),
+            surveying: Account::default(),
+            survey_wanted: false,
             own_paid_us: 0,
             news: true,
             path: PathScope::default(),
@@ -131,9 +148,13 @@ impl Sampler {
         Ok((sampler, events))
     }
 
-    /// Does everything that comes before the sampling: first readings of the host, of the client's and the observer's own namespace, and of every tier
-    /// of the path that is visible already.
-    pub(super) fn begin(&mut self) -> Result<(), ObserveError> {
+    /// What everything it does ends on.
+    pub(super) fn stop(&self) -> Stop {
+        self.shared.stop.clone()
+    }
+
+    /// Starts the readers of the host, and of the client's, the server's and the observer's own namespace.
+    pub(super) fn prepare(&mut self) -> Result<(), ObserveError> {
         let host = Reader::of_host(self.shared.clone()).map_err(ObserveError::Thread)?;
         self.add_lane(Scope::Host, host);
         self.namespaces = list(&self.shared.root)?;
@@ -147,18 +168,20 @@ impl Sampler {
         for id in named.chain([Some(own()?)]).flatten().collect::<BTreeSet<_>>() {
             self.add_netns(id)?;
         }
+        Ok(())
+    }
+
+    /// Does everything else that comes before the sampling: first readings, and those of every tier of the path that is visible already.
+    pub(super) fn begin(&mut self) -> Result<(), ObserveError> {
         self.drain(PATIENCE_US);
         self.survey()?;
         self.refresh_holders();
-        // Each turn finds at most one more tier: the files of processes are read only once they are known to be on the path.
-        while self.look()? {
-            self.drain(PATIENCE_US);
-        }
+        self.find_paths()?;
         let since_us = self.shared.clock.now_us();
         self.call_unanswered()?;
         let until_us = self.shared.clock.now_us() + FIRST_PAGES_US;
         while self.status_pollers.begin()
-            && let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(until_us.saturating_sub(self.shared.clock.now_us())))
+            && let Some(event) = self.next_event(until_us)
         {
             self.hear(event);
         }
@@ -169,8 +192,23 @@ impl Sampler {
         Ok(())
     }
 
-    /// Samples until asked to end. Returns the entries, unless the observation was abandoned, and their cost.
-    pub(super) fn run(mut self) -> (Vec<Entry>, Costs) {
+    /// The next event before this time, unless everything is to end.
+    fn next_event(&self, until_us: u64) -> Option<SamplerEvent> {
+        loop {
+            let left_us = until_us.saturating_sub(self.shared.clock.now_us());
+            match self.inbox.recv_timeout(Duration::from_micros(left_us.min(STOP_PERIOD_US))) {
+                Ok(event) => return Some(event),
+                Err(RecvTimeoutError::Timeout) if left_us > 0 && !self.shared.stop.is_set() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Begins, unless that was done, and samples until asked to end. Returns the entries, unless the observation was abandoned, and their cost.
+    pub(super) fn run(mut self, has_begun: bool) -> (Vec<Entry>, Costs) {
+        if !has_begun && let Err(error) = self.begin() {
+            self.bounds.insert(error.to_string());
+        }
         self.costs.sampling(true);
         let own_us = thread_cpu_us();
         let bucket = Bucket::new(self.shared.clock.now_us());
@@ -181,12 +219,14 @@ impl Sampler {
             self.pour(now_us);
             if now_us >= self.scout_due_us {
                 self.scout_due_us = now_us + SCOUT_PERIOD_US;
-                if self.bucket.reserve(&mut self.searching) {
-                    self.hold_wanted = Some(listener_inodes(&self.view(&["listeners"])));
-                }
+                self.search();
                 self.order_translations_in_turn();
             }
             self.dispatch(now_us);
+            if self.shared.stop.is_set() && self.endless {
+                self.end_readers();
+                return (Vec::new(), self.costs);
+            }
             let wait = self.next_due_us().saturating_sub(self.shared.clock.now_us());
             match self.inbox.recv_timeout(Duration::from_micros(wait)) {
                 Ok(SamplerEvent::Finish) => {
@@ -308,7 +348,7 @@ impl Sampler {
             } else if *scope == Scope::Host
                 && let Some(wanted) = self.hold_wanted.take()
             {
-                ReaderJob::Hold(wanted)
+                ReaderJob::Hold(wanted, LINKS_AT_ONCE)
             } else {
                 // The host is first in order, so the others know whether it reads files now.
                 let with_files = files_due && matches!(role, PathRole::OnPath { .. });
@@ -362,7 +402,8 @@ impl Sampler {
         self.bucket.spend(own_us.saturating_sub(self.own_paid_us));
         self.own_paid_us = own_us;
         let of_lanes = self.lanes.values_mut().flat_map(|lane| lane.schedule.accounts());
-        self.bucket.refill(now_us, of_lanes.chain([&mut self.looking, &mut self.searching, &mut self.translating]));
+        let own = [&mut self.looking, &mut self.searching, &mut self.translating, &mut self.surveying];
+        self.bucket.refill(now_us, of_lanes.chain(own));
     }
 
     fn next_due_us(&self) -> u64 {
@@ -382,14 +423,17 @@ impl Sampler {
             if !self.lanes.values().any(ReaderLane::is_busy) {
                 return;
             }
-            let left = until_us.saturating_sub(self.shared.clock.now_us());
-            match self.inbox.recv_timeout(Duration::from_micros(left)) {
-                Ok(event) => self.hear(event),
-                Err(_) => break,
+            match self.next_event(until_us) {
+                Some(event) => self.hear(event),
+                None => break,
             }
         }
-        let hanging =
-            self.lanes.iter().filter(|(_, lane)| lane.is_busy()).map(|(scope, _)| format!("a reader of {scope:?} did not answer for 10 s"));
+        let patience_s = patience_us / 1_000_000;
+        let hanging = self
+            .lanes
+            .iter()
+            .filter(|(_, lane)| lane.is_busy())
+            .map(|(scope, _)| format!("a reader of {scope:?} did not answer for {patience_s} s"));
         self.bounds.extend(hanging.collect::<Vec<_>>());
     }
 
@@ -403,6 +447,7 @@ impl Sampler {
                 self.bucket.spend(turn.cost_us);
                 self.store.add(turn.entries, Cadence::Slow, turn.phase);
             }
+            SamplerEvent::Follow(requests) => self.follow(requests),
             // The caller may be gone. Then nobody needs the entries.
             SamplerEvent::Drain(to) => drop(to.send(self.store.drain())),
             // `run` handles the first of these. Later ones have no effect.
@@ -437,7 +482,7 @@ impl Sampler {
             self.pids_by_socket = pids_by_socket;
         }
         if (searched || edges) && self.news && self.bucket.reserve(&mut self.looking) && self.look().is_err() {
-            self.bounds.insert("a namespace on the path could not be read: no thread could be started".to_owned());
+            self.bounds.insert(NO_THREAD.to_owned());
         }
     }
 
@@ -447,14 +492,11 @@ impl Sampler {
         if let Scope::Process(pid) = order.scope
             && entries.iter().any(ended)
         {
-            self.latest.retain(|(scope, _), _| *scope != order.scope);
+            self.forget_process(pid);
             if let Some(lane) = self.lanes.get_mut(&Scope::Host)
                 && !lane.scopes.remove(&order.scope)
             {
                 return; // The end of a process is reported once.
-            }
-            if self.endless {
-                self.path.pids.remove(&pid);
             }
         }
         if let (CONFIG, Scope::Process(pid), false) = (order.source.name, order.scope, entries.is_empty()) {
@@ -469,63 +511,18 @@ impl Sampler {
             return;
         }
         for entry in entries.iter().filter(|entry| entry.item.is_empty() && matches!(entry.outcome, Outcome::Ok(_))) {
-            self.news |= source.name != "listeners";
-            self.latest.insert((entry.scope, source.name), entry.clone());
+            self.news |= self.newest.take(source.name, entry) && source.name != "listeners";
         }
     }
 
-    // ---- the path
-
-    /// The newest readings of these sources.
-    fn view(&self, sources: &[&str]) -> Observation {
-        let mut view = Observation::default();
-        for (_, entry) in self.latest.iter().filter(|((_, source), _)| sources.contains(source)) {
-            place(&mut view, entry);
+    /// Begins to search for the processes that hold listeners, and for namespaces, if the bucket can pay.
+    fn search(&mut self) {
+        if self.bucket.reserve(&mut self.searching) {
+            self.newest.parse(&["listeners"]);
+            self.hold_wanted = Some(listener_inodes(self.newest.view()));
         }
-        view
-    }
-
-    /// Runs the scout and begins to read what it found. True if it found something new.
-    fn look(&mut self) -> Result<bool, ObserveError> {
-        self.news = false;
-        let before_us = thread_cpu_us();
-        let view = self.view(&SCOUTED);
-        let mut wanted = PathScope::default();
-        for request in self.requests() {
-            let (own_pid, pids_by_socket) = (std::process::id(), &self.pids_by_socket);
-            wanted.join(scout(&ScoutInput { request, own_pid, view: &view, pids_by_socket }));
+        if self.survey_wanted && self.bucket.reserve(&mut self.surveying) && self.survey_again().is_err() {
+            self.bounds.insert(NO_THREAD.to_owned());
         }
-        let cost_us = thread_cpu_us().saturating_sub(before_us);
-        self.costs.add(costs::PATH, cost_us);
-        if self.costs.is_sampling() {
-            self.bucket.settle(&mut self.looking, cost_us);
-        } else {
-            self.looking.raise_cost(cost_us);
-        }
-        if let Some((under_way, first)) = self.shared.under_way.as_ref().zip(wanted.first) {
-            under_way.is_answered_in(first);
-        }
-        self.path.answered |= wanted.answered;
-        self.path.upstream |= wanted.upstream;
-        self.path.calls |= wanted.calls;
-        self.found.store(self.path.answered, Ordering::Relaxed);
-        let mut fresh = false;
-        for id in wanted.netns {
-            if self.path.netns.insert(id) {
-                fresh |= !self.lanes.contains_key(&Scope::Netns(id.0));
-                self.add_netns(id)?;
-            }
-        }
-        for pid in wanted.pids {
-            if self.path.pids.len() == PIDS_MAX && !self.path.pids.contains(&pid) {
-                self.bounds.insert(format!("only {PIDS_MAX} processes of the path were read"));
-                break;
-            }
-            if self.path.pids.insert(pid) {
-                fresh = true;
-                self.add_scope(Scope::Host, Scope::Process(pid));
-            }
-        }
-        Ok(fresh)
     }
 }

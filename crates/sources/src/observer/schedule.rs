@@ -13,6 +13,10 @@ const OFTEN_PERIOD_US: u64 = 250_000;
 const SLOW_PERIOD_US: u64 = 1_000_000;
 /// Period of everything in namespaces that are not on the path.
 const ASIDE_PERIOD_US: u64 = 5_000_000;
+/// Longest time between two samples of requests, however much they cost and whatever the budget owes: the account of a load needs some, and the recorder's window
+/// is five seconds.
+const SAMPLED_MAX_US: u64 = 2_000_000;
+const SAMPLED_RECORDER_MAX_US: u64 = 4_000_000;
 /// Sources that are due within this time are read together, with one wake-up.
 const TOGETHER_US: u64 = 2_000;
 /// Largest random delay of a repeated turn.
@@ -153,12 +157,19 @@ impl Slot {
         let is_sought = matches!(role, PathRole::OnPath { sought } if sought.contains(&self.source.name));
         match bucket.is_plentiful(&self.account) {
             _ if self.is_sampled() && !self.is_cheap() => {
-                cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.backoff()
+                (cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.backoff()).min(self.sample_period_us_max())
             }
             true if is_sought => OFTEN_PERIOD_US,
             _ if !self.is_afforded() => cadence_us * bucket.backoff(),
             false if self.account.cost_us() * FLOW_US > SLOW_PERIOD_US => ASIDE_PERIOD_US,
             _ => cadence_us,
+        }
+    }
+
+    fn sample_period_us_max(&self) -> u64 {
+        match self.pace {
+            Pace::Measurement => SAMPLED_MAX_US,
+            Pace::Recorder => SAMPLED_RECORDER_MAX_US,
         }
     }
 

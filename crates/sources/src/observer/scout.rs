@@ -22,6 +22,12 @@ pub(super) struct ScoutInput<'a> {
     pub(super) view: &'a Observation,
     /// Processes that hold a listener.
     pub(super) pids_by_socket: &'a PidsBySocket,
+    /// The listeners of the view.
+    pub(super) reach: &'a Reach<'a>,
+    /// The calls of the view.
+    pub(super) calls: &'a Calls,
+    /// The calls that lead to a listener; nothing if it is known already that there are some.
+    pub(super) leading: Option<&'a BTreeSet<(NetnsId, Endpoint)>>,
 }
 
 /// What belongs to the path and must be read.
@@ -55,15 +61,14 @@ impl PathScope {
 /// read too much is cheap, and what is read too late is lost.
 pub(super) fn scout(input: &ScoutInput<'_>) -> PathScope {
     let mut scope = PathScope::default();
-    let reach = Reach::of_newest(input.view);
+    let ScoutInput { reach, calls, .. } = *input;
     let mut visited: BTreeSet<(NetnsId, u64)> = BTreeSet::new();
-    let places = places(input.request, &reach);
-    let calls = Calls::of(input.view, &reach);
-    let mut tier = targets(input.request, &places, &reach);
+    let places = places(input.request, reach);
+    let mut tier = targets(input.request, &places, reach);
     scope.answered = !tier.is_empty();
     scope.first = tier.first().map(|(netns, _)| *netns);
     scope.netns.extend(on_the_way(input.view, &places, scope.answered));
-    scope.calls = calls.any(&reach, &places);
+    scope.calls = input.leading.is_none_or(|leading| calls.any(leading, &places));
     let mut linked = false;
     for _ in 0..DEPTH_MAX {
         tier.retain(|(netns, listener)| visited.insert((*netns, listener.inode)));
@@ -84,7 +89,7 @@ pub(super) fn scout(input: &ScoutInput<'_>) -> PathScope {
                 configured.extend(reach.configured(&[pid], *netns));
             }
         }
-        tier = calls.called(&reach, &held);
+        tier = calls.called(reach, &held);
         // Only a visible connection ends the eager search for one.
         linked = tier.iter().any(|(netns, listener)| !visited.contains(&(*netns, listener.inode)));
         tier.extend(configured);
@@ -94,7 +99,8 @@ pub(super) fn scout(input: &ScoutInput<'_>) -> PathScope {
 
 /// Inodes of all listeners, to find the processes that hold them.
 pub(super) fn listener_inodes(view: &Observation) -> BTreeSet<u64> {
-    Reach::of_newest(view).listeners().map(|(_, listener)| listener.inode).filter(|inode| *inode != 0).collect()
+    let listeners = view.netns.values().filter_map(|netns| netns.listeners.last()).flatten();
+    listeners.map(|listener| listener.inode).filter(|inode| *inode != 0).collect()
 }
 
 /// Where connections to the target may arrive.
@@ -133,24 +139,29 @@ fn socket_owners(input: &ScoutInput<'_>, inode: u64) -> Vec<u32> {
     pids
 }
 
-/// The remote ends of outgoing connections, by the inode of the local end. Built once for all tiers: a server may hold thousands.
-struct Calls<'a> {
-    tcp: HashMap<u64, (NetnsId, Endpoint)>,
-    unix: HashMap<u64, &'a str>,
+/// A TCP socket: its namespace, its own end and the other one.
+type Connection = (NetnsId, Endpoint, Endpoint);
+
+/// The remote ends of connections, by the inode of the local end. Built once for the sockets that were read, whatever listeners come and go and however many
+/// requests are followed: a server may hold thousands.
+#[derive(Default)]
+pub(super) struct Calls {
+    tcp: HashMap<u64, Connection>,
+    unix: HashMap<u64, String>,
 }
 
-impl<'a> Calls<'a> {
-    fn of(view: &'a Observation, reach: &Reach<'_>) -> Self {
-        let mut calls = Self { tcp: HashMap::new(), unix: HashMap::new() };
+impl Calls {
+    pub(super) fn of(view: &Observation) -> Self {
+        let mut calls = Self::default();
         for (netns, netns_view) in &view.netns {
             for socket in netns_view.sockets.last().into_iter().flatten() {
                 match &socket.address {
-                    SocketAddress::Tcp { remote, .. } if socket.inode != 0 && !reach.is_accepted(*netns, &socket.address) => {
-                        calls.tcp.insert(socket.inode, (*netns, *remote));
+                    SocketAddress::Tcp { local, remote } if socket.inode != 0 => {
+                        calls.tcp.insert(socket.inode, (*netns, *local, *remote));
                     }
                     // The accepted end has the listener's path. While it waits to be accepted it has no inode.
                     SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } => {
-                        calls.unix.insert(*peer, path);
+                        calls.unix.insert(*peer, path.clone());
                     }
                     _ => {}
                 }
@@ -159,20 +170,30 @@ impl<'a> Calls<'a> {
         calls
     }
 
-    /// True if somebody calls a listener other than the target, which the client calls.
-    fn any(&self, reach: &Reach<'_>, places: &[ArrivalAddress]) -> bool {
-        let is_target = |(ip, port): Endpoint| places.iter().any(|place| place.endpoint == (ip.to_canonical(), port));
+    /// The remote ends at which something may listen, each once.
+    pub(super) fn leading(&self, reach: &Reach<'_>) -> BTreeSet<(NetnsId, Endpoint)> {
         let leads = |netns: NetnsId, remote: Endpoint| {
-            let translated = || reach.translations.places(netns, remote);
-            reach.has_port(remote.1) || translated().iter().any(|place| reach.has_port(place.endpoint.1))
+            let translated = || {
+                !reach.translations.is_empty()
+                    && reach.translations.places(netns, remote).iter().any(|place| reach.has_port(place.endpoint.1))
+            };
+            reach.has_port(remote.1) || translated()
         };
-        !self.unix.is_empty() || self.tcp.values().any(|(netns, remote)| !is_target(*remote) && leads(*netns, *remote))
+        let leading = self.tcp.values().filter(|call| leads(call.0, call.2) && !is_accepted(reach, call));
+        leading.map(|(netns, _, remote)| (*netns, *remote)).collect()
+    }
+
+    /// True if somebody calls a listener other than the target, which the client calls.
+    fn any(&self, leading: &BTreeSet<(NetnsId, Endpoint)>, places: &[ArrivalAddress]) -> bool {
+        let is_target = |(ip, port): Endpoint| places.iter().any(|place| place.endpoint == (ip.to_canonical(), port));
+        !self.unix.is_empty() || leading.iter().any(|(_, remote)| !is_target(*remote))
     }
 
     /// The listeners that the holders of these sockets call.
     fn called<'l>(&self, reach: &Reach<'l>, held: &[u64]) -> Vec<ListenerRef<'l>> {
-        let remotes: BTreeSet<(NetnsId, Endpoint)> = held.iter().filter_map(|inode| self.tcp.get(inode)).copied().collect();
-        let paths: BTreeSet<&str> = held.iter().filter_map(|inode| self.unix.get(inode)).copied().collect();
+        let calls = held.iter().filter_map(|inode| self.tcp.get(inode)).filter(|call| !is_accepted(reach, call));
+        let remotes: BTreeSet<(NetnsId, Endpoint)> = calls.map(|(netns, _, remote)| (*netns, *remote)).collect();
+        let paths: BTreeSet<&str> = held.iter().filter_map(|inode| self.unix.get(inode)).map(String::as_str).collect();
         let mut called = Vec::new();
         for (netns, remote) in remotes {
             for place in reach.translations.places(netns, remote) {
@@ -182,6 +203,11 @@ impl<'a> Calls<'a> {
         called.extend(paths.into_iter().flat_map(|path| reach.at_path(path)));
         called
     }
+}
+
+/// True if the other end called.
+fn is_accepted(reach: &Reach<'_>, (netns, local, remote): &Connection) -> bool {
+    reach.is_accepted(*netns, &SocketAddress::Tcp { local: *local, remote: *remote })
 }
 
 #[cfg(test)]
@@ -232,7 +258,18 @@ mod tests {
 
     fn run(view: &Observation, request: &Request, pids_by_socket: &[(u64, &[u32])]) -> PathScope {
         let pids_by_socket = pids_by_socket.iter().map(|(inode, pids)| (*inode, pids.iter().copied().collect())).collect();
-        scout(&ScoutInput { request, own_pid: 999, view, pids_by_socket: &pids_by_socket })
+        let (reach, calls) = (Reach::of_newest(view), Calls::of(view));
+        let leading = calls.leading(&reach);
+        let input = ScoutInput {
+            request,
+            own_pid: 999,
+            view,
+            pids_by_socket: &pids_by_socket,
+            reach: &reach,
+            calls: &calls,
+            leading: Some(&leading),
+        };
+        scout(&input)
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! The entries of one observation within a bound. At the bound, readings between the first and the last are thinned evenly.
+//! The entries of one observation within a bound. At the bound, readings between the first and the last are thinned evenly. Adding an entry takes a constant number
+//! of steps on average, whatever the store holds: thinning walks all entries, so it is done only once the entries since the last time have paid for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
@@ -8,54 +9,81 @@ use crate::table::{Cadence, Phase};
 
 /// Memory of an entry without its bytes.
 const ENTRY_BYTES: usize = 96;
+/// Steps of thinning that each offered entry pays for, and the bytes that pay for one more. A thinning that frees an eighth of what is stored can be followed by the
+/// next one as soon as the store is full again.
+const STEPS_PAID: usize = 8;
+const BYTES_A_STEP: usize = 128;
+/// Most entries without a value that say that the bound left them out. Further ones are only counted.
+const LEFT_OUT_MAX: usize = 4_096;
 
 /// Entries that are thinned together: one source for one scope.
 type Group = (String, Scope);
 
 struct StoredEntry {
     entry: Entry,
-    cadence: Cadence,
-    /// Number of the reading in its group if it may be thinned. First and last readings stay.
-    number: Option<u64>,
+    size: usize,
+    /// Its group and the number of the reading in it, if it may be thinned. First and last readings stay.
+    number: Option<(usize, u64)>,
 }
 
-#[derive(Default)]
 struct Thinning {
+    cadence: Cadence,
     /// Every how many readings one is kept.
     stride: u64,
     taken: u64,
+    /// Its reading number zero, which is always kept, was stored. A group without it is not thinned.
+    has_begun: bool,
+    /// Bytes of its stored readings.
+    bytes: usize,
 }
 
 /// All entries so far.
 pub(super) struct Store {
     kept: Vec<StoredEntry>,
-    groups: BTreeMap<Group, Thinning>,
+    groups: HashMap<Group, usize>,
+    thinnings: Vec<Thinning>,
     bytes: usize,
     bytes_max: usize,
     refused: u64,
+    /// Entries that only say that they were left out.
+    left_out: usize,
+    /// Steps of thinning that are paid for.
+    credit: usize,
+    /// Steps of thinning so far.
+    steps: usize,
 }
 
 impl Store {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { kept: Vec::new(), groups: BTreeMap::new(), bytes: 0, bytes_max, refused: 0 }
+        Self {
+            kept: Vec::new(),
+            groups: HashMap::new(),
+            thinnings: Vec::new(),
+            bytes: 0,
+            bytes_max,
+            refused: 0,
+            left_out: 0,
+            credit: 0,
+            steps: 0,
+        }
     }
 
     /// Adds the entries of one read: one or several items of one time.
     pub(super) fn add(&mut self, entries: Vec<Entry>, cadence: Cadence, phase: Phase) {
         let Some(first) = entries.first() else { return };
-        let group = (first.source.clone(), first.scope);
         let mut number = None;
         if phase == Phase::Running && !matches!(cadence, Cadence::Ends | Cadence::Once) {
-            let thinning = self.groups.entry(group.clone()).or_insert(Thinning { stride: 1, taken: 0 });
-            number = Some(thinning.taken);
-            thinning.taken += 1;
+            let group = self.group((first.source.clone(), first.scope), cadence);
+            number = Some((group, self.thinnings[group].taken));
+            self.thinnings[group].taken += 1;
         }
         let size: usize = entries.iter().map(size_of).sum();
-        if self.is_kept(&group, number) && self.bytes + size > self.bytes_max {
+        self.credit += STEPS_PAID * entries.len() + size / BYTES_A_STEP;
+        if self.is_kept(number) && self.bytes + size > self.bytes_max {
             self.thin();
         }
         // Thinning may have dropped this very reading.
-        if !self.is_kept(&group, number) {
+        if !self.is_kept(number) {
             return;
         }
         // The items of one reading belong together. A part would be mistaken for the whole.
@@ -63,53 +91,82 @@ impl Store {
             self.refused += 1;
             return;
         }
-        for mut entry in entries {
-            if self.bytes + size_of(&entry) > self.bytes_max {
-                self.refused += 1;
-                entry.outcome = Outcome::Failed(format!("left out: the recording reached its bound of {} bytes", self.bytes_max), None);
-            }
-            self.bytes += size_of(&entry);
-            self.kept.push(StoredEntry { entry, cadence, number });
+        if let Some((group, 0)) = number {
+            self.thinnings[group].has_begun = entries.iter().any(|entry| entry.item.is_empty());
+        }
+        for entry in entries {
+            self.keep(entry, number);
         }
     }
 
-    fn is_kept(&self, group: &Group, number: Option<u64>) -> bool {
-        let stride = self.groups.get(group).map_or(1, |thinning| thinning.stride);
-        number.is_none_or(|number| number.is_multiple_of(stride))
+    fn keep(&mut self, mut entry: Entry, number: Option<(usize, u64)>) {
+        if self.bytes + size_of(&entry) > self.bytes_max {
+            self.refused += 1;
+            self.left_out += 1;
+            if self.left_out > LEFT_OUT_MAX {
+                return;
+            }
+            entry.outcome = Outcome::Failed(format!("left out: the recording reached its bound of {} bytes", self.bytes_max), None);
+        }
+        let size = size_of(&entry);
+        self.bytes += size;
+        if let Some((group, _)) = number {
+            self.thinnings[group].bytes += size;
+        }
+        self.kept.push(StoredEntry { entry, size, number });
+    }
+
+    fn group(&mut self, group: Group, cadence: Cadence) -> usize {
+        let next = self.thinnings.len();
+        let number = *self.groups.entry(group).or_insert(next);
+        if number == next {
+            self.thinnings.push(Thinning { cadence, stride: 1, taken: 0, has_begun: false, bytes: 0 });
+        }
+        number
+    }
+
+    fn is_kept(&self, number: Option<(usize, u64)>) -> bool {
+        number.is_none_or(|(group, number)| number.is_multiple_of(self.thinnings[group].stride))
     }
 
     /// Halves the readings that may be thinned: only samples of requests if they take more than half of the bytes, else only sources that are read 20 times a
-    /// second if those do, else all.
+    /// second if those do, else all. Does nothing before its steps are paid for.
     fn thin(&mut self) {
-        let thinnable = |kept: &&StoredEntry| kept.number.is_some();
+        let cost = self.kept.len() + self.thinnings.len();
+        if self.credit < cost {
+            return;
+        }
+        self.credit -= cost;
+        self.steps += cost;
         let sum = |of: &dyn Fn(Cadence) -> bool| -> usize {
-            self.kept.iter().filter(thinnable).filter(|kept| of(kept.cadence)).map(|kept| size_of(&kept.entry)).sum()
+            self.thinnings.iter().filter(|thinning| of(thinning.cadence)).map(|thinning| thinning.bytes).sum()
         };
         let total = sum(&|_| true);
         let most = [Cadence::Sampled, Cadence::Fast].into_iter().find(|cadence| 2 * sum(&|of| of == *cadence) > total);
-        let chosen = |cadence: Cadence| most.is_none_or(|most| most == cadence);
-        for kept in &self.kept {
-            let group = (kept.entry.source.clone(), kept.entry.scope);
-            // Once for each group: reading number zero is always kept.
-            if kept.number == Some(0)
-                && kept.entry.item.is_empty()
-                && chosen(kept.cadence)
-                && let Some(thinning) = self.groups.get_mut(&group)
-            {
+        for thinning in &mut self.thinnings {
+            if thinning.has_begun && most.is_none_or(|most| most == thinning.cadence) {
                 thinning.stride = thinning.stride.saturating_mul(2);
             }
         }
-        let kept = std::mem::take(&mut self.kept);
-        let stays = |kept: &StoredEntry| self.is_kept(&(kept.entry.source.clone(), kept.entry.scope), kept.number);
-        self.kept = kept.into_iter().filter(stays).collect();
-        self.bytes = self.kept.iter().map(|kept| size_of(&kept.entry)).sum();
+        let Self { kept, thinnings, bytes, .. } = self;
+        kept.retain(|kept| {
+            let Some((group, number)) = kept.number else { return true };
+            let thinning = &mut thinnings[group];
+            let stays = number.is_multiple_of(thinning.stride);
+            if !stays {
+                thinning.bytes -= kept.size;
+                *bytes -= kept.size;
+            }
+            stays
+        });
     }
 
     /// One sentence for each loss.
     pub(super) fn losses(&self) -> Vec<String> {
         let mut strides: BTreeMap<(&str, u64), u32> = BTreeMap::new();
-        for ((source, _), thinning) in self.groups.iter().filter(|(_, thinning)| thinning.stride > 1) {
-            *strides.entry((source, thinning.stride)).or_default() += 1;
+        let groups = self.groups.iter().map(|((source, _), number)| (source.as_str(), self.thinnings[*number].stride));
+        for thinned in groups.filter(|(_, stride)| *stride > 1) {
+            *strides.entry(thinned).or_default() += 1;
         }
         let limit = self.bytes_max;
         let thinned = strides
@@ -148,6 +205,8 @@ fn size_of(entry: &Entry) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn entry(at_us: u64, source: &str, bytes: usize) -> Vec<Entry> {
@@ -226,5 +285,49 @@ mod tests {
         assert!(store.losses()[0].contains("8 readings were left out"), "{:?}", store.losses());
         let entries = store.into_entries();
         assert_eq!(entries.iter().filter(|entry| matches!(entry.outcome, Outcome::Failed(..))).count(), 8);
+    }
+
+    #[test]
+    fn beyond_the_bound_left_out_entries_are_only_counted() {
+        let mut store = Store::new(10_000);
+        let offered = 3 * LEFT_OUT_MAX;
+        for at in 0..offered as u64 {
+            store.add(entry(at, "process_status", 2_000), Cadence::Once, Phase::First);
+        }
+        assert!(store.kept.len() <= LEFT_OUT_MAX + 5, "{}", store.kept.len());
+        assert_eq!(store.refused as usize, offered - 4);
+    }
+
+    proptest! {
+        /// Whatever it holds, whatever is offered: what cannot be thinned may fill it, and every group may have a single reading.
+        #[test]
+        fn adding_takes_a_constant_number_of_steps_on_average(
+            fixed in 0..4_000_usize,
+            offered in prop::collection::vec((0..4_u8, 0..3_000_u64, 0..600_usize), 1..6_000),
+        ) {
+            let mut store = Store::new(400_000);
+            let (mut entries, mut bytes) = (0, 0);
+            let mut add = |store: &mut Store, entry: Entry, cadence, phase| {
+                (entries, bytes) = (entries + 1, bytes + size_of(&entry));
+                store.add(vec![entry], cadence, phase);
+                (entries, bytes)
+            };
+            for at in 0..fixed as u64 {
+                add(&mut store, entry(at, "identity", 60).remove(0), Cadence::Once, Phase::First);
+            }
+            for (at, (kind, scope, size)) in offered.into_iter().enumerate() {
+                let (source, cadence, phase) = match kind {
+                    0 => ("requests", Cadence::Sampled, Phase::Running),
+                    1 => ("listeners", Cadence::Fast, Phase::Running),
+                    2 => ("process_cpu", Cadence::Slow, Phase::Running),
+                    _ => ("process_cpu", Cadence::Slow, Phase::First),
+                };
+                let entry = Entry { scope: Scope::Netns(scope), ..entry(at as u64, source, size).remove(0) };
+                let (entries, bytes) = add(&mut store, entry, cadence, phase);
+                prop_assert!(store.steps <= STEPS_PAID * entries + bytes / BYTES_A_STEP, "{} steps for {entries} entries", store.steps);
+                prop_assert!(store.bytes <= store.bytes_max + store.left_out.min(LEFT_OUT_MAX) * 300);
+                prop_assert_eq!(store.bytes, store.kept.iter().map(|kept| kept.size).sum::<usize>());
+            }
+        }
     }
 }

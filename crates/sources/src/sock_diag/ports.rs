@@ -12,6 +12,7 @@ use super::tcp::{ReadError, walk};
 use crate::netlink::Sockets;
 use crate::netns::enter::spawn_inside;
 use crate::netns::{self, NetnsError};
+use crate::observer::Stop;
 use crate::observer::socket_owners::SocketOwners;
 use crate::root::Root;
 
@@ -71,7 +72,7 @@ pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
 /// process are left out.
 pub fn read_socket_programs(root: &Root, inodes: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut socket_owners = SocketOwners::default();
-    let holding = socket_owners.refresh(root, inodes);
+    let holding = socket_owners.refresh(root, inodes, usize::MAX, &Stop::default());
     let named = inodes.iter().filter_map(|inode| match root.read_process(*holding.get(inode)?.first()?, "comm", NAME_BYTES_MAX, None) {
         chokepoint_recording::Outcome::Ok(name) => Some((*inode, String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())),
         _ => None,

@@ -45,6 +45,9 @@ const LOOKS: std::ops::RangeInclusive<f64> = 0.0..=1e9;
 const UNIX_MAX: usize = 2_000;
 /// The shortest and the longest time between two samples, ms. The moment is random between them.
 const PAUSE_MS: (u64, u64) = (125, 225);
+/// The longest time between two samples whatever they cost: the account of a load of some seconds rests on them, and the next one may cost less. It is less than the
+/// longest time between two turns (`observer/schedule.rs`), whose moments are random.
+const PAUSE_MAX: Duration = Duration::from_millis(1_700);
 /// A local port with this many sockets counts as a listener's.
 const SHARED_PORT_MIN: usize = 3;
 /// Bytes of struct tcp_info to keep: up to `bytes_sent`.
@@ -111,6 +114,8 @@ pub(crate) struct RequestSampling {
     /// This kernel accepts no filter.
     is_refused: bool,
     drawn: u64,
+    /// CPU time of the last sample.
+    cost: Option<Duration>,
     keys: RandomState,
     awaiting: Awaiting,
 }
@@ -238,8 +243,10 @@ impl RequestSampling {
         self.ports = shared.into_iter().take(windows::PORTS_MAX).map(|(_, port)| port).collect();
         let (least, most) = PAUSE_MS;
         let pause = Duration::from_millis(least + self.draw() % (most - least));
-        // The next sample waits until the whole inflow has paid for this one: orders given before did not know its cost.
-        self.due = now.checked_add(pause.max(cost * FLOW_US as u32));
+        // The next sample waits until the whole inflow has paid for this one: orders given before did not know its cost. Of one slow sample the machine is the
+        // reason, not the sockets: it counts if the one before was as slow.
+        let usual = self.cost.replace(cost).map_or(cost, |before| before.min(cost));
+        self.due = now.checked_add(pause.max((usual * FLOW_US as u32).min(PAUSE_MAX)));
     }
 }
 

@@ -19,6 +19,8 @@ use crate::run::ongoing::{Looked, Ongoing, Window};
 const WINDOW: Window = Window { usual: Duration::from_secs(1), longest: Duration::from_secs(5), samples: 4 };
 /// Time between two searches for servers to watch.
 const SEARCH_PERIOD: Duration = Duration::from_secs(10);
+/// The same after a server was seen for the first time.
+const SEEN_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
 /// Most edges whose ports are told.
@@ -47,6 +49,7 @@ pub(super) struct Seconds {
     workers: WorkerUses,
     host_due: Instant,
     searched: Instant,
+    arrivals: Arrivals,
     /// The second that was last reported, since 1970.
     at_s: u64,
 }
@@ -131,7 +134,19 @@ impl Seconds {
         let (now, settings) = (Instant::now(), settings.clone());
         let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), log.open()?))).collect::<Result<_>>()?;
         let (logs, host, workers) = (LogTails::default(), HostUsages::default(), WorkerUses::default());
-        Ok(Self { settings, watched, ongoing, logs, named, host, workers, host_due: now, searched: now, at_s: now_s() })
+        Ok(Self {
+            settings,
+            watched,
+            ongoing,
+            logs,
+            named,
+            host,
+            workers,
+            host_due: now,
+            searched: now,
+            arrivals: Arrivals::default(),
+            at_s: now_s(),
+        })
     }
 
     /// The second that was last reported, since 1970.
@@ -204,24 +219,59 @@ impl Seconds {
         }
     }
 
-    /// Looks for servers that began or ended to listen, and begins anew with them. A server that ended is still watched: that it is gone is to be seen.
+    /// Looks for servers that began or ended to listen. One that is seen in two searches is watched, too. One that ended is still watched: that it is gone is to be
+    /// seen.
     fn search(&mut self) -> Result<()> {
-        if self.searched.elapsed() < SEARCH_PERIOD {
+        if self.searched.elapsed() < self.arrivals.period() {
             return Ok(());
         }
         self.searched = Instant::now();
         // It fails while a named namespace is gone. It may come back.
         let Ok(found) = watched(&self.settings) else { return Ok(()) };
-        let is_new = found.iter().any(|found| self.watched.iter().all(|known| known.name != found.name));
+        let came = self.arrivals.came(&found, &self.watched);
         let is_pathless = self.ongoing.as_ref().is_some_and(Ongoing::is_pathless) && !self.settings.targets.is_empty();
-        if is_new || is_pathless {
-            let gone: Vec<Watched> = self.watched.drain(..).filter(|known| found.iter().all(|found| found.name != known.name)).collect();
-            // A host whose ports change would have ever more of them.
-            let most = TARGETS_MAX.max(found.len());
-            self.watched = found.into_iter().chain(gone).take(most).collect();
-            self.ongoing = begin(&self.watched)?;
+        if came.is_empty() && !is_pathless {
+            return Ok(());
+        }
+        let (here, gone): (Vec<Watched>, Vec<Watched>) =
+            self.watched.iter().cloned().partition(|known| found.iter().any(|found| found.name == known.name));
+        // A host whose ports change would have ever more of them.
+        let most = TARGETS_MAX.max(here.len());
+        let watched: Vec<Watched> = here.into_iter().chain(came).chain(gone).take(most).collect();
+        // A busy observation follows them after a later search.
+        let follows = self.ongoing.as_mut().map(|ongoing| ongoing.follow(requests(&watched)));
+        if follows.is_none() {
+            self.ongoing = begin(&watched)?;
+        }
+        if follows.unwrap_or(true) {
+            self.watched = watched;
         }
         Ok(())
+    }
+}
+
+/// Servers that began to listen. One that is gone at the next search is not worth its place among those that are watched: on some hosts programs listen for a moment, all
+/// the time.
+#[derive(Default)]
+struct Arrivals {
+    seen: BTreeSet<String>,
+    /// Searches in a row after which none of those seen had stayed.
+    vain: u32,
+}
+
+impl Arrivals {
+    /// Time until the next search: soon after a server was first seen, unless such servers never stay.
+    fn period(&self) -> Duration {
+        if self.seen.is_empty() { SEARCH_PERIOD } else { (SEEN_PERIOD * (1 << self.vain.min(8))).min(SEARCH_PERIOD) }
+    }
+
+    /// Those that were seen in the last search, too, and are not known.
+    fn came(&mut self, found: &[Watched], known: &[Watched]) -> Vec<Watched> {
+        let unknown = || found.iter().filter(|found| known.iter().all(|known| known.name != found.name));
+        let came: Vec<Watched> = unknown().filter(|found| self.seen.contains(&found.name)).cloned().collect();
+        self.vain = if self.seen.is_empty() || !came.is_empty() { 0 } else { self.vain + 1 };
+        self.seen = unknown().filter(|found| came.iter().all(|came| came.name != found.name)).map(|found| found.name.clone()).collect();
+        came
     }
 }
 
@@ -229,7 +279,11 @@ fn begin(watched: &[Watched]) -> Result<Option<Ongoing>> {
     if watched.is_empty() {
         return Ok(None);
     }
-    Ongoing::begin(watched.iter().map(|watched| watched.request.clone()).collect(), WINDOW).map(Some)
+    Ongoing::begin(requests(watched), WINDOW).map(Some)
+}
+
+fn requests(watched: &[Watched]) -> Vec<Request> {
+    watched.iter().map(|watched| watched.request.clone()).collect()
 }
 
 fn now_s() -> u64 {
@@ -343,6 +397,22 @@ fn queue(placed: &PlacedListener, observation: &Observation) -> Option<Queue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_watched_once_it_stays_and_those_that_never_stay_cost_no_more_searches() {
+        let server = |name: &str| Watched { name: name.to_owned(), request: Request::default() };
+        let known = [server("nginx:80")];
+        let (mut arrivals, mut periods_s) = (Arrivals::default(), Vec::new());
+        for number in 0..6 {
+            assert_eq!(arrivals.came(&[server("nginx:80"), server(&format!("python3:{number}"))], &known), []);
+            periods_s.push(arrivals.period().as_secs());
+        }
+        assert_eq!(periods_s, [2, 4, 8, 10, 10, 10]);
+        assert_eq!(arrivals.came(&[server("java:8080"), server("python3:5")], &known), [server("python3:5")]);
+        assert_eq!(arrivals.period(), SEEN_PERIOD);
+        assert_eq!(arrivals.came(&[server("java:8080")], &known), [server("java:8080")]);
+        assert_eq!((arrivals.period(), arrivals.came(&[], &known)), (SEARCH_PERIOD, Vec::new()));
+    }
 
     #[test]
     fn seconds_follow_a_clock_that_was_set_and_no_other() {

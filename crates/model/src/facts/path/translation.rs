@@ -59,6 +59,11 @@ impl Translations {
         Self(all)
     }
 
+    /// True if none was seen.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The address itself and every address that a connection to it from namespace `client` may be translated to: nearest first, without duplicates.
     pub fn places(&self, client: NetnsId, target: Endpoint) -> Vec<ArrivalAddress> {
         let mut places = vec![ArrivalAddress { endpoint: canonical(target), hops: Vec::new(), is_passed: false }];

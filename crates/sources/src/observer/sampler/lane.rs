@@ -77,6 +77,11 @@ impl ReaderLane {
         self.reader.end();
     }
 
+    /// Has the thread end by itself, after what it reads now.
+    pub(super) fn let_go(self) {
+        drop(self.reader);
+    }
+
     /// A job that reads what is due, then repeats the frequent sources until another source is due. So the reader wakes up by itself, and no other thread has
     /// to.
     pub(super) fn turn(&mut self, due: Vec<&'static Source>, now_us: u64, role: PathRole, bucket: &mut Bucket) -> ReaderJob {
@@ -136,6 +141,7 @@ mod tests {
             notes: Arc::new(Notes::default()),
             events,
             under_way: None,
+            stop: crate::observer::Stop::default(),
         };
         let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
         let mut lane = ReaderLane { scopes, ..ReaderLane::new(Scope::Host, Reader::of_host(shared).unwrap(), Pace::Measurement, 0) };

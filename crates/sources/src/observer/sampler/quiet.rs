@@ -1,7 +1,5 @@
 //! The quiet moment before a load. If the servers use their cores without requests, busy cores prove nothing later.
 
-use std::time::Duration;
-
 use chokepoint_recording::Scope;
 
 use super::super::messages::ReadOrder;
@@ -18,15 +16,10 @@ impl Sampler {
     /// `since_us`.
     pub(super) fn watch_quiet(&mut self, since_us: u64) {
         let until_us = since_us.saturating_add(QUIET_US);
-        loop {
-            let left_us = until_us.saturating_sub(self.shared.clock.now_us());
-            match self.inbox.recv_timeout(Duration::from_micros(left_us)) {
-                Ok(event) if left_us > 0 => self.hear(event),
-                Ok(event) => {
-                    self.hear(event);
-                    break;
-                }
-                Err(_) => break,
+        while let Some(event) = self.next_event(until_us) {
+            self.hear(event);
+            if self.shared.clock.now_us() >= until_us {
+                break;
             }
         }
         for lane in self.lanes.values_mut().filter(|lane| !lane.gone) {

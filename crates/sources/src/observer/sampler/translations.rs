@@ -19,7 +19,7 @@ impl Sampler {
     /// If a load was asked for and no listener for the target is known, connects to it once. The tables on the way then show where the address is translated
     /// to. Does nothing if no such table can be read.
     pub(super) fn call_unanswered(&mut self) -> Result<(), ObserveError> {
-        let can_tell = self.latest.keys().any(|(_, source)| *source == NAME);
+        let can_tell = self.newest.has(NAME);
         let Some(ip) = self.request.addresses.first().filter(|_| self.request.loaded && !self.path.answered && can_tell) else {
             return Ok(());
         };
@@ -30,10 +30,7 @@ impl Sampler {
         self.drain(PATIENCE_US);
         self.order_translations();
         self.drain(PATIENCE_US);
-        while self.look()? {
-            self.drain(PATIENCE_US);
-        }
-        Ok(())
+        self.find_paths()
     }
 
     /// Orders the translations of every namespace that has a lane.

@@ -126,16 +126,30 @@ fn of_many_sockets_a_share_is_read_and_an_expensive_sample_delays_the_next() {
     let mut requests = RequestSampling::default();
     assert!(requests.is_due(now) && !requests.connections.is_large());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
-    requests.learn(&sampled(crowd, (0.5, 1.0)), Duration::from_millis(20), now);
+    requests.learn(&sampled(crowd, (0.5, 1.0)), Duration::from_millis(10), now);
     assert_eq!((requests.connections.size, requests.ports.as_slice()), (4_000, &[80][..]));
     let mut next = |in_pairs| requests.connections.windows(in_pairs, || 7).unwrap();
     let [first, second, third, fourth] = [next(false), next(true), next(true), next(true)];
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
     assert!(second == third && third != fourth, "or each twice: {second:?} {third:?} {fourth:?}");
-    assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
+    assert!(!requests.is_due(now + Duration::from_millis(1_329)) && requests.is_due(now + Duration::from_millis(1_330)));
     requests.learn(&sampled(message(80, 1), (1.0, 1.0)), Duration::ZERO, now);
     assert!(!requests.connections.is_large() && requests.ports.is_empty());
     assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
+}
+
+#[test]
+fn one_slow_sample_delays_no_other_and_no_pause_is_long() {
+    let now = Instant::now();
+    let mut requests = RequestSampling::default();
+    let mut pause = |cost_ms| {
+        requests.learn(&sampled(message(80, 1), (1.0, 1.0)), Duration::from_millis(cost_ms), now);
+        requests.due.unwrap() - now
+    };
+    assert!(pause(1) <= Duration::from_millis(225));
+    assert!(pause(210) <= Duration::from_millis(225), "another program had the core");
+    assert_eq!(pause(210), PAUSE_MAX, "it is expensive");
+    assert_eq!(pause(60_000), PAUSE_MAX);
 }
 
 #[test]
