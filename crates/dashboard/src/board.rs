@@ -106,9 +106,12 @@ impl Board {
     /// Shows a second.
     pub fn see(&self, seen: Seen) {
         if let Some(age) = seen.age {
-            // What is old already belongs to an earlier second.
-            let late_s = if is_stale(age) { age.as_secs() } else { 0 };
-            *self.measured() = Measured { moment: Moment::ago(age), at_s: Some(seen.sample.at_s.saturating_sub(late_s)) };
+            let (moment, mut measured) = (Moment::ago(age), self.measured());
+            // A look may see the same as the one before; then it is of that second.
+            if measured.at_s.is_none() || moment.is_after(measured.moment) {
+                let late_s = if is_stale(age) { age.as_secs() } else { 0 };
+                *measured = Measured { moment, at_s: Some(seen.sample.at_s.saturating_sub(late_s)) };
+            }
         }
         let mut state = self.state();
         state.measured.extend(seen.ages.into_iter().map(|(name, age)| (name, Moment::ago(age))));

@@ -8,6 +8,9 @@ use serde::Serialize;
 /// By how much the two clocks may differ before the one of the day counts as set anew, seconds.
 const CLOCK_SET_MIN_S: f64 = 1.0;
 
+/// Two moments that differ by less are one: ages are read one after the other.
+const SAME: Duration = Duration::from_millis(50);
+
 /// How old the newest second is, as it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Freshness {
@@ -40,6 +43,11 @@ impl Moment {
         let now = Instant::now();
         let at = now.checked_sub(age).unwrap_or(now);
         Self { at, at_s: day(at) }
+    }
+
+    /// True if it is later by more than the two were rounded.
+    pub(crate) fn is_after(self, other: Self) -> bool {
+        self.at > other.at + SAME
     }
 
     pub(crate) fn age(self) -> Duration {
@@ -76,5 +84,7 @@ mod tests {
         let of = |age_s: u64| Freshness::of(Some(7), Moment::ago(Duration::from_secs(age_s)));
         assert_eq!((of(0).stale, of(8).stale, of(8).newest_s), (false, true, Some(7)));
         assert!(of(8).age_s >= 8.0);
+        assert!(Moment::ago(Duration::ZERO).is_after(Moment::ago(Duration::from_secs(1))));
+        assert!(!Moment::ago(Duration::from_secs(1)).is_after(Moment::ago(Duration::from_secs(1))));
     }
 }

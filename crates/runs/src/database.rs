@@ -12,6 +12,9 @@ use crate::place;
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// `PRAGMA auto_vacuum = FULL`, as a number.
+const AUTO_VACUUM_FULL: i64 = 1;
+
 /// What a file of one kind is.
 #[derive(Debug)]
 pub(crate) struct Kind {
@@ -61,8 +64,13 @@ impl Database {
             // The file may be anything: nothing in it runs. What is removed is overwritten, and the file shrinks.
             connection.execute_batch(
                 "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; \
-                 PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = FULL;",
-            )
+                 PRAGMA temp_store = MEMORY;",
+            )?;
+            // Setting it is a write, which waits for another process that writes.
+            match connection.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0))? {
+                AUTO_VACUUM_FULL => Ok(()),
+                _ => connection.execute_batch("PRAGMA auto_vacuum = FULL;"),
+            }
         });
         settings.and_then(|()| connection.execute_batch(kind.journal)).map_err(|error| self.failed(error))?;
         if self.is_ours(kind)? {

@@ -23,6 +23,7 @@ use crate::run::last_third;
 use crate::run::listeners;
 use crate::run::packet_capture;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 use crate::terminal::progress::{self, Progress};
 use crate::terminal::prompt;
 
@@ -38,6 +39,8 @@ const SETTLE_MAX: Duration = Duration::from_secs(15);
 const SETTLE_UNCHANGED_MAX: Duration = Duration::from_secs(5);
 /// Duration of one observation of a settling host.
 const SETTLE_OBSERVATION: Duration = Duration::from_millis(500);
+/// How long answers are waited for once the user asked to stop; the others are not counted.
+const ANSWERS_PATIENCE: Duration = Duration::from_millis(500);
 /// Time between two checks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -73,8 +76,19 @@ impl Setup {
 
 /// Measures once. Returns the raw entries, from which everything else is derived, and when the load or the wait ended.
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
+    measure_leaving(setup, label, None, interrupt)
+}
+
+/// [`measure`] that releases `leaving` once the first readings are taken: from then on there is something to report.
+pub(crate) fn measure_leaving(
+    setup: &Setup,
+    label: &str,
+    leaving: Option<&Leaving>,
+    interrupt: &Interrupt,
+) -> Result<(Vec<Entry>, Instant)> {
     let control = setup.plan.is_some().then(|| Arc::new(Control::observed()));
     let observer = setup.observer(control.as_ref())?;
+    leaving.map(Leaving::release);
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
     let plan = setup.plan.as_ref().map(|plan| permitted(plan, setup.foreign, observer.path_found())).transpose().map_err(refused)?;
     // This sends nothing to the server. A failure only means that the figure is missing.
@@ -246,9 +260,14 @@ fn offer_with(plan: &Plan, control: &Control, label: &str, interrupt: &Interrupt
 pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt, show: &mut dyn FnMut(&Control)) -> Result<Measured> {
     thread::scope(|scope| {
         let running = scope.spawn(|| chokepoint_load::measure(plan, control));
+        let mut asked = None;
         while !running.is_finished() {
             if interrupt.is_set() {
                 control.stop();
+                // A server that does not answer must not hold the program for a whole timeout.
+                if asked.get_or_insert_with(Instant::now).elapsed() >= ANSWERS_PATIENCE {
+                    control.abort();
+                }
             }
             show(control);
             thread::sleep(POLL);

@@ -34,11 +34,21 @@ impl Leaving {
         let _ = std::thread::Builder::new().name("leaving".to_owned()).spawn(guard);
         Self { is_held }
     }
+
+    /// Before a measurement: names are resolved, the host is read for the first time, and there is nothing to report yet.
+    pub(crate) fn hold_while_preparing(interrupt: &Interrupt) -> Self {
+        Self::hold(interrupt, || "the first readings: nothing was measured yet".to_owned())
+    }
+
+    /// From now on the program ends in order, however long that takes: there is something to report or to take back.
+    pub(crate) fn release(&self) {
+        *self.is_held.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        *self.is_held.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.release();
     }
 }
 

@@ -28,6 +28,7 @@ use crate::run::route::Route;
 use crate::run::settings::{self, Target};
 use crate::run::tls;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 
 /// Duration of the load without `-z` and `-n`.
 const DURATION_DEFAULT: &str = "10s";
@@ -35,6 +36,7 @@ const DURATION_DEFAULT: &str = "10s";
 /// Runs the verb and returns the exit status.
 pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
+    let leaving = Leaving::hold_while_preparing(interrupt);
     let (target, targets) = asked_for(args).map_err(usage)?;
     outputs::check(args).map_err(usage)?;
     let threshold = args.fail_if.as_deref().map(Threshold::parse).transpose().map_err(|error| usage(error.into()))?;
@@ -43,6 +45,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     plan.check().map_err(|error| usage(error.into()))?;
     let (plan, surroundings) = measure::permitted_alone(&plan, request(args, &target)?, args.yes, !args.keep.no_keep, interrupt)?;
     let files = outputs::open(args)?;
+    drop(leaving);
     let begun = Begun::now();
     let mut asked = Asked {
         url: target.url.clone(),

@@ -16,16 +16,18 @@ use crate::report::text;
 use crate::run::measure::{self, Setup};
 use crate::run::settings::{self, Target};
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 use crate::terminal::output;
 
 /// Runs the verb. True if it is known of some station when it is full.
 pub(crate) fn run(args: &Capacity, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let usage = |error: Error| Error::new(Usage(format!("{error:#}")));
+    let leaving = Leaving::hold_while_preparing(interrupt);
     let target = Target::parse(&args.url).map_err(usage)?;
     let duration = settings::duration(&args.duration).map_err(usage)?;
     let growth = args.growth.as_deref().map(growth).transpose()?;
     let setup = setup(args, &target, duration)?;
-    let (entries, _) = measure::measure(&setup, "watching", interrupt)?;
+    let (entries, _) = measure::measure_leaving(&setup, "watching", Some(&leaving), interrupt)?;
     let observation = measure::observation(&entries);
     let watched_s = observation.window_us.map_or(0.0, |(begin, end)| end.saturating_sub(begin) as f64 / 1e6);
     let report = capacity::report(&diagnose(&observation, words), watched_s, growth, words);

@@ -37,6 +37,7 @@ use crate::run::route::Route;
 use crate::run::settings::{self, Target};
 use crate::run::tls;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 use crate::terminal::output;
 use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage};
 use fail_if::FailIf;
@@ -58,12 +59,13 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             if args.fix && !args.yes && !std::io::stdin().is_terminal() {
                 bail!(Usage("--fix asks before each change, but there is no terminal to ask on: add --yes".to_owned()));
             }
+            let leaving = Leaving::hold_while_preparing(interrupt);
             let setup = setup(args)?;
             if !args.is_loaded() {
                 tell_unused_load(args);
             }
             let begun = Begun::now();
-            let measured = live(args, &setup, words, interrupt);
+            let measured = live(args, &setup, leaving, words, interrupt);
             // The report is printed even if the recording fails.
             let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &measured.events, args.redact));
             if let Ok(report) = &measured.report {
@@ -167,13 +169,15 @@ struct Measured {
 }
 
 /// Diagnoses this host.
-fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> Measured {
+fn live(args: &Diagnose, setup: &Setup, leaving: Leaving, words: &Catalogue, interrupt: &Interrupt) -> Measured {
     let keep = args.record.is_some();
     if args.bisect {
+        drop(leaving);
         let mut live = bisect::LiveBisect::new(setup, interrupt, keep);
         return Measured { report: bisect::drive(&mut live, words), events: live.events, surroundings: vec![live.surroundings] };
     }
     let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
+    live.leaving = Some(leaving);
     live.consent = if args.reload_unseen { Consent::AnyUnread } else { Consent::Nothing };
     let report = drive(&mut live, args.fix, words);
     if args.fix && interrupt.is_set() {
@@ -261,6 +265,8 @@ pub(crate) struct Live<'a> {
     /// Which other edits a reload may activate with a change.
     consent: Consent,
     measured: u32,
+    /// Held until there is something to report.
+    leaving: Option<Leaving>,
     /// True if the events are recorded.
     keep: bool,
     /// True once the session knows that the user asked to stop.
@@ -287,6 +293,7 @@ impl<'a> Live<'a> {
             changes: None,
             consent: Consent::Nothing,
             measured: 0,
+            leaving: None,
             keep,
             stopped: false,
             retreat: Vec::new(),
@@ -404,7 +411,7 @@ impl Driver for Live<'_> {
             measure::settle(setup, self.interrupt)?;
         }
         self.measured += 1;
-        let (entries, ended) = measure::measure(setup, &label, self.interrupt)?;
+        let (entries, ended) = measure::measure_leaving(setup, &label, self.leaving.as_ref(), self.interrupt)?;
         self.ended = Some(ended);
         let observation = measure::observation(&entries);
         self.surroundings.push(surroundings(&observation));

@@ -28,6 +28,7 @@ use crate::run::keeping::{self, Begun};
 use crate::run::measure;
 use crate::run::plan::CONNECTIONS_OPEN;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 use setup::SizeSetup;
 
 /// Connections of the load that warms the server up: enough to start the workers of a small pool.
@@ -43,6 +44,7 @@ const COUNTED_MAX: Duration = Duration::from_secs(10);
 
 /// Runs the verb. True if a capacity can be told.
 pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    let leaving = Leaving::hold_while_preparing(interrupt);
     let setup = SizeSetup::parse(args)?;
     let files = outputs::open(args)?;
     measure::permit(&setup.of(setup.plan.clone()))?;
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
         surroundings: Surroundings::new(),
         warnings: Vec::new(),
     };
-    let is_cut = run.measure()?;
+    let is_cut = run.measure(&leaving)?;
     let asked = Asked {
         url: without_values(&setup.request.url),
         objective: setup.objective,
@@ -86,14 +88,15 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Measures until the search has all it needs. True if it ended before that.
-    fn measure(&mut self) -> Result<bool> {
+    fn measure(&mut self, leaving: &Leaving) -> Result<bool> {
         let begin = Instant::now();
         let counted = (self.setup.budget / STEPS_USUAL).saturating_sub(STEP_WARM_UP + STEP_REST).clamp(COUNTED_MIN, COUNTED_MAX);
         let each = STEP_WARM_UP + STEP_REST + counted;
         let search = Search { connections_max: self.setup.connections_max, objective: self.setup.objective };
         // Programs that compile themselves or start workers on demand would look slower at first. It is loaded like a step, and not counted.
         let warm = self.plan(Offered::Closed(WARM_CONNECTIONS.min(self.setup.connections_max)), counted);
-        measure::measure(&self.setup.of(warm), &self.words.text(&Message::new("size-warm-up")), self.interrupt)?;
+        let label = self.words.text(&Message::new("size-warm-up"));
+        measure::measure_leaving(&self.setup.of(warm), &label, Some(leaving), self.interrupt)?;
         while let Some((offered, _)) = search.next(&self.steps) {
             if self.interrupt.is_set() || begin.elapsed() + each > self.setup.budget {
                 return Ok(true);

@@ -22,6 +22,7 @@ use crate::args::Tcp;
 use crate::run::listeners;
 use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 use crate::terminal::output;
 use connection::{Answer, Connection};
 
@@ -30,8 +31,9 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// Opens a connection, sends the request of `--get`, and prints what the kernel reports.
 pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    let leaving = Leaving::hold_while_preparing(interrupt);
     if args.live {
-        return live::run(args, words, interrupt);
+        return live::run(args, leaving, words, interrupt);
     }
     if args.edge.is_some() || args.duration.is_some() {
         return Err(Usage("--edge and -z need --live".to_owned()).into());
@@ -49,6 +51,7 @@ pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Resul
     }
     let mut stream = connect(target, timeout)?;
     if args.watch {
+        drop(leaving);
         let request = args.get.as_deref().map(|path| request(path, target));
         return watch::run(args, stream, request, timeout, words, interrupt);
     }

@@ -15,6 +15,7 @@ mod seconds;
 mod service;
 mod showing;
 mod targets;
+mod writing;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

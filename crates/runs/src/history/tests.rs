@@ -25,6 +25,18 @@ fn a_second_is_written_without_waiting_for_the_disk() {
 }
 
 #[test]
+fn a_history_is_opened_and_read_while_another_program_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writes = History::open(dir.path(), &RETENTION).unwrap();
+    writes.add(&[second(7)]).unwrap();
+    // Until the end of the test: whoever waits for it fails.
+    writes.database.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let reads = History::open(dir.path(), &RETENTION).unwrap();
+    assert_eq!(all(&reads, 1), ["{\"at\":7}"]);
+    assert_eq!(History::open_existing(dir.path()).unwrap().unwrap().incidents(5).unwrap(), []);
+}
+
+#[test]
 fn the_oldest_samples_of_each_length_go_first() {
     let dir = tempfile::tempdir().unwrap();
     let mut history = History::open(dir.path(), &RETENTION).unwrap();

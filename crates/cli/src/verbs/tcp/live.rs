@@ -16,6 +16,7 @@ use crate::Usage;
 use crate::args::Tcp;
 use crate::run::settings;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::leaving::Leaving;
 use crate::terminal::output;
 use edges::LiveSockets;
 
@@ -44,9 +45,14 @@ fn watch_cycles(args: &Tcp, filter: Option<EdgeFilter>, interrupt: &Interrupt) -
 }
 
 /// Reads and prints the host's sockets; false if none could be read.
-pub(super) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+///
+/// Life cycles that were watched are told, however long the rest takes.
+pub(super) fn run(args: &Tcp, leaving: Leaving, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let filter = args.edge.as_deref().map(str::parse::<EdgeFilter>).transpose().map_err(|error| Usage(error.to_string()))?;
     let cycles = watch_cycles(args, filter, interrupt)?;
+    if cycles.is_some() {
+        leaving.release();
+    }
     let states = [(); 2].map(|()| Arc::new(Mutex::new(LiveSockets::new(filter.unwrap_or_default()))));
     let read = read_tcp_sockets(&Root::default(), &states, LiveSockets::add).context("the host's sockets cannot be read")?;
     let [mut live, more] = states.map(|state| std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner)));

@@ -127,11 +127,7 @@ impl<'a> Following<'a> {
             self.service.alive();
         }
         self.doing.now("the output of a second, which nobody reads");
-        let is_read = self.outlet.second(look, &sample, self.words)?;
-        // Last: a disk may be slow.
-        self.doing.now("a write of the history: seconds since the last one are not kept");
-        self.keeping.write();
-        Ok(is_read)
+        self.outlet.second(look, &sample, self.words)
     }
 
     /// Ends in order, however watching ended: what is being diagnosed is told, and nothing is left open in the history.

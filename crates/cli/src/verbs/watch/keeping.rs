@@ -1,7 +1,7 @@
-//! Keeps samples in memory and in the history. A history that cannot be written is told once, and tried again with each sample.
+//! Keeps samples in memory and in the history, and incidents. A history that cannot be written is told once, and tried again with each sample.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
@@ -11,6 +11,7 @@ use chokepoint_runs::{History, KeptProfiles, KeptSample, Retention, RunsError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::config::Settings;
+use super::writing::Writer;
 use crate::run::keeping;
 use crate::terminal::output;
 
@@ -18,17 +19,15 @@ use crate::terminal::output;
 const MINUTE_S: u32 = 60;
 /// Samples in memory: ten minutes.
 const RING_MAX: usize = 600;
-/// Samples that wait for a history that cannot be written. Older ones are lost then.
-const WAITING_MAX: usize = 600;
 
 /// What is kept.
 pub(super) struct Keeping {
     pub(super) ring: Ring,
     levels: Levels,
-    history: History,
-    waiting: Vec<KeptSample>,
-    /// Why the last try failed.
-    failed: Option<String>,
+    writer: Writer,
+    /// Incidents are rare: it is opened for each.
+    dir: PathBuf,
+    failure: WriteFailure,
     /// Held while this program writes.
     _lock: File,
 }
@@ -37,18 +36,17 @@ impl Keeping {
     /// Opens the history. Only one program writes it.
     pub(super) fn open(settings: &Settings, words: &Catalogue) -> Result<Self> {
         let dir = directory(settings.file.data_dir.clone(), words)?;
-        let retention: Vec<Retention> =
-            Level::ALL.iter().map(|level| Retention { span_s: level.span_s, samples_max: level.samples_max }).collect();
-        let history = History::open(&dir, &retention).context("what is watched cannot be kept")?;
+        let history = history(&dir).context("what is watched cannot be kept")?;
         // The lock is on the directory: SQLite has its own on the file.
         let lock = File::open(&dir).with_context(|| format!("{} cannot be opened", dir.display()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!("another chokepoint watch keeps its history in {}: give another directory with --data-dir", dir.display());
         }
-        Ok(Self { ring: Ring::new(RING_MAX), levels: Levels::default(), history, waiting: Vec::new(), failed: None, _lock: lock })
+        let (ring, levels, writer, failure) = (Ring::new(RING_MAX), Levels::default(), Writer::begin(history)?, WriteFailure::default());
+        Ok(Self { ring, levels, writer, dir, failure, _lock: lock })
     }
 
-    /// Keeps the sample of a second in memory until it is written, and returns the minute that is complete with it.
+    /// Keeps the sample of a second, and returns the minute that is complete with it.
     pub(super) fn add(&mut self, sample: &Sample) -> Option<Sample> {
         self.ring.push(sample.clone());
         let mut complete = self.levels.add(sample.clone());
@@ -57,61 +55,52 @@ impl Keeping {
             minute.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
             minute.clone()
         });
-        self.wait_for_write(complete);
+        self.write(complete);
         minute
     }
 
     /// The minutes of the last days that are kept, the oldest first.
     pub(super) fn minutes(&self, since_s: u64) -> impl Iterator<Item = Sample> {
-        let kept = self.history.samples(MINUTE_S, since_s, u64::MAX, u32::MAX).unwrap_or_default();
+        let kept = history(&self.dir).and_then(|history| history.samples(MINUTE_S, since_s, u64::MAX, u32::MAX)).unwrap_or_default();
         kept.into_iter().filter_map(|json| serde_json::from_str(&json).ok())
     }
 
-    /// Keeps what is under way.
+    /// Keeps what is under way, and waits until it is written.
     pub(super) fn finish(&mut self) {
         let open = self.levels.finish();
-        self.wait_for_write(open);
-        self.write();
+        self.write(open);
+        self.writer.finish();
     }
 
-    fn wait_for_write(&mut self, samples: Vec<Sample>) {
+    fn write(&self, samples: Vec<Sample>) {
         let kept = |sample: Sample| {
             let json = serde_json::to_string(&sample).ok()?;
             Some(KeptSample { span_s: sample.span_s, at_s: sample.at_s, json })
         };
-        self.waiting.extend(samples.into_iter().filter_map(kept));
-        let excess = self.waiting.len().saturating_sub(WAITING_MAX);
-        self.waiting.drain(..excess);
-    }
-
-    /// Writes what waits for it.
-    pub(super) fn write(&mut self) {
-        let written = self.history.add(&self.waiting);
-        if self.told(written) {
-            self.waiting.clear();
-        }
+        self.writer.add(samples.into_iter().filter_map(kept).collect());
     }
 
     /// Keeps an incident, new or known, and returns its number.
     pub(super) fn keep_incident(&mut self, incident: &mut Incident, recording: Option<&[u8]>) {
         let json = |incident: &Incident| serde_json::to_string(incident).unwrap_or_default();
-        let written = match incident.id {
-            0 => self.history.add_incident(incident.drop.since_s, &json(incident)).map(|id| incident.id = id),
-            _ => Ok(()),
-        };
-        let written = written.and_then(|()| self.history.update_incident(incident.id, &json(incident), recording));
-        self.told(written);
+        let written = history(&self.dir).and_then(|mut history| {
+            if incident.id == 0 {
+                incident.id = history.add_incident(incident.drop.since_s, &json(incident))?;
+            }
+            history.update_incident(incident.id, &json(incident), recording)
+        });
+        self.failure.told(written);
     }
 
     /// Keeps the CPU profiles of an incident.
     pub(super) fn keep_profiles(&mut self, id: i64, profiles: KeptProfiles) {
-        let written = self.history.keep_profiles(id, &profiles);
-        self.told(written);
+        let written = history(&self.dir).and_then(|mut history| history.keep_profiles(id, &profiles));
+        self.failure.told(written);
     }
 
     /// Closes the incidents of the history that nobody follows any more: recording ends, or an earlier run was killed.
     pub(super) fn close_incidents(&mut self) {
-        let kept = self.history.incidents(u32::MAX).unwrap_or_default();
+        let kept = history(&self.dir).and_then(|history| history.incidents(u32::MAX)).unwrap_or_default();
         let parsed = kept.iter().filter_map(|kept| Some(Incident { id: kept.id, ..serde_json::from_str(&kept.json).ok()? }));
         let left: Vec<Incident> = parsed.filter(|incident: &Incident| incident.is_followed()).collect();
         let last_s = left.iter().map(|incident| incident.drop.since_s).min().and_then(|since_s| self.last_s(since_s));
@@ -123,13 +112,19 @@ impl Keeping {
 
     /// When the newest second since a time was written.
     fn last_s(&self, since_s: u64) -> Option<u64> {
-        let newest = self.history.samples(1, since_s, u64::MAX, 1).ok()?;
+        let newest = history(&self.dir).ok()?.samples(1, since_s, u64::MAX, 1).ok()?;
         Some(serde_json::from_str::<Sample>(newest.first()?).ok()?.at_s)
     }
+}
 
-    /// True if it was written. A failure is told when it begins and when it ends.
-    fn told(&mut self, written: std::result::Result<(), RunsError>) -> bool {
-        match (written, self.failed.take()) {
+/// Why the last try to write failed. It is told when it begins and when it ends.
+#[derive(Debug, Default)]
+pub(super) struct WriteFailure(Option<String>);
+
+impl WriteFailure {
+    /// True if it was written.
+    pub(super) fn told(&mut self, written: std::result::Result<(), RunsError>) -> bool {
+        match (written, self.0.take()) {
             (Ok(()), None) => true,
             (Ok(()), Some(_)) => {
                 output::note("note: the history is written again");
@@ -140,11 +135,17 @@ impl Keeping {
                 if before.as_ref() != Some(&why) {
                     output::note(&format!("note: samples are kept in memory only: {why}"));
                 }
-                self.failed = Some(why);
+                self.0 = Some(why);
                 false
             }
         }
     }
+}
+
+/// The history in a directory, with what is kept of it.
+fn history(dir: &Path) -> std::result::Result<History, RunsError> {
+    let kept = |level: &Level| Retention { span_s: level.span_s, samples_max: level.samples_max };
+    History::open(dir, &Level::ALL.iter().map(kept).collect::<Vec<_>>())
 }
 
 /// The directory of the history.

@@ -24,8 +24,8 @@ pub(super) enum Next {
 
 /// Where ledgers are shown.
 pub(super) trait Outlet {
-    /// Shows a ledger.
-    fn show(&mut self, report: Whereabouts) -> Result<Next>;
+    /// Shows a ledger. `age`: how long ago its samples were taken; nothing if that is not known.
+    fn show(&mut self, report: Whereabouts, age: Option<Duration>) -> Result<Next>;
 
     /// Waits until a time, or until the user asks to stop.
     fn wait(&mut self, until: Instant, interrupt: &Interrupt) -> Result<Next> {
@@ -40,7 +40,7 @@ pub(super) trait Outlet {
 pub(super) struct JsonLines;
 
 impl Outlet for JsonLines {
-    fn show(&mut self, report: Whereabouts) -> Result<Next> {
+    fn show(&mut self, report: Whereabouts, _: Option<Duration>) -> Result<Next> {
         let is_read = output::print_json_on(&format!("{}\n", serde_json::to_string(&report)?))?;
         Ok(if is_read { Next::Continue } else { Next::Quit })
     }
@@ -59,7 +59,7 @@ impl<'a> TextBlocks<'a> {
 }
 
 impl Outlet for TextBlocks<'_> {
-    fn show(&mut self, mut report: Whereabouts) -> Result<Next> {
+    fn show(&mut self, mut report: Whereabouts, _: Option<Duration>) -> Result<Next> {
         if report.lacking == self.lacking {
             report.lacking.clear();
         } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{LedgerReport, Whereabouts};
 use ratatui_core::buffer::Buffer;
-use ratatui_core::style::{Color, Style};
+use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span as Piece};
 
 use super::choice::{Choice, PlaceOrder};
@@ -39,6 +39,8 @@ pub(super) struct WhereState<'a> {
     pub(super) interval: Duration,
     pub(super) has_keys: bool,
     pub(super) unicode: bool,
+    /// Seconds since something was measured, if what is shown is old.
+    pub(super) stale_s: Option<u64>,
 }
 
 /// Draws the whole screen.
@@ -48,8 +50,13 @@ pub(super) fn draw(state: &WhereState<'_>, phrases: Phrases<'_>, buffer: &mut Bu
     if state.choice.help {
         page.help()
     } else {
+        let banner = page.stale();
         // The last row lists the keys. What does not fit above it is left out.
-        page.ledger(height.saturating_sub(1))
+        page.ledger(height.saturating_sub(1));
+        if banner > 0 {
+            // What is old does not look like now.
+            page.sheet.lines.iter_mut().skip(banner).for_each(|line| *line = Line::styled(line.to_string(), faint()));
+        }
     }
     page.sheet.draw(&page.keys(), buffer);
 }
@@ -68,6 +75,15 @@ impl WherePage<'_> {
             true => self.phrases.word("where-keys-short"),
             false => self.phrases.word("where-keys-none"),
         }
+    }
+
+    /// Lines on top if nothing is measured: so many.
+    fn stale(&mut self) -> usize {
+        if let Some(seconds) = self.state.stale_s {
+            let sentence = self.phrases.say(&Message::new("where-stale").with("seconds", seconds));
+            self.sheet.sentence(&sentence, Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+        }
+        self.sheet.lines.len()
     }
 
     fn help(&mut self) {
@@ -228,10 +244,20 @@ mod tests {
     use super::*;
     use crate::report::samples::whereabouts as samples;
 
-    fn drawn(report: Option<&Whereabouts>, choice: &Choice, (width, height): (u16, u16), unicode: bool) -> Vec<String> {
+    fn drawn(report: Option<&Whereabouts>, choice: &Choice, size: (u16, u16), unicode: bool) -> Vec<String> {
+        drawn_at(report, choice, size, unicode, None)
+    }
+
+    fn drawn_at(
+        report: Option<&Whereabouts>,
+        choice: &Choice,
+        (width, height): (u16, u16),
+        unicode: bool,
+        stale_s: Option<u64>,
+    ) -> Vec<String> {
         let words = Catalogue::english();
         let url = "http://10.0.0.2/";
-        let state = WhereState { report, choice, url, interval: Duration::from_secs(1), has_keys: true, unicode };
+        let state = WhereState { report, choice, url, interval: Duration::from_secs(1), has_keys: true, unicode, stale_s };
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&state, Phrases(&words), &mut buffer);
         let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
@@ -240,6 +266,14 @@ mod tests {
 
     fn plain() -> Choice {
         Choice::default()
+    }
+
+    #[test]
+    fn what_is_old_is_said_to_be_old_and_still_there() {
+        let rows = drawn_at(Some(&samples::busy()), &plain(), (80, 24), true, Some(8));
+        assert_eq!(rows[..2], ["Nothing was measured for 8 s. What follows is old.", "Requests in flight at http://10.0.0.2/"]);
+        assert!(rows.iter().any(|row| row.starts_with("accept queue of php-fpm")), "{rows:#?}");
+        assert!(drawn_at(None, &plain(), (40, 12), false, Some(8))[0].starts_with("Nothing was measured for 8 s."));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! How `watch` ends: whichever of its threads hangs, and whoever holds its files, a signal ends it, and its history is whole. No test measures a time: what holds the
-//! program up would do so until the test lets go of it.
+//! How `watch` ends: whichever of its threads hangs, and whoever holds its files, a signal ends it, and its history is whole; and how other verbs end where something
+//! hangs. No test measures a time: what holds the program up would do so until the test lets go of it.
 //!
 //! Live: servers on loopback, threads that are stopped, a lock on a database, names that nobody resolves.
 
@@ -74,6 +74,7 @@ fn a_signal_ends_it_whichever_of_its_threads_hangs() {
         ("sampler", Signal::INT, 130),
         ("netns", Signal::TERM, 143),
         ("host", Signal::TERM, 143),
+        ("writing", Signal::TERM, 143),
         ("dashboard", Signal::TERM, 143),
         ("exporter", Signal::INT, 130),
     ] {
@@ -81,6 +82,7 @@ fn a_signal_ends_it_whichever_of_its_threads_hangs() {
         let (config, address) = (chokepoint.write("watch.toml", otlp.as_bytes()), free_address());
         let watch = Watch::start(&chokepoint, &["--config", &config, "--listen", &address.to_string(), &server.url()]);
         watch.watches();
+        wait_until("nothing is written", || kept(&chokepoint) >= 1);
         // A page is open, with the stream of its events.
         let mut page = TcpStream::connect(address).unwrap();
         page.write_all(format!("GET /api/v1/live HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
@@ -108,6 +110,16 @@ fn a_lock_on_its_history_does_not_hold_it_and_the_history_stays_whole() {
     let mut said = String::new();
     BufReader::new(locked.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, "locked\n");
+    // Nobody who measures waits for it: SQLite would hold each write for five seconds.
+    let seconds = |watch: &Watch| {
+        let lines = watch.read("lines");
+        let lines = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines.filter(|line| line["schema"] == "chokepoint/sample/1").filter_map(|line| line["at_s"].as_u64()).collect::<Vec<u64>>()
+    };
+    let begin = seconds(&watch).len();
+    wait_until("it does not measure any more", || seconds(&watch).len() >= begin + 8);
+    let measured = seconds(&watch)[begin..].to_vec();
+    assert!(measured.len() as u64 * 2 > measured[measured.len() - 1] - measured[0], "{measured:?}");
     let (status, told) = watch.end(Signal::TERM);
     assert_eq!(status.code(), Some(143), "{told}");
     // SQLite would have waited for longer, and then have told that it could not write.
@@ -156,7 +168,7 @@ fn a_hanging_diagnosis_and_a_webhook_that_never_answers_do_not_hold_it() {
 }
 
 #[test]
-fn a_name_that_nobody_resolves_does_not_hold_it() {
+fn a_name_that_nobody_resolves_holds_no_verb() {
     if !is_root() || !has_programs(&["unshare", "mount"]) {
         return println!("skipped: another /etc/resolv.conf needs root, unshare(1) and mount(8)");
     }
@@ -170,7 +182,15 @@ fn a_name_that_nobody_resolves_does_not_hold_it() {
     let script = format!("mount --bind {resolver} /etc/resolv.conf && exec \"$@\"");
     let url = "http://nobody.example/";
     let data = chokepoint.path("data");
-    for args in [&["watch", "--headless", "--listen", "off", "--data-dir", &data, url][..]] {
+    for args in [
+        &["watch", "--headless", "--listen", "off", "--data-dir", &data, url][..],
+        &["where", url],
+        &["bench", "-n", "1", url],
+        &["diagnose", "-z", "1s", url],
+        &["size", url],
+        &["capacity", url],
+        &["tcp", "nobody.example:80"],
+    ] {
         let asked = chokepoint.command(args);
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script, "sh"]).arg(asked.get_program()).args(asked.get_args());
@@ -187,4 +207,32 @@ fn a_name_that_nobody_resolves_does_not_hold_it() {
         while nameserver.recv(&mut [0; 512]).is_ok() {}
         nameserver.set_nonblocking(false).unwrap();
     }
+}
+
+#[test]
+fn a_server_that_never_answers_holds_no_load() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (url, chokepoint) = (format!("http://{}/", server.local_addr().unwrap()), Chokepoint::new());
+    let accepted = std::thread::spawn(move || server.incoming().map_while(Result::ok).collect::<Vec<_>>());
+    // Longer than the test waits for anything.
+    for args in [
+        &["bench", "--no-keep", "-t", "600s", "-c", "4", "-z", "900s", &url][..],
+        &["bench", "--no-keep", "-t", "600s", "-q", "20", "-z", "900s", &url],
+        &["bench", "--no-keep", "-t", "600s", "-c", "2", "-z", "900s", "--insecure", &url.replace("http:", "https:")],
+        &["diagnose", "--no-keep", "-t", "600s", "-c", "4", "-z", "900s", &url],
+        &["size", "--no-keep", "-t", "600s", &url],
+    ] {
+        let mut command = chokepoint.command(args);
+        let mut running = Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        // A connection of the load; what comes before it makes none.
+        let netstat = format!("/proc/{}/net/tcp", running.0.id());
+        let port = url.trim_end_matches('/').rsplit(':').next().unwrap().parse::<u16>().unwrap();
+        let is_connected = || std::fs::read_to_string(&netstat).unwrap_or_default().matches(&format!(":{port:04X} 01 ")).count() >= 2;
+        wait_until("the load does not begin", is_connected);
+        signal(&running.0, Signal::INT);
+        let status = ended(&mut running.0);
+        assert_eq!(status.code(), Some(130), "{args:?}");
+        wait_until("the connections stay", || !is_connected());
+    }
+    drop(accepted);
 }

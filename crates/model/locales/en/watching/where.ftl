@@ -5,6 +5,7 @@ where-no-sample = The connections of { $tier } were not sampled.
 
 where-title = Requests in flight at { $url }
 where-title-at = { $time } UTC: requests in flight at { $url }, last { $seconds }{ "\u00A0" }s
+where-stale = Nothing was measured for { $seconds } s. What follows is old.
 where-starting = finding the path and taking the first samples
 where-window = mean of the last { $seconds }{ "\u00A0" }s, updated every { $interval }
 where-head = { $number } in flight
