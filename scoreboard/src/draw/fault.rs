@@ -299,4 +299,5 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "egress-shaped",
     INSIDE,
     "debug-log",
+    "waits-for-clients",
 ];

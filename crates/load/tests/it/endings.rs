@@ -2,8 +2,9 @@
 //!
 //! Live: load on this test's own servers.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,7 +37,10 @@ fn modes(plan: &Plan) -> Vec<(&'static str, Plan)> {
 
 /// Two workers that serve like this never wait for a client in vain, in no mode, and all requests are answered.
 fn never_holds(change: impl Fn(&mut Plan), serve: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) {
-    let server = Workers::start(2, serve);
+    never_holds_at(&Workers::start(2, serve), change);
+}
+
+fn never_holds_at(server: &Workers, change: impl Fn(&mut Plan)) {
     let mut plan = plan(server.address);
     plan.timeout = Duration::from_secs(2);
     change(&mut plan);
@@ -96,6 +100,86 @@ fn a_server_that_answers_before_the_body_and_lingers() {
     never_holds(posts, move |stream| !answers(stream, refused) || lingers(stream));
 }
 
+/// The end of such a connection is a reset, for which nobody waits.
+#[test]
+fn a_server_that_closes_with_unread_bytes() {
+    let posts = |plan: &mut Plan| {
+        without_keepalive(plan);
+        (plan.method, plan.body) = ("POST".into(), vec![b'b'; 2_000]);
+    };
+    let server = Workers::start(2, |stream| {
+        answers(stream, CLOSING);
+        true
+    });
+    let mut plan = plan(server.address);
+    plan.timeout = Duration::from_secs(2);
+    posts(&mut plan);
+    for (mode, plan) in modes(&plan) {
+        let result = load(&plan);
+        // The reset may come before the answer was read, as with any client.
+        assert_eq!(result.good + result.errors.reset, result.requests, "{mode}: {result:?}");
+    }
+    assert_eq!(server.held(), 0);
+}
+
+#[test]
+fn a_server_that_asks_for_the_body_before_it_reads_it() {
+    const BODY_BYTES: usize = 20_000;
+    let posts = |plan: &mut Plan| {
+        without_keepalive(plan);
+        plan.headers.push(("Expect".to_owned(), "100-continue".to_owned()));
+        (plan.method, plan.body) = ("POST".into(), vec![b'b'; BODY_BYTES]);
+    };
+    never_holds(posts, |stream| {
+        if !request(stream) || stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_err() {
+            return true;
+        }
+        if stream.read_exact(&mut vec![0; BODY_BYTES]).is_err() {
+            return false;
+        }
+        stream.write_all(CLOSING.as_bytes()).is_err() || lingers(stream)
+    });
+}
+
+/// The worker cannot go on before the client has read most of it.
+#[test]
+fn a_server_whose_answer_is_longer_than_the_window() {
+    let mut answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6000000\r\n\r\n".to_vec();
+    answer.resize(answer.len() + 6_000_000, b'a');
+    never_holds(without_keepalive, move |stream| !request(stream) || (stream.write_all(&answer).is_ok() && lingers(stream)));
+}
+
+/// The last connections find no place in the queue and are tried again by the kernel a second later, for any client.
+#[test]
+fn a_server_with_a_short_queue() {
+    let patient = |plan: &mut Plan| {
+        without_keepalive(plan);
+        plan.timeout = Duration::from_secs(20);
+    };
+    let server = Workers::start_with(1, Some(2), |stream| !answers(stream, CLOSING) || lingers(stream));
+    never_holds_at(&server, patient);
+}
+
+/// A worker that serves one connection until it is closed, of a load that keeps its connections: no connection is left open at the end of the load.
+#[test]
+fn a_server_whose_workers_are_kept_by_kept_connections() {
+    let few = |plan: &mut Plan| plan.options.requests_per_connection = Some(5);
+    never_holds(few, |stream| {
+        while answers(stream, HELLO) {}
+        waits_for_end(stream)
+    });
+    let server = Workers::start(8, |stream| {
+        while answers(stream, HELLO) {}
+        waits_for_end(stream)
+    });
+    let mut plan = plan(server.address);
+    (plan.requests, plan.duration) = (None, Some(Duration::from_millis(300)));
+    for shape in [Loop::Closed { connections: 8 }, Loop::Open { rate_per_s: 100.0, connections: 8 }] {
+        assert_eq!(load(&Plan { shape, ..plan.clone() }).errors, Errors::default());
+        assert_eq!(server.held(), 0, "{shape:?}");
+    }
+}
+
 /// A FastCGI server that was not asked to keep the connection.
 #[test]
 fn a_fastcgi_server_that_lingers() {
@@ -146,4 +230,70 @@ fn a_server_that_ends_a_moment_after_its_answer_ends_first() {
     // The end of a server that gets no core for some milliseconds is not awaited.
     let client_first = client_first.load(Ordering::Relaxed);
     assert!(client_first < 400, "{client_first} of 800");
+}
+
+/// A client in Python that keeps some connections busy: it opens a connection for each request, and closes it when it has the answer. It reads "CONNECTIONS SECONDS" and
+/// writes the number of answers, until its input ends.
+const PLAIN: &str = r#"
+import socket, sys, threading, time
+address = ("127.0.0.1", int(sys.argv[1]))
+def ask(until, counts):
+    while time.monotonic() < until:
+        with socket.create_connection(address, 10) as server:
+            server.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            got = b""
+            while not got.endswith(b"hello"):
+                got += server.recv(4096) or sys.exit("closed early")
+        counts.append(1)
+for line in sys.stdin:
+    connections, seconds = line.split()
+    until, counts = time.monotonic() + float(seconds), []
+    threads = [threading.Thread(target=ask, args=(until, counts)) for _ in range(int(connections))]
+    [thread.start() for thread in threads]
+    time.sleep(max(0, until - time.monotonic()))
+    print(len(counts), flush=True)
+    [thread.join() for thread in threads]
+"#;
+
+/// In turn with a client in another language, against servers with four workers of 10 ms an answer: what is measured is the server's capacity, not what the client does.
+#[test]
+fn a_plain_client_in_another_language_finds_the_same_capacity() {
+    type Serve = fn(&mut TcpStream) -> bool;
+    const SECONDS: f64 = 0.5;
+    let kinds: [(&str, Serve); 3] = [
+        ("ends first", |stream| !answers(stream, CLOSING) || lingers(stream)),
+        ("ends second", |stream| !answers(stream, CLOSING) || waits_for_end(stream)),
+        ("keeps", |stream| {
+            while answers(stream, HELLO) {}
+            waits_for_end(stream)
+        }),
+    ];
+    for (kind, serve) in kinds {
+        let server = Workers::start(4, move |stream| {
+            std::thread::sleep(WORK);
+            serve(stream)
+        });
+        let mut python = Command::new("python3");
+        python.args(["-c", PLAIN, &server.address.port().to_string()]);
+        let Ok(mut client) = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            println!("skipped: no python3");
+            return;
+        };
+        let mut answered = std::io::BufReader::new(client.stdout.take().expect("a pipe")).lines();
+        let mut plan = plan(server.address);
+        (plan.keep_alive, plan.requests, plan.timeout) = (false, None, Duration::from_secs(10));
+        (plan.shape, plan.duration) = (Loop::Closed { connections: 8 }, Some(Duration::from_secs_f64(SECONDS)));
+        let (mut own, mut plain) = (0.0, 0.0);
+        for _ in 0..6 {
+            own += load(&plan).throughput_rps();
+            writeln!(client.stdin.as_mut().expect("a pipe"), "8 {SECONDS}").expect("it reads");
+            let count = answered.next().expect("it answers").expect("a line");
+            plain += count.trim().parse::<f64>().expect("a number") / SECONDS;
+            server.held();
+        }
+        drop(client.stdin.take());
+        client.wait().expect("it ends");
+        assert_eq!(server.held(), 0, "{kind}");
+        assert!((own / plain - 1.0).abs() < 0.1, "{kind}: {:.0}/s, the plain client {:.0}/s", own / 6.0, plain / 6.0);
+    }
 }

@@ -1,5 +1,6 @@
 //! Pools of workers that each serve one connection at a time: how many were busy, and who waited for them.
 
+mod ended;
 mod idle;
 pub(crate) mod looks;
 pub(crate) mod loops;
@@ -8,6 +9,7 @@ mod unread;
 
 use std::collections::BTreeSet;
 
+pub(crate) use ended::EndsAwaited;
 pub(crate) use idle::{IdleEvidence, computes};
 pub(crate) use service::Service;
 
@@ -56,6 +58,8 @@ pub(crate) struct Pool {
     pub(crate) workers: usize,
     /// Connections in service in each sample.
     pub(crate) busy: Vec<usize>,
+    /// The part of them that is answered and ended: their worker waits for the client's end.
+    pub(crate) ended: Vec<usize>,
     /// Mean number of connections that waited to be accepted, or with `unread` for their request to be read.
     pub(crate) waiting: f64,
     /// Share of the samples with at least one waiting connection.
@@ -113,15 +117,15 @@ impl Pool {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let workers: Vec<&Identity> = identities(ctx, tier);
         let view = ctx.obs.netns.get(&tier.netns)?;
-        let busy = busy(ctx, tier, view);
-        let held = busy.iter().sum::<usize>() as f64 / busy.len().max(1) as f64;
-        if held == 0.0 {
+        let samples = held(ctx, tier, view);
+        let of_all = held_mean(&samples);
+        if of_all == 0.0 {
             return None;
         }
         // A single process may be anything. If its configuration calls it a pool, it is a pool of one worker.
         let is_pool = workers.len() >= 2 || (workers.len() == 1 && !configured(ctx, tier).is_empty());
-        if !is_pool || held > BUSY_TIMES_MAX * workers.len() as f64 {
-            return Self::of_threads(ctx, tier, &workers, busy);
+        if !is_pool || of_all > BUSY_TIMES_MAX * workers.len() as f64 {
+            return Self::of_threads(ctx, tier, &workers, &samples);
         }
         let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
         let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
@@ -133,7 +137,8 @@ impl Pool {
         Some(Self {
             kind: PoolKind::Processes,
             workers: most,
-            busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
+            busy: samples.iter().map(|held| held.all().min(most)).collect(),
+            ended: samples.iter().map(|held| held.ended).collect(),
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
             unread: false,
@@ -145,15 +150,20 @@ impl Pool {
 
     /// A pool of threads or event loops: one process, or more connections than processes. Threads that accept connections leave the rest in the accept queue
     /// once each has one. An event loop keeps accepting, up to its own limit if it has one. Their number is known only while all are taken.
-    pub(crate) fn of_threads(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity], busy: Vec<usize>) -> Option<Self> {
+    fn of_threads(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity], samples: &[Held]) -> Option<Self> {
         let threads = |identity: &&Identity| Some(ctx.obs.processes.get(&identity.pid)?.cpu.last()?.threads as usize);
         let threads: usize = workers.iter().map(threads).sum::<Option<usize>>()?;
-        let most = busy.iter().max().copied()?;
+        // An event loop waits for the ends of its clients besides, which takes no place from others.
+        let are_threads = samples.iter().all(|held| held.all() <= threads);
+        let busy: Vec<usize> = samples.iter().map(|held| if are_threads { held.all() } else { held.in_service }).collect();
+        let ended = samples.iter().map(|held| if are_threads { held.ended } else { 0 }).collect();
+        let most = busy.iter().max().copied().filter(|most| *most > 0)?;
         let queued = ctx.queued(tier);
         let pool = Self {
             kind: PoolKind::Threads,
             workers: most,
             busy,
+            ended,
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
             unread: false,
@@ -178,6 +188,11 @@ impl Pool {
     /// The unit of `workers`.
     pub(crate) fn unit(&self) -> &'static str {
         if self.kind == PoolKind::Loops { CONNECTIONS } else { "workers" }
+    }
+
+    /// Mean number of workers that wait for the end of a client whose answer they have sent.
+    pub(crate) fn ended_mean(&self) -> f64 {
+        self.ended.iter().sum::<usize>() as f64 / self.ended.len().max(1) as f64
     }
 
     pub(crate) fn busy_mean(&self) -> f64 {
@@ -208,24 +223,47 @@ pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
     tier.pids.iter().filter_map(first_us).any(|at| at > half_us)
 }
 
-/// Connections in service in each reading of all sockets and in each complete sample of request sockets.
-fn busy(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<usize> {
-    let read = ctx
-        .in_window(&view.sockets)
-        .map(|(_, sockets)| in_service(tier, sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode))));
+/// Connections of a tier at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// Accepted and not closed. A worker continues with a request after its client has given up (CLOSE_WAIT).
+    in_service: usize,
+    /// Answered, and ended by a process that still holds the socket: it waits for the client's end (FIN_WAIT2). A socket that was closed has no process.
+    ended: usize,
+}
+
+impl Held {
+    fn of<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, TcpState, u64, u32)>) -> Self {
+        let mut held = Self { in_service: 0, ended: 0 };
+        for (address, state, _, unread) in sockets.filter(|(address, _, inode, _)| *inode != 0 && tier.accepts(address)) {
+            match (address, state) {
+                (SocketAddress::Unix { .. }, _) | (_, TcpState::Established | TcpState::CloseWait) => held.in_service += 1,
+                (_, TcpState::FinWait2) if unread == 0 => held.ended += 1,
+                _ => {}
+            }
+        }
+        held
+    }
+
+    fn all(self) -> usize {
+        self.in_service + self.ended
+    }
+}
+
+/// The connections in each reading of all sockets and in each complete sample of request sockets.
+fn held(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<Held> {
+    let read = ctx.in_window(&view.sockets).map(|(_, sockets)| {
+        Held::of(tier, sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode, socket.receive_queue)))
+    });
     let whole = ctx.in_window(&view.request_samples).filter(|(_, sample)| sample.share >= 1.0);
-    let sampled =
-        whole.map(|(_, sample)| in_service(tier, sample.sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode))));
+    let sampled = whole.map(|(_, sample)| {
+        Held::of(tier, sample.sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode, socket.receive_queue)))
+    });
     read.chain(sampled).collect()
 }
 
-/// Connections that the tier has accepted and not closed. A worker continues with a request after its client has given up (CLOSE_WAIT).
-fn in_service<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, TcpState, u64)>) -> usize {
-    let is_open = |address: &SocketAddress, state| match address {
-        SocketAddress::Tcp { .. } => matches!(state, TcpState::Established | TcpState::CloseWait),
-        SocketAddress::Unix { .. } => true,
-    };
-    sockets.filter(|(address, state, inode)| *inode != 0 && is_open(address, *state) && tier.accepts(address)).count()
+fn held_mean(samples: &[Held]) -> f64 {
+    samples.iter().map(|held| held.all()).sum::<usize>() as f64 / samples.len().max(1) as f64
 }
 
 /// The longest time that a request holds a worker of one of the path's pools, seconds. `None` if no pool's time is known.

@@ -85,6 +85,7 @@ const ADVICE: &[&AdviceDef] = &[
     &kernel::mend_sending::SEND_AT_ONCE,
     &kernel::mend_sending::WIDEN_FIRST_WINDOW,
     &kernel::mend_sending::ASK_CLIENTS,
+    &by_hand::end_lingering::END_LINGERING,
     &by_hand::look_inside::MORE_CONNECTIONS,
     &by_hand::look_inside::LOOK_INSIDE,
 ];

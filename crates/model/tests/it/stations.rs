@@ -17,5 +17,6 @@ mod syn_queue;
 mod transport;
 mod upstream_connect;
 mod waiting;
+mod waits_for_clients;
 mod worker_pool;
 mod workers_blocked;

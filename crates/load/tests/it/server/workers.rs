@@ -24,7 +24,19 @@ pub(crate) struct Workers {
 impl Workers {
     /// Each worker accepts a connection, serves it with this function, and accepts the next. The function tells whether the client ended in time.
     pub(crate) fn start(number: usize, serve: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) -> Workers {
+        Self::start_with(number, None, serve)
+    }
+
+    /// The same with this backlog.
+    pub(crate) fn start_with(
+        number: usize,
+        backlog: Option<i32>,
+        serve: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Workers {
         let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        if let Some(backlog) = backlog {
+            rustix::net::listen(&*listener, backlog).expect("it listens already");
+        }
         let address = listener.local_addr().expect("bound");
         let stop = Arc::new(AtomicBool::new(false));
         let (held, taken, serve) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(serve));

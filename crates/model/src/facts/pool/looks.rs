@@ -40,9 +40,14 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
     calls.into_iter().filter_map(peer).collect()
 }
 
+/// True if there are enough samples for a statement.
+pub(crate) fn are_enough(looks: usize) -> bool {
+    looks >= LOOKS_MIN
+}
+
 /// True if these are most of the samples, and there are enough of them.
 pub(crate) fn are_most(part: usize, looks: usize) -> bool {
-    looks >= LOOKS_MIN && part as f64 >= SHARE_MIN * looks as f64
+    are_enough(looks) && part as f64 >= SHARE_MIN * looks as f64
 }
 
 /// True if most of a pool's busy workers wait for a calling server that has no core: to send the rest of its request, to take the answer or to close. More

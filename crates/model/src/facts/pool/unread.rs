@@ -17,6 +17,16 @@ pub(super) fn pool(ctx: &Context<'_>, tier: &Tier, threads: usize) -> Option<Poo
     let workers = busy.iter().max().copied().filter(|most| (WORKERS_MIN..=threads).contains(most))?;
     let waiting = mean(unread.iter().copied());
     let waited_share = waited_share(&unread);
-    let pool = Pool { kind: PoolKind::Threads, workers, busy, waiting, waited_share, unread: true, grows: false, reached: None };
+    let pool = Pool {
+        kind: PoolKind::Threads,
+        workers,
+        busy,
+        ended: Vec::new(),
+        waiting,
+        waited_share,
+        unread: true,
+        grows: false,
+        reached: None,
+    };
     (pool.is_full() && pool.is_steady(BUSY_SHARE)).then_some(pool)
 }

@@ -1,6 +1,7 @@
 //! Advice without a remedy beside it: somebody else has to decide, or to look.
 
 pub(super) mod ask_limit_owner;
+pub(super) mod end_lingering;
 pub(super) mod look_inside;
 pub(super) mod mend_connections;
 pub(super) mod raise_shaper_rate;

@@ -1,7 +1,7 @@
 //! Every kind of observation of the stage, by name: each cause and each decoy.
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{Observation, TimeWaitDialled, TimeWaits};
+use chokepoint_model::observation::{Observation, TcpState, TimeWaitDialled, TimeWaits};
 use chokepoint_model::reading::Reading;
 
 use super::blocked::{BEHIND, behind, towards};
@@ -66,8 +66,22 @@ fn stations() -> Vec<Staged> {
         ("a CPU quota too small of version 2", Some("cgroup-cpu-throttled"), throttled("v2:/php")),
         ("a slow server away", Some("workers-blocked-on-upstream"), towards("192.0.2.7")),
         ("a slow server behind", Some("workers-blocked-on-upstream"), made(towards(BEHIND), |obs| behind(obs, 1, 2, 3))),
+        ("clients that do not close", Some("waits-for-clients"), lingering()),
         ("a full pool behind", Some("worker-pool-exhausted"), made(towards(BEHIND), |obs| behind(obs, 3, 2, 3))),
     ]
+}
+
+/// A full pool whose workers wait for clients that have their answer.
+fn lingering() -> Observation {
+    made(pool(5, 5, 60), |obs| {
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.sockets.points().to_vec();
+        view.sockets = Default::default();
+        for (at, mut sockets) in points {
+            sockets.iter_mut().filter(|socket| socket.inode >= 1_000).for_each(|socket| socket.state = TcpState::FinWait2);
+            view.sockets.push(at, Reading::Ok(sockets));
+        }
+    })
 }
 
 fn servers() -> Vec<Staged> {

@@ -6,6 +6,7 @@ state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: almost at the limit.
 state-worker-pool-full = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples connections waited for one, { $waiting } on average.
 state-worker-pool-unread = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples requests waited unread for one, { $waiting } on average.
+state-worker-pool-clients = { $held } connections were answered and waited for the client to close, while { $waiting } waited to be accepted.
 
 finding-worker-pool-exhausted-title = { $kind ->
     [unread] all { $workers } threads of { $tier } that serve requests are taken, and they do not compute but wait
@@ -49,12 +50,25 @@ evidence-workers-blocked = In { $count } of { $looks } samples a busy worker wai
 evidence-workers-blocked-time = A request took a worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
 evidence-workers-blocked-door = On average { $waiting } connections waited to be accepted by { $upstream }.
 
+finding-waits-for-clients-title = { $workers ->
+    [0] the processes of { $tier } wait for clients that have their response to close the connection
+   *[other] { $held } of { $workers } workers of { $tier } wait for clients that have their response to close the connection
+}
+finding-waits-for-clients-explanation = The workers of { $tier } have sent the response and closed their side of the connection. They still hold the socket and wait for the client to close its side (a lingering close), and serve nobody meanwhile, while { $waiting } connections wait to be accepted. Clients that close late, are far away or have gone without a word keep the workers. More workers would wait for such clients too.
+
+evidence-waits-for-clients = On average { $held } of { $taken } connections that processes held were answered, closed by the server and not by the client (FIN_WAIT2), with nothing unread.
+evidence-waits-for-clients-looks = In { $count } of { $looks } samples a busy process waited in a system call for the end of such a connection.
+evidence-waits-for-clients-since = The response had been sent { $ms } ms before (median).
+evidence-waits-for-clients-open = { $open } of the clients' ends of these connections are on this host: they know that the server has closed, and their programs keep them open (CLOSE_WAIT).
+
 finding-setting-not-in-force-pool-title = { $running } workers of { $tier } run, although pm.max_children of [{ $pool }] is { $written }
 finding-setting-not-in-force-pool = All workers of { $tier } are taken and wait, although its configuration allows more. { $file } was changed after { $tier } read it, so the new value is not in force.
 
 evidence-not-in-force-pool = pm.max_children of [{ $pool }] is { $written }, and { $running } workers run.
 
 coupling-pool-blocked = The workers are taken because most of them wait for another server. If they waited for a timer or a disk, the pool would be the cause.
+coupling-pool-clients = The workers are taken because they wait for clients that have their response. If those closed their connections, the workers would be free, and if the workers waited for something of their own, the pool would be the cause.
+coupling-queue-clients = Nobody accepts connections while the processes wait for clients that have their response. If those closed their connections, the queue would be emptied in time.
 coupling-pool-files = A process without a file descriptor accepts no further connection, however many it could serve. If descriptors were free, the pool would be the cause.
 coupling-pool-unforced = The configured number of workers of this pool would be large enough, but fewer run. If all of them ran, the pool would be the cause.
 coupling-pool-link = The link that carries the tier's responses is full, so its workers wait to send. If the link had capacity, they would wait for something of their own.

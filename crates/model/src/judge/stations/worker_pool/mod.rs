@@ -2,12 +2,13 @@
 //! queue, even if cores are idle.
 
 mod blocked;
+mod clients;
 mod unforced;
 
 use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
-use crate::facts::pool::{IdleEvidence, Pool, PoolKind, Service, configured, exhausted, loops};
+use crate::facts::pool::{EndsAwaited, IdleEvidence, Pool, PoolKind, Service, configured, exhausted, loops};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -22,10 +23,12 @@ use blocked::Blocked;
 pub(crate) use blocked::waited_for;
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["raise-max-children", "listen-again", "reload-configuration"],
+    remedies: &["raise-max-children", "listen-again", "reload-configuration", "end-lingering"],
     graph: &[
         CouplingDef::found(FindingId::THROTTLED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-quota"),
         CouplingDef::found(FindingId::POOL_BLOCKED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-blocked"),
+        CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-clients"),
+        CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-clients"),
         CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-files"),
         CouplingDef::found(FindingId::NOT_IN_FORCE, FindingId::POOL_EXHAUSTED, Relation::Station, "coupling-pool-unforced"),
         CouplingDef::station(StationId::LINK, FindingId::POOL_EXHAUSTED, Relation::Tier, Attribution::Found, "coupling-pool-link"),
@@ -42,7 +45,7 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(
         StationId("worker-pool"),
         StationKind::Rate,
-        &[FindingId::POOL_EXHAUSTED, FindingId::POOL_BLOCKED, FindingId::NOT_IN_FORCE],
+        &[FindingId::POOL_EXHAUSTED, FindingId::POOL_BLOCKED, FindingId::WAITS_FOR_CLIENTS, FindingId::NOT_IN_FORCE],
         read,
         judge,
     )
@@ -71,8 +74,11 @@ fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Eviden
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
-    pools.map(|(tier, pool)| reading(ctx, tier, &pool)).collect()
+    let of_tier = |tier: &Tier| match Pool::of(ctx, tier) {
+        Some(pool) => Some(reading(ctx, tier, &pool)),
+        None => EndsAwaited::of(ctx, tier).map(|awaited| clients::reading(tier, &awaited)),
+    };
+    ctx.path.tiers.iter().filter_map(of_tier).collect()
 }
 
 fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> StationReading {
@@ -107,17 +113,19 @@ fn ceiling(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Ceiling> {
 }
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
-    let judged = ctx.path.tiers.iter().filter_map(|tier| {
-        let (pool, idle) = exhausted(ctx, tier)?;
-        let full = finding(ctx, tier, &pool, &idle);
-        // If workers wait for another server, the configured number of workers would wait too.
-        let cause = match Blocked::of(ctx, tier) {
-            Some(blocked) => Some(blocked.finding(&STATION, ctx, tier, &pool)),
-            None => unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full),
-        };
-        Some(std::iter::once(full).chain(cause))
+    ctx.path.tiers.iter().flat_map(|tier| judged(ctx, tier)).collect()
+}
+
+fn judged(ctx: &Context<'_>, tier: &Tier) -> Vec<Finding> {
+    let awaited = EndsAwaited::of(ctx, tier).map(|awaited| clients::finding(ctx, tier, &awaited));
+    let Some((pool, idle)) = exhausted(ctx, tier) else { return awaited.into_iter().collect() };
+    let full = finding(ctx, tier, &pool, &idle);
+    // If workers wait for clients or for another server, the configured number of workers would wait too.
+    let cause = awaited.or_else(|| match Blocked::of(ctx, tier) {
+        Some(blocked) => Some(blocked.finding(&STATION, ctx, tier, &pool)),
+        None => unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full),
     });
-    judged.flatten().collect()
+    std::iter::once(full).chain(cause).collect()
 }
 
 fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Finding {

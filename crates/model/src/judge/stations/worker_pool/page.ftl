@@ -35,3 +35,15 @@ page-workers-blocked-on-upstream-remedies =
     At the other server: its workers, locks, slow queries, its connection limit. Here: fewer calls per request, parallel calls, a cache, a shorter timeout, so that a slow server does not take all workers. More workers help only if the other server is not at its limit: time a single request to it, alone and under load. If both take the same time, it is not.
 page-workers-blocked-on-upstream-sources =
     proc_pid_syscall(5) for the system call and its descriptor, /proc/PID/mem for the descriptors of poll(2) and select(2), /proc/PID/fd and sock_diag(7) for the address at the other end.
+
+page-waits-for-clients-title = Workers wait for clients to close
+page-waits-for-clients-limits =
+    Every request of this tier: its workers are kept by clients that have their response already. A server may close its side after a response and wait until the client closes too, so that the end of the response is not lost (lingering close, RFC 9112 section 9.6).
+page-waits-for-clients-shows =
+    Accepted connections in FIN_WAIT2 that a process holds, with nothing unread, at least half as many as the connections that workers hold in all, while the pool is full and connections wait in the accept queue; or in at least half of the samples of its busy processes a main thread in a system call on such a connection. The time since the response, and clients' ends on this host in CLOSE_WAIT, are evidence beside it.
+page-waits-for-clients-sure =
+    High if system calls could be read, else medium: from the sockets alone. Silent if no connection waits to be accepted; if an event loop closes like that (nginx's lingering_close: it waits for many ends at once, and no worker is kept); for connections that no process holds (the kernel ends them by itself, net.ipv4.tcp_fin_timeout); and if the workers were seen to wait for something else.
+page-waits-for-clients-remedies =
+    Find the clients: who holds the other end in CLOSE_WAIT (ss -tnp state close-wait), and lets it close after each response. Put a proxy with an event loop in front that closes its connections at once (nginx, HAProxy), or serve by an event loop: Apache's event MPM, gunicorn behind nginx. Fewer seconds of lingering help if the server can be told: it waits up to 2 s in gunicorn, up to 30 s in Apache.
+page-waits-for-clients-sources =
+    sock_diag(7) for states, inodes and the times of struct tcp_info; proc_pid_syscall(5) and /proc/PID/fd for what the workers wait for.
