@@ -1,6 +1,7 @@
 //! What the readings mean: stations and their findings, causes and symptoms, harm, and the verdict.
 
 pub mod causes;
+mod few_samples;
 pub mod finding;
 mod graph;
 pub mod id;

@@ -148,6 +148,9 @@ impl Ongoing {
             let age = target.age(self.recent.entries(), self.observer.elapsed_us());
             each(number, Looked { report, unanswered, path: &target.path, ports: &target.ports, observation, age });
         }
+        if let Some(observation) = observation {
+            self.recent.take_back(observation);
+        }
     }
 }
 

@@ -36,6 +36,10 @@ verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } 
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener } while its cores are not busy. It may have too few workers, or they may wait for something themselves.
 verdict-unknown-waits = Cannot tell: a response took { $loaded } ms with { $connections } connections and { $alone } ms alone, while the cores are idle and no station is at its limit. The limit cannot be observed: threads of one process, a lock, a limit of connections, or a server behind { $tier } on another host.
 verdict-unknown-generator-waits = Cannot tell: the load generator itself waited for a core { $share } % of the time, so the times that it measured with { $connections } connections are not the server's. Give it its own cores (--cpus) or fewer threads, or measure while other programs are idle.
+verdict-unknown-few-samples = { $why } Only { $samples ->
+    [one] one sample
+   *[other] { $samples } samples
+} of where requests stood could be taken in { $seconds } s: measure longer, -z { $longer }s.
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
 warning-shared-cores = The load generator shares cores with the servers: without it the servers would be faster.

@@ -9,6 +9,7 @@ use crate::facts::path::{self, Path};
 use crate::facts::traffic;
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
+use crate::judge::few_samples;
 use crate::judge::finding::{Coupling, Finding, OrderReason};
 use crate::judge::id::StationId;
 use crate::judge::improvements::{Faster, faster};
@@ -114,7 +115,7 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
         let why = Message::new("verdict-unknown-refusing").with("station", refusing.station.0);
         return Judgement::unknown(why.with("why", refusing.why.clone()));
     }
-    healthy(ctx, stations)
+    few_samples::told(ctx, healthy(ctx, stations))
 }
 
 /// Why no verdict about the server is possible; `None` if one is.
@@ -125,7 +126,8 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
     }
     if let Some(load) = &ctx.obs.load {
-        return wrong_answers(ctx, load).or_else(|| unexplained_failures(load)).or_else(|| unexplained_losses(ctx, load));
+        let unexplained = || unexplained_failures(load).or_else(|| unexplained_losses(ctx, load));
+        return wrong_answers(ctx, load).or_else(|| unexplained().map(|why| few_samples::explained(ctx, why)));
     }
     if unreadable {
         return Some(Message::new("verdict-unknown-unreadable"));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::load::{Handshakes, Loop, Lost, Slice, TlsFailure, TlsLoad};
-use chokepoint_model::observation::{CpuUse, Identity, Observation, Qdisc, ThreadTimes};
+use chokepoint_model::observation::{CpuUse, Identity, Observation, Qdisc, RequestSample, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Diagnosis, LimitedBy, StationState, Verdict};
 use proptest::prelude::*;
@@ -318,6 +318,32 @@ fn answers_that_wait_where_nothing_is_full_are_not_too_few_connections() {
     let mut obs = waiting(p50 / 20, 10);
     cpu(&mut obs, 0.99);
     assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+}
+
+#[test]
+fn with_too_few_samples_nothing_explains_it_and_the_report_says_how_long_to_measure() {
+    let summary = |samples: u64| {
+        let mut obs = healthy();
+        let load = obs.load.as_ref().unwrap();
+        let mut few = load.clone();
+        (few.requests, few.good, few.latency_us.p50) = (10, 10, load.latency_us.p50 / 20);
+        obs.unloaded = Some(few);
+        for number in 0..samples {
+            let sample = RequestSample { share: 1.0, handshake_share: 1.0, ..RequestSample::default() };
+            obs.netns.get_mut(&SERVER).unwrap().request_samples.push(2_000_000 + number * 1_000_000, Reading::Ok(sample));
+        }
+        let told = told(&obs);
+        assert_eq!(told.verdict, Verdict::Unknown);
+        told.summary
+    };
+    assert!(
+        summary(2).contains("alone")
+            && summary(2).ends_with("Only 2 samples of where requests stood could be taken in 10 s: measure longer, -z 30s."),
+        "{}",
+        summary(2)
+    );
+    assert!(summary(1).contains("Only one sample") && summary(1).ends_with("-z 60s."), "{}", summary(1));
+    assert!(!summary(6).contains("samples") && !summary(0).contains("samples"), "{}", summary(6));
 }
 
 #[test]

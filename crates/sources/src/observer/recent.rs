@@ -1,10 +1,11 @@
 //! The entries of the last few seconds, for an observation without an end. Older entries are dropped, except readings that are taken only once and the newest
 //! reading of each kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use chokepoint_model::observation::{Observation, Request};
+use chokepoint_model::observation::{NetnsId, NetnsView, Observation, Request, ServerView};
+use chokepoint_model::series::SeriesState;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::assemble::place;
@@ -14,25 +15,49 @@ use crate::table::Cadence;
 
 /// Sources of a process that are read periodically although their cadence is `Ends`.
 const REPEATED: [&str; 1] = ["process_files"];
+/// The source that is parsed once, when it comes, since it is most of what is read. Of its entries only the times are kept.
+const REQUESTS: &str = "requests";
+/// The source that is parsed again only if it changed, or what it is parsed for.
+const CONFIG: &str = "server_config";
+/// The source that the other one depends on.
+const KERNEL: &str = "kernel";
 
 /// The recent entries. Memory is bounded by what is read in that time, and by the number of processes and namespaces.
 #[derive(Debug)]
 pub struct Recent {
     keep_us: u64,
-    /// In the order of time.
+    /// In the order of time. Those of samples of requests have no bytes.
     entries: Vec<Entry>,
+    /// The samples of requests.
+    sampled: BTreeMap<NetnsId, NetnsView>,
+    /// The configurations, and what they were parsed for: the request, and the number of cores.
+    servers: BTreeMap<u32, ServerView>,
+    parsed_for: Option<(Request, Option<u32>)>,
 }
 
 impl Recent {
     /// Keeps readings for this long.
     pub fn new(keep: Duration) -> Self {
-        Self { keep_us: u64::try_from(keep.as_micros()).unwrap_or(u64::MAX), entries: Vec::new() }
+        let keep_us = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX);
+        Self { keep_us, entries: Vec::new(), sampled: BTreeMap::new(), servers: BTreeMap::new(), parsed_for: None }
     }
 
     /// Adds new entries and drops old ones.
-    pub fn add(&mut self, entries: Vec<Entry>) {
-        self.entries.extend(entries);
+    pub fn add(&mut self, mut entries: Vec<Entry>) {
         // Stable: those of one time keep the order in which they were read.
+        entries.sort_by_key(|entry| entry.at_us);
+        if entries.iter().any(|entry| entry.source == CONFIG) {
+            self.parsed_for = None;
+        }
+        let mut parsed = Observation { netns: std::mem::take(&mut self.sampled), ..Observation::default() };
+        for entry in entries.iter_mut().filter(|entry| entry.source == REQUESTS) {
+            place(&mut parsed, entry);
+            if let Outcome::Ok(bytes) = &mut entry.outcome {
+                *bytes = Vec::new();
+            }
+        }
+        self.sampled = parsed.netns;
+        self.entries.extend(entries);
         self.entries.sort_by_key(|entry| entry.at_us);
         let newest_us = self.entries.last().map_or(0, |entry| entry.at_us);
         self.let_go(newest_us.saturating_sub(self.keep_us));
@@ -55,8 +80,19 @@ impl Recent {
             entry.at_us >= from_us || (!is_gone && (is_read_once(entry) || is_newest()))
         };
         let stays: Vec<bool> = self.entries.iter().map(stays).collect();
+        let configs = self.entries.iter().zip(&stays).filter(|(entry, stays)| entry.source == CONFIG && !**stays).count();
+        if configs > 0 {
+            self.parsed_for = None;
+        }
         let mut stays = stays.into_iter();
         self.entries.retain(|_| stays.next().unwrap_or(true));
+        let of_samples = self.entries.iter().filter(|entry| entry.source == REQUESTS);
+        let sampled: BTreeSet<Scope> = of_samples.map(|entry| entry.scope).collect();
+        self.sampled.retain(|id, _| sampled.contains(&Scope::Netns(id.0)));
+        for view in self.sampled.values_mut() {
+            view.request_samples.let_go(from_us);
+            view.awaited_samples.let_go(from_us);
+        }
     }
 
     /// All entries, in the order of time.
@@ -64,12 +100,37 @@ impl Recent {
         &self.entries
     }
 
-    /// The observation of these entries for a request and a window (microseconds since the observation began), without the sources named in `without`.
-    pub fn observation(&self, request: &Request, window_us: (u64, u64), without: &[&str]) -> Observation {
-        let mut observation = Observation { request: request.clone(), window_us: Some(window_us), ..Observation::default() };
-        let wanted = |entry: &&Entry| !without.contains(&entry.source.as_str());
-        self.entries.iter().filter(wanted).for_each(|entry| place(&mut observation, entry));
+    /// The observation of these entries for a request and a window (microseconds since the observation began), without the sources named in `without`. What is not
+    /// parsed each time is in it until [`Recent::take_back`].
+    pub fn observation(&mut self, request: &Request, window_us: (u64, u64), without: &[&str]) -> Observation {
+        let netns = std::mem::take(&mut self.sampled);
+        let mut observation = Observation { request: request.clone(), window_us: Some(window_us), netns, ..Observation::default() };
+        let put = |observation: &mut Observation, is_wanted: &dyn Fn(&str) -> bool| {
+            self.entries.iter().filter(|entry| is_wanted(&entry.source)).for_each(|entry| place(observation, entry));
+        };
+        put(&mut observation, &|source| source == KERNEL);
+        let parsed_for = Some((request.clone(), observation.kernel.last().map(|kernel| kernel.cores)));
+        if self.parsed_for == parsed_for {
+            observation.servers = std::mem::take(&mut self.servers);
+        } else {
+            self.servers.clear();
+            put(&mut observation, &|source| source == CONFIG);
+        }
+        put(&mut observation, &|source| ![KERNEL, CONFIG, REQUESTS].contains(&source) && !without.contains(&source));
+        self.parsed_for = parsed_for;
         observation
+    }
+
+    /// Takes back what is not parsed each time from an observation that is not needed any more: of the same request, or its configurations are parsed anew.
+    pub fn take_back(&mut self, observation: Observation) {
+        for (id, view) in observation.netns {
+            let NetnsView { request_samples, awaited_samples, .. } = view;
+            self.sampled.insert(id, NetnsView { request_samples, awaited_samples, ..NetnsView::default() });
+        }
+        let configured = observation.servers.into_iter().filter(|(_, server)| server.config.state() != SeriesState::Unread);
+        self.servers = configured
+            .map(|(pid, ServerView { config, files, .. })| (pid, ServerView { config, files, ..ServerView::default() }))
+            .collect();
     }
 }
 
@@ -81,8 +142,6 @@ fn is_read_once(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     const SECOND_US: u64 = 1_000_000;
@@ -138,5 +197,58 @@ mod tests {
         let observation = recent.observation(&request, (1, 2), &["sockets"]);
         assert_eq!((observation.request, observation.window_us), (request, Some((1, 2))));
         assert_eq!(observation.netns.keys().map(|id| id.0).collect::<Vec<_>>(), [1]);
+    }
+
+    /// The observation as it was made before: all entries parsed each time.
+    fn anew(all: &[Entry], keep_us: u64, request: &Request) -> Observation {
+        let mut recent = Recent { keep_us, entries: all.to_vec(), ..Recent::new(Duration::ZERO) };
+        recent.entries.sort_by_key(|entry| entry.at_us);
+        let newest_us = recent.entries.last().map_or(0, |entry| entry.at_us);
+        recent.let_go(newest_us.saturating_sub(keep_us));
+        let mut observation = Observation { request: request.clone(), window_us: Some((0, 1)), ..Observation::default() };
+        recent.entries.iter().for_each(|entry| place(&mut observation, entry));
+        observation
+    }
+
+    #[test]
+    fn what_is_parsed_once_is_the_same_as_what_is_parsed_each_second() {
+        let config = "server nginx\nprefix /etc/nginx\nversion 1.22\n# configuration file /etc/nginx/nginx.conf:\nevents {}\nhttp { server { listen 80; } }\n";
+        let gone =
+            |at_us, pid| Entry { outcome: Outcome::Absent(WHY_ENDED.to_owned(), None), ..entry(at_us, CONFIG, Scope::Process(pid), "") };
+        let (mut recent, mut all) = (Recent::new(Duration::from_secs(5)), Vec::new());
+        for second in 0..40_u64 {
+            let at_us = second * SECOND_US;
+            let mut came: Vec<Entry> = (0..4)
+                .filter(|_| !(10..20).contains(&second))
+                .flat_map(|n| {
+                    let one = |item: &str, text: &str| Entry {
+                        item: item.to_owned(),
+                        ..entry(at_us + n * 200_000, REQUESTS, Scope::Netns(1), text)
+                    };
+                    let outcome = if second % 7 == 3 { Outcome::Failed("no".to_owned(), None) } else { Outcome::Ok(Vec::new()) };
+                    [Entry { outcome, ..one("", "") }, one("sampling", "share 0.5\nlate_us 7\n")]
+                })
+                .collect();
+            match second {
+                2 | 14 => came.push(entry(at_us, CONFIG, Scope::Process(7), config)),
+                8 => came.push(gone(at_us, 7)),
+                11 => came.push(entry(at_us, "kernel", Scope::Host, "")),
+                _ => {}
+            }
+            came.push(entry(at_us, "listeners", Scope::Netns(1), ""));
+            all.extend(came.clone());
+            recent.add(came);
+            let request = Request { port: if second < 30 { 80 } else { 81 }, ..Request::default() };
+            for _ in 0..2 {
+                let observation = recent.observation(&request, (0, 1), &[]);
+                assert_eq!(observation, anew(&all, 5 * SECOND_US, &request), "second {second}");
+                recent.take_back(observation);
+            }
+            let kept = recent.entries().iter().filter(|entry| entry.source == REQUESTS);
+            assert!(
+                kept.into_iter().all(|entry| !matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty())),
+                "their bytes are not kept"
+            );
+        }
     }
 }

@@ -39,7 +39,7 @@ impl Drop for Holder {
 }
 
 /// Drains until this is true of what was read in the last seconds.
-fn until(what: &str, observer: &Observer, recent: &mut Recent, is_true: impl Fn(&Recent) -> bool) {
+fn until(what: &str, observer: &Observer, recent: &mut Recent, is_true: impl Fn(&mut Recent) -> bool) {
     let begin = Instant::now();
     while !is_true(recent) {
         assert!(begin.elapsed() < Duration::from_secs(60), "it was never read: {what}, {} entries", recent.entries().len());
@@ -48,9 +48,11 @@ fn until(what: &str, observer: &Observer, recent: &mut Recent, is_true: impl Fn(
     }
 }
 
-fn has_path(recent: &Recent, holder: &Holder) -> bool {
+fn has_path(recent: &mut Recent, holder: &Holder) -> bool {
     let observation = recent.observation(&holder.request(), (0, u64::MAX), &[]);
-    discover(&observation).tiers.first().is_some_and(|tier| tier.pids == [holder.0.id()])
+    let has = discover(&observation).tiers.first().is_some_and(|tier| tier.pids == [holder.0.id()]);
+    recent.take_back(observation);
+    has
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn requests_are_followed_newly_while_the_others_go_on() {
     let observer = Observer::start(ObserveOptions::endless(first.request(), Vec::new())).unwrap();
     let mut recent = Recent::new(Duration::from_secs(3));
     until("the first path", &observer, &mut recent, |recent| has_path(recent, &first));
-    assert!(!has_path(&recent, &second));
+    assert!(!has_path(&mut recent, &second));
     let third = Holder::new();
     assert!(observer.follow(&[first.request(), third.request(), second.request()]));
     until("all paths", &observer, &mut recent, |recent| [&first, &second, &third].iter().all(|holder| has_path(recent, holder)));
