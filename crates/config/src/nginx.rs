@@ -12,6 +12,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use edit::address::{fastcgi_address, move_fastcgi};
 pub use edit::debug_log::{DebugLog, LogLevels, NoLevels, set_log_levels};
 pub use edit::reuse::{FastcgiReuse, NoReuse, fastcgi_reuse, keep_fastcgi};
 pub use edit::sessions::{NoSessionCache, SessionCache, TlsSessions, set_session_cache};

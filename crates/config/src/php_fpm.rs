@@ -12,6 +12,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use edit::socket::{NoPoolSocket, PoolSocket, pool_listen, second_pool, second_pool_name};
 pub use edit::{EditError, Editor};
 pub use effective::{Fpm, Global, Manager, Pool, Problem, Version};
 pub use error::{LoadError, Syntax, SyntaxError};

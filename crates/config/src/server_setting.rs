@@ -1,11 +1,11 @@
 //! The settings that a remedy changes: their value in a server's configuration, and the edited files.
 
 use chokepoint_model::change::{ServerKind, ServerSetting};
-use chokepoint_model::observation::{ConfigurationFiles, FileEdit};
+use chokepoint_model::observation::{ConfigurationFiles, FileEdit, SettingValue};
 
 use crate::diff::{Step, changed_lines, script};
 use crate::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
-use crate::php_fpm::{self, Fpm};
+use crate::php_fpm::{self, Fpm, PoolSocket};
 use crate::{Edited, HIDDEN, dump, piece, text};
 
 /// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
@@ -43,9 +43,9 @@ impl Tree {
         match self {
             Self::Nginx(tree) => nginx_edited(tree, setting, to),
             Self::PhpFpm(tree) => {
-                let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is not a setting of php-fpm".to_owned())?;
                 let mut editor = php_fpm::Editor::new(tree);
-                editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())
+                set_php_fpm(&mut editor, tree, setting, to)?;
+                editor.finish().map_err(|error| error.to_string())
             }
         }
     }
@@ -80,6 +80,45 @@ impl DumpedFiles {
                 php_fpm::Tree::from_dump(dump, self.prefix.as_deref()).map(Tree::PhpFpm).map_err(|error| error.to_string())
             }
         }
+    }
+
+    fn files(&self) -> Vec<NamedText> {
+        dump::sections(&self.dump).into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect()
+    }
+
+    /// The files after these settings got their values, one after the other.
+    fn with(&self, mut files: Vec<NamedText>, settings: &[SettingValue<'_>]) -> Result<Vec<NamedText>, String> {
+        for (setting, to) in settings {
+            let mut dump = String::new();
+            files.iter().for_each(|(path, text)| dump::add(&mut dump, path, text));
+            for edited in self.tree(&dump)?.edited(setting, to)? {
+                let file = files.iter_mut().find(|(path, _)| *path == edited.path);
+                file.ok_or_else(|| format!("{} was not read", edited.path))?.1 = edited.after;
+            }
+        }
+        Ok(files)
+    }
+
+    /// True if the edit adds and removes the same lines in the files as a recording keeps them.
+    fn shows_same_lines(
+        &self,
+        recorded: &str,
+        before: &[SettingValue<'_>],
+        settings: &[SettingValue<'_>],
+        (old, new): (&[NamedText], &[NamedText]),
+    ) -> Result<bool, String> {
+        let kept = Self { dump: recorded.to_owned(), ..self.clone() };
+        let kept_old = kept.with(kept.files(), before)?;
+        let kept_new = kept.with(kept_old.clone(), settings)?;
+        let lines = |old: &[NamedText], new: &[NamedText]| -> Vec<String> {
+            old.iter()
+                .zip(new)
+                .flat_map(|((_, old), (_, new))| replaced(new, old).map(|(_, line)| line.to_owned()).collect::<Vec<_>>())
+                .collect()
+        };
+        let (added, removed) = (lines(old, new), lines(new, old));
+        let is_same = added == lines(&kept_old, &kept_new) && removed == lines(&kept_new, &kept_old);
+        Ok(is_same && added.iter().chain(&removed).all(|line| self.is_recorded(line, Some(line))))
     }
 
     /// The files as a recording keeps them.
@@ -118,35 +157,44 @@ impl ConfigurationFiles for DumpedFiles {
         &self.dump
     }
 
-    /// An edit of a line that a recording does not keep as it stands is refused, also where the files themselves were read: the report shows no more of them
-    /// than its recording does, and a replay prints the same.
-    fn edited(&self, settings: &[(&ServerSetting, &str)]) -> Result<Vec<FileEdit>, String> {
+    fn value(&self, setting: &ServerSetting) -> Option<String> {
+        self.tree(&self.dump).ok()?.value(setting)
+    }
+
+    /// An edit of a line that a recording does not keep as it stands is refused, and so is one that repeats such a line, also where the files themselves were
+    /// read: the report shows no more of them than its recording does, and a replay prints the same.
+    fn edited(&self, before: &[SettingValue<'_>], settings: &[SettingValue<'_>]) -> Result<Vec<FileEdit>, String> {
         let recorded = self.recorded()?;
-        let recorded = dump::sections(&recorded);
-        let before = dump::sections(&self.dump);
-        let mut after: Vec<(&str, String)> = before.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
-        for (setting, to) in settings {
-            let mut dump = String::new();
-            after.iter().for_each(|(path, text)| dump::add(&mut dump, path, text));
-            for edited in self.tree(&dump)?.edited(setting, to)? {
-                let file =
-                    after.iter_mut().find(|(path, _)| *path == edited.path).ok_or_else(|| format!("{} was not read", edited.path))?;
-                file.1 = edited.after;
-            }
+        let kept = dump::sections(&recorded);
+        let old = self.with(self.files(), before)?;
+        let new = self.with(old.clone(), settings)?;
+        let is_repeating = |(setting, _): &SettingValue<'_>| matches!(setting, ServerSetting::PhpFpmSecondPool { .. });
+        if before.iter().chain(settings).any(is_repeating) && !self.shows_same_lines(&recorded, before, settings, (&old, &new))? {
+            return Err("a line to repeat is hidden".to_owned());
         }
-        let changed = before.iter().zip(&after).filter(|((_, old), (_, new))| old != new);
-        let edit = |((path, old), (_, new)): (&(&str, &str), &(&str, String))| {
-            let kept = recorded.iter().find(|(known, _)| known == path).map_or("", |(_, text)| text);
-            if replaced(old, new).any(|(number, line)| !self.is_recorded(line, kept.split_inclusive('\n').nth(number))) {
+        let changed = old.iter().zip(&new).filter(|((_, old), (_, new))| old != new);
+        let edit = |((path, old), (_, new)): (&NamedText, &NamedText)| {
+            let kept = kept.iter().find(|(known, _)| known == path).map_or("", |(_, text)| text);
+            let is_shown = |(number, line): (usize, &str)| self.is_recorded(line, kept.split_inclusive('\n').nth(number));
+            if before.is_empty() && !replaced(old, new).all(is_shown) {
                 return Err(format!("a line to change in {path} is hidden"));
             }
             let diff = changed_lines(path, old, new);
-            let real = self.real_paths.iter().find(|(known, _)| known == path).map_or(*path, |(_, real)| real);
-            Ok(FileEdit { path: real.to_owned(), diff: text::encode(&diff) })
+            let real = self.real_paths.iter().find(|(known, _)| known == path).map_or(path, |(_, real)| real);
+            Ok(FileEdit { path: real.clone(), diff: text::encode(&diff) })
         };
         changed.map(edit).collect()
     }
+
+    fn changed(&self, settings: &[SettingValue<'_>]) -> Result<usize, String> {
+        let old = self.files();
+        let new = self.with(old.clone(), settings)?;
+        Ok(old.iter().zip(&new).filter(|((_, old), (_, new))| old != new).count())
+    }
 }
+
+/// Path and text of a file.
+type NamedText = (String, String);
 
 fn socket<'n>(nginx: &'n Nginx, address: &str) -> Option<&'n ListenSocket> {
     let http = nginx.http.iter().flat_map(|http| &http.sockets);
@@ -171,7 +219,14 @@ fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
         ServerSetting::NginxTlsSessionCache => {
             return nginx.session_cache().map(|cache| cache.unwrap_or_else(|| ServerSetting::UNSET.to_owned()));
         }
-        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } | ServerSetting::Text { .. } => return None,
+        ServerSetting::NginxFastcgiAddress { address, socket } => {
+            return nginx::fastcgi_address(nginx, address, socket).map(str::to_owned);
+        }
+        ServerSetting::PhpFpmMaxChildren { .. }
+        | ServerSetting::PhpFpmBacklog { .. }
+        | ServerSetting::PhpFpmSecondPool { .. }
+        | ServerSetting::PhpFpmListen { .. }
+        | ServerSetting::Text { .. } => return None,
     };
     Some(number.to_string())
 }
@@ -216,7 +271,19 @@ fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result
                 Err(error) => Err(error),
             }
         }
-        ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } | ServerSetting::Text { .. } => {
+        ServerSetting::NginxFastcgiAddress { address, socket } => {
+            let from = if to == socket { address } else { socket };
+            match nginx::move_fastcgi(&mut editor, &nginx, from, to) {
+                Ok(false) => return Err(format!("nothing is passed to {from} by fastcgi_pass")),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        ServerSetting::PhpFpmMaxChildren { .. }
+        | ServerSetting::PhpFpmBacklog { .. }
+        | ServerSetting::PhpFpmSecondPool { .. }
+        | ServerSetting::PhpFpmListen { .. }
+        | ServerSetting::Text { .. } => {
             return Err(missing());
         }
     };
@@ -231,8 +298,32 @@ fn php_fpm_key(setting: &ServerSetting) -> Option<(&str, &'static str)> {
     }
 }
 
+/// The edit of a php-fpm setting. The error is a sentence without a full stop.
+fn set_php_fpm(editor: &mut php_fpm::Editor<'_>, tree: &php_fpm::Tree, setting: &ServerSetting, to: &str) -> Result<(), String> {
+    let fpm = || Fpm::of(tree, php_fpm::Version::FALLBACK);
+    let socket = || to.parse::<PoolSocket>().map_err(|error| format!("\"{to}\": {error}"));
+    let done = match setting {
+        ServerSetting::PhpFpmSecondPool { pool } => editor.add_second_pool(&fpm(), pool, &socket()?),
+        ServerSetting::PhpFpmListen { pool } if to.starts_with("unix:") => editor.move_to_socket(&fpm(), pool, &socket()?),
+        ServerSetting::PhpFpmListen { pool } => editor.set(pool, "listen", to),
+        _ => {
+            let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is not a setting of php-fpm".to_owned())?;
+            editor.set(pool, key, to)
+        }
+    };
+    done.map_err(|error| error.to_string())
+}
+
 fn php_fpm_value(tree: &php_fpm::Tree, setting: &ServerSetting) -> Option<String> {
     let fpm = Fpm::of(tree, php_fpm::Version::FALLBACK);
+    match setting {
+        ServerSetting::PhpFpmSecondPool { pool } => {
+            let socket = php_fpm::second_pool(&fpm, pool)?;
+            return Some(socket.map_or_else(|| ServerSetting::UNSET.to_owned(), |socket| socket.to_string()));
+        }
+        ServerSetting::PhpFpmListen { pool } => return php_fpm::pool_listen(&fpm, pool),
+        _ => {}
+    }
     let (pool, _) = php_fpm_key(setting)?;
     let pool = fpm.pool(pool)?;
     match setting {

@@ -32,7 +32,7 @@ pub use request_sample::{DumpMoment, RequestSample, RequestSocket, RequestTimes}
 pub use server::{
     AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn,
     NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerFiles, ServerStatus,
-    ServerView, Setting, is_unserved,
+    ServerView, Setting, SettingValue, is_unserved,
 };
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,

@@ -145,6 +145,10 @@ impl Guard {
         let mut why = String::new();
         for (index, (setting, intent)) in opened.iter().enumerate().rev() {
             let last = index + 1 == opened.len();
+            if !left.is_empty() && kinds::is_relied_on(&intent.change) {
+                left.push(intent.change.key());
+                continue;
+            }
             self.restoring(id, index, intent);
             match put_back(setting.as_ref(), intent, &cause, last) {
                 // If the journal cannot be written either, an undo finds the old value and has nothing to do.

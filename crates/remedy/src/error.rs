@@ -232,6 +232,14 @@ pub enum ApplyError {
         /// The file.
         path: String,
     },
+    /// A later change of its set relies on this one and is still in force.
+    #[error("{key} is not taken back before {later}, which is still in force and relies on it")]
+    ReliedOn {
+        /// The setting.
+        key: String,
+        /// The later change's setting.
+        later: String,
+    },
     /// Someone else set the setting after this program.
     #[error("{key} is {found} now, set by somebody else")]
     SetByOthers {

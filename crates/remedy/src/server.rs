@@ -10,6 +10,7 @@ mod listener;
 mod master;
 mod merge;
 pub(crate) mod plan;
+mod socket;
 mod trial;
 mod unread;
 mod view;
@@ -17,8 +18,9 @@ mod view;
 use std::path::Path;
 
 use chokepoint_config::nginx::{FastcgiReuse, LogLevels, SessionCache};
+use chokepoint_config::php_fpm::PoolSocket;
 use chokepoint_config::text;
-use chokepoint_model::change::ServerSetting;
+use chokepoint_model::change::{Change, ServerSetting};
 
 use self::configuration::Server;
 use self::known_master::KnownMaster;
@@ -35,7 +37,7 @@ const NUMBER_BYTES_MAX: usize = 20;
 impl Server {
     /// Applies a change with its backup.
     fn put_new(&self, intent: &Intent, backup: &Backup) -> Result<(), ApplyError> {
-        self.running()?;
+        let master = self.running()?;
         let changed = || ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
         let now = self.file_now(&backup.path)?;
         if now != text::encode(&backup.before) {
@@ -45,7 +47,33 @@ impl Server {
         if !backup.after.contains(&Checksum::of(&after)) {
             return Err(changed());
         }
+        // Only now is it known: the earlier changes of the set are in force.
+        match (&self.setting, intent.change.to().strip_prefix("unix:")) {
+            (ServerSetting::NginxFastcgiAddress { .. }, Some(path)) => socket::check_reachable(&master, path),
+            (ServerSetting::PhpFpmListen { pool }, Some(_)) if !intent.was.starts_with("unix:") => {
+                socket::wait_until_unused(&master, pool, &intent.was)
+            }
+            _ => Ok(()),
+        }
+        .map_err(|why| self.not_here(why))?;
         self.put_file(backup, &now, &after, Some(intent.after()))
+    }
+
+    /// What must hold before the first change of a set is made, so that none of them is made in vain. The error is a clause.
+    fn check_beforehand(&self, master: &Master, to: &str) -> Result<(), String> {
+        let socket = to.parse::<PoolSocket>();
+        match (&self.setting, socket) {
+            (ServerSetting::PhpFpmSecondPool { .. }, Ok(socket)) => {
+                socket::check_place(master, &socket)?;
+                socket::check_unconfined(master)
+            }
+            (ServerSetting::PhpFpmListen { .. }, Ok(_)) => {
+                let now = edit::value(&View::of(Some(master), &self.main)?, &self.main, &self.setting, &[])?;
+                socket::check_own(master, &now)
+            }
+            (ServerSetting::NginxFastcgiAddress { .. }, _) => socket::check_unconfined(master),
+            _ => Ok(()),
+        }
     }
 
     /// Restores the old file if the file is as the change left it. Otherwise removes only the change from it.
@@ -82,7 +110,13 @@ impl Setting for Server {
         let Some(backup) = &intent.backup else { return Err(self.bad("the journal has no copy of its file".to_owned())) };
         match toward {
             Toward::New => self.put_new(intent, backup),
-            Toward::Old => self.put_old(intent, backup),
+            Toward::Old => {
+                self.put_old(intent, backup)?;
+                if let (ServerSetting::PhpFpmSecondPool { .. }, Ok(socket)) = (&self.setting, intent.change.to().parse::<PoolSocket>()) {
+                    socket::remove_left(&socket.path);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -97,6 +131,16 @@ impl Setting for Server {
         let parsed = match self.setting {
             ServerSetting::NginxFastcgiReuse { .. } => Some(value.parse::<FastcgiReuse>().map(drop).map_err(|error| error.to_string())),
             ServerSetting::NginxErrorLogLevels { .. } => Some(value.parse::<LogLevels>().map(drop).map_err(|error| error.to_string())),
+            ServerSetting::NginxFastcgiAddress { ref address, ref socket } => {
+                let is_one = value == address || value == socket;
+                Some(if is_one { Ok(()) } else { Err("it is neither of its two addresses".to_owned()) })
+            }
+            ServerSetting::PhpFpmListen { .. } if !value.starts_with("unix:") => {
+                Some(if value.contains(char::is_whitespace) { Err("it is not an address".to_owned()) } else { Ok(()) })
+            }
+            ServerSetting::PhpFpmSecondPool { .. } | ServerSetting::PhpFpmListen { .. } => {
+                Some(value.parse::<PoolSocket>().map(drop).map_err(|error| error.to_string()))
+            }
             ServerSetting::NginxTlsSessionCache => Some(value.parse::<SessionCache>().map(drop).map_err(|error| error.to_string())),
             _ => None,
         };
@@ -128,9 +172,10 @@ impl Setting for Server {
         let edited = edit::edited(&view, &self.main, &self.setting, to, &over).map_err(|why| self.bad(why))?;
         // Checked before anything is executed.
         let path = self.editable(&edited.path)?;
-        if earlier.is_empty() {
+        if !earlier.iter().any(|intent| matches!(&intent.change, Change::Server { file, .. } if *file == self.main)) {
             trial::run(&master, &self.main, None).map_err(refused)?;
         }
+        self.check_beforehand(&master, to).map_err(|why| self.not_here(why))?;
         let unread = self.unread(&master, &context.backups)?;
         let is_agreed = |file: &String| match context.consent {
             Consent::Nothing => false,

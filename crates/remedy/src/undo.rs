@@ -173,7 +173,17 @@ impl Guard {
         self.content.ledger.sets.iter().find(|set| set.id == id)?.changes.get(index)
     }
 
+    /// The first later change of the set that is still in force, if it relies on this one.
+    fn relying(&self, id: u64, index: usize, intent: &Intent) -> Option<ApplyError> {
+        let set = self.content.ledger.sets.iter().find(|set| set.id == id).filter(|_| kinds::is_relied_on(&intent.change))?;
+        let later = (index + 1..set.changes.len()).find(|later| !set.closed[*later])?;
+        Some(ApplyError::ReliedOn { key: intent.change.key(), later: set.changes[later].change.key() })
+    }
+
     fn take_back_one(&mut self, id: u64, index: usize, intent: &Intent) -> Result<UndoOutcome, ApplyError> {
+        if let Some(waits) = self.relying(id, index, intent) {
+            return Err(waits);
+        }
         let gone = |why: &str| Ok(UndoOutcome::Gone(why.to_owned()));
         let set = self.content.ledger.sets.iter().find(|set| set.id == id);
         if set.is_some_and(|set| self.store.has_ended(set, &intent.change)) {

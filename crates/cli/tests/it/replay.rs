@@ -115,9 +115,11 @@ fn no_remedy_is_taken_back_by_the_steps_that_make_it() {
     assert!(seen.contains("raise-accept-backlog") && seen.contains("raise-conntrack-max"), "{seen:?}");
 }
 
-/// True for the test of a configuration and for what puts it in force.
+/// True for the test of a configuration, for what puts it in force, and for the wait until it is.
 fn is_reload(command: &str) -> bool {
-    [" -t ", "kill -", "systemctl reload ", "systemctl restart "].iter().any(|part| command.contains(part))
+    [" -t ", "kill -", "systemctl reload ", "systemctl restart ", "worker process is shutting down"]
+        .iter()
+        .any(|part| command.contains(part))
 }
 
 #[test]
@@ -132,6 +134,9 @@ fn every_change_fits_the_schema() {
         ServerSetting::NginxTlsSessionCache,
         ServerSetting::PhpFpmMaxChildren { pool: named("www") },
         ServerSetting::PhpFpmBacklog { pool: named("www") },
+        ServerSetting::PhpFpmSecondPool { pool: named("www") },
+        ServerSetting::PhpFpmListen { pool: named("www") },
+        ServerSetting::NginxFastcgiAddress { address: named("127.0.0.1:9000"), socket: named("unix:/run/www.sock") },
     ];
     let of_server = |setting: &ServerSetting| Change::Server {
         server: setting.server(),
@@ -165,6 +170,9 @@ fn every_change_fits_the_schema() {
                 | ServerSetting::NginxTlsSessionCache
                 | ServerSetting::PhpFpmMaxChildren { .. }
                 | ServerSetting::PhpFpmBacklog { .. }
+                | ServerSetting::PhpFpmSecondPool { .. }
+                | ServerSetting::PhpFpmListen { .. }
+                | ServerSetting::NginxFastcgiAddress { .. }
                 | ServerSetting::Text { .. } => {}
             },
         }

@@ -1,5 +1,6 @@
 //! Edits of a configuration: each names a directive and changes only its bytes.
 
+pub(crate) mod address;
 pub(crate) mod debug_log;
 pub(crate) mod reuse;
 pub(crate) mod sessions;
@@ -93,7 +94,7 @@ impl<'t> Editor<'t> {
         Ok((file, self.tree.directive(node)))
     }
 
-    fn unfit(&self, node: Node, why: &'static str) -> EditError {
+    pub(super) fn unfit(&self, node: Node, why: &'static str) -> EditError {
         let place = self.tree.place(node);
         EditError::Unfit { file: place.file.to_string(), line: place.line, name: self.tree.directive(node).name().to_owned(), why }
     }

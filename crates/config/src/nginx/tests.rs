@@ -1,5 +1,6 @@
 //! Tests of the tree and of what is in force, on whole configurations.
 
+mod address;
 mod edits;
 mod hide;
 mod in_force;

@@ -1,5 +1,7 @@
 //! Edits of a php-fpm configuration: sets a key of a pool in place, or adds it in the right position.
 
+pub(crate) mod socket;
+
 use std::collections::BTreeMap;
 
 use thiserror::Error;
@@ -23,6 +25,14 @@ pub enum EditError {
         path: String,
         /// "php-fpm.conf:3", one for each include.
         includes: Vec<String>,
+    },
+    /// The pool cannot be copied or moved.
+    #[error("[{pool}] is not moved: {why}")]
+    Unfit {
+        /// Its name.
+        pool: String,
+        /// Why.
+        why: String,
     },
     /// A value with a line feed, which this format cannot hold.
     #[error("the value of \"{0}\" contains a line break")]

@@ -9,21 +9,30 @@ use super::tree::Tree;
 use crate::dump;
 use crate::hidden::{HIDDEN, Hidden, is_words};
 
-/// The keys whose values the model reads. A recording keeps these values and the names of keys and pools. The readers of crate `sources`
+/// The keys whose values the model reads, and those that a pool always has, which an edit repeats. A recording keeps these values and the names of keys and pools. The readers of crate `sources`
 /// ask for no other value of a recording; a test compares the two.
 const KEPT: &[&str] = &[
+    "group",
     "include",
     "listen",
+    "listen.acl_groups",
+    "listen.acl_users",
     "listen.backlog",
+    "pid",
     "pm",
     "pm.max_children",
     "pm.max_requests",
+    "pm.max_spare_servers",
+    "pm.min_spare_servers",
+    "pm.start_servers",
+    "process.max",
     "process_control_timeout",
     "request_terminate_timeout",
+    "user",
 ];
 
 /// Keys whose lines the edits of [`crate::server_setting`] replace or add. Their lines stay as they are written.
-const EDITED: &[&str] = &["listen.backlog", "pm.max_children"];
+const EDITED: &[&str] = &["listen", "listen.backlog", "listen.mode", "listen.owner", "pm.max_children"];
 
 /// Hides unread values in the files of a dump ([`dump::add`]). A configuration that does not parse returns the error of its reader.
 pub fn hide(text: &str, prefix: Option<&str>) -> Result<Hidden, LoadError> {
@@ -55,13 +64,11 @@ fn of_file(file: &File, out: &mut Hidden) -> String {
                     text.push_str(if is_known(key) { key } else { HIDDEN });
                     text.push_str(bracket);
                     text.push_str(" =");
-                    if index.is_none() && is_one_of(KEPT, key) {
+                    if !value_span.is_empty() {
                         text.push(' ');
-                        text.push_str(&file.text()[value_span.clone()]);
-                    } else if !value_span.is_empty() {
-                        out.values += usize::from(!value.is_empty());
-                        text.push(' ');
-                        text.push_str(HIDDEN);
+                        let is_kept = index.is_none() && is_one_of(KEPT, key);
+                        out.values += usize::from(!is_kept && !value.is_empty());
+                        text.push_str(if is_kept { &file.text()[value_span.clone()] } else { HIDDEN });
                     }
                 }
             }
@@ -124,11 +131,11 @@ mod tests {
     fn unread_values_are_hidden_and_the_others_stay() {
         let from = "; x\n[global]\nPID = /x ; y\n\n[www] ; z\nlisten = \"9000\"\nenv[A] = 'b c'\nphp_admin_value[d]=e\npm=static\n\
               pm.max_children=5 ;f\n ; listen.backlog= 7\nlisten.backlog=5;x=y\nuser =\nNoKey = x\naccess.format = \"%R\"\n;end";
-        let to = "\n[global]\nPID = hidden\n\n[www]\nlisten = \"9000\"\nenv[hidden] = hidden\nphp_admin_value[hidden] = hidden\npm = static\n\
+        let to = "\n[global]\nPID = /x\n\n[www]\nlisten = \"9000\"\nenv[hidden] = hidden\nphp_admin_value[hidden] = hidden\npm = static\n\
               pm.max_children=5 ;f\n;listen.backlog =\nlisten.backlog=5;\nuser =\nhidden = hidden\naccess.format = hidden\n";
         let (left, out) = hidden(from);
         assert_eq!(left, to);
-        assert_eq!((out.directives, out.values, out.comments), (10, 5, 6));
+        assert_eq!((out.directives, out.values, out.comments), (10, 4, 6));
         assert_eq!(hidden(to).0, to);
     }
 
@@ -137,9 +144,9 @@ mod tests {
         fn no_secret_is_left_in_any_place_that_is_not_kept(
             lines in proptest::collection::vec(
                 prop_oneof![
-                    Just("env[@] = @"), Just("php_admin_value[@] = \"@ @\" ; @"), Just("; @"), Just("@ = @"), Just("user = '@'"),
+                    Just("env[@] = @"), Just("php_admin_value[@] = \"@ @\" ; @"), Just("; @"), Just("@ = @"), Just("prefix = '@'"),
                     Just("access.log = /var/@.log"), Just("slowlog = @\0@"), Just("pm = static ; @"), Just("pm.status_path = /@"),
-                    Just("chdir = ${@}"), Just("security.limit_extensions = .@ | @"), Just("ping.response = @\rgroup = @"), Just("listen.owner = \"@\" '@'"),
+                    Just("chdir = ${@}"), Just("security.limit_extensions = .@ | @"), Just("ping.response = @\rchdir = @"), Just("listen.group = \"@\" '@'"),
                     Just("pm.max_children = 5 ; @"), Just(";listen.backlog = @"),
                 ],
                 1..20,

@@ -48,6 +48,8 @@ fn settings(server: ServerKind, file: &str) -> Vec<Wanted> {
             }
             for pass in behind(file, "fastcgi_pass") {
                 wanted.push((ServerSetting::NginxFastcgiReuse { pass: pass.to_owned() }, ServerSetting::reuse(8, 20)));
+                let (address, socket) = (pass.to_owned(), "unix:/run/x.sock".to_owned());
+                wanted.push((ServerSetting::NginxFastcgiAddress { address, socket: socket.clone() }, socket));
             }
             for to in behind(file, "error_log") {
                 wanted.extend(
@@ -58,7 +60,10 @@ fn settings(server: ServerKind, file: &str) -> Vec<Wanted> {
         ServerKind::PhpFpm => {
             for pool in behind(file, "[").map(str::to_owned) {
                 wanted.push((ServerSetting::PhpFpmMaxChildren { pool: pool.clone() }, "43".to_owned()));
-                wanted.push((ServerSetting::PhpFpmBacklog { pool }, "4096".to_owned()));
+                wanted.push((ServerSetting::PhpFpmBacklog { pool: pool.clone() }, "4096".to_owned()));
+                let socket = ServerSetting::socket("/run/x.sock", "www-data");
+                wanted.push((ServerSetting::PhpFpmSecondPool { pool: pool.clone() }, socket.clone()));
+                wanted.push((ServerSetting::PhpFpmListen { pool }, socket));
             }
         }
     }
@@ -70,7 +75,7 @@ fn edits(server: ServerKind, file: &str) -> Vec<Result<Vec<FileEdit>, String>> {
     let itself = files(server, file);
     let Some(recorded) = recorded(&itself) else { return Vec::new() };
     let compared = settings(server, file).into_iter().map(|(setting, to)| {
-        let (live, replayed) = (itself.edited(&[(&setting, &to)]), recorded.edited(&[(&setting, &to)]));
+        let (live, replayed) = (itself.edited(&[], &[(&setting, &to)]), recorded.edited(&[], &[(&setting, &to)]));
         assert_eq!(live, replayed, "{setting:?} in\n{file}\nrecorded as\n{}", recorded.dump);
         live
     });

@@ -29,6 +29,8 @@ setting-nginx-error-log-levels = error_log level
 setting-nginx-tls-session-cache = TLS session cache
 setting-php-fpm-max-children = php-fpm workers
 setting-php-fpm-backlog = php-fpm backlog
+setting-php-fpm-listen = php-fpm listen
+setting-nginx-fastcgi-address = fastcgi_pass
 
 # Values of settings as one reads them. A no-break space keeps a number and its unit on one line.
 value-number = { $n }

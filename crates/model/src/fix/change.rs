@@ -116,6 +116,24 @@ pub enum ServerSetting {
         /// Name of the pool.
         pool: String,
     },
+    /// A second pool with the settings of this one, which listens on a unix socket. Its value is [`ServerSetting::socket`], or unset. It serves while the
+    /// requests move from one address to the other.
+    PhpFpmSecondPool {
+        /// Name of the pool with the settings.
+        pool: String,
+    },
+    /// Where a pool listens: an address, or [`ServerSetting::socket`]. A second pool on the same socket ends with the change.
+    PhpFpmListen {
+        /// Name of the pool.
+        pool: String,
+    },
+    /// Where the requests go that nginx passes to a FastCGI server: each `fastcgi_pass` to it, and each `server` of an upstream. Its value is one of the two.
+    NginxFastcgiAddress {
+        /// The server's address: "127.0.0.1:9000".
+        address: String,
+        /// Its unix socket: "unix:/run/php/www.sock".
+        socket: String,
+    },
     /// A piece of text in its configuration, which is there exactly once, and another one in its place. Its value is the one of the two that is there. No
     /// finding changes it, only a user's plan.
     Text {
@@ -168,6 +186,11 @@ impl ServerSetting {
         format!("keepalive={connections} requests={requests}")
     }
 
+    /// The value of [`ServerSetting::PhpFpmListen`] for a unix socket: its path, and the user that may connect.
+    pub fn socket(path: &str, owner: &str) -> String {
+        format!("unix:{path} owner={owner}")
+    }
+
     /// The server that has this setting.
     pub fn server(&self) -> ServerKind {
         match self {
@@ -175,9 +198,12 @@ impl ServerSetting {
             | Self::NginxWorkerConnections
             | Self::NginxWorkerRlimitNofile
             | Self::NginxFastcgiReuse { .. }
+            | Self::NginxFastcgiAddress { .. }
             | Self::NginxErrorLogLevels { .. }
             | Self::NginxTlsSessionCache => ServerKind::Nginx,
-            Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } => ServerKind::PhpFpm,
+            Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } | Self::PhpFpmSecondPool { .. } | Self::PhpFpmListen { .. } => {
+                ServerKind::PhpFpm
+            }
             Self::Text { server, .. } => *server,
         }
     }
@@ -193,6 +219,9 @@ impl ServerSetting {
             Self::NginxTlsSessionCache => "ssl_session_cache in http".to_owned(),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children of [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog of [{pool}]"),
+            Self::PhpFpmSecondPool { pool } => format!("second pool of [{pool}]"),
+            Self::PhpFpmListen { pool } => format!("listen of [{pool}]"),
+            Self::NginxFastcgiAddress { address, .. } => format!("address of the server at {address}"),
             Self::Text { find, .. } => format!("\"{find}\""),
         }
     }
@@ -215,6 +244,14 @@ impl ServerSetting {
             Self::NginxTlsSessionCache => format!("ssl_session_cache {value};   # in http"),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children = {value}   ; in [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog = {value}   ; in [{pool}]"),
+            Self::PhpFpmSecondPool { pool } => {
+                format!("{}   ; in a pool of its own with the other settings of [{pool}]", listen_lines(value))
+            }
+            Self::PhpFpmListen { pool } => format!("{}   ; in [{pool}]", listen_lines(value)),
+            Self::NginxFastcgiAddress { address, socket } => {
+                let other = if value == socket { address } else { socket };
+                format!("fastcgi_pass {value};   # in place of {other} (in an upstream: server {value};)")
+            }
             Self::Text { find, with, .. } => format!("\"{value}\" in place of \"{}\"", if value == find { with } else { find }),
         }
     }
@@ -305,6 +342,15 @@ impl Change {
             }
             _ => false,
         }
+    }
+}
+
+/// The lines of a pool that listens there: the words of [`ServerSetting::socket`], or an address.
+fn listen_lines(value: &str) -> String {
+    let address = |text: &str| format!("listen = {}", text.trim_start_matches("unix:"));
+    match value.split_once(" owner=") {
+        Some((path, owner)) => format!("{}, listen.owner = {owner}, listen.mode = 0660", address(path)),
+        None => address(value),
     }
 }
 
@@ -435,6 +481,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Change>(&json).unwrap(), raised);
         let levels = ServerSetting::NginxErrorLogLevels { to: "/e.log".to_owned() };
         assert_eq!(levels.line("error, warn"), "error_log /e.log error; error_log /e.log warn;");
+        let listen = ServerSetting::PhpFpmListen { pool: "www".to_owned() };
+        let socket = ServerSetting::socket("/run/x.sock", "web");
+        let lines = "listen = /run/x.sock, listen.owner = web, listen.mode = 0660   ; in [www]";
+        assert_eq!((listen.line(&socket).as_str(), listen.line("9000").as_str()), (lines, "listen = 9000   ; in [www]"));
         assert_eq!(ServerSetting::NginxTlsSessionCache.line("shared:a:1m"), "ssl_session_cache shared:a:1m;   # in http");
     }
 }

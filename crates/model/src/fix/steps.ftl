@@ -14,6 +14,7 @@ step-write-back = Set back in { $file }:
 step-write-away = Remove again from { $file }:
 step-test = Test the configuration:
 step-reload = Reload { $server }:
+step-wait-for-old-workers = Wait until the old workers of nginx have finished their requests:
 step-restart = Restart { $server }; a reload does not apply this:
 step-test-and-reload = Test { $file } with the program of { $server } (option -t), then reload { $server }.
 step-test-and-restart = Test { $file } with the program of { $server } (option -t), then restart { $server }; a reload does not apply this.

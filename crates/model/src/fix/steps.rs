@@ -48,31 +48,33 @@ pub(in crate::fix) fn of(ctx: &Context<'_>, id: &str, proposal: &Proposal) -> St
     for server in &servers {
         steps.runtime.extend(server.edit());
         steps.runtime.extend(server.put_in_force());
-        steps.stops.extend(server.stops());
+        let stops = server.stops().filter(|stops| !steps.stops.contains(stops));
+        steps.stops.extend(stops);
     }
     // A pool must not shrink while the server in front of it still keeps connections for the larger one.
     for server in servers.iter().rev() {
         steps.undo.extend(server.take_back());
         steps.undo.extend(server.put_in_force());
     }
-    if let Some(server) = proposal.reload.as_ref().and_then(|change| ServerByHand::of(ctx, vec![change])) {
+    if let Some(server) = proposal.reload.as_ref().and_then(|change| ServerByHand::of(ctx, Vec::new(), vec![change])) {
         steps.runtime.extend(server.put_in_force());
         steps.stops.extend(server.stops());
     }
     steps
 }
 
-/// The servers whose settings change, each with its changes.
+/// The servers whose settings change, each with its changes, in their order: a server comes again where a change waits for that of another server.
 fn servers<'a>(ctx: &'a Context<'_>, changes: &'a [Change]) -> Vec<ServerByHand<'a>> {
-    let mut by_file: Vec<(&str, Vec<&Change>)> = Vec::new();
+    let mut turns: Vec<(&str, Vec<&Change>)> = Vec::new();
     for change in changes {
         let Change::Server { file, .. } = change else { continue };
-        match by_file.iter_mut().find(|(known, _)| known == file) {
+        match turns.last_mut().filter(|(known, _)| known == file) {
             Some((_, changes)) => changes.push(change),
-            None => by_file.push((file, vec![change])),
+            None => turns.push((file, vec![change])),
         }
     }
-    by_file.into_iter().filter_map(|(_, changes)| ServerByHand::of(ctx, changes)).collect()
+    let earlier = |at: usize| turns[..at].iter().filter(|turn| turn.0 == turns[at].0).flat_map(|turn| turn.1.clone()).collect();
+    (0..turns.len()).filter_map(|at| ServerByHand::of(ctx, earlier(at), turns[at].1.clone())).collect()
 }
 
 /// The step that gives a sysctl or a cgroup's limit a value.

@@ -2,9 +2,13 @@
 
 use crate::facts::Context;
 use crate::facts::cores::other_tenants;
+use crate::facts::path::{PlacedListener, Tier};
 use crate::judge::settle::{Moment, unsettled};
-use crate::observation::ListenerAddress;
+use crate::observation::{ListenerAddress, Socket, SocketAddress};
 use crate::output::message::Message;
+
+/// Connections seen at a unix socket from which it is in use.
+const UNIX_CONNECTIONS_MIN: usize = 5;
 
 /// The warnings of an observation. `unread` sources could not be read.
 pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
@@ -32,7 +36,8 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
         warnings.extend(unsettled(ctx.obs, ctx.path, Moment::First));
     }
     for tier in &ctx.path.tiers {
-        for upstream in tier.configured.iter().map(|index| &ctx.path.tiers[*index]) {
+        let configured = tier.configured.iter().map(|index| &ctx.path.tiers[*index]);
+        for upstream in configured.filter(|upstream| !is_connected_to(ctx, upstream)) {
             let warning = Message::new("warning-edge-configured").with("tier", tier.name.as_str());
             warnings.push(warning.with("upstream", upstream.name.as_str()));
         }
@@ -52,4 +57,15 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
         warnings.push(Message::new("warning-unplaced").with("what", what.as_str()));
     }
     warnings
+}
+
+/// True if connections to a tier's unix socket were seen. They are too short to tell whose they are, so the configuration says that.
+fn is_connected_to(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let count = |placed: &PlacedListener| {
+        let ListenerAddress::Unix(path) = &placed.listener.address else { return 0 };
+        let sockets = ctx.obs.netns.get(&placed.netns).into_iter().flat_map(|view| view.sockets.values().flatten());
+        let is_its = |socket: &&Socket| matches!(&socket.address, SocketAddress::Unix { path: Some(own), .. } if own == path);
+        sockets.filter(is_its).take(UNIX_CONNECTIONS_MIN).count()
+    };
+    tier.listeners.iter().any(|placed| count(placed) >= UNIX_CONNECTIONS_MIN)
 }

@@ -42,16 +42,28 @@ impl PartialEq for ServerFiles {
     }
 }
 
+/// A setting and its value.
+pub type SettingValue<'a> = (&'a ServerSetting, &'a str);
+
 /// Configuration files that can be edited in memory. The model knows no server's syntax: the reader of the files brings it.
 pub trait ConfigurationFiles: fmt::Debug + Send + Sync {
     /// All files in one text.
     fn text(&self) -> &str;
 
-    /// The edits that give these settings these values, one for each file.
+    /// The value of a setting once the server has read the files; `None` if they have no place for it.
+    fn value(&self, setting: &ServerSetting) -> Option<String>;
+
+    /// The edits that give these settings these values, one for each file, in files in which the settings of `before` have theirs already.
+    ///
+    /// # Errors
+    /// Why the edits cannot be made or shown.
+    fn edited(&self, before: &[SettingValue<'_>], settings: &[SettingValue<'_>]) -> Result<Vec<FileEdit>, String>;
+
+    /// The number of files that change if these settings get these values one after the other; it may be more than can be shown.
     ///
     /// # Errors
     /// Why the edits cannot be made.
-    fn edited(&self, settings: &[(&ServerSetting, &str)]) -> Result<Vec<FileEdit>, String>;
+    fn changed(&self, settings: &[SettingValue<'_>]) -> Result<usize, String>;
 }
 
 /// The edit of one file.
@@ -155,6 +167,8 @@ pub struct NginxConfig {
     pub file: String,
     /// All files, the main one first, with the time of the last change (seconds since 1970).
     pub files: Vec<(String, i64)>,
+    /// The user of its workers (`user`), if set.
+    pub user: Option<String>,
     /// Number of workers; `auto` is replaced by the number of cores.
     pub worker_processes: Setting<u32>,
     /// Connections of one worker at a time, including those to upstreams.
@@ -318,6 +332,8 @@ pub struct PhpFpmConfig {
     pub file: String,
     /// All files with the time of the last change (seconds since 1970).
     pub files: Vec<(String, i64)>,
+    /// Its pid file, if set.
+    pub pid_file: Option<String>,
     /// Seconds that children have to finish at a reload. 0, the default, kills requests under way.
     pub process_control_timeout_s: Setting<u64>,
     /// The pools.

@@ -15,9 +15,12 @@ pub(crate) fn settings(changes: &[Change], words: &Catalogue) -> Vec<SettingChan
         from: change.from().to_owned(),
         to: change.to().to_owned(),
     };
-    let mut settings: Vec<&Change> = changes.iter().filter(|change| change.from() != change.to()).collect();
+    // A second pool ends with the change that it is for.
+    let is_passing = |change: &Change| matches!(change, Change::Server { setting: ServerSetting::PhpFpmSecondPool { .. }, .. });
+    let mut settings: Vec<&Change> = changes.iter().filter(|change| change.from() != change.to() && !is_passing(change)).collect();
     // Kept connections need workers and ports, which are set before. They are what the change is for.
-    settings.sort_by_key(|change| !matches!(change, Change::Server { setting: ServerSetting::NginxFastcgiReuse { .. }, .. }));
+    let is_aim = |setting: &ServerSetting| matches!(setting, ServerSetting::NginxFastcgiReuse { .. } | ServerSetting::PhpFpmListen { .. });
+    settings.sort_by_key(|change| !matches!(change, Change::Server { setting, .. } if is_aim(setting)));
     settings.into_iter().map(setting).collect()
 }
 
@@ -37,6 +40,9 @@ fn name(change: &Change, words: &Catalogue) -> String {
                 ServerSetting::NginxTlsSessionCache => "nginx-tls-session-cache",
                 ServerSetting::PhpFpmMaxChildren { .. } => "php-fpm-max-children",
                 ServerSetting::PhpFpmBacklog { .. } => "php-fpm-backlog",
+                ServerSetting::PhpFpmSecondPool { .. } => "php-fpm-second-pool",
+                ServerSetting::PhpFpmListen { .. } => "php-fpm-listen",
+                ServerSetting::NginxFastcgiAddress { .. } => "nginx-fastcgi-address",
                 ServerSetting::Text { .. } => "text",
             };
             format!("setting-{name}")
@@ -68,7 +74,12 @@ pub fn setting_values(change: &SettingChange, words: &Catalogue) -> (String, Str
             .or_else(|| measured("value-requests-each", both(requests_each)))
             .or_else(|| first_kept(change, words)),
     };
-    let as_set = |text: &str| whole(text).map_or_else(|| text.to_owned(), number);
+    // Of a unix socket only where it is.
+    let place = |text: &str| match text.split_once(" owner=") {
+        Some((path, _)) => path.to_owned(),
+        None => text.to_owned(),
+    };
+    let as_set = |text: &str| whole(text).map_or_else(|| place(text), number);
     known.unwrap_or_else(|| (as_set(&change.from), as_set(&change.to)))
 }
 

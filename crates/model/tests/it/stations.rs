@@ -15,6 +15,7 @@ mod setting_not_in_force;
 mod shaper;
 mod syn_queue;
 mod transport;
+mod unix_socket;
 mod upstream_connect;
 mod waiting;
 mod waits_for_clients;

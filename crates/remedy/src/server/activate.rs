@@ -14,6 +14,7 @@ use super::edit;
 use super::known_master::KnownMaster;
 use super::listener;
 use super::master::{Master, Worker, now_ticks};
+use super::socket;
 use super::view::View;
 use crate::netns;
 use crate::record::Wanted;
@@ -26,6 +27,8 @@ const RELOAD_POLL: Duration = Duration::from_millis(50);
 const QUIET_TIME: Duration = Duration::from_millis(500);
 /// How long old workers of nginx may keep running: a longer busy one proves nothing about the reload.
 const OLD_WORKERS_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long workers of nginx that are shutting down may still use the address from which the requests move. One that sends a long answer uses none.
+const LEAVING_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// Puts the configuration in force, waits for the evidence, and returns the master afterwards. Without a wanted value it only waits for the reload. The
 /// error is a clause.
@@ -117,6 +120,13 @@ fn in_force(
         (ServerSetting::NginxListenBacklog { .. }, Some(value)) => {
             // Without the right to inspect the sockets, the new workers are the evidence.
             sockets(master, view, main, setting).map_or(Ok(()), |sockets| check_limits(master, &sockets, Wanted { value, queue: None }))
+        }
+        (ServerSetting::NginxFastcgiAddress { .. }, _) if master.has_leaving_workers() && waited < LEAVING_TIME_MAX => {
+            Err("old workers have not finished their requests yet".to_owned())
+        }
+        (ServerSetting::PhpFpmSecondPool { .. } | ServerSetting::PhpFpmListen { .. }, Some(value)) if value != ServerSetting::UNSET => {
+            // "unix:/run/php/www.sock owner=www-data backlog=4096", or an address.
+            socket::check_listens(master, value.split(' ').next().unwrap_or_default())
         }
         (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
             let limit = files_limit(fresh[0].pid);

@@ -169,14 +169,24 @@ impl Master {
         NetnsId(self.identity.namespaces.network)
     }
 
+    fn children(&self) -> Vec<u32> {
+        let own = self.pid();
+        let children = fs::read_to_string(format!("{PROC}/{own}/task/{own}/children"));
+        match children {
+            Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+            Err(_) => processes().filter(|pid| stat(*pid).is_some_and(|(parent, _)| parent == own)).collect(),
+        }
+    }
+
+    /// True while workers of nginx finish their last requests.
+    pub(super) fn has_leaving_workers(&self) -> bool {
+        let is_leaving = |pid: u32| command_line(pid).is_some_and(|title| title.ends_with(": worker process is shutting down"));
+        self.children().into_iter().any(is_leaving)
+    }
+
     /// Its workers; for nginx without cache processes and workers that are shutting down.
     pub(super) fn workers(&self) -> Vec<Worker> {
         let own = self.pid();
-        let children = fs::read_to_string(format!("{PROC}/{own}/task/{own}/children"));
-        let pids: Vec<u32> = match children {
-            Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
-            Err(_) => processes().filter(|pid| stat(*pid).is_some_and(|(parent, _)| parent == own)).collect(),
-        };
         let worker = |pid: u32| {
             let (title, (parent, start_ticks)) = (command_line(pid)?, stat(pid)?);
             let is_worker = match self.kind {
@@ -185,7 +195,7 @@ impl Master {
             };
             (is_worker && parent == own).then_some(Worker { pid, start_ticks, title })
         };
-        pids.into_iter().filter_map(worker).collect()
+        self.children().into_iter().filter_map(worker).collect()
     }
 
     /// True where a file is newer than all workers, which have not read it.

@@ -29,6 +29,12 @@ pub(crate) fn survives_boot(change: &Change) -> bool {
     }
 }
 
+/// True where the later changes of a set rely on this one, so that it must not be taken back before them: requests are passed to where somebody listens.
+pub(crate) fn is_relied_on(change: &Change) -> bool {
+    use chokepoint_model::change::ServerSetting::{NginxFastcgiAddress, PhpFpmSecondPool};
+    matches!(change, Change::Server { setting: NginxFastcgiAddress { .. } | PhpFpmSecondPool { .. }, .. })
+}
+
 /// True where both changes concern the same setting in the same place.
 pub(crate) fn same_setting(one: &Change, other: &Change) -> bool {
     match (one, other) {

@@ -11,4 +11,5 @@ mod server;
 mod servers;
 mod store;
 mod support;
+mod unix_socket;
 mod unread;

@@ -38,6 +38,7 @@ pub(super) fn config(
         version: None,
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         files,
+        user: nginx.main.settings.one("user").map(|user| user.arg(0).to_owned()),
         worker_processes: worker_processes(&nginx.main, cores),
         worker_connections: nginx
             .main

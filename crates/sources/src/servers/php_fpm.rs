@@ -18,6 +18,7 @@ pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>, room: &mut ConfigRoom
     Ok(PhpFpmConfig {
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         files,
+        pid_file: fpm.global.text("pid").map(|pid| pid.value),
         process_control_timeout_s: fpm.global.seconds("process_control_timeout").map_or_else(unset, |found| setting(found, positive)),
         pools,
     })

@@ -152,7 +152,7 @@ fn passed<'n>(http: &'n Http, to: &str) -> Option<Passed<'n>> {
 }
 
 /// Whether the address is written so. "localhost" also matches both loopback addresses.
-fn is_same(address: &Address, to: &str) -> bool {
+pub(super) fn is_same(address: &Address, to: &str) -> bool {
     match address {
         Address::Name(name, port) if name == "localhost" => {
             [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")].iter().any(|one| one == to)

@@ -2,6 +2,7 @@
 
 pub(super) mod listen_again;
 pub(super) mod log_errors_alone;
+pub(super) mod move_to_unix_socket;
 pub(super) mod raise_accept_backlog;
 pub(super) mod raise_max_children;
 pub(super) mod raise_nofile;

@@ -5,7 +5,7 @@ use super::{Enter, enter, printed};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change, ServerKind, ServerSetting, quoted};
 use crate::fix::remedy::Step;
-use crate::observation::{FileEdit, Identity, ServerView};
+use crate::observation::{FileEdit, Identity, ServerView, SettingValue};
 use crate::output::message::Message;
 
 /// Options of patch(1): it leaves neither a copy nor a rejected part beside the file, where a pattern of an `include` would find it.
@@ -43,8 +43,8 @@ enum Home {
 }
 
 impl<'a> ServerByHand<'a> {
-    /// The server of these changes, which all name the same main file.
-    pub(super) fn of(ctx: &'a Context<'_>, changes: Vec<&'a Change>) -> Option<Self> {
+    /// The server of these changes, which all name the same main file. `earlier` are those that were made in it before.
+    pub(super) fn of(ctx: &'a Context<'_>, earlier: Vec<&'a Change>, changes: Vec<&'a Change>) -> Option<Self> {
         let Change::Server { server, pid, file, .. } = changes.first()? else { return None };
         let view = ctx.obs.servers.get(pid);
         let identity = ctx.obs.processes.get(pid).and_then(|process| process.identity.last());
@@ -53,7 +53,7 @@ impl<'a> ServerByHand<'a> {
             None => Enter::Here,
         };
         let home = home(ctx, *pid, view, identity);
-        let edits = edits(view, &changes);
+        let edits = edits(view, &earlier, &changes);
         Some(Self { kind: *server, pid: *pid, main: file, changes, edits, home, view, identity, enter })
     }
 
@@ -94,7 +94,18 @@ impl<'a> ServerByHand<'a> {
         let (Some(test), Some(action)) = (self.test(), self.activation(restarts)) else {
             return vec![Step::words(say(if restarts { "step-test-and-restart" } else { "step-test-and-reload" }).with("file", self.main))];
         };
-        vec![Step::told(Message::new("step-test"), test), Step::told(text, action)]
+        let mut steps = vec![Step::told(Message::new("step-test"), test), Step::told(text, action)];
+        steps.extend(self.wait());
+        steps
+    }
+
+    /// The wait for nginx's old workers, which still use the old address.
+    fn wait(&self) -> Option<Step> {
+        let moves = |change: &&Change| matches!(change, Change::Server { setting: ServerSetting::NginxFastcgiAddress { .. }, .. });
+        self.changes.iter().any(moves).then(|| {
+            let old = format!("pgrep -P {} -f 'worker process is shutting down' >/dev/null", self.pid);
+            Step::told(Message::new("step-wait-for-old-workers"), format!("sleep 1; while {old}; do sleep 0.1; done"))
+        })
     }
 
     /// What stops meanwhile.
@@ -117,8 +128,11 @@ impl<'a> ServerByHand<'a> {
 
     /// True if only a restart puts the changes in force by hand: a reload of php-fpm keeps its sockets with their limits.
     fn restarts(&self) -> bool {
+        let is_second = |change: &&Change| matches!(change, Change::Server { setting: ServerSetting::PhpFpmSecondPool { .. }, .. });
+        // A new socket gets its limit by a reload.
+        let is_new = self.changes.iter().any(is_second);
         self.changes.iter().any(|change| match change {
-            Change::Server { setting: ServerSetting::PhpFpmBacklog { .. }, .. } => true,
+            Change::Server { setting: ServerSetting::PhpFpmBacklog { .. }, .. } => !is_new,
             change => change.activation() == Activation::Restart,
         })
     }
@@ -235,14 +249,16 @@ fn home(ctx: &Context<'_>, pid: u32, view: Option<&ServerView>, identity: Option
     }
 }
 
-fn edits(view: Option<&ServerView>, changes: &[&Change]) -> Option<Vec<FileEdit>> {
-    let wanted = |change: &&'_ Change| match change {
-        Change::Server { setting, to, .. } => Some((setting.clone(), to.clone())),
+fn edits(view: Option<&ServerView>, earlier: &[&Change], changes: &[&Change]) -> Option<Vec<FileEdit>> {
+    view?.files.text.as_ref()?.edited(&wanted(earlier), &wanted(changes)).ok().filter(|edits| !edits.is_empty())
+}
+
+fn wanted<'c>(changes: &[&'c Change]) -> Vec<SettingValue<'c>> {
+    let wanted = |change: &&'c Change| match change {
+        Change::Server { setting, to, .. } => Some((setting, to.as_str())),
         _ => None,
     };
-    let wanted: Vec<(ServerSetting, String)> = changes.iter().filter_map(wanted).collect();
-    let settings: Vec<(&ServerSetting, &str)> = wanted.iter().map(|(setting, to)| (setting, to.as_str())).collect();
-    view?.files.text.as_ref()?.edited(&settings).ok().filter(|edits| !edits.is_empty())
+    changes.iter().filter_map(wanted).collect()
 }
 
 /// The command that edits a file.

@@ -16,6 +16,7 @@ pub(super) const EDITS: &[(&str, &str)] = &[
     ("left-out/accept-queue-short", "raise-accept-backlog"),
     ("improvements/work/debug-log", "log-errors-alone"),
     ("improvements/tls/tls-not-resumed", "store-tls-sessions"),
+    ("data/upstream-connect/unix-socket", "move-to-unix-socket"),
     ("data/ephemeral-ports/time-wait-accepting", "reuse-upstream-connections-short"),
     ("data/ephemeral-ports/time-wait-accepting", "reuse-upstream-connections-medium"),
     ("data/ephemeral-ports/time-wait-accepting", "reuse-upstream-connections-long"),
@@ -123,6 +124,24 @@ fn the_steps_for_tls_sessions_let_clients_resume_them() {
     };
     assert_eq!(in_force().as_deref(), Some("new"));
     all_there_and_back(&lab, "improvements/tls/tls-not-resumed", &in_force);
+}
+
+/// The pool answers at one address or the other, and never at both for long.
+#[test]
+fn the_steps_that_move_a_pool_to_a_unix_socket_leave_no_request_without_a_listener() {
+    let chokepoint = Chokepoint::new();
+    if !has_programs(&["curl", "ss"]) {
+        return;
+    }
+    let Some(lab) = Lab::up(&chokepoint, "unix-socket") else { return };
+    let in_force = || {
+        printed(&lab, "curl -sf -o /dev/null http://10.78.0.2/")?;
+        let listening = printed(&lab, "ss -Hlntx | grep -cE ':9000|www-9000.sock'")?;
+        let kind = if lab.queue(":9000").is_some() { "tcp" } else { "unix" };
+        (listening == "1").then(|| kind.to_owned())
+    };
+    assert_eq!(in_force().as_deref(), Some("tcp"));
+    all_there_and_back(&lab, "data/upstream-connect/unix-socket", &in_force);
 }
 
 /// A connection that stays open after its request is one that nginx keeps.

@@ -33,6 +33,7 @@ const WORDS: &[&str] = &[
     "keep-idle-longer",
     "keep-scripts-compiled",
     "look-at-answers",
+    "move-to-unix-socket-by-hand",
     "raise-shaper-rate",
     "resume-tls-sessions",
     "reuse-upstream-connections",

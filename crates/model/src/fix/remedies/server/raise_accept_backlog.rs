@@ -10,7 +10,7 @@ use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
-use crate::observation::ListenerAddress;
+use crate::observation::{ListenerAddress, NetnsId};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -33,20 +33,11 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let tier = ctx.only_tier(&placed.owner)?;
     let listener = placed.at.listener_of(tier)?;
     let limit = listener.listener.accept_queue_limit;
-    let somaxconn = ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
+    ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
     let backlog = configured(ctx, tier, &listener.listener.address);
     let wanted = wanted(ctx, placed, limit);
-    let mut change: Vec<Change> = Vec::new();
     // The kernel's limit comes first, because listen(2) reads it when it is called.
-    if somaxconn < u64::from(wanted) {
-        change.push(Change::Sysctl {
-            key: KEY_SOMAXCONN.to_owned(),
-            netns: id,
-            netns_name: ctx.netns_name(id),
-            from: somaxconn.to_string(),
-            to: wanted.to_string(),
-        });
-    }
+    let mut change: Vec<Change> = raise_somaxconn(ctx, id, wanted).into_iter().collect();
     let text = match &backlog {
         Some(backlog) => {
             change.push(backlog.change(wanted));
@@ -70,6 +61,23 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     })
 }
 
+/// The change that lets a queue of this length be in force, if the namespace's limit does not.
+pub(super) fn raise_somaxconn(ctx: &Context<'_>, netns: NetnsId, wanted: u32) -> Option<Change> {
+    let somaxconn = ctx.obs.netns.get(&netns)?.sysctl_number(KEY_SOMAXCONN)?;
+    (somaxconn < u64::from(wanted)).then(|| Change::Sysctl {
+        key: KEY_SOMAXCONN.to_owned(),
+        netns,
+        netns_name: ctx.netns_name(netns),
+        from: somaxconn.to_string(),
+        to: wanted.to_string(),
+    })
+}
+
+/// The length of a new queue, in place of one with this many connections in it.
+pub(super) fn queue_for(ctx: &Context<'_>, waiting: u32) -> u32 {
+    room_for(ctx, f64::from(waiting))
+}
+
 /// True if all requests that the load had under way at once fit into a queue of this length.
 pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| in_flight_peak(load) <= f64::from(length))
@@ -77,10 +85,15 @@ pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
 
 /// Room for all requests that can be under way at once, as a power of two, and always more than before.
 fn wanted(ctx: &Context<'_>, placed: &StationReading, limit: u32) -> u32 {
-    let peak = ctx.obs.load.as_ref().map_or_else(|| placed.used.unwrap_or(0.0), in_flight_peak);
-    let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
-    let rounded = needed.checked_next_power_of_two().unwrap_or(LIMIT_MAX).min(LIMIT_MAX);
+    let rounded = room_for(ctx, placed.used.unwrap_or(0.0));
     if rounded > limit { rounded } else { limit.saturating_mul(2).clamp(limit, LIMIT_MAX.max(limit)) }
+}
+
+/// Room for all requests that can be under way at once, as a power of two. Without a load, for these in the queue.
+fn room_for(ctx: &Context<'_>, waiting: f64) -> u32 {
+    let peak = ctx.obs.load.as_ref().map_or(waiting, in_flight_peak);
+    let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
+    needed.checked_next_power_of_two().unwrap_or(LIMIT_MAX).min(LIMIT_MAX)
 }
 
 /// The setting that gives a listener its backlog, in the server that has it.

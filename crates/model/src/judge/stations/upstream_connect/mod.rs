@@ -21,10 +21,12 @@ use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &[
+        "move-to-unix-socket",
         "reuse-upstream-connections-short",
         "reuse-upstream-connections-medium",
         "reuse-upstream-connections-long",
         "reuse-upstream-connections",
+        "move-to-unix-socket-by-hand",
         "keep-idle-longer",
     ],
     ..StationDef::new(StationId("upstream-connect"), StationKind::Rate, &[FindingId::CHURN, FindingId::CLOSE_RACE], read, judge)
