@@ -28,6 +28,7 @@ const WORDS: &[&str] = &[
     "ask-clients",
     "ask-limit-owner",
     "compress-less",
+    "end-lingering",
     "find-lossy-link",
     "free-send-buffer",
     "keep-idle-longer",
