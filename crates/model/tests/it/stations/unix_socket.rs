@@ -154,7 +154,6 @@ fn edit_pool(obs: &mut Observation, change: impl Fn(&mut chokepoint_model::obser
 
 const TWINS: &[Twin] = &[
     ("another program, of user 1000", |obs| each_socket(obs, |_, uid| *uid = Some(1_000))),
-    ("it was not seen who connects", |obs| each_socket(obs, |_, uid| *uid = None)),
     ("another program, of user 33", |obs| {
         let mut other = obs.processes[&POOLS].clone();
         other.files = Default::default();
@@ -192,6 +191,16 @@ fn it_is_told_in_words_where_something_is_not_known_to_hold() {
         let words = remedies.iter().find(|remedy| remedy.id == WORDS).unwrap_or_else(|| panic!("{number}: {why}: {:?}", ids(&remedies)));
         assert!(words.change.is_empty() && words.text.contains(why), "{number}: {}", words.text);
     }
+}
+
+/// A busy namespace is read seldom. Whether the address is used is looked at again before it is given up.
+#[test]
+fn it_is_offered_where_no_connection_happened_to_be_seen() {
+    let mut obs = observed();
+    each_socket(&mut obs, |address, _| {
+        *address = SocketAddress::Tcp { local: (ip("127.0.0.1"), 1), remote: (ip("127.0.0.1"), 2) };
+    });
+    assert_eq!(ids(&remedies(&obs))[0], OFFER);
 }
 
 #[test]

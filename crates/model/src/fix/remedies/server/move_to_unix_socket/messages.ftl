@@ -10,7 +10,6 @@ remedy-move-to-unix-socket-reachable = others than this host can reach the addre
 remedy-move-to-unix-socket-file-system = it is not known that both servers see the same files
 remedy-move-to-unix-socket-user = the user of nginx's workers is not known by name
 remedy-move-to-unix-socket-other-client = another program, of user { $uid }, connects there as well
-remedy-move-to-unix-socket-clients-unseen = it was not seen who connects there
 remedy-move-to-unix-socket-memory = there is not enough memory to run the pool a second time during the move
 remedy-move-to-unix-socket-path = the name of the pool or of its directory does not fit into the path of a unix socket
 remedy-move-to-unix-socket-files = a configuration could not be read

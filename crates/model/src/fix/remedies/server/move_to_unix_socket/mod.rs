@@ -182,25 +182,24 @@ fn user<'a>(ctx: &Context<'_>, tier: &Tier, proxy: &Server<'_>, nginx: &'a Nginx
     nginx.user.as_deref().filter(|name| is_plain(name) && !is_hidden(name) && has_workers && uid(proxy.pid()) == Some(0))
 }
 
-/// What other than nginx's workers was connected to the pool's address, by the sockets' users and owners; also where that is not known.
+/// What other than nginx's workers was connected to the pool's address, by the sockets' users and owners. A busy namespace is read seldom, so that nobody may
+/// have been seen there. Whether it is unused is looked at when nginx has moved, while the pool still serves it.
 fn other_client(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Message> {
+    let ListenerAddress::Tcp(ip, port) = edge.address else { return None };
     let uid = |pid: &u32| ctx.obs.processes.get(pid)?.identity.last().map(|identity| identity.uid);
     let users: BTreeSet<u32> = edge.tier.pids.iter().filter_map(uid).collect();
     let processes = ctx.obs.processes.iter().filter(|(pid, _)| !edge.tier.pids.contains(pid));
     let held_elsewhere: BTreeSet<u64> =
         processes.flat_map(|(_, process)| process.files.values()).flat_map(|files| files.sockets.iter().copied()).collect();
-    let view = ctx.obs.netns.get(&edge.tier.netns)?;
-    let ListenerAddress::Tcp(ip, port) = edge.address else { return None };
     let is_to = |address: &SocketAddress| matches!(address, SocketAddress::Tcp { remote, .. } if remote.1 == *port && remote.0.to_canonical() == ip.to_canonical());
-    let mut sockets = view.sockets.values().flatten().filter(|socket| socket.inode != 0 && is_to(&socket.address)).peekable();
-    if sockets.peek().is_none() {
-        return Some(Message::new("remedy-move-to-unix-socket-clients-unseen"));
-    }
-    let other = sockets.find(|socket| !socket.uid.is_some_and(|uid| users.contains(&uid)) || held_elsewhere.contains(&socket.inode))?;
-    Some(match other.uid {
-        Some(uid) => Message::new("remedy-move-to-unix-socket-other-client").with("uid", uid.to_string()),
-        None => Message::new("remedy-move-to-unix-socket-clients-unseen"),
-    })
+    let sockets = ctx.obs.netns.get(&edge.tier.netns)?.sockets.values().flatten();
+    // A socket without an inode belongs to nobody any more.
+    let mut held = sockets.filter(|socket| socket.inode != 0 && is_to(&socket.address));
+    let other = held.find(|socket| socket.uid.is_some_and(|uid| !users.contains(&uid)) || held_elsewhere.contains(&socket.inode))?;
+    Some(
+        Message::new("remedy-move-to-unix-socket-other-client")
+            .with("uid", other.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string())),
+    )
 }
 
 /// The directory of the pool's other run-time file, which exists and which its server may write.
