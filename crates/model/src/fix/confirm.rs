@@ -58,7 +58,8 @@ impl Session<'_> {
             return self.restore("kept-yes-missed", missed, &with, &after);
         }
         if !fell {
-            return self.end();
+            // Only where improvements were given up: what is left was never held against the beginning.
+            return if worse_than_first { self.break_off() } else { self.end() };
         }
         if short.is_none() {
             phase.short = Some(after);
