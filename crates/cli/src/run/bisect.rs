@@ -189,6 +189,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         profile: whole.profile,
         unloaded: true,
         capture: None,
+        bound_bytes: chokepoint_sources::ObserveOptions::BOUND_BYTES,
     })
 }
 

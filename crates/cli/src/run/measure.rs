@@ -60,6 +60,8 @@ pub(crate) struct Setup {
     pub(crate) unloaded: bool,
     /// Where packets come from; nothing without `--capture`.
     pub(crate) capture: Option<packet_capture::Source>,
+    /// Most bytes of readings to keep.
+    pub(crate) bound_bytes: usize,
 }
 
 impl Setup {
@@ -69,7 +71,7 @@ impl Setup {
             let [counts, exchanges] = [Arc::clone(control), Arc::clone(control)];
             UnderWay::new(move || counts.under_way()).with_exchanges(move |port| exchanges.exchange(port))
         });
-        let options = ObserveOptions { under_way, ..ObserveOptions::new(self.request.clone()) };
+        let options = ObserveOptions { under_way, bound_bytes: self.bound_bytes, ..ObserveOptions::new(self.request.clone()) };
         Observer::start(options).context("the host cannot be observed")
     }
 }

@@ -17,6 +17,8 @@ use chokepoint_sources::{ObserveOptions, Observer, Recent};
 const MARGIN: Duration = Duration::from_secs(2);
 /// Time between two searches for a path. It changes rarely, and reading the connections of a busy host takes long.
 const PATH_PERIOD: Duration = Duration::from_secs(5);
+/// Where nothing was found for this long, it is searched for no more often than that.
+const SOUGHT_MAX: Duration = Duration::from_secs(10);
 /// A search can miss a tier that is called over short connections. A longer path is kept for this long.
 const PATH_KEPT_MAX: Duration = Duration::from_secs(30);
 /// Readers report at whole seconds of the observation's clock. A report takes up to the second time.
@@ -58,6 +60,8 @@ struct TargetPath {
     /// When the path was last searched for, and when it was last found in its present length.
     searched: Option<Instant>,
     found_whole: Instant,
+    /// Since when it is searched for.
+    sought: Instant,
     lacking: Vec<SourceReport>,
     /// As of the last search.
     ports: Vec<EdgePorts>,
@@ -139,7 +143,7 @@ impl Ongoing {
             observation.request.clone_from(&target.request);
             if !listens(&target.path, observation) {
                 // It is searched for in the next look, which has what that takes.
-                (target.path, target.ports) = (Path::default(), Vec::new());
+                (target.path, target.ports, target.sought) = (Path::default(), Vec::new(), Instant::now());
             } else if target.is_due() {
                 target.find_path(observation, words);
             }
@@ -156,11 +160,21 @@ impl Ongoing {
 
 impl TargetPath {
     fn of(request: Request) -> Self {
-        Self { request, path: Path::default(), searched: None, found_whole: Instant::now(), lacking: Vec::new(), ports: Vec::new() }
+        Self {
+            request,
+            path: Path::default(),
+            searched: None,
+            found_whole: Instant::now(),
+            sought: Instant::now(),
+            lacking: Vec::new(),
+            ports: Vec::new(),
+        }
     }
 
+    /// A path that is new or gone is searched for in each look for a while. Then nothing listens there, and that may go on for ever.
     fn is_due(&self) -> bool {
-        self.path.tiers.is_empty() || self.searched.is_none_or(|searched| searched.elapsed() >= PATH_PERIOD)
+        let is_sought = self.path.tiers.is_empty() && self.sought.elapsed() < SOUGHT_MAX;
+        is_sought || self.searched.is_none_or(|searched| searched.elapsed() >= PATH_PERIOD)
     }
 
     /// How long ago its namespace was sampled last. Where nothing listens nothing is sampled, and any reading shows that it is looked at.

@@ -1,18 +1,18 @@
 //! The connections of samples: which tier each belongs to, its two ends, and the same socket in the previous sample.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use crate::facts::Context;
 use crate::facts::path::{Endpoint, answers};
-use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress};
+use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 
 /// A socket and the same socket in the previous sample.
 pub(super) type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
 
 /// Each sample as pairs.
 pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
-    let mut before: BTreeMap<u64, &RequestSocket> = BTreeMap::new();
+    let mut before: HashMap<u64, &RequestSocket> = HashMap::new();
     let mut all = Vec::new();
     for (_, sample) in samples {
         all.push(sample.sockets.iter().map(|socket| (socket, before.get(&socket.cookie).copied())).collect());
@@ -55,4 +55,23 @@ pub(super) fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTree
     };
     let others = sampled.iter().filter(|other| **other != id).flat_map(of).collect::<BTreeSet<IpAddr>>();
     others.difference(&of(&id)).copied().collect()
+}
+
+/// True if a request was received and an answer sent.
+pub(super) fn has_answered(times: &RequestTimes) -> bool {
+    !times.never_received() && !times.never_sent()
+}
+
+pub(super) fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {
+    times.into_iter().filter(|(_, times)| *times >= least).map(|(cookie, _)| cookie).collect()
+}
+
+/// True if a request was sent and the peer acknowledged nothing but the SYN.
+pub(super) fn is_unacknowledged(socket: &RequestSocket) -> bool {
+    let nothing = |times: &RequestTimes| {
+        times.data_segs_in == Some(0)
+            && times.data_segs_out.is_some_and(|segments| segments > 0)
+            && times.bytes_acked.is_some_and(|bytes| bytes <= 1)
+    };
+    socket.state == TcpState::Established && socket.send_queue > 0 && socket.times.as_ref().is_some_and(nothing)
 }

@@ -1,6 +1,8 @@
 //! The number of requests in each state in each sample, by tier: one pass over the samples of the path's namespaces and the client's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::LazyCell;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use crate::facts::Context;
@@ -13,7 +15,7 @@ use super::calls::{self, Calls};
 use super::connection_state::{
     ConnectionContext, ConnectionState, connection_state, has_arrived, is_multiplexed, must_have_arrived, sent_without_request,
 };
-use super::connections::{Pair, away, called, ends, pairs, tier_of};
+use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, tier_of};
 use super::kept_unix::kept_unix;
 use super::rhythm::{Rhythm, tick_ms};
 use super::sample_weights::{busy_shares, samples, time_shares};
@@ -173,8 +175,9 @@ impl SampleCounts {
         };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            let namespace = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms);
-            let counts = namespace.count(&samples, &mut counted);
+            let pairs = pairs(&samples);
+            let namespace = Namespace::new(ctx, (id, &sampled), (&samples, &pairs), counted.tick_ms);
+            let counts = namespace.count(&samples, &pairs, &mut counted);
             let at_any_time: Vec<&(u64, RequestSample)> = samples.iter().copied().filter(|(_, sample)| sample.is_at_any_time()).collect();
             counted.calls.extend(calls::of(ctx, id, &at_any_time, counted.tick_ms));
             counted.samples.insert(id, counts);
@@ -299,21 +302,29 @@ struct Namespace<'c, 'a> {
     /// Unix sockets that outlive a request.
     kept: BTreeSet<u64>,
     /// The accepting tier of each connection.
-    tiers: BTreeMap<u64, usize>,
+    tiers: HashMap<u64, usize>,
     /// Addresses of the other sampled namespaces.
     away: BTreeSet<IpAddr>,
 }
 
 impl<'c, 'a> Namespace<'c, 'a> {
-    fn new(ctx: &'c Context<'a>, (id, sampled): (NetnsId, &[NetnsId]), samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
-        let by_sample = pairs(samples);
-        let all: Vec<Pair<'_>> = by_sample.concat();
-        let mut tiers = BTreeMap::new();
+    fn new(
+        ctx: &'c Context<'a>,
+        (id, sampled): (NetnsId, &[NetnsId]),
+        (samples, by_sample): (&[&(u64, RequestSample)], &[Vec<Pair<'_>>]),
+        tick_ms: u64,
+    ) -> Self {
+        let mut tiers = HashMap::new();
         let mut sent: BTreeMap<u64, u32> = BTreeMap::new();
         let mut asked: BTreeMap<u64, u32> = BTreeMap::new();
-        for (socket, before) in all.iter().filter(|(socket, _)| socket.cookie != 0) {
-            if !tiers.contains_key(&socket.cookie) {
-                tiers.extend(tier_of(ctx, id, &socket.address).map(|tier| (socket.cookie, tier)));
+        let mut of_tiers: Vec<Vec<Pair<'_>>> = vec![Vec::new(); ctx.path.tiers.len()];
+        for (socket, before) in by_sample.iter().flatten().filter(|(socket, _)| socket.cookie != 0) {
+            let tier = match tiers.entry(socket.cookie) {
+                Entry::Occupied(known) => Some(*known.get()),
+                Entry::Vacant(new) => tier_of(ctx, id, &socket.address).map(|tier| *new.insert(tier)),
+            };
+            if let Some(tier) = tier {
+                of_tiers[tier].push((socket, *before));
             }
             if sent_without_request(socket, *before) {
                 *sent.entry(socket.cookie).or_default() += 1;
@@ -322,11 +333,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 *asked.entry(socket.cookie).or_default() += 1;
             }
         }
-        let own = &tiers;
-        let of_tier = |tier: usize| all.iter().copied().filter(move |(socket, _)| own.get(&socket.cookie) == Some(&tier));
-        let rtt_us = |socket: &RequestSocket| socket.times?.rtt_us.filter(|us| *us > 0);
-        let rhythms = (0..ctx.path.tiers.len()).map(|tier| Rhythm::of(of_tier(tier), ctx.obs.load.is_none())).collect();
-        let ways_us = (0..ctx.path.tiers.len()).map(|tier| of_tier(tier).filter_map(|(socket, _)| rtt_us(socket)).min()).collect();
+        let rtt_us = |(socket, _): &Pair<'_>| socket.times?.rtt_us.filter(|us| *us > 0);
+        let rhythms = of_tiers.iter().map(|pairs| Rhythm::of(pairs.iter().copied(), ctx.obs.load.is_none())).collect();
+        let ways_us = of_tiers.iter().map(|pairs| pairs.iter().filter_map(rtt_us).min()).collect();
         let mut namespace = Self {
             ctx,
             id,
@@ -364,12 +373,11 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 
     /// The counts of each sample. Further results of the samples are added to `counted`.
-    fn count(&self, samples: &[&(u64, RequestSample)], counted: &mut SampleCounts) -> Vec<(u64, Vec<Counts>)> {
-        let pairs = pairs(samples);
+    fn count(&self, samples: &[&(u64, RequestSample)], pairs: &[Vec<Pair<'_>>], counted: &mut SampleCounts) -> Vec<(u64, Vec<Counts>)> {
         let mut all = Vec::new();
         let mut details = SampleDetails::default();
         let at_any_time = samples.iter().filter(|(_, sample)| sample.is_at_any_time()).count();
-        for ((at_us, sample), pairs) in samples.iter().zip(&pairs) {
+        for ((at_us, sample), pairs) in samples.iter().zip(pairs) {
             details.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
             details.of_clients = if sample.is_at_any_time() { 1.0 / at_any_time as f64 } else { 0.0 };
             all.push((*at_us, self.count_one(sample, pairs, &mut details)));
@@ -390,7 +398,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
         // If both ends of a connection are in this namespace, the accepting end counts its handshake.
         let shaking: BTreeSet<_> =
             pairs.iter().filter(|(socket, _)| socket.state == TcpState::SynRecv).filter_map(|(socket, _)| ends(socket)).collect();
-        let calling: BTreeMap<_, &RequestSocket> = pairs.iter().filter_map(|(socket, _)| Some((ends(socket)?, *socket))).collect();
+        // Needed for few sockets, and seldom.
+        let calling =
+            LazyCell::new(|| pairs.iter().filter_map(|(socket, _)| Some((ends(socket)?, *socket))).collect::<HashMap<_, &RequestSocket>>());
         for (nth, (socket, before)) in pairs.iter().enumerate() {
             details.read = sample.moment.map(|moment| (moment, nth));
             let weight = sample.weight(socket);
@@ -399,14 +409,14 @@ impl<'c, 'a> Namespace<'c, 'a> {
             // The client is the remote end of an accepted connection, and the local end of a calling one.
             let client = match own {
                 Some(tier) => {
-                    let other = ends(socket).and_then(|(local, remote)| calling.get(&(remote, local)).copied());
+                    let other = || ends(socket).and_then(|(local, remote)| calling.get(&(remote, local)).copied());
                     let has_arrived = socket.send_queue > 0
-                        && (other.is_some_and(|other| has_arrived(socket, other))
+                        && (other().is_some_and(|other| has_arrived(socket, other))
                             || must_have_arrived(socket, self.ways_us[tier], self.tick_ms));
                     // The beginning of an answer that the load has not read yet is at the client.
                     let told = ends(socket).filter(|_| tier == 0).and_then(|(_, (_, port))| sample.exchanges.get(&port).copied());
                     let exchange = match told {
-                        Some(LoadExchange::Waiting) if other.is_some_and(|other| other.receive_queue > 0) => Some(LoadExchange::Answered),
+                        Some(LoadExchange::Waiting) if other().is_some_and(|other| other.receive_queue > 0) => Some(LoadExchange::Answered),
                         told => told,
                     };
                     let known = ConnectionContext { before: *before, has_arrived, exchange, ..self.known(socket, tier) };
@@ -577,23 +587,4 @@ impl<'c, 'a> Namespace<'c, 'a> {
         }
         called(self.ctx, self.id, (ip, port))
     }
-}
-
-/// True if a request was received and an answer sent.
-fn has_answered(times: &RequestTimes) -> bool {
-    !times.never_received() && !times.never_sent()
-}
-
-fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {
-    times.into_iter().filter(|(_, times)| *times >= least).map(|(cookie, _)| cookie).collect()
-}
-
-/// True if a request was sent and the peer acknowledged nothing but the SYN.
-fn is_unacknowledged(socket: &RequestSocket) -> bool {
-    let nothing = |times: &RequestTimes| {
-        times.data_segs_in == Some(0)
-            && times.data_segs_out.is_some_and(|segments| segments > 0)
-            && times.bytes_acked.is_some_and(|bytes| bytes <= 1)
-    };
-    socket.state == TcpState::Established && socket.send_queue > 0 && socket.times.as_ref().is_some_and(nothing)
 }

@@ -1,6 +1,6 @@
 //! Unix connections that outlive a request. A unix socket has no times of data, so an idle connection looks like one in service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::facts::Context;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, TcpState};
@@ -12,7 +12,7 @@ pub(super) fn kept_unix(
     ctx: &Context<'_>,
     id: NetnsId,
     samples: &[&(u64, RequestSample)],
-    tiers: &BTreeMap<u64, usize>,
+    tiers: &HashMap<u64, usize>,
     oldest_ms: &[Vec<u64>],
 ) -> BTreeSet<u64> {
     let mut seen: BTreeMap<u64, Vec<usize>> = BTreeMap::new();

@@ -13,7 +13,7 @@ use crate::netlink::Sockets;
 use crate::netns::enter::spawn_inside;
 use crate::netns::{self, NetnsError};
 use crate::observer::Stop;
-use crate::observer::socket_owners::SocketOwners;
+use crate::observer::socket_owners::{PidsBySocket, SocketOwners};
 use crate::root::Root;
 
 /// Most sockets of one namespace. Further ones are left out.
@@ -45,10 +45,19 @@ pub struct PortSocket {
 /// # Errors
 /// The namespaces cannot be listed.
 pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
+    let mut all = read_sockets(root, true)?;
+    let inodes: BTreeSet<u64> = all.iter().map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
+    let mut socket_owners = SocketOwners::default();
+    name(root, &mut all, socket_owners.refresh(root, &inodes, usize::MAX, &Stop::default()));
+    Ok(all)
+}
+
+/// The sockets of all namespaces, without their programs.
+fn read_sockets(root: &Root, with_udp: bool) -> Result<Vec<PortSocket>, NetnsError> {
     let mut all = Vec::new();
     for netns in netns::list(root)?.found {
         let named = netns.clone();
-        let thread = spawn_inside(netns, root.clone(), move |inside| of_namespace(inside?.sockets()));
+        let thread = spawn_inside(netns, root.clone(), move |inside| of_namespace(inside?.sockets(), with_udp));
         let Ok(Ok(Ok(sockets))) = thread.map(std::thread::JoinHandle::join) else { continue };
         all.extend(sockets.into_iter().take(SOCKETS_MAX).map(|(udp, socket)| PortSocket {
             netns: named.id,
@@ -60,12 +69,48 @@ pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
             program: None,
         }));
     }
-    let inodes: BTreeSet<u64> = all.iter().map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
-    let programs = read_socket_programs(root, &inodes);
-    for socket in &mut all {
-        socket.program = programs.get(&socket.inode).cloned();
-    }
     Ok(all)
+}
+
+/// Sets their programs.
+fn name(root: &Root, sockets: &mut [PortSocket], holding: &PidsBySocket) {
+    for socket in sockets {
+        socket.program = holding.get(&socket.inode).and_then(|pids| program(root, *pids.first()?));
+    }
+}
+
+fn program(root: &Root, pid: u32) -> Option<String> {
+    match root.read_process(pid, "comm", NAME_BYTES_MAX, None) {
+        chokepoint_recording::Outcome::Ok(name) => Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned()),
+        _ => None,
+    }
+}
+
+/// Most descriptors to look at in one of the later searches of [`PortSearch`]: about 20 ms.
+const LINKS_MAX: usize = 10_000;
+
+/// The TCP listeners of the host, again and again. What is known of the processes that hold them is kept: a later search looks only at those that are new, and a part of
+/// the others where a listener is.
+#[derive(Debug, Default)]
+pub struct PortSearch {
+    owners: SocketOwners,
+    has_searched: bool,
+}
+
+impl PortSearch {
+    /// The listeners now, those of UDP left out. Namespaces that cannot be read are left out, and of a new listener the program may be missing at first.
+    ///
+    /// # Errors
+    /// The namespaces cannot be listed.
+    pub fn listeners(&mut self, root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
+        let mut all = read_sockets(root, false)?;
+        let inodes: BTreeSet<u64> = all.iter().map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
+        let links_max = if self.has_searched { LINKS_MAX } else { usize::MAX };
+        self.has_searched = true;
+        let holding = self.owners.refresh(root, &inodes, links_max, &Stop::default());
+        name(root, &mut all, holding);
+        Ok(all)
+    }
 }
 
 /// The names of the processes that hold sockets, by the sockets' inode numbers; of several processes the one with the lowest pid. Sockets without a visible
@@ -73,18 +118,14 @@ pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
 pub fn read_socket_programs(root: &Root, inodes: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut socket_owners = SocketOwners::default();
     let holding = socket_owners.refresh(root, inodes, usize::MAX, &Stop::default());
-    let named = inodes.iter().filter_map(|inode| match root.read_process(*holding.get(inode)?.first()?, "comm", NAME_BYTES_MAX, None) {
-        chokepoint_recording::Outcome::Ok(name) => Some((*inode, String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())),
-        _ => None,
-    });
-    named.collect()
+    inodes.iter().filter_map(|inode| Some((*inode, program(root, *holding.get(inode)?.first()?)?))).collect()
 }
 
-fn of_namespace(sockets: &Sockets) -> Result<Vec<(bool, inet::InetSocket)>, ReadError> {
+fn of_namespace(sockets: &Sockets, with_udp: bool) -> Result<Vec<(bool, inet::InetSocket)>, ReadError> {
     let mut found = Vec::new();
     // UDP may not be listable (INET_UDP_DIAG is a separate module). TCP counts anyway.
     collect(sockets, &inet::listeners(), false, &mut found)?;
-    for family in [AF_INET, AF_INET6] {
+    for family in [AF_INET, AF_INET6].into_iter().filter(|_| with_udp) {
         let part = DumpRequest { label: "UDP", kind: SOCK_DIAG_BY_FAMILY, body: inet::udp(family) };
         let _ = collect(sockets, &DumpRequests { first: part, fallback: Vec::new() }, true, &mut found);
     }
@@ -127,5 +168,27 @@ mod tests {
         }
         let last = find(&read(), true, udp).expect("the socket");
         assert!(last.drops > first.drops, "{first:?} {last:?}");
+    }
+
+    #[test]
+    fn listeners_are_found_again_with_their_program() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut search = PortSearch::default();
+        let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+        let mut program = |address: std::net::SocketAddr| {
+            let found = search.listeners(&Root::default()).unwrap();
+            let at =
+                found.into_iter().find(|socket| socket.local == (address.ip(), address.port()) && socket.netns == netns::own().unwrap());
+            at.map(|socket| socket.program)
+        };
+        let own = || Some(Some(name.trim_end().to_owned()));
+        assert_eq!([program(listener.local_addr().unwrap()), program(listener.local_addr().unwrap())], [own(), own()]);
+        assert_eq!(program(udp.local_addr().unwrap()), None);
+        // This process is known, so that it is searched for another one once that has stayed.
+        let second = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+        assert_eq!(program(second.unwrap()), None, "it is gone");
+        let third = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!([program(third.local_addr().unwrap()), program(third.local_addr().unwrap())], [Some(None), own()]);
     }
 }

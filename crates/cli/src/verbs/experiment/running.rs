@@ -187,6 +187,7 @@ impl Running {
             profile: false,
             unloaded: true,
             capture: None,
+            bound_bytes: ObserveOptions::BOUND_BYTES,
         })
     }
 

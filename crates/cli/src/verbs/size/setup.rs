@@ -7,7 +7,7 @@ use chokepoint_load::{Options, Plan};
 use chokepoint_model::load::patience_us;
 use chokepoint_model::observation::Request;
 use chokepoint_sizing::objective::Objective;
-use chokepoint_sources::{Root, netns};
+use chokepoint_sources::{ObserveOptions, Root, netns};
 
 use crate::Usage;
 use crate::args::Size;
@@ -83,6 +83,7 @@ impl SizeSetup {
             profile: false,
             capture: None,
             unloaded: true,
+            bound_bytes: ObserveOptions::BOUND_BYTES,
         }
     }
 }

@@ -27,6 +27,8 @@ const DURING: Duration = Duration::from_secs(5);
 const REPORT_COLUMNS: usize = 100;
 /// How long a look while nothing is wrong takes.
 const BETWEEN: Duration = Duration::from_secs(2);
+/// Most bytes of its readings: beside a site with thousands of connections a part of the samples must do, for this program runs beside it all the time.
+const BOUND_BYTES: usize = 12 << 20;
 /// The most bytes of a profile's stacks that are kept.
 const STACKS_BYTES_MAX: usize = 4 << 20;
 
@@ -136,7 +138,7 @@ fn measured(
     profile: bool,
     interrupt: &Interrupt,
 ) -> Result<Vec<chokepoint_recording::Entry>, String> {
-    let setup = Setup { request, plan: None, duration, foreign: false, profile, unloaded: false, capture: None };
+    let setup = Setup { request, plan: None, duration, foreign: false, profile, unloaded: false, capture: None, bound_bytes: BOUND_BYTES };
     let measured = measure::measure(&setup, "", interrupt).map_err(|error| format!("{error:#}"));
     measured.map(|(entries, _)| entries)
 }

@@ -120,7 +120,8 @@ impl Incidents {
         }
         if self.looking.is_none() && self.open.is_empty() && Instant::now() >= self.look_due {
             self.look_due = Instant::now() + LOOK_PERIOD;
-            let (names, requests) = look.targets.iter().map(|target| (target.sample.target.clone(), target.request.clone())).unzip();
+            let there = look.targets.iter().filter(|target| target.is_there());
+            let (names, requests) = there.map(|target| (target.sample.target.clone(), target.request.clone())).unzip();
             let profile = Instant::now() >= self.profile_due;
             if profile {
                 self.profile_due = Instant::now() + PROFILE_PERIOD;

@@ -9,7 +9,7 @@ use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation,
 use chokepoint_model::path::{PlacedListener, Tier};
 use chokepoint_model::whereabouts::EdgePorts;
 use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Ports, Queue, Sample, TargetSample, is_stale};
-use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, WorkerUses};
+use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, PortSearch, WorkerUses};
 
 use super::config::Settings;
 use super::targets::{TARGETS_MAX, Watched, watched};
@@ -50,6 +50,7 @@ pub(super) struct Seconds {
     host_due: Instant,
     searched: Instant,
     arrivals: Arrivals,
+    ports: PortSearch,
     /// The second that was last reported, since 1970.
     at_s: u64,
 }
@@ -79,6 +80,11 @@ pub(super) struct LookedTarget {
 }
 
 impl LookedTarget {
+    /// True if something listens there.
+    pub(super) fn is_there(&self) -> bool {
+        !self.first.is_empty()
+    }
+
     /// True unless what is known of it is old.
     pub(super) fn is_measured(&self) -> bool {
         self.age.is_some_and(|age| !is_stale(age))
@@ -129,7 +135,8 @@ impl Look {
 impl Seconds {
     /// Begins to watch.
     pub(super) fn begin(settings: &Settings) -> Result<Self> {
-        let watched = watched(settings)?;
+        let mut ports = PortSearch::default();
+        let watched = watched(settings, &mut ports)?;
         let ongoing = begin(&watched)?;
         let (now, settings) = (Instant::now(), settings.clone());
         let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), log.open()?))).collect::<Result<_>>()?;
@@ -145,6 +152,7 @@ impl Seconds {
             host_due: now,
             searched: now,
             arrivals: Arrivals::default(),
+            ports,
             at_s: now_s(),
         })
     }
@@ -227,7 +235,7 @@ impl Seconds {
         }
         self.searched = Instant::now();
         // It fails while a named namespace is gone. It may come back.
-        let Ok(found) = watched(&self.settings) else { return Ok(()) };
+        let Ok(found) = watched(&self.settings, &mut self.ports) else { return Ok(()) };
         let came = self.arrivals.came(&found, &self.watched);
         let is_pathless = self.ongoing.as_ref().is_some_and(Ongoing::is_pathless) && !self.settings.targets.is_empty();
         if came.is_empty() && !is_pathless {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::Result;
 use chokepoint_model::observation::{NetnsId, Request};
 use chokepoint_model::url::without_values;
-use chokepoint_sources::{PortSocket, Root, netns, read_port_sockets};
+use chokepoint_sources::{PortSearch, PortSocket, Root, netns};
 
 use super::config::Settings;
 
@@ -23,9 +23,9 @@ pub(super) struct Watched {
 }
 
 /// The servers to watch now.
-pub(super) fn watched(settings: &Settings) -> Result<Vec<Watched>> {
+pub(super) fn watched(settings: &Settings, ports: &mut PortSearch) -> Result<Vec<Watched>> {
     if settings.targets.is_empty() {
-        return Ok(listening(&read_port_sockets(&Root::default())?, netns::own()?));
+        return Ok(listening(&ports.listeners(&Root::default())?, netns::own()?));
     }
     let root = Root::default();
     let named = |name: &Option<String>| name.as_deref().map(|name| netns::resolve(&root, name)).transpose();
