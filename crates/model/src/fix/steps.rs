@@ -125,6 +125,15 @@ fn enter(ctx: &Context<'_>, netns: NetnsId, name: &str) -> Enter {
     }
 }
 
+/// The command as it reads a network namespace from a shell of the host. `None` if it cannot get in: the same command outside would show another one.
+pub(in crate::fix) fn read_in_netns(ctx: &Context<'_>, netns: NetnsId, command: &str) -> Option<String> {
+    match enter(ctx, netns, &ctx.netns_name(netns)) {
+        Enter::Here => Some(command.to_owned()),
+        Enter::Through(prefix) => Some(format!("{prefix} {command}")),
+        Enter::Unknown => None,
+    }
+}
+
 /// The steps that keep sysctls across a reboot, and that remove what those add.
 fn keep(id: &str, kernel: &[&Change], steps: &mut Steps) {
     let mut lines: Vec<String> = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::{Pool, SAMPLES_MIN, WAITED_SHARE, exhausted, held, held_mean, looks, waited_share, worker_pids};
+use super::{Pool, PoolKind, SAMPLES_MIN, WAITED_SHARE, exhausted, held, held_mean, looks, waited_share, worker_pids};
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -47,8 +47,9 @@ impl EndsAwaited {
         let ended = mean(samples.iter().map(|held| held.ended as u64));
         let is_full = |pool: &Pool| pool.ended_mean() >= SHARE_MIN * pool.busy_mean();
         let pool = exhausted(ctx, tier).map(|(pool, _)| pool).filter(is_full);
-        // If the workers could be looked at, they must have been seen to wait.
-        let by_pool = pool.is_some() && (are_seen || looks.is_none_or(|(_, all)| !looks::are_enough(all)));
+        // If the workers could be looked at, they must have been seen to wait. A look is at a main thread: it says nothing of the others of its process.
+        let are_threads = pool.as_ref().is_some_and(|pool| pool.kind == PoolKind::Threads);
+        let by_pool = pool.is_some() && (are_seen || are_threads || looks.is_none_or(|(_, all)| !looks::are_enough(all)));
         let waiting = mean(queued.iter().copied());
         let waited = waited_share(&queued) >= WAITED_SHARE && waiting >= 1.0;
         let by_looks = are_seen && waited && Cost::of_time(waiting / (waiting + held_mean(&samples))).hurts();

@@ -1,8 +1,8 @@
 //! A pool of workers behind the stage's web server.
 
 use chokepoint_model::observation::{
-    CpuUse, Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig,
-    Setting, Socket, SocketAddress, TcpState,
+    CoreTimes, CpuTimes, CpuUse, Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool,
+    ProcessView, ServerConfig, Setting, Socket, SocketAddress, TcpState,
 };
 use chokepoint_model::reading::Reading;
 
@@ -61,6 +61,37 @@ pub(crate) fn ran(obs: &mut Observation, pids: impl IntoIterator<Item = u32>, ns
             series.push(second * 1_000_000, Reading::Ok(used));
         }
     }
+}
+
+/// All processes may run on this many cores, and the cores are this busy.
+pub(crate) fn cores(obs: &mut Observation, count: u32, busy: f64) {
+    obs.cpu = Default::default();
+    for second in 0..=11_u64 {
+        let ticks = |share: f64| (second as f64 * 100.0 * share) as u64;
+        let core = CoreTimes { system: ticks(busy), idle: ticks(1.0 - busy), ..CoreTimes::default() };
+        obs.cpu.push(second * 1_000_000, Reading::Ok(CpuTimes { cores: (0..count).map(|number| (number, core)).collect() }));
+    }
+    for process in obs.processes.values_mut() {
+        for identity in std::mem::take(&mut process.identity).values() {
+            process.identity.push(0, Reading::Ok(Identity { cpus_allowed: (0..count).collect(), ..identity.clone() }));
+        }
+    }
+}
+
+/// One process with this many threads, this many connections in service and 60 waiting. `ran`: the total share of time that the threads ran.
+pub(crate) fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Observation {
+    let mut obs = pool(1, in_service, 60);
+    cores(&mut obs, 8, busy);
+    // The parent is the server's only process.
+    obs.processes.remove(&51);
+    let view = obs.processes.get_mut(&50).unwrap();
+    view.files = Default::default();
+    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: (1_000..1_000 + u64::from(in_service)).chain([200]).collect() }));
+    for second in 0..=11_u64 {
+        let run_ns = Some((second as f64 * 1e9 * ran) as u64);
+        view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns, run_delay_ns: Some(0), threads, ..CpuUse::default() }));
+    }
+    obs
 }
 
 /// A php-fpm pool with `workers` processes, all busy, with `waiting` connections in its queue and `max_children` configured.

@@ -6,17 +6,22 @@ use chokepoint_model::observation::{Observation, Socket, Syscall, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role, Verdict};
 
-use crate::stage::pool::{pool, ran, tcp};
+use crate::stage::pool::{pool, ran, tcp, threads};
 use crate::stage::*;
 
 /// A pool of five. Of its connections in each sample, the first `ended` are answered and closed by the server.
 fn lingering(busy: u32, ended: usize, waiting: u32) -> Observation {
     let mut obs = pool(5, busy, waiting);
-    change(&mut obs, |sockets| {
+    end(&mut obs, ended);
+    obs
+}
+
+/// The first of the connections in service are answered and closed by the server.
+fn end(obs: &mut Observation, ended: usize) {
+    change(obs, |sockets| {
         let held = sockets.iter_mut().filter(|socket| (1_000..2_000).contains(&socket.inode));
         held.take(ended).for_each(|socket| socket.state = TcpState::FinWait2);
     });
-    obs
 }
 
 fn change(obs: &mut Observation, of: impl Fn(&mut Vec<Socket>)) {
@@ -118,4 +123,20 @@ fn a_main_thread_that_waits_for_a_client_accepts_nobody() {
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["waits-for-clients"]));
     assert!(diagnosis.findings[0].title.starts_with("the processes of php-fpm"), "{}", diagnosis.findings[0].title);
+}
+
+/// A process whose threads each wait for a client: its main thread, the only one that is looked at, waits for the next connection.
+#[test]
+fn threads_kept_by_their_clients_are_not_judged_by_the_main_thread() {
+    let of_threads = |ended: usize| {
+        let mut obs = threads(8, 6, 0.3, 0.2);
+        end(&mut obs, ended);
+        let view = obs.processes.get_mut(&50).unwrap();
+        for second in 1..=10_u64 {
+            view.syscall.push(second * 1_000_000, Reading::Ok(Syscall { call: Some("futex".to_owned()), ..Syscall::default() }));
+        }
+        obs
+    };
+    assert_eq!(causes(&told(&of_threads(5))), ["waits-for-clients"]);
+    assert_eq!(causes(&told(&of_threads(2))), ["worker-pool-exhausted"], "fewer than half");
 }

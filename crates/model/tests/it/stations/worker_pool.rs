@@ -3,11 +3,11 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CoreTimes, CpuTimes, CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
+use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 
-use crate::stage::pool::{php_pool, pool};
+use crate::stage::pool::{cores, php_pool, pool, threads};
 use crate::stage::*;
 
 #[test]
@@ -148,21 +148,6 @@ fn used(obs: &mut Observation, ran: f64, delayed: f64) {
     }
 }
 
-/// All processes may run on this many cores, and the cores are this busy.
-fn cores(obs: &mut Observation, count: u32, busy: f64) {
-    obs.cpu = Default::default();
-    for second in 0..=11_u64 {
-        let ticks = |share: f64| (second as f64 * 100.0 * share) as u64;
-        let core = CoreTimes { system: ticks(busy), idle: ticks(1.0 - busy), ..CoreTimes::default() };
-        obs.cpu.push(second * 1_000_000, Reading::Ok(CpuTimes { cores: (0..count).map(|number| (number, core)).collect() }));
-    }
-    for process in obs.processes.values_mut() {
-        for identity in std::mem::take(&mut process.identity).values() {
-            process.identity.push(0, Reading::Ok(Identity { cpus_allowed: (0..count).collect(), ..identity.clone() }));
-        }
-    }
-}
-
 #[test]
 fn cores_kept_busy_by_a_neighbour_do_not_hide_waiting_workers() {
     let mut obs = pool(5, 5, 60);
@@ -208,22 +193,6 @@ fn workers_that_compute_are_too_few_only_with_idle_cores() {
     assert!(few.findings[0].evidence.iter().any(|proof| proof.source == "/proc/stat" && proof.text.contains("71.2")), "{few:?}");
     assert_eq!(causes(&computing(0.97, 0.95, 0.01)), [""; 0], "no core is left for more workers");
     assert_eq!(causes(&computing(0.6, 0.6, 0.38)), [""; 0], "idle cores that are kept from them");
-}
-
-/// One process with this many threads, this many connections in service and 60 waiting. `ran`: the total share of time that the threads ran.
-fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Observation {
-    let mut obs = pool(1, in_service, 60);
-    cores(&mut obs, 8, busy);
-    // The parent is the server's only process.
-    obs.processes.remove(&51);
-    let view = obs.processes.get_mut(&50).unwrap();
-    view.files = Default::default();
-    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: (1_000..1_000 + u64::from(in_service)).chain([200]).collect() }));
-    for second in 0..=11_u64 {
-        let run_ns = Some((second as f64 * 1e9 * ran) as u64);
-        view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns, run_delay_ns: Some(0), threads, ..CpuUse::default() }));
-    }
-    obs
 }
 
 #[test]

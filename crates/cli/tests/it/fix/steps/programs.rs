@@ -3,6 +3,7 @@
 //! Live beside others: processes and the clock; nothing is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
@@ -84,4 +85,30 @@ fn the_steps_that_look_inside_a_program_are_accepted() {
     let programs = Path::new(env!("CARGO_BIN_EXE_chokepoint")).parent().map(Path::to_owned);
     let shell = Shell { before: Vec::new(), programs };
     of_processes(&look, &processes).iter().for_each(|command| shell.run(command));
+}
+
+#[test]
+fn the_steps_that_look_for_ends_left_open_show_them() {
+    if !has_programs(&["ss"]) {
+        return;
+    }
+    let recorded = Recorded::of("data/worker-pool/clients-linger");
+    let mut look = commands(&recorded.remedy("end-lingering"), "runtime");
+    let command = look.pop().unwrap();
+    // Where the pool is in the namespace of a shell, without the prefix that enters another one.
+    let here = &command[command.find("ss ").unwrap()..];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (served, peer) = listener.accept().unwrap();
+    served.shutdown(Shutdown::Write).unwrap();
+    let shown = || String::from_utf8(Command::new("sh").args(["-c", here]).output().unwrap().stdout).unwrap();
+    let peer = peer.to_string();
+    let has_both = |text: &str| {
+        let of_them = text.lines().filter(|line| line.split_whitespace().any(|word| word == peer));
+        of_them.filter_map(|line| line.split_whitespace().next()).collect::<BTreeSet<_>>() == BTreeSet::from(["CLOSE-WAIT", "FIN-WAIT-2"])
+    };
+    wait_until("both ends are listed", || has_both(&shown()));
+    drop(client);
+    wait_until("they are gone", || !shown().contains(&peer));
+    assert!(look.is_empty(), "{look:?}");
 }

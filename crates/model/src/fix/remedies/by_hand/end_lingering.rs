@@ -3,6 +3,7 @@
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Step;
+use crate::fix::steps::read_in_netns;
 use crate::judge::id::FindingId;
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -13,8 +14,9 @@ pub(in crate::fix::remedies) const END_LINGERING: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, placed| {
         let text = Message::new("remedy-end-lingering-text").with("tier", ctx.owner_name(&placed.owner));
-        // Whose ends of these connections are on this host.
-        let look = vec![Step::command("ss -tnp state close-wait".to_owned())];
-        Some(Advice { runtime: look, ..Advice::words(text, "remedy-end-lingering-risk", Lift::Further) })
+        // The clients that are waited for, by address; those on the same host by process.
+        let look = placed.at.netns.and_then(|netns| read_in_netns(ctx, netns, "ss -tnp state fin-wait-2 state close-wait"));
+        let runtime = look.map(Step::command).into_iter().collect();
+        Some(Advice { runtime, ..Advice::words(text, "remedy-end-lingering-risk", Lift::Further) })
     },
 };
