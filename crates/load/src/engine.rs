@@ -23,7 +23,7 @@ use chokepoint_model::load::{GeneratorThread, Loop};
 use crate::engine::clock::Clock;
 use crate::engine::closing::Waits;
 use crate::engine::control::lock;
-use crate::engine::pause::Pauses;
+use crate::engine::pause::{Opening, Pauses};
 use crate::engine::schedule::Schedule;
 use crate::engine::shared::Shared;
 use crate::engine::slot::{Phase, Slot, SlotProgress, slot_of};
@@ -49,7 +49,7 @@ enum Pace {
     /// As connections become free.
     Closed {
         /// Connections that have not started their first request.
-        fresh: std::ops::Range<u32>,
+        fresh: Opening,
         pauses: Pauses,
         /// Requests that this thread has claimed but not started.
         claimed: u64,
@@ -109,7 +109,10 @@ impl<'a> Engine<'a> {
         let timeout_ns = plan.timeout.as_nanos() as u64;
         let limits_ns = shared.watch.as_ref().map_or_else(Vec::new, |watch| lock(watch).limits_ns().to_vec());
         let pace = match plan.shape {
-            Loop::Closed { .. } => Pace::Closed { fresh: 0..connections, pauses: Pauses::default(), claimed: 0, number: u64::from(thread) },
+            Loop::Closed { connections: all } => {
+                let fresh = Opening::new(connections, (all, plan.requests.is_some()), (thread, shared.threads));
+                Pace::Closed { fresh, pauses: Pauses::default(), claimed: 0, number: u64::from(thread) }
+            }
             Loop::Open { rate_per_s, .. } => Pace::Open {
                 schedule: Schedule::new(rate_per_s, plan.options.stages.as_ref(), thread, shared.threads, plan.requests, shared.warm_ns),
                 idle: Vec::with_capacity(connections as usize),
@@ -210,6 +213,7 @@ impl<'a> Engine<'a> {
             cpus: host::own_cpus(),
         });
         self.tally.end_offering(now_ns.min(self.end_ns));
+        self.count_missing(now_ns.min(self.end_ns));
         // Requests that came due while this thread was waking up, and for which a connection is free, are late, not missing. A request that fails at once frees
         // its connection, so their number is limited.
         let connections = if self.shared.control.is_aborted() { 0 } else { self.slots.len() };
@@ -235,7 +239,7 @@ impl<'a> Engine<'a> {
         for _ in 0..STARTS_MAX {
             match &mut self.pace {
                 Pace::Closed { fresh, pauses, .. } => {
-                    let Some(index) = fresh.next().or_else(|| pauses.pop(now_ns)) else { return };
+                    let Some(index) = fresh.pop(now_ns).or_else(|| pauses.pop(now_ns)) else { return };
                     self.start_next(index, self.clock.now_ns());
                     if self.all_started {
                         return;
@@ -307,7 +311,7 @@ impl<'a> Engine<'a> {
         if *claimed == 0 {
             // At first a thread claims no more than its connections need. Others would lack them if no request is answered before all are open.
             let is_first = self.slots[index as usize].carried == 0;
-            *claimed = self.shared.claim(if is_first { fresh.len() as u64 + 1 } else { u64::MAX });
+            *claimed = self.shared.claim(if is_first { fresh.left() + 1 } else { u64::MAX });
             self.all_started |= *claimed == 0;
         }
         let is_left = *claimed > 0;
@@ -439,8 +443,11 @@ impl<'a> Engine<'a> {
                 self.tally.tls.record_ns(now_ns - tls.connected_ns);
             }
         }
-        if is_ready {
-            slot.failures = 0;
+        if is_ready
+            && std::mem::take(&mut slot.failures) > 0
+            && let Pace::Closed { pauses, .. } = &mut self.pace
+        {
+            pauses.had(index, self.warm_ns, self.clock.now_ns());
         }
         if let Some(from_ns) = connect_from_ns {
             self.tally.connect.record_ns(self.clock.now_ns() - from_ns);
@@ -573,6 +580,9 @@ impl<'a> Engine<'a> {
         }
         slot.failures = slot.failures.saturating_add(1);
         pauses.add(index, slot.failures, now_ns);
+        if matches!(failure, Failure::ConnectRefused | Failure::ConnectFailed) {
+            pauses.miss(index, now_ns);
+        }
         true
     }
 

@@ -67,6 +67,13 @@ impl Engine<'_> {
         watch.report_pending(self.thread, self.limits_ns.iter().map(older));
     }
 
+    /// Closed loop: counts the time until `end_ns` for which connections could not be had.
+    pub(super) fn count_missing(&mut self, end_ns: u64) {
+        if let Pace::Closed { pauses, .. } = &self.pace {
+            self.tally.without_connection_ns = pauses.missed_ns(self.warm_ns, end_ns);
+        }
+    }
+
     /// Waits until there are events or something is due. `turn_ns`: when this turn began.
     pub(super) fn wait(&mut self, events: &mut Events, turn_ns: u64) -> io::Result<()> {
         // The waits of a closed loop are coarse, so the clock is not read again.
@@ -107,8 +114,7 @@ impl Engine<'_> {
         }
         next_ns = next_ns.min(self.end_ns);
         match &self.pace {
-            Pace::Closed { fresh, .. } if !fresh.is_empty() => now_ns,
-            Pace::Closed { pauses, .. } => next_ns.min(pauses.next_ns().unwrap_or(u64::MAX)),
+            Pace::Closed { fresh, pauses, .. } => fresh.next_ns().into_iter().chain(pauses.next_ns()).fold(next_ns, u64::min).max(now_ns),
             Pace::Open { idle, closed, .. } if idle.is_empty() && closed.is_empty() => next_ns,
             // After the last request the loop must turn once more to notice it.
             Pace::Open { schedule, .. } => next_ns.min(schedule.next_ns().unwrap_or(now_ns)),

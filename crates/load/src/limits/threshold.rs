@@ -185,6 +185,7 @@ mod tests {
             early: 0,
             early_good: 0,
             under_way_us: None,
+            without_connection_us: None,
             errors: Errors { reset: 1, ..Errors::default() },
             latency_us: Percentiles { p50: 100, p75: 150, p90: 200, p95: 300, p99: 250_000, p999: 260_000, max: 300_000 },
             latency_us_p99_range: None,

@@ -67,6 +67,8 @@ pub(crate) struct Tally {
     answers_begun: u32,
     /// Time that requests were in flight until `changed_ns`, summed over all of them.
     under_way_ns: u128,
+    /// Closed loop: time for which connections could not be had, summed over all of them.
+    pub(crate) without_connection_ns: u64,
     /// When the number in flight last changed.
     changed_ns: u64,
     /// Where other threads read it.
@@ -362,6 +364,7 @@ impl Tally {
         self.good += tally.good;
         self.drained += tally.drained;
         self.under_way_ns += tally.under_way_ns;
+        self.without_connection_ns += tally.without_connection_ns;
         self.drained_good += tally.drained_good;
         self.early += tally.early;
         self.early_good += tally.early_good;
@@ -448,6 +451,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         early: sum.early,
         early_good: sum.early_good,
         under_way_us: Some(u64::try_from(sum.under_way_ns / 1000).unwrap_or(u64::MAX)),
+        without_connection_us: matches!(plan.shape, Loop::Closed { .. }).then_some(sum.without_connection_ns / 1000),
         errors: sum.errors,
         latency_us: latency.percentiles,
         latency_us_p99_range: latency.p99_us,
@@ -482,7 +486,9 @@ fn lost(plan: &Plan, sum: &Tally) -> load::Lost {
     let (_, failed_us) = sum.failed_latency.beyond(0);
     let (_, wrong_us) = sum.wrong_latency.beyond(0);
     let (_, good_us) = sum.good_latency.beyond(0);
-    load::Lost { patience_us, late, time_us: late_us + failed_us + wrong_us, of_us: good_us + failed_us + wrong_us }
+    // A client that cannot have a connection loses all of its time, although its tries fail at once.
+    let missed_us = failed_us + wrong_us + sum.without_connection_ns / 1000;
+    load::Lost { patience_us, late, time_us: late_us + missed_us, of_us: good_us + missed_us }
 }
 
 /// The latency of all requests.

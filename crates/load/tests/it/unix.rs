@@ -98,3 +98,30 @@ fn missing_sockets_missing_listeners_and_full_queues_are_distinguished() {
     let refused = load(&plan);
     assert_eq!(refused.errors, Errors { connect_refused: 40, ..Errors::default() }, "{refused:?}");
 }
+
+/// Two of six clients are served, two wait in the queue, and two are refused at every try. These fail only some ten times a second.
+#[test]
+fn clients_that_are_refused_at_every_try_are_counted_as_long_as_they_have_no_connection() {
+    let directory = Directory::make("refused");
+    let listener = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None).expect("a socket");
+    let address = rustix::net::SocketAddrUnix::new(directory.socket()).expect("a name");
+    rustix::net::bind(&listener, &address).expect("an address");
+    // The kernel lets one more wait than asked for.
+    rustix::net::listen(&listener, 1).expect("a queue");
+    let listener = UnixListener::from(listener);
+    std::thread::spawn(move || {
+        let accepted: Vec<UnixStream> = listener.incoming().flatten().take(2).collect();
+        accepted.into_iter().for_each(|stream| drop(std::thread::spawn(move || answer(stream))));
+        // The listener stays open.
+        std::thread::park();
+    });
+    let shape = Loop::Closed { connections: 6 };
+    let duration = Some(Duration::from_millis(500));
+    let plan = Plan { shape, duration, requests: None, timeout: Duration::from_millis(400), ..to(&directory.socket()) };
+    let result = load(&plan);
+    let (missing, connections) = result.without_connection().expect("a closed loop");
+    assert_eq!(connections, 6);
+    assert!((1.5..=4.0).contains(&missing), "{missing}: {result:?}");
+    let lost_share = result.lost_share().expect("it is told");
+    assert!(result.good > 100 && lost_share > 0.3, "{lost_share}: {result:?}");
+}

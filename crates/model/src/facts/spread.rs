@@ -112,6 +112,7 @@ mod tests {
             early: 0,
             early_good: 0,
             under_way_us: None,
+            without_connection_us: None,
             errors: Errors::default(),
             latency_us: Percentiles::default(),
             latency_us_p99_range: Some((90, 110)),

@@ -192,6 +192,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         early: 0,
         early_good: 0,
         under_way_us: None,
+        without_connection_us: None,
         errors,
         latency_us: Percentiles::default(),
         latency_us_p99_range: None,

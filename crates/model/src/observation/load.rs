@@ -184,9 +184,9 @@ pub struct Lost {
     pub patience_us: u64,
     /// Good answers that took longer.
     pub late: u64,
-    /// Time of failed requests and of those that took longer, microseconds, summed over all clients.
+    /// Time of failed requests and of those that took longer, and time without a connection where none could be had, microseconds, summed over all clients.
     pub time_us: u64,
-    /// Time of all requests, microseconds, summed over all clients.
+    /// Time of all requests, and time without a connection, microseconds, summed over all clients.
     pub of_us: u64,
 }
 
@@ -258,6 +258,10 @@ pub struct LoadResult {
     /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
+    /// Closed loop: time for which connections could not be had, each from a connect() that failed at once to the connection or to the end of the offering,
+    /// microseconds, summed over all connections. `None` in an open loop and in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_connection_us: Option<u64>,
     /// Requests without an answer.
     pub errors: Errors,
     /// From the intended start to the last byte of the answer.
@@ -313,6 +317,14 @@ impl LoadResult {
         let slices = self.offered();
         let sum: f64 = slices.iter().map(|slice| f64::from(slice.in_flight)).sum();
         (!slices.is_empty()).then(|| sum / slices.len() as f64)
+    }
+
+    /// The connections of a closed loop, and how many of them could not be had, on average. A connection that is refused at once fails seldom, because it
+    /// pauses before it tries again, while those that are served count thousands of requests.
+    pub fn without_connection(&self) -> Option<(f64, u32)> {
+        let Loop::Closed { connections } = self.shape else { return None };
+        let missing = self.without_connection_us? as f64 / self.duration_us.max(1) as f64;
+        Some((missing.min(f64::from(connections)), connections))
     }
 
     /// Requests that ended a second while load was offered, with or without an answer.

@@ -96,6 +96,7 @@ pub(crate) fn load() -> LoadResult {
         early: 0,
         early_good: 0,
         under_way_us: None,
+        without_connection_us: None,
         timeout_us: 2_000_000,
         duration_us: 10_000_000,
         requests: 100_000,
