@@ -1,17 +1,28 @@
-//! Shapers on the interfaces that the path's connections leave through. The interface through which the answers leave the first tier is left out: its tightest
-//! shaper is part of [`egress`].
+//! Shapers on the interfaces that the path's connections leave through. The interface through which the answers leave the first tier belongs to [`egress`]: its
+//! shaper is a limit as any link is, unless requests fail because of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::egress::egress;
+use super::egress::{NEAR_UTILIZATION, egress};
+use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, is_local};
 use crate::facts::sum::mean;
 use crate::facts::{Context, TierId};
+use crate::observation::load::LoadResult;
 use crate::observation::{Link, ListenerAddress, NetnsId, NetnsView, Qdisc, SocketAddress};
 
 /// Kinds of queueing discipline whose whole queue waits for the rate. The queue of netem waits for its delay as well, so its length says nothing about its rate.
 const KINDS: &[&str] = &["tbf", "htb", "cake"];
+/// Share of its rate from which a shaper counts as full, as at `link`. A token bucket passes its rate as long as a packet waits, to the size of its bucket
+/// (tbf_dequeue in net/sched/sch_tbf.c), so less than that means that it had nothing to send for a twentieth of the time.
+const FULL_UTILIZATION: f64 = 0.95;
+/// Share of the looks that must find a packet waiting for the queue to stand. Looks are a second or more apart, and a queue of a burst is gone before the next one.
+const STANDING_SHARE: f64 = 0.5;
+/// Looks at a queue below which nothing is said about it. They are made about once a second.
+const LOOKS_MIN: usize = 3;
+/// Bytes of a full packet on Ethernet.
+const PACKET_BYTES: u64 = 1514;
 /// Most classes from a class of htb to its root: TC_HTB_MAXDEPTH (linux/pkt_sched.h).
 const DEPTH_MAX: usize = 8;
 
@@ -56,7 +67,34 @@ pub(crate) struct Passed {
     pub(crate) bytes_waiting: f64,
 }
 
+impl Passed {
+    /// True if the queue stands.
+    pub(crate) fn stands(&self) -> bool {
+        self.looks >= LOOKS_MIN && self.looks_waiting as f64 >= STANDING_SHARE * self.looks as f64
+    }
+
+    /// True if each look found a packet waiting.
+    fn is_never_empty(&self) -> bool {
+        self.looks >= LOOKS_MIN && self.looks_waiting == self.looks
+    }
+
+    /// True if it dropped so many packets that requests suffer: packets are at most full ones.
+    fn drops_many(&self) -> bool {
+        let sent = (self.bits_per_s * self.seconds / 8.0) as u64 / PACKET_BYTES;
+        Cost::of_requests(self.drops, sent.saturating_add(self.drops)).hurts()
+    }
+}
+
 impl Shaper<'_> {
+    /// True if it holds packets back or drops them because its rate is used up. All counts are growth in the window: what it dropped or held earlier is no
+    /// matter. What it passed is no measure alone: bursts, and the edges of the window, leave a part of its rate unused.
+    pub(crate) fn is_full(&self) -> bool {
+        let Some(passed) = self.passed.filter(|passed| passed.overlimits > 0) else { return false };
+        let share = self.utilization().unwrap_or(0.0);
+        let at_rate = share >= FULL_UTILIZATION && (passed.stands() || passed.drops > 0);
+        at_rate || passed.is_never_empty() || (share >= NEAR_UTILIZATION && passed.drops_many())
+    }
+
     /// Share of its rate that it passed.
     pub(crate) fn utilization(&self) -> Option<f64> {
         Some(self.passed?.bits_per_s / self.rate_bits_per_s)
@@ -84,12 +122,31 @@ pub(crate) fn shapers<'a>(ctx: &Context<'a>) -> Vec<Shaper<'a>> {
         }
         for (index, tiers) in carrying(ctx, netns, view) {
             let link = links.iter().find(|link| link.index == index && told != Some((netns, index)));
-            let all = link.into_iter().flat_map(|link| on(ctx, (netns, view), link, qdiscs));
-            let fullest = all.max_by(|a, b| a.utilization().unwrap_or(-1.0).total_cmp(&b.utilization().unwrap_or(-1.0)));
+            let fullest = link.and_then(|link| fullest(ctx, (netns, view), link, qdiscs));
             found.extend(fullest.map(|shaper| Shaper { tiers: tiers.into_iter().collect(), ..shaper }));
         }
     }
+    found.extend(of_answers(ctx).filter(|shaper| shaper.is_full() && gave_up(ctx)));
     found
+}
+
+/// The fullest shaper of the interface through which the answers leave.
+pub(crate) fn of_answers<'a>(ctx: &Context<'a>) -> Option<Shaper<'a>> {
+    let (tier, flow) = egress(ctx)?;
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    let fullest = fullest(ctx, (tier.netns, view), flow.link, view.qdiscs.last()?)?;
+    Some(Shaper { tiers: vec![tier.id], ..fullest })
+}
+
+fn fullest<'a>(ctx: &Context<'_>, at: (NetnsId, &'a NetnsView), link: &'a Link, qdiscs: &'a [Qdisc]) -> Option<Shaper<'a>> {
+    // Of two that are equally full the last one counts.
+    on(ctx, at, link, qdiscs).into_iter().max_by(|a, b| a.utilization().unwrap_or(-1.0).total_cmp(&b.utilization().unwrap_or(-1.0)))
+}
+
+/// True if so many of the load's clients gave up waiting that it is harm.
+fn gave_up(ctx: &Context<'_>) -> bool {
+    let waited = |load: &LoadResult| load.errors.response_timeout + load.errors.connect_timeout;
+    ctx.obs.load.as_ref().is_some_and(|load| Cost::of_requests(waited(load), load.requests).hurts())
 }
 
 /// Every shaper on one interface: qdiscs with a rate, and each class of htb in place of its qdisc.

@@ -6,7 +6,7 @@
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{Observation, Qdisc};
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
+use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, StationState, Verdict};
 
 use crate::stage::shaper::{RATE, Shaped, full};
 use crate::stage::*;
@@ -48,11 +48,51 @@ fn a_shaper_with_room_or_with_an_old_queue_is_silent() {
         assert_eq!(reading(&diagnosis).unwrap().state, state, "{why}");
     };
     silent(&Shaped { share: 0.5, waiting: 0, drops: (0, 0), ..full() }, StationState::Ok, "half of its rate");
-    silent(&Shaped { share: 0.5, ..full() }, StationState::Ok, "short bursts: half of its rate, and drops");
-    silent(&Shaped { share: 0.9, ..full() }, StationState::Near, "a tenth is left");
+    silent(&Shaped { share: 0.5, waiting: 0, ..full() }, StationState::Ok, "short bursts: half of its rate, and drops");
+    silent(&Shaped { share: 0.9, waiting: 0, ..full() }, StationState::Near, "a tenth is left, and few packets are dropped");
     silent(&Shaped { share: 0.5, waiting: 0, drops: (0, 90_000), ..full() }, StationState::Ok, "it dropped before the window");
     silent(&Shaped { waiting: 0, drops: (0, 90_000), ..full() }, StationState::Near, "it is full, and nothing waits");
     silent(&Shaped { overlimits: 0, ..full() }, StationState::Near, "it never put a packet off");
+}
+
+/// What is dropped is sent again, and what clients do not wait for is no answer: neither is in the share of the rate.
+#[test]
+fn a_queue_that_is_never_empty_or_drops_is_full_whatever_share_of_its_rate_the_window_shows() {
+    for shaped in [Shaped { share: 0.6, drops: (0, 0), ..full() }, Shaped { share: 0.92, waiting: 0, drops: (700, 0), ..full() }] {
+        let mut obs = shaped.observed();
+        // A single request takes a ninth of the time.
+        let (load, mut few) = (obs.load.clone().unwrap(), obs.load.clone().unwrap());
+        (few.requests, few.good, few.latency_us.p50) = (10, 10, load.latency_us.p50 / 9);
+        obs.unloaded = Some(few);
+        assert_eq!(told_of(&obs), [SHAPED], "{} {}", shaped.share, shaped.waiting);
+    }
+}
+
+#[test]
+fn the_link_is_full_with_its_shaper_and_a_cause_only_if_clients_give_up() {
+    // Answers leave through eth0, more than its shaper would pass if it were half empty.
+    let at_link = |shaped: Shaped| {
+        let mut obs = Shaped { link: 2, ..shaped }.observed();
+        links(&mut obs, 3_000_000);
+        obs
+    };
+    let link = |diagnosis: &Diagnosis| diagnosis.path.iter().find(|station| station.station == "link").unwrap().state;
+    for shaped in [Shaped { share: 0.6, drops: (0, 0), ..full() }, Shaped { share: 0.92, waiting: 0, drops: (700, 0), ..full() }] {
+        let mut obs = at_link(shaped);
+        let fine = told(&obs);
+        assert_eq!(
+            (causes(&fine), fine.verdict, fine.limited_by, link(&fine)),
+            (vec![], Verdict::Healthy, Some(LimitedBy::Link), StationState::Saturated)
+        );
+        let load = obs.load.as_mut().unwrap();
+        (load.good, load.errors.response_timeout, load.status) = (96_000, 4_000, [(200, 96_000)].into());
+        let given_up = told(&obs);
+        assert_eq!((causes(&given_up), given_up.verdict), (vec![SHAPED], Verdict::Choked));
+        (obs.load, obs.request.loaded) = (None, false);
+        assert_eq!(link(&told(&obs)), StationState::Saturated, "watched");
+    }
+    let roomy = at_link(Shaped { share: 0.5, waiting: 0, drops: (0, 0), ..full() });
+    assert_eq!((link(&told(&roomy)), told(&roomy).limited_by), (StationState::Ok, Some(LimitedBy::Demand)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::path::egress::{Flow, NEAR_UTILIZATION, egress, wire_ceiling};
+use crate::facts::path::shaper::{self, Shaper};
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
@@ -22,7 +23,10 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
 fn reading(ctx: &Context<'_>, tier: &Tier, flow: &Flow<'_>) -> StationReading {
     let at = Location { edge: Some(EdgeId::Interface(flow.link.name.clone())), ..Location::in_netns(tier.netns) };
     let mut station = STATION.reading(tier, at, "bits/s");
-    let rate = flow.shaper.and_then(|qdisc| qdisc.rate_bits_per_s).or(flow.link.rate_bits_per_s());
+    // A queue that drops, or that is never empty, is full, whatever share of the rate the window shows.
+    let full = shaper::of_answers(ctx).filter(Shaper::is_full);
+    let own = flow.shaper.and_then(|qdisc| qdisc.rate_bits_per_s).or(flow.link.rate_bits_per_s());
+    let rate = full.as_ref().map_or(own, |shaper| Some(shaper.rate_bits_per_s as u64));
     let used = flow.tx_bits_per_s.max(if flow.shaper.is_some() { 0.0 } else { flow.rx_bits_per_s });
     station.used = Some(used);
     station.limit = rate.map(|rate| rate as f64);
@@ -36,6 +40,12 @@ fn reading(ctx: &Context<'_>, tier: &Tier, flow: &Flow<'_>) -> StationReading {
     let utilization = used / rate as f64;
     station.utilization = Some(utilization);
     station.ceiling_rps = wire_ceiling(ctx, rate as f64, flow.tx_bytes);
+    if let Some(passed) = full.as_ref().filter(|_| utilization < FULL_UTILIZATION).and_then(|shaper| shaper.passed) {
+        let why = Message::new("state-link-holds").with("link", flow.link.name.as_str()).with("megabits", megabits);
+        let why = why.with("rate", rate as f64 / 1e6).with("drops", passed.drops);
+        let why = why.with("looks", passed.looks as u64).with("waiting", passed.looks_waiting as u64);
+        return station.in_state(StationState::Saturated, why);
+    }
     let (state, id) = if utilization >= FULL_UTILIZATION {
         (StationState::Saturated, "state-link-full")
     } else if utilization >= NEAR_UTILIZATION {

@@ -15,9 +15,14 @@ pub(super) fn of(ctx: &Context<'_>, shaper: &Shaper<'_>) -> Cost {
     let Some(load) = &ctx.obs.load else { return watched(ctx, wait_us) };
     match load.shape {
         // Each good answer waits at least once behind the bytes in the queue.
-        Loop::Closed { .. } => of_time(load, load.good as f64 * wait_us).or(before_it(ctx)),
+        Loop::Closed { .. } => of_time(load, load.good as f64 * wait_us).or(before_it(ctx)).or(given_up(load)),
         Loop::Open { rate_per_s, .. } => short_of(load, rate_per_s).or(late(ctx, load, wait_us)),
     }
+}
+
+/// In a closed loop: the requests whose clients gave up waiting.
+fn given_up(load: &LoadResult) -> Cost {
+    Cost::of_requests(load.errors.response_timeout + load.errors.connect_timeout, load.requests)
 }
 
 /// In a closed loop: the time beyond that of a single request, as a share. A short queue drops instead of holding, and the bytes then wait in the senders'

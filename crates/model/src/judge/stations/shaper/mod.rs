@@ -1,12 +1,12 @@
-//! Station `shaper`: traffic shapers (tbf, cake, classes of htb) on interfaces that the path's connections leave through, other than the one that station
-//! `link` tells of.
+//! Station `shaper`: traffic shapers (tbf, cake, classes of htb) on interfaces that the path's connections leave through. That of station `link` is
+//! among them only if clients give up because of it.
 
 mod harm;
 
 use crate::facts::Context;
 use crate::facts::owner::Owner;
 use crate::facts::path::egress::{NEAR_UTILIZATION, wire_ceiling};
-use crate::facts::path::shaper::{Passed, Shaper, shapers};
+use crate::facts::path::shaper::{Shaper, shapers};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -26,25 +26,6 @@ pub(super) const STATION: StationDef = StationDef {
     ],
     ..StationDef::new(StationId("shaper"), StationKind::Rate, &[FindingId::EGRESS_SHAPED], read, judge)
 };
-
-/// Share of its rate from which a shaper counts as full, as at `link`. A token bucket passes its rate as long as a packet waits, to the size of its bucket
-/// (tbf_dequeue in net/sched/sch_tbf.c), so less than that means that it had nothing to send for a twentieth of the time.
-const FULL_UTILIZATION: f64 = 0.95;
-/// Share of the looks that must find a packet waiting for the queue to stand. Looks are a second or more apart, and a queue of a burst is gone before the next one.
-const STANDING_SHARE: f64 = 0.5;
-/// Looks at a queue below which nothing is said about it. They are made about once a second.
-const LOOKS_MIN: usize = 3;
-
-/// True if the queue stands.
-fn stands(passed: &Passed) -> bool {
-    passed.looks >= LOOKS_MIN && passed.looks_waiting as f64 >= STANDING_SHARE * passed.looks as f64
-}
-
-/// True if a shaper passes its rate and holds packets back or drops them. All counts are growth in the window: what it dropped or held earlier is no matter.
-fn is_full(shaper: &Shaper<'_>) -> bool {
-    let full = shaper.utilization().is_some_and(|share| share >= FULL_UTILIZATION);
-    full && shaper.passed.is_some_and(|passed| passed.overlimits > 0 && (stands(&passed) || passed.drops > 0))
-}
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     shapers(ctx).iter().map(|shaper| reading(ctx, shaper)).collect()
@@ -90,8 +71,8 @@ fn reading(ctx: &Context<'_>, shaper: &Shaper<'_>) -> StationReading {
     station.refused_per_s = Some(passed.drops as f64 / passed.seconds.max(1e-6));
     station.ceiling_rps = wire_ceiling(ctx, shaper.rate_bits_per_s, passed.bytes);
     let (state, id) = match station.utilization {
-        _ if is_full(shaper) && harm::of(ctx, shaper).hurts() => (StationState::Saturated, "state-shaper-full"),
-        _ if is_full(shaper) => (StationState::Near, "state-shaper-harmless"),
+        _ if shaper.is_full() && harm::of(ctx, shaper).hurts() => (StationState::Saturated, "state-shaper-full"),
+        _ if shaper.is_full() => (StationState::Near, "state-shaper-harmless"),
         Some(share) if share >= NEAR_UTILIZATION => (StationState::Near, "state-shaper-near"),
         _ => (StationState::Ok, "state-shaper-ok"),
     };
@@ -103,7 +84,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
 }
 
 fn finding(ctx: &Context<'_>, shaper: &Shaper<'_>) -> Option<Finding> {
-    let passed = shaper.passed.filter(|_| is_full(shaper))?;
+    let passed = shaper.passed.filter(|_| shaper.is_full())?;
     let cost = harm::of(ctx, shaper);
     if !cost.hurts() {
         return None;
@@ -120,7 +101,7 @@ fn finding(ctx: &Context<'_>, shaper: &Shaper<'_>) -> Option<Finding> {
     evidence.push(harm::proof(ctx, cost));
     Some(Finding {
         // Drops alone may come from one burst; watched traffic does not show what its clients would have asked for.
-        confidence: if ctx.obs.load.is_some() && stands(&passed) { Confidence::High } else { Confidence::Medium },
+        confidence: if ctx.obs.load.is_some() && passed.stands() { Confidence::High } else { Confidence::Medium },
         title: args(ctx, "finding-egress-shaped-title", shaper),
         evidence,
         explanation: vec![args(ctx, "finding-egress-shaped-explanation", shaper)],
