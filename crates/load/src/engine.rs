@@ -50,7 +50,7 @@ enum Pace {
     Closed {
         /// Connections that have not started their first request.
         fresh: Opening,
-        pauses: Pauses,
+        pauses: Box<Pauses>,
         /// Requests that this thread has claimed but not started.
         claimed: u64,
         /// Number of the next request, counted over all threads.
@@ -111,7 +111,7 @@ impl<'a> Engine<'a> {
         let pace = match plan.shape {
             Loop::Closed { connections: all } => {
                 let fresh = Opening::new(connections, (all, plan.requests.is_some()), (thread, shared.threads));
-                Pace::Closed { fresh, pauses: Pauses::default(), claimed: 0, number: u64::from(thread) }
+                Pace::Closed { fresh, pauses: Box::default(), claimed: 0, number: u64::from(thread) }
             }
             Loop::Open { rate_per_s, .. } => Pace::Open {
                 schedule: Schedule::new(rate_per_s, plan.options.stages.as_ref(), thread, shared.threads, plan.requests, shared.warm_ns),

@@ -23,7 +23,7 @@ pub enum Unknown {
     NotRead,
     /// The rate of requests is not known.
     NoRate,
-    /// Nothing of it was used in the window, so that nothing shows how much a request takes.
+    /// Nothing of it, or next to nothing of the cores, was used in the window, so that nothing shows how much a request takes.
     NotUsed,
     /// It is a queue: it fills once the station behind it is full, and not in proportion to the requests.
     Queue,
@@ -31,6 +31,9 @@ pub enum Unknown {
 
 /// Stations that are queues.
 const QUEUES: [&str; 2] = ["accept-queue", "syn-queue"];
+
+/// Fewest cores in use from which it is told at what rate they are full: the work of so little is hidden by that of the kernel, and a hundredfold is a guess.
+const CORES_MIN: f64 = 0.1;
 
 /// The rate at which a station is full.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +57,8 @@ pub fn full_at(station: &Station, rate_rps: Option<f64>) -> Result<Full, Unknown
         return Ok(Full { rate_rps: ceiling.into(), basis: Basis::Ceiling });
     }
     let share = share(station).ok_or(Unknown::NotRead)?;
-    if share <= 0.0 {
+    let is_too_little = station.unit == "cores" && station.used.is_some_and(|used| used < CORES_MIN);
+    if share <= 0.0 || is_too_little {
         return Err(Unknown::NotUsed);
     }
     Ok(Full { rate_rps: Interval::exact(rate / share), basis: Basis::Proportion })
@@ -121,6 +125,10 @@ pub(crate) mod tests {
         assert_eq!(full_at(&station("x", Some(5.0), Some(200.0)), Some(0.0)), Err(Unknown::NoRate));
         assert_eq!(full_at(&station("x", None, Some(200.0)), Some(1.0)), Err(Unknown::NotRead));
         assert_eq!(full_at(&station("accept-queue", Some(1.0), Some(128.0)), Some(100.0)), Err(Unknown::Queue));
+        // A page that sleeps takes next to no time of the cores.
+        let cores = |used| Station { unit: "cores".to_owned(), ..station("cpu", Some(used), Some(2.0)) };
+        assert_eq!(full_at(&cores(0.02), Some(40.0)), Err(Unknown::NotUsed));
+        assert_eq!(full_at(&cores(0.5), Some(40.0)).map(|full| full.rate_rps.value), Ok(160.0));
         assert!(!can_fill(&station("x", Some(1.0), None)) && can_fill(&unknown));
     }
 }

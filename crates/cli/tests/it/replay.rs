@@ -4,6 +4,7 @@
 
 mod improvements;
 mod misses;
+mod unread;
 
 use std::collections::BTreeSet;
 

@@ -54,6 +54,8 @@ brief-more-notes = { $n ->
    *[other] { $n } more notes (--verbose)
 }
 brief-next = next
+brief-root = as root
+brief-root-adds = This user may not read { $names }. Run it as root (sudo) to have these, too.
 brief-command-fix = chokepoint diagnose --fix ...
 brief-command-explain = chokepoint explain { $id }
 brief-next-fix = apply it, measure, keep what helps

@@ -29,6 +29,8 @@ verdict-unknown-tls-certificate = Cannot tell: no TLS handshake succeeded, becau
 verdict-unknown-tls-handshake = Cannot tell: no TLS handshake succeeded. Does this port speak TLS, 1.2 or 1.3?
 verdict-unknown-no-good-answer = Cannot tell: none of { $requests } requests was answered as expected, and no observed station explains it.
 verdict-unknown-failures = Cannot tell: { $failed } requests ({ $share } %) failed, and no observed station explains it.
+verdict-unknown-turned-away = Cannot tell: { $missing } of the load's { $connections } connections could not be had, on average: these clients were refused at every try, and no observed station explains it. A packet filter or a balancer that limits connections does this.
+verdict-unknown-cut-off = Cannot tell: { $count } connections ({ $rate }/s) at { $tier } or in its network namespace were closed before what they had sent was read, so that the kernel reset them. These requests got no answer, and no observed station explains it.
 verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms. No observed station explains it.
 verdict-unknown-starved = Cannot tell: on average { $waiting } connections with a request waited for more than a second to be accepted by { $tier }, while { $served } others were answered again and again. No observed station explains it.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
@@ -76,6 +78,8 @@ prediction-refused-wide = { $station } would be the next limit, somewhere betwee
 prediction-refused-search = the cost per request after the fix is unknown; it will be measured
 
 verdict-unknown-polling = Cannot tell: nothing was refused, but requests wait. Whether they wait for CPU time of { $tier } is not known, because it keeps its cores busy with or without requests.
+verdict-unknown-whose = Cannot tell: nothing that was read is at its limit, but which processes serve { $tier } could not be read. Their threads and the servers that they call are therefore not known.
+verdict-unknown-cpu-whose = Cannot tell: nothing was refused, but { $why }
 verdict-unknown-cpu = Cannot tell: nothing was refused, but the CPU times could not be read, so the server's limit is not known.
 
 unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.

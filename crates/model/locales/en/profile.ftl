@@ -82,6 +82,10 @@ evidence-debug-connection = debug_connection logs each step for some clients: so
 evidence-hot-function = Most of it is in { $function }.
 evidence-hot-bound = Saving all that can be saved of this work would raise throughput by { $gain } % ({ $low } to { $high } %); other effects are not counted.
 evidence-single-ran = { $tier } kept { $ran } cores busy.
+evidence-port-search-gain = Without the search throughput could rise by at least { $gain } %; other effects are not counted.
+evidence-single-waits = { $waiting } of { $under_way } requests waited on average until { $tier } had time for them.
+evidence-single-setting = worker_processes is { $count }: nginx starts so many workers, each with one serving thread.
+evidence-single-bound = On the idle cores throughput could rise to at most { $times } times, if more threads used them and nothing else is the limit first.
 evidence-single-idle = Of the { $cores } cores it may run on, { $idle } were idle on average.
 evidence-softirq-share = Core { $cpu } was { $busy } % busy. Soft interrupts for received packets took { $share } % ({ $low } to { $high } %) of that time. No other core was above 70 %.
 
@@ -106,6 +110,9 @@ finding-single-core-saturated-title = { $tier } serves requests with { $threads 
    *[other] { $threads } threads
 }, although it may run on { $cores } cores
 finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $idle } cores are idle. More threads or processes could use them.
+finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $idle } cores that { $tier } may use are idle. More threads or processes could use them.
+finding-port-search-sampled-title = { $tier } spends { $share } % of { $of } on the search for free local ports
+finding-port-search-sampled-explanation = { $tier } opens so many connections that the kernel searches long for a free port for each. Kept connections to the upstream need no port; net.ipv4.tcp_tw_reuse = 1 and a wider net.ipv4.ip_local_port_range shorten the search.
 finding-softirq-on-one-core-title = core { $cpu } receives all packets
 finding-softirq-on-one-core-explanation = One core is always busy, mostly with received packets, while the other cores have time to spare. The network card delivers its packets to this one core, so the server cannot answer faster than this core receives.
 evidence-polling-quiet = In the { $ms } ms before the load, when almost no traffic arrived, { $threads ->
@@ -133,6 +140,8 @@ remedy-try-another-allocator-text = Try another allocator without a rebuild: set
 remedy-try-another-allocator-risk = Memory use changes, and a program that relies on glibc's malloc hooks may break. Memory that a program does not get from malloc (nginx's pools, PHP's own allocator) is not affected.
 remedy-split-lock-text = Find the lock: chokepoint profile shows its callers. Then give each worker its own copy of what they share: a listener with reuseport, a buffered log, processes instead of threads, fewer shared memory zones.
 remedy-split-lock-risk = With reuseport each worker has its own accept queue: a free worker cannot take a connection that waits for a busy one.
+remedy-raise-worker-processes-text = Let nginx start a worker for each core: set worker_processes to auto (it is { $count } in { $where }, and nginx may use { $cores } cores), test with nginx -t, and reload.
+remedy-raise-worker-processes-risk = Each worker has its own connections (worker_connections), its own kept connections to upstreams and its own memory.
 remedy-use-more-cores-text = Let the program use more cores: more worker processes or threads (nginx: worker_processes auto; Node.js: cluster; gunicorn: --workers), or several instances behind a proxy.
 remedy-use-more-cores-risk = Each process needs memory. What they share (sessions, in-memory caches) must be stored outside of them.
 remedy-spread-received-packets-text = Spread received packets over the cores: configure more queues of the network card (ethtool -L), or else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).

@@ -28,7 +28,7 @@ pub(crate) const NEAR_UTILIZATION: f64 = 0.80;
 /// more.
 pub(super) const CROWDED_UTILIZATION: f64 = 0.90;
 /// Share of the servers' cores that other programs may use before statements about the servers' CPU have to mention them (DESIGN.md).
-pub(super) const TENANTS_SHARE_MAX: f64 = 0.15;
+pub(crate) const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The same for an observation without load. Above this share busy cores say nothing about the servers if their waits for a core could not be read.
 pub(super) const TENANTS_SHARE_MOST: f64 = 0.5;
 /// A closed loop's answer may take this many times as long as a single one before the cores count as its limit. If cores are the limit, the requests of all
@@ -49,6 +49,11 @@ impl CoreGroup<'_> {
     /// Number of cores.
     pub(crate) fn count(&self) -> f64 {
         self.cores.len() as f64
+    }
+
+    /// True if the processes of each of its tiers are known, so that their use of the cores can be told from that of others.
+    pub(crate) fn is_known(&self) -> bool {
+        self.tiers.iter().all(|tier| tier.is_known())
     }
 
     /// The cores for the report: "0-1".
@@ -81,7 +86,7 @@ pub(super) fn groups<'a>(ctx: &Context<'a>) -> Vec<CoreGroup<'a>> {
 }
 
 /// The cores that a tier may run on, with the tiers that share them.
-fn group_of<'c, 'a>(ctx: &'c Context<'a>, tier: &Tier) -> Option<&'c CoreGroup<'a>> {
+pub(crate) fn group_of<'c, 'a>(ctx: &'c Context<'a>, tier: &Tier) -> Option<&'c CoreGroup<'a>> {
     ctx.core_groups().iter().find(|group| group.has(tier.id))
 }
 
@@ -214,7 +219,7 @@ impl CoreUsers {
 }
 
 /// Share of these cores that other programs used, a lower bound. `None` if the servers' own use could not be read.
-pub(super) fn others_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
+pub(crate) fn others_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     Some(CoreUsers::of(ctx, group)?.others() / group.cores.len().max(1) as f64)
 }
 

@@ -72,6 +72,11 @@ impl Tier {
     pub(crate) fn accepts(&self, address: &SocketAddress) -> bool {
         self.listeners.iter().any(|placed| placed.listener.accepts(address))
     }
+
+    /// True if it is known which processes it has. If not, nothing is known of their threads, of the CPU time that they use, and of the servers that they call.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.pids.is_empty()
+    }
 }
 
 impl Path {

@@ -5,7 +5,7 @@ use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::traffic;
 use crate::observation::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
-use crate::observation::{ListenerAddress, NetnsView};
+use crate::observation::{Counters, ListenerAddress, NetnsView};
 
 /// Cost in microseconds of the wake-ups on a request's way into a tier and back: two threads, each on a sleeping core. A sleeping core of a virtual machine
 /// returns to the hypervisor. Single requests avoid this cost, because their client and server share a warm core.
@@ -123,4 +123,31 @@ pub(crate) fn in_flight_peak(load: &LoadResult) -> f64 {
 /// Answers with one of these statuses.
 pub(crate) fn answers_with(load: &LoadResult, statuses: &[u16]) -> u64 {
     statuses.iter().filter_map(|status| load.status.get(status)).sum()
+}
+
+/// Counters of connections that a process closed while data was unread, or to which data came after that (RFC 2525, 2.17: the kernel resets them). Whoever sent
+/// that data got no answer to it.
+pub(crate) const CUT_OFF: [&str; 2] = ["TcpExt.TCPAbortOnClose", "TcpExt.TCPAbortOnData"];
+/// Counter of the connections that a namespace accepted.
+const OPENED: &str = "Tcp.PassiveOpens";
+
+/// Connections of a namespace that ended without an answer to what they had sent.
+pub(crate) struct CutOff {
+    pub(crate) count: u64,
+    /// The number without the largest growth between two readings, if there are several: what is no single event, such as the end of a client.
+    pub(crate) lasting: u64,
+    /// As a share of the accepted ones.
+    pub(crate) share: f64,
+}
+
+/// `None` if no counter of them was read.
+pub(crate) fn cut_off(ctx: &Context<'_>, view: &NetnsView) -> Option<CutOff> {
+    let counted: Vec<u64> = CUT_OFF.iter().filter_map(|name| ctx.netstat_growth(view, name)).collect();
+    let opened = ctx.netstat_growth(view, OPENED).filter(|_| !counted.is_empty())?;
+    let count = counted.iter().sum();
+    let all = |counters: &Counters| CUT_OFF.iter().filter_map(|name| u64::try_from(*counters.get(name)?).ok()).sum::<u64>();
+    let pairs = view.netstat.points().windows(2).filter(|pair| pair[1].0 > ctx.window_us.0 && pair[0].0 < ctx.window_us.1);
+    let grown: Vec<u64> = pairs.map(|pair| all(&pair[1].1).saturating_sub(all(&pair[0].1))).collect();
+    let once = grown.iter().max().copied().filter(|_| grown.len() > 1).unwrap_or(0);
+    Some(CutOff { count, lasting: count.saturating_sub(once), share: count as f64 / opened.max(1) as f64 })
 }

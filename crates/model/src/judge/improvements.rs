@@ -1,7 +1,8 @@
 //! What could be faster if nothing but its cores holds a server back.
 //!
 //! CPU time that is **wasted** is a cause like any other: without it throughput would rise beyond noise, and its remedy costs nobody anything (connections to
-//! an upstream that are not kept, scripts that are compiled for each request). A trade-off, or what the clients do, is no cause. It is reported, and tried
+//! an upstream that are not kept, scripts that are compiled for each request), and so are cores that stay idle because a
+//! server has too few threads for them. A trade-off, or what the clients do, is no cause. It is reported, and tried
 //! only if something else was fixed before.
 
 mod churn;
@@ -10,6 +11,8 @@ mod from_profile;
 mod handshakes;
 mod hot;
 mod polling;
+mod port_search;
+mod single_core;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
@@ -33,11 +36,14 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
     let failed = || ctx.failed_share().is_some_and(|share| Cost::share_of_requests(share).hurts());
     let mut faster = Faster::default();
-    if let Some(load) = ctx.obs.load.as_ref().filter(|load| !is_choked && ctx.can_divide_by_good() && hardly_failed(load)) {
-        faster.extend(churn::findings(ctx, stations, load));
+    let is_countable = |load: &LoadResult| ctx.can_divide_by_good() && hardly_failed(load);
+    if !is_choked && !failed() && ctx.obs.load.as_ref().is_none_or(is_countable) {
+        faster.extend(churn::findings(ctx, stations));
     }
     if !is_choked && !failed() {
         faster.extend(from_profile::findings(ctx, stations));
+        faster.extend(port_search::findings(ctx, findings));
+        faster.extend(single_core::findings(ctx, stations));
     }
     if !can_rise(ctx, stations) {
         faster.other.append(&mut faster.wasted);

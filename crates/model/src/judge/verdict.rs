@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::facts::Context;
+use crate::facts::cores::QUICK_TIMES;
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path::{self, Path};
+use crate::facts::suffered::{self, CutOff, WAKES_US};
 use crate::facts::traffic;
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
@@ -15,6 +17,7 @@ use crate::judge::id::StationId;
 use crate::judge::improvements::{Faster, faster};
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::unseen::waits_unseen;
+use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
 use crate::output::message::Message;
@@ -23,6 +26,16 @@ use crate::predict::Scene;
 
 /// Share of its time that the load generator may wait for a core. Above it, the measured times include the generator's own delays.
 const GENERATOR_WAITED_MAX: f64 = 0.1;
+
+/// Least length of a load for ceilings, microseconds: servers and caches are cold at its start, and a hundred clock ticks tell one per cent of a core.
+const CEILING_FROM_US: u64 = 1_000_000;
+
+/// Fewest cores in use for a ceiling of the cores, if the servers may use more than twice as many. What costs less passes beside the work of the kernel and the
+/// grain of its clocks, and a hundredfold of it is a guess.
+const CORES_FROM: f64 = 0.1;
+
+/// How many times as long as a single answer the slowest of an open loop may take before they count as held back. By chance some arrive together.
+const LATE_TIMES: f64 = 3.0;
 
 /// Everything judged about one observation.
 pub(crate) struct JudgedObservation {
@@ -45,7 +58,10 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let mut stations: Vec<StationReading> = Vec::new();
     let mut findings: Vec<Finding> = Vec::new();
     for def in table {
-        let read = (def.read)(ctx);
+        let mut read = (def.read)(ctx);
+        if !is_long_enough(ctx) {
+            read.iter_mut().for_each(|reading| reading.ceiling_rps = None);
+        }
         findings.extend((def.judge)(ctx, &read));
         stations.extend(read);
     }
@@ -58,7 +74,19 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     prescribe(ctx, &stations, &mut findings);
     prescribe(ctx, &stations, &mut other);
     let judgement = judgement(ctx, &stations, (&findings, &couplings));
+    stations.iter_mut().filter(|reading| is_guess(reading)).for_each(|reading| reading.ceiling_rps = None);
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement }
+}
+
+/// False for a load so short that its rate, and every ceiling computed from it, is that of its start.
+fn is_long_enough(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_none_or(|load| load.duration_us >= CEILING_FROM_US)
+}
+
+/// True for the ceiling of cores of which the servers used next to nothing. For predictions it is far enough above all others, whatever its error.
+fn is_guess(reading: &StationReading) -> bool {
+    let least = reading.limit.map_or(CORES_FROM, |limit| CORES_FROM.min(0.5 * limit));
+    reading.station == StationId::CPU && reading.used.is_some_and(|used| used < least)
 }
 
 /// Attaches remedies to each finding, each with its predicted gain given all the others.
@@ -126,7 +154,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
     }
     if let Some(load) = &ctx.obs.load {
-        let unexplained = || unexplained_failures(load).or_else(|| unexplained_losses(ctx, load));
+        let unexplained = || turned_away(load).or_else(|| unexplained_failures(load)).or_else(|| unexplained_losses(ctx, load));
         return wrong_answers(ctx, load).or_else(|| unexplained().map(|why| few_samples::explained(ctx, why)));
     }
     if unreadable {
@@ -140,7 +168,16 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         });
     }
     let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(failed, requests));
-    failed.or_else(|| (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+    failed.or_else(|| cut_off(ctx)).or_else(|| (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+}
+
+/// Watched connections ended without an answer, whoever ended them, and no station shows why.
+fn cut_off(ctx: &Context<'_>) -> Option<Message> {
+    let first = ctx.path.tiers.first()?;
+    let view = ctx.obs.netns.get(&first.netns)?;
+    let CutOff { count, lasting, .. } = suffered::cut_off(ctx, view)?;
+    let told = || Message::new("verdict-unknown-cut-off").with("count", count).with("rate", count as f64 / ctx.seconds().max(1e-6));
+    suffered::turned_away(ctx, Some(view), lasting).hurts().then(|| told().with("tier", first.name.as_str()))
 }
 
 /// No answer was as expected: a wrong URL, or no server.
@@ -177,6 +214,13 @@ fn no_handshake(why: TlsFailure) -> &'static str {
         TlsFailure::Certificate => "verdict-unknown-tls-certificate",
         TlsFailure::Handshake => "verdict-unknown-tls-handshake",
     }
+}
+
+/// Clients got nothing: many of the load's connections could not be had. Their tries fail seldom beside thousands of requests of the others.
+fn turned_away(load: &LoadResult) -> Option<Message> {
+    let (missing, connections) = load.without_connection()?;
+    let told = || Message::new("verdict-unknown-turned-away").with("missing", tenths(missing)).with("connections", connections);
+    Cost::share_of_requests(missing / f64::from(connections.max(1))).hurts().then(told)
 }
 
 /// Requests failed and no station shows why.
@@ -230,6 +274,12 @@ fn accepted(path: &Path, address: &SocketAddress) -> bool {
     matches!(address, SocketAddress::Tcp { .. }) && path.tiers.first().is_some_and(|tier| tier.accepts(address))
 }
 
+/// Why nothing is known of a tier's threads and of the servers that it calls; `None` if the processes of each tier are known.
+fn whose(ctx: &Context<'_>) -> Option<Message> {
+    let tier = ctx.path.tiers.iter().find(|tier| !tier.is_known())?;
+    Some(Message::new("verdict-unknown-whose").with("tier", tier.name.as_str()))
+}
+
 fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     let in_state = |id: StationId, state: StationState| stations.iter().find(|reading| reading.station == id && reading.state == state);
     let shape = ctx.obs.load.as_ref().map(|load| (load.shape, load.goodput_rps()));
@@ -237,6 +287,11 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     if let Some(load) = ctx.obs.load.as_ref().filter(|load| !load.wants_more())
         && let Loop::Open { rate_per_s, .. } = load.shape
     {
+        // Nothing that holds single answers back was seen if it is not known who gives them.
+        let is_late = |alone: f64| load.latency_us.p99 as f64 > LATE_TIMES * alone + WAKES_US * ctx.path.tiers.len() as f64;
+        if let Some(unread) = whose(ctx).filter(|_| ctx.alone_us().is_some_and(is_late)) {
+            return Judgement::unknown(unread);
+        }
         return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s));
     }
     if shape.is_none()
@@ -250,7 +305,13 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated) {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.why.clone()));
     }
+    if let Some(cpu) = in_state(StationId::CPU, StationState::Unknown).filter(|_| ctx.core_groups().iter().any(|group| !group.is_known())) {
+        return Judgement::unknown(Message::new("verdict-unknown-cpu-whose").with("why", cpu.why.clone()));
+    }
     let Some((shape, goodput)) = shape else {
+        if let Some(unread) = whose(ctx) {
+            return Judgement::unknown(unread);
+        }
         let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
         return crate::judge::watched::unexplained(ctx).map_or_else(healthy, Judgement::unknown);
     };
@@ -286,6 +347,11 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
         let own = crate::judge::stations::generator_waited(ctx).filter(|share| *share > GENERATOR_WAITED_MAX);
         let waits = own.map_or(waits, |share| Message::new("verdict-unknown-generator-waits").with("share", share * 100.0));
         return Judgement::unknown(waits.with("connections", connections));
+    }
+    // Of servers whose processes are not known neither threads nor what they call are seen. That answers hardly wait shows that nothing holds them back.
+    let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
+    if let Some(unread) = whose(ctx).filter(|_| !is_quick) {
+        return Judgement::unknown(unread);
     }
     Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand").with("connections", connections))
 }

@@ -82,11 +82,14 @@ impl Account {
     }
 
     /// The tier that surely has most of all requests inside it, and more than one. `None` if there is none, or if its connections are multiplexed, so that the
-    /// number inside is unknown.
+    /// number inside is unknown, or if it is not known which processes it has: then requests of theirs may as well compute, or wait for another server.
     pub(crate) fn most_inside(&self, ctx: &Context<'_>) -> Option<Inside> {
         let tiers = ctx.path.tiers.len();
         let of_tier = |tier| Inside { tier, mean: self.inside(tier), evidence: None };
         let mut inside = (0..tiers).map(of_tier).max_by(|a, b| a.mean.low.total_cmp(&b.mean.low))?;
+        if !ctx.path.tiers[inside.tier].is_known() {
+            return None;
+        }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
         if inside.mean.low - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
@@ -147,6 +150,14 @@ impl Account {
     /// Mean number of requests at places of these kinds.
     pub(crate) fn at(&self, is_there: fn(Place) -> bool) -> f64 {
         self.whole.iter().filter(|stood| is_there(stood.place)).map(|stood| stood.mean).sum()
+    }
+
+    /// Mean number of requests that wait until a tier's threads have time for them.
+    pub(crate) fn waits_for_threads(&self, tier: usize) -> f64 {
+        let waits = |stood: &&PlaceMean| {
+            stood.tier == Some(tier) && matches!(stood.place, Place::AcceptQueue | Place::TlsHandshake | Place::Unread | Place::Ready)
+        };
+        self.whole.iter().filter(waits).map(|stood| stood.mean).sum()
     }
 
     /// Mean number of requests at places that are no fault of a server while no station is at its limit: on cores or ready for one, in transit, at the client.

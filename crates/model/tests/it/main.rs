@@ -13,5 +13,6 @@ mod simulator;
 mod stage;
 mod stations;
 mod status_pages;
+mod unread;
 mod verdicts;
 mod wasted;

@@ -113,9 +113,9 @@ fn room(busy: f64, after_rest_ns: u64) -> Ceiling {
 
 #[test]
 fn an_answer_gets_cheaper_on_full_cores_by_the_cost_of_a_rest_on_this_host() {
-    let warm = room(0.05, 40_000);
+    let warm = room(0.1, 40_000);
     assert!((0.95..1.05).contains(&warm.value), "nothing is forgotten: {}", warm.value);
-    let cold = room(0.05, 80_000);
+    let cold = room(0.1, 80_000);
     assert!((1.8..2.1).contains(&cold.value), "twice the cost after 4 ms of rest: {}", cold.value);
     assert!(cold.high / cold.low > warm.high / warm.low, "what is extrapolated further is less sure");
     let busy = room(0.9, 80_000);

@@ -2,7 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{CpuUse, Identity, Observation, ThreadTimes};
+use chokepoint_model::load::Loop;
+use chokepoint_model::observation::{CpuUse, Identity, NginxConfig, Observation, Origin, ServerConfig, Setting, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, SourceStatus, Verdict};
 
@@ -132,6 +133,23 @@ fn tls_without_handshakes_and_interpretation_without_compilation_are_no_finding(
 }
 
 #[test]
+fn the_search_for_ports_is_a_cause_wherever_it_takes_the_limiting_time_with_and_without_load() {
+    let searching = |count: u64| {
+        let mut obs = sampled(FULL, &[(42, 1, "port-search", &["kernel-network"], count), (42, 1, "application", &[], 400 - count)]);
+        obs.load.as_mut().unwrap().connections = 100;
+        obs
+    };
+    let mut obs = searching(340);
+    for _ in 0..2 {
+        let found = told(&obs);
+        assert_eq!((causes(&found), found.verdict), (vec!["time-wait-port-search"], Verdict::Choked));
+        assert!(found.findings[0].title.contains("85 %"), "{}", found.findings[0].title);
+        (obs.load, obs.request.loaded) = (None, false);
+    }
+    assert_eq!(causes(&told(&searching(20))), [""; 0], "a twentieth is noise");
+}
+
+#[test]
 fn signatures_with_broken_stacks_are_handshakes_if_each_request_opens_a_connection() {
     // 200 requests a second of a few hundred bytes cannot keep TLS busy for nine tenths of a core.
     for (connections, requests, bytes, expected) in [
@@ -172,22 +190,50 @@ fn threaded(threads: &[f64], counted: &[Counted<'_>]) -> Observation {
 }
 
 #[test]
-fn one_thread_at_its_limit_beside_an_idle_core_could_be_two() {
+fn one_thread_at_its_limit_beside_an_idle_core_is_a_choke_point() {
     let ran: &[Counted<'_>] = &[(42, 0, "application", &[], 150), (42, 1, "application", &[], 240)];
-    let found = told(&threaded(&[0.98], ran));
-    assert_eq!(improvements(&found), ["single-core-saturated"]);
-    assert_eq!((found.verdict, found.limited_by), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    let mut obs = threaded(&[0.98], ran);
+    obs.servers.entry(42).or_default().config.push(
+        0,
+        Reading::Ok(ServerConfig::Nginx(NginxConfig {
+            worker_processes: Setting { value: 1, origin: Origin { file: "/etc/nginx/nginx.conf".into(), line: 3 } },
+            ..NginxConfig::default()
+        })),
+    );
+    let found = told(&obs);
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Choked, vec!["single-core-saturated"]));
+    let finding = &found.findings[0];
+    let says = |words: &str| finding.evidence.iter().any(|evidence| evidence.text.contains(words) || evidence.source.contains(words));
+    assert!(says("worker_processes is 1") && says("/etc/nginx/nginx.conf:3"), "{:?}", finding.evidence);
+    // 1.1 of the two cores are idle, beside the one that the thread fills.
+    assert!(says("at most 2.1 times"), "{:?}", finding.evidence);
+    assert_eq!((finding.confidence, finding.remedies[0].id.as_str()), (Confidence::High, "raise-worker-processes"));
+    assert!(finding.remedies.iter().all(|remedy| remedy.change.is_empty()));
+    // A program without such a setting gets words. Without a profile the scheduler's clock alone says it.
+    let mut other = threaded(&[0.98], ran);
+    assert_eq!(told(&other).findings[0].remedies[0].id, "use-more-cores");
+    other.profile = Default::default();
+    let unsampled = told(&other);
+    assert_eq!((causes(&unsampled), unsampled.findings[0].confidence), (vec!["single-core-saturated"], Confidence::Medium));
+    // Of watched traffic, without samples, it is not known whether anything waits.
+    (other.load, other.request.loaded) = (None, false);
+    assert_eq!((told(&other).findings.len(), improvements(&told(&other))), (0, vec!["single-core-saturated"]));
+    // An offered rate that is met asks for no more.
+    obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 10_000.0, connections: 100 };
+    assert_eq!((told(&obs).findings.len(), improvements(&told(&obs))), (0, vec!["single-core-saturated"]));
     // In order: a thread that sometimes waits; as many threads as cores; samples without the thread.
-    assert_eq!(improvements(&told(&threaded(&[0.8], ran))), [""; 0]);
-    assert_eq!(improvements(&told(&threaded(&[0.98, 0.97], ran))), [""; 0]);
-    assert_eq!(improvements(&told(&threaded(&[0.98], &[(42, 0, "application", &[], 150)]))), [""; 0]);
+    let cases = [threaded(&[0.8], ran), threaded(&[0.98, 0.97], ran), threaded(&[0.98], &[(42, 0, "application", &[], 150)])];
+    for (place, obs) in cases.iter().enumerate() {
+        let silent = told(obs);
+        assert_eq!((silent.findings.len(), improvements(&silent)), (0, vec![]), "{place}");
+    }
 }
 
 #[test]
 fn the_share_of_a_thread_counts_its_own_time_on_any_core() {
     let hot: &[Counted<'_>] = &[(42, 0, "compression", &[], 150), (42, 1, "application", &[], 240), (7, 0, "application", &[], 200)];
     let found = told(&threaded(&[0.98], hot));
-    assert_eq!(improvements(&found), ["compression-hot", "single-core-saturated"]);
+    assert_eq!((causes(&found), improvements(&found)), (vec!["single-core-saturated"], vec!["compression-hot"]));
     assert!(found.improvements[0].evidence[0].text.contains("38.5 %"), "{:?}", found.improvements[0].evidence);
 }
 

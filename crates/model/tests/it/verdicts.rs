@@ -41,6 +41,58 @@ fn healthy_by_demand_cpu_and_link() {
     assert_eq!(counted([0, 0]), Some(LimitedBy::Link));
 }
 
+/// Twenty clients are served fast, and eighty are refused at every try, which fails ten times a second each: one request in a hundred and fifty.
+#[test]
+fn clients_that_get_no_connection_are_harm_however_few_requests_fail() {
+    let mut obs = healthy();
+    let load = obs.load.as_mut().unwrap();
+    (load.requests, load.good, load.errors.connect_refused) = (1_200_000, 1_192_000, 8_000);
+    load.without_connection_us = Some(80 * load.duration_us);
+    let found = told(&obs);
+    assert_eq!(verdict(&found), (Verdict::Unknown, None));
+    assert!(found.summary.contains("80 of the load's 100 connections"), "{}", found.summary);
+    obs.load.as_mut().unwrap().without_connection_us = Some(0);
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+}
+
+/// Watched traffic of which the server's namespace counted this.
+fn counted(counters: &[(&str, i64)]) -> Observation {
+    let mut obs = healthy();
+    (obs.load, obs.request.loaded) = (None, false);
+    for (at_us, times) in [(0, 0), (11_000_000, 1)] {
+        let counters = counters.iter().map(|(name, grown)| ((*name).to_owned(), 7 + times * grown)).collect();
+        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at_us, Reading::Ok(counters));
+    }
+    obs
+}
+
+#[test]
+fn watched_connections_that_end_without_an_answer_are_harm_whoever_ended_them() {
+    let opened = ("Tcp.PassiveOpens", 260_000);
+    for counters in [&[opened, ("TcpExt.TCPAbortOnClose", 240_000)] as &[_], &[opened, ("TcpExt.TCPAbortOnData", 9_000)]] {
+        let found = told(&counted(counters));
+        assert_eq!(verdict(&found), (Verdict::Unknown, None));
+        assert!(found.summary.contains("got no answer"), "{}", found.summary);
+    }
+    // Few of many: a client that went away.
+    let few = told(&counted(&[opened, ("TcpExt.TCPAbortOnClose", 40)]));
+    assert!(!few.summary.contains("got no answer"), "{}", few.summary);
+}
+
+#[test]
+fn a_load_of_less_than_a_second_and_servers_that_hardly_used_a_core_give_no_ceiling() {
+    let ceilings = |obs: &Observation| told(obs).path.into_iter().filter(|station| station.ceiling_rps.is_some()).count();
+    assert!(ceilings(&healthy()) > 0);
+    let mut short = healthy();
+    short.load.as_mut().unwrap().duration_us = 3_000;
+    assert_eq!(ceilings(&short), 0);
+    // An idle server beside a compiler: what it may use is what it used.
+    let idle = told(&contended(0.02, Some(0.001)));
+    let cpu = idle.path.iter().find(|station| station.station == "cpu").unwrap();
+    assert!(cpu.used.unwrap() < 0.1 && cpu.utilization.unwrap() < 0.1, "{cpu:?}");
+    assert_eq!((cpu.ceiling_rps, idle.limited_by), (None, Some(LimitedBy::Demand)));
+}
+
 /// The servers' core is full. Each server process used this share of it, and waited for it for that share of the time.
 fn contended(used: f64, waited: Option<f64>) -> Observation {
     let mut obs = healthy();
@@ -274,10 +326,10 @@ fn work_that_the_clock_ticks_miss_is_told_by_the_servers_own_clocks() {
 }
 
 #[test]
-fn one_event_loop_at_its_limit_beside_an_idle_core_is_limited_by_cpu() {
+fn one_event_loop_at_its_limit_beside_an_idle_core_is_choked() {
     // Its helpers sleep, as those of a runtime do.
     let full = told(&threaded(&[(0.97, 0.01), (0.001, 0.0), (0.02, 0.0)]));
-    assert_eq!(verdict(&full), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    assert_eq!((verdict(&full), causes(&full)), ((Verdict::Choked, None), vec!["single-core-saturated"]));
     let station = full.path.iter().find(|station| station.station == "cpu").unwrap();
     let ceiling = station.ceiling_rps.unwrap();
     let goodput = full.load.as_ref().unwrap().goodput_rps;

@@ -57,11 +57,12 @@ pub(crate) fn are_spent(ctx: &Context<'_>) -> bool {
     ctx.failed_share().is_some_and(|share| !Cost::share_of_requests(share).hurts()) && ctx.core_groups().iter().any(full)
 }
 
-/// True if the cores limit their servers: nearly all are busy, or few are idle and threads wait, and the servers need them.
+/// True if the cores limit their servers: nearly all are busy, or few are idle and threads wait, and the servers, which are known, need them.
 pub(crate) fn are_limiting(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f64) -> bool {
     let is_crowded =
         || utilization >= CROWDED_UTILIZATION && waiting(ctx, &group.tiers).is_some_and(|waiting| waiting >= group.cores.len() as f64);
-    (utilization >= SATURATED_UTILIZATION || is_crowded())
+    group.is_known()
+        && (utilization >= SATURATED_UTILIZATION || is_crowded())
         && left_to_others(ctx, group).is_none()
         && !polling::fills(
             &polling(ctx, &group.tiers),
@@ -99,6 +100,17 @@ pub(crate) struct Limiting<'c, 'a> {
     pub(crate) threads: Option<usize>,
     /// Mean number of idle cores.
     pub(crate) idle: f64,
+}
+
+impl Limiting<'_, '_> {
+    /// The most that throughput could grow on the idle cores, as a share of today's. All that grows with it takes its part of them: servers, interrupts, and the
+    /// load generator where it runs there.
+    pub(crate) fn room(&self, ctx: &Context<'_>) -> f64 {
+        let others = others_share(ctx, self.group).unwrap_or(0.0).max(0.0) * self.group.count();
+        // Threads that run all the time use as many cores.
+        let least = self.threads.map_or(f64::MIN_POSITIVE, |threads| threads as f64);
+        self.idle / (self.group.count() - self.idle - others).max(least)
+    }
 }
 
 /// The cores and threads whose time limits their servers.

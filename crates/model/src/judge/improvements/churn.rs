@@ -18,20 +18,21 @@ use crate::output::report::StationState;
 const CONNECTION_CPU_US: f64 = 60.0;
 
 /// One finding per edge. The flag is true if a profile shows waste: more than noise could be gained.
-pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult) -> Vec<(Finding, bool)> {
+pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
     let churning = edges(ctx).into_iter().filter(Edge::churns);
-    churning.filter_map(|edge| sampled(ctx, load, &edge).unwrap_or_else(|| estimated(ctx, stations, load, &edge))).collect()
+    let unsampled = |edge: &Edge<'_>| estimated(ctx, stations, ctx.obs.load.as_ref()?, edge);
+    churning.filter_map(|edge| sampled(ctx, &edge).unwrap_or_else(|| unsampled(&edge))).collect()
 }
 
 /// By a profile: the share of the limiting time in which either end opens, accepts or closes these connections. The outer `None` means that no profile shows
 /// it.
-fn sampled(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>> {
+fn sampled(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>> {
     let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
     let limiting = limiting(ctx);
     let is_its = |tier: &Tier| tier.id == edge.tier.id;
     let Some(limiting) = limiting.iter().find(|limiting| limiting.tiers.iter().any(|tier| is_its(tier))) else { return Some(None) };
     let of = |tier: &Tier| profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, CONNECTION));
-    let dialling = of(edge.tier)?.times(dialled_share(ctx, load, edge));
+    let dialling = of(edge.tier)?.times(dialled_share(ctx, edge));
     let answering = edge.upstream.and_then(of);
     let share = answering.map_or(dialling, |answering| dialling.plus(answering));
     if gain_of(share.value) < NOISE_SHARE {
@@ -51,10 +52,11 @@ fn sampled(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> Option<Opti
 }
 
 /// The part of the dialling tier's opened and accepted connections that belongs to this edge and not to its clients.
-fn dialled_share(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> f64 {
+fn dialled_share(ctx: &Context<'_>, edge: &Edge<'_>) -> f64 {
     let opened = edge.opened.unwrap_or(1.0);
-    // Behind another tier each request may arrive on its own connection.
-    let taken = if ctx.path.is_first(edge.tier) { load.connections as f64 / load.requests.max(1) as f64 } else { 1.0 };
+    // Behind another tier, and in watched traffic, each request may arrive on its own connection.
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(edge.tier));
+    let taken = load.map_or(1.0, |load| load.connections as f64 / load.requests.max(1) as f64);
     opened / (opened + taken)
 }
 

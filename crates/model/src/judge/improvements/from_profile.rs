@@ -15,8 +15,6 @@ use crate::output::message::Message;
 use crate::output::profile::limit_name;
 use crate::output::report::Confidence;
 
-/// Mean number of idle cores from which a server that cannot use them is worth a report.
-const IDLE_MIN: f64 = 0.5;
 /// Busy share up to which a core has room for the excess of another.
 const ROOM_MAX: f64 = 0.7;
 /// Share of a full core from which received packets are what fills it.
@@ -60,7 +58,6 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
             let sight = Sight { ctx, profiled: &profiled, limiting, tier };
             found.extend(HOT.iter().filter_map(|hot| of_hot(&sight, station, hot)));
         }
-        found.extend(single(&profiled, limiting, station).map(told));
     }
     if limiting.is_empty() {
         found.extend(softirq(ctx, &profiled, stations).map(told));
@@ -118,36 +115,6 @@ fn proof(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, shar
     let text = text.with("of", limit_name(limiting));
     Evidence::new(text, profiled.source(), Some(share.value))
 }
-
-/// Fewer threads than cores, and they run all the time while cores are idle.
-fn single(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, cores: &StationReading) -> Option<Finding> {
-    let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
-    let tier = limiting.tiers.first()?;
-    // Checked by two independent clocks: the scheduler's and the samples'.
-    let ran = profiled.cores_used(tier);
-    if ran < SATURATED_UTILIZATION * threads as f64 - RAN_GRAIN * threads as f64 {
-        return None;
-    }
-    let args = |id: &'static str| {
-        let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
-        message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("ran", ran)
-    };
-    let proofs = vec![
-        Evidence::new(args("evidence-single-ran"), profiled.source(), Some(ran)),
-        Evidence::new(args("evidence-single-idle"), "/proc/stat", Some(limiting.idle)),
-    ];
-    Some(Finding {
-        confidence: Confidence::High,
-        title: args("finding-single-core-saturated-title"),
-        explanation: vec![args("finding-single-core-saturated-explanation")],
-        evidence: proofs,
-        ..Finding::new(FindingId::SINGLE_CORE, StationId::CPU, *tier, cores.at.clone())
-    })
-}
-
-/// How far the count of samples may be below the time that a thread ran, as a share of a core. Code that runs with interrupts off is sampled later, and a
-/// shared core is taken away in between.
-const RAN_GRAIN: f64 = 0.2;
 
 /// One core that is full of received packets while all others have room: incoming packets are not spread.
 fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[StationReading]) -> Option<Finding> {

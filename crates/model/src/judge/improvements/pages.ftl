@@ -80,11 +80,11 @@ page-single-core-saturated-title = A server uses one core while others are idle
 page-single-core-saturated-limits =
     The throughput of a server with fewer threads than the cores it may run on: each thread uses one core at a time.
 page-single-core-saturated-shows =
-    Serving threads that are always running or ready to run; a profile with as many cores busy; and at least half a core idle.
+    Serving threads that are always running or ready to run, and at least half a core idle that they may use. It is a cause if requests wait for these threads and the idle cores have room for a tenth more throughput: the servers, interrupts and a load generator on the same cores share them. Otherwise it is shown as a possible improvement.
 page-single-core-saturated-sure =
-    Two independent sources agree: the scheduler's clocks and the samples of the profile. Silent if a thread sometimes waits for anything but a core, if there are as many threads as cores, if a quota stops the threads, and without a profile.
+    High if two independent sources agree, the scheduler's clocks and the samples of a profile; medium without a profile. Silent if a thread sometimes waits for anything but a core, if there are as many threads as cores, if a quota stops the threads, and if a profile shows that they ran less.
 page-single-core-saturated-remedies =
-    More worker processes or threads, if the program supports them.
+    nginx: worker_processes, with its file and line. Others: more worker processes or threads, if the program supports them.
 page-single-core-saturated-sources =
     perf_event_open(2); /proc/PID/task/TID/schedstat, /proc/stat (proc(5)).
 

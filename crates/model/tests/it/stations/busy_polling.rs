@@ -160,7 +160,8 @@ fn a_polling_thread_beside_idle_cores_needs_no_further_cores() {
         let mut obs = served(&threads, &[0, 1], QUIET);
         cpu(&mut obs, 0.7);
         profile(&mut obs, ran);
-        assert_eq!(improvements(&told(&obs)), [expected]);
+        let found = told(&obs);
+        assert_eq!([causes(&found), improvements(&found)].concat(), [expected]);
     }
     // One thread polls, the other is at its limit.
     let mut obs = served(&Threads(&[(1.0, 0.99), (0.01, 0.98)]), &[0, 1, 2], QUIET);

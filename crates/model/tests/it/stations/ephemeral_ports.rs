@@ -200,6 +200,10 @@ fn a_profile_shows_whether_the_port_search_uses_the_cpu() {
 fn a_search_on_the_accepting_side_or_in_another_program_does_not_belong_to_this_edge() {
     let mut obs = searched(0, 27_700);
     profile(&mut obs, &[(50, 1, "port-search", &[], 120), (42, 1, "tcp-transmit", &[], 280)]);
+    // It is told of the program that searches, wherever that connects to.
+    let found = told(&obs);
+    assert_eq!((causes(&found), found.findings[0].tier == "nginx"), (vec!["time-wait-port-search"], false));
+    profile(&mut obs, &[(7, 1, "port-search", &[], 120), (42, 1, "tcp-transmit", &[], 280)]);
     assert_eq!(causes(&told(&obs)), [""; 0]);
 }
 

@@ -1,4 +1,4 @@
-//! The commands that come next.
+//! The commands that come next, and what this user may not read.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::Diagnosis;
@@ -8,10 +8,14 @@ use crate::report::text::page::TextPage;
 use crate::report::text::wrap::columns;
 use crate::report::view::findings::offers_fix;
 use crate::report::view::path::choke;
+use crate::report::view::readings::gaps;
 use crate::report::view::{Ink, span};
 
 /// The widest column of commands; longer ones push their sentence to the right.
 const COMMAND_COLUMNS_MAX: usize = 32;
+
+/// Lines about what more rights would add.
+const RIGHTS_LINES: usize = 2;
 
 /// Writes each command with what it does.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
@@ -32,5 +36,16 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
         let what = page.word(what);
         let command = span(Ink::Plain, format!("{} ", padded(&command, width + 1)));
         page.line_within(&[std::mem::replace(&mut before, no_label()), command, span(Ink::Faint, what)], false);
+    }
+    write_rights(page, diagnosis);
+}
+
+/// What could be read with more rights, whatever the verdict: it rests on the rest alone.
+fn write_rights(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+    let phrases = page.phrases();
+    let names: Vec<String> = gaps(diagnosis).iter().filter(|gap| gap.needs.is_some()).map(|gap| gap.names(phrases)).collect();
+    if !names.is_empty() {
+        let text = phrases.say(&Message::new("brief-root-adds").with("names", names.join(", ")));
+        page.flow_within(RIGHTS_LINES, &[label(page, "brief-root")], &[no_label()], &[span(Ink::Plain, text)]);
     }
 }

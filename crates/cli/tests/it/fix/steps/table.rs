@@ -36,6 +36,7 @@ const WORDS: &[&str] = &[
     "look-at-answers",
     "move-to-unix-socket-by-hand",
     "raise-shaper-rate",
+    "raise-worker-processes",
     "resume-tls-sessions",
     "reuse-upstream-connections",
     "send-at-once",

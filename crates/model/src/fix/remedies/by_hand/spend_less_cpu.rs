@@ -5,8 +5,8 @@ use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::server::servers::tiers;
 use crate::judge::id::FindingId;
-use crate::judge::station::StationReading;
-use crate::observation::NginxConfig;
+use crate::judge::station::{StationReading, setting_source};
+use crate::observation::{NginxConfig, Setting};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -34,8 +34,28 @@ pub(in crate::fix::remedies) const OTHER_ALLOCATOR: AdviceDef = def("try-another
 });
 pub(in crate::fix::remedies) const SPLIT_LOCK: AdviceDef =
     def("split-lock", FindingId::LOCK_CONTENTION, |_, _| advice("remedy-split-lock-text", "remedy-split-lock-risk"));
-pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef =
-    def("use-more-cores", FindingId::SINGLE_CORE, |_, _| advice("remedy-use-more-cores-text", "remedy-use-more-cores-risk"));
+/// Where a setting of the server says how many threads serve.
+pub(in crate::fix::remedies) const RAISE_WORKERS: AdviceDef = AdviceDef {
+    id: "raise-worker-processes",
+    finding: FindingId::SINGLE_CORE,
+    activation: Activation::Reload,
+    advise: |ctx, placed| {
+        let (processes, cores) = (few_processes(ctx, placed)?, placed.limit?);
+        let text = Message::new("remedy-raise-worker-processes-text").with("count", f64::from(processes.value)).with("cores", cores);
+        let text = text.with("where", setting_source(&processes.origin));
+        Some(Advice::words(text, "remedy-raise-worker-processes-risk", Lift::Cost))
+    },
+};
+pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores", FindingId::SINGLE_CORE, |ctx, placed| {
+    advice("remedy-use-more-cores-text", "remedy-use-more-cores-risk").filter(|_| few_processes(ctx, placed).is_none())
+});
+
+/// The setting of an nginx that starts fewer workers than there are cores for it.
+fn few_processes<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<&'a Setting<u32>> {
+    let all = tiers(ctx, placed).into_iter().filter_map(|tier| ctx.nginx_of(tier)).map(|nginx| &nginx.worker_processes);
+    all.into_iter().find(|processes| placed.limit.is_some_and(|cores| f64::from(processes.value) < cores))
+}
+
 pub(in crate::fix::remedies) const SPREAD_PACKETS: AdviceDef = def("spread-received-packets", FindingId::SOFTIRQ_ON_ONE_CORE, |_, _| {
     advice("remedy-spread-received-packets-text", "remedy-spread-received-packets-risk")
 });

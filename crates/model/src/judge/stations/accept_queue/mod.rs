@@ -148,8 +148,12 @@ fn stands_behind(ctx: &Context<'_>, placed: &StationReading) -> bool {
     is_standing && wait_s(ctx).is_some_and(|wait| wait >= patience)
 }
 
-/// If a longer queue would not help, its connections wait for something behind it.
+/// If a longer queue would not help, its connections wait for something behind it. If it is not known who accepts them, that may be so.
 fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) -> Standing {
+    let of = own.and_then(|own| listener_of(ctx, own)).filter(|_| finding.id == FindingId::ACCEPT_QUEUE_FULL);
+    if let Some((_, placed)) = of.filter(|(tier, _)| !tier.is_known()) {
+        return Standing::Behind(Message::new("finding-accept-queue-full-unread").with("listener", placed.listener.address.to_string()));
+    }
     match own.filter(|own| finding.id == FindingId::ACCEPT_QUEUE_FULL && stands_behind(ctx, own)) {
         Some(own) => {
             let why = Message::new("finding-accept-queue-full-symptom").with("tier", ctx.owner_name(&own.owner));

@@ -30,4 +30,8 @@ state-cpu-polling = { $count ->
     [1] Core { $cores } was { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.
    *[other] Cores { $cores } were { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.
 }
+state-cpu-whose = { $count ->
+    [1] core { $cores } was { $share } % busy, and it is not known with what: the processes of the servers could not be read.
+   *[other] cores { $cores } were { $share } % busy, and it is not known with what: the processes of the servers could not be read.
+}
 state-cpu-unknown = The CPU times could not be read.

@@ -4,7 +4,9 @@ use crate::facts::Context;
 use crate::facts::CoreGroup;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::limiting::{are_limiting, left_to_others, polled, saturated_threads};
-use crate::facts::cores::{AnswerCost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, Threads, busy, waiting};
+use crate::facts::cores::{
+    AnswerCost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, Threads, busy, others_share, waiting,
+};
 use crate::judge::id::{CPU_FINDINGS, StationId};
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
@@ -21,6 +23,7 @@ pub(super) const STATION: StationDef = StationDef {
         "switch-steps-off",
         "try-another-allocator",
         "split-lock",
+        "raise-worker-processes",
         "use-more-cores",
         "spread-received-packets",
         "look-at-answers",
@@ -47,6 +50,10 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
     station.ceiling_rps = AnswerCost::of(ctx, group, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", group.list()).with("share", utilization * 100.0);
     let left = left_to_others(ctx, group).filter(|_| utilization >= SATURATED_UTILIZATION);
+    if !group.is_known() && utilization >= NEAR_UTILIZATION {
+        station.ceiling_rps = None;
+        return station.in_state(StationState::Unknown, args("state-cpu-whose"));
+    }
     let (state, why) = if are_limiting(ctx, group, utilization) {
         let full = utilization >= SATURATED_UTILIZATION;
         let told = args(if full { "state-cpu-saturated" } else { "state-cpu-crowded" });
@@ -69,6 +76,11 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
     } else {
         (StationState::Ok, args("state-cpu-ok"))
     };
+    // Cores that others keep busy are not used by these servers.
+    if let Some(others) = others_share(ctx, group).filter(|others| state != StationState::Saturated && *others > TENANTS_SHARE_MAX) {
+        let own = (busy - others * limit).max(0.0);
+        (station.used, station.utilization) = (Some(own), Some(own / limit.max(1.0)));
+    }
     station.in_state(state, why)
 }
 

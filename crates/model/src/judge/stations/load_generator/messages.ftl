@@ -9,6 +9,7 @@ state-generator-late = { $count } requests were sent late.
 state-generator-local = { $count } requests failed because the generator ran out of ports, files or memory.
 
 finding-load-generator-limited-title = the load generator was the limit
+finding-load-generator-limited-unread = Most requests failed at once, and were asked again at once, which keeps the generator busy. Which processes serve { $tier } could not be read, so why they fail is not known.
 finding-load-generator-limited-explanation = The generator could not send more, so the result shows its own speed and not the server's. Give it more threads or cores, or run it on another host.
 
 evidence-generator-cpu = Its busiest thread used { $share } % of its CPU, soft interrupts included.

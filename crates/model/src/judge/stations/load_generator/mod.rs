@@ -30,7 +30,13 @@ pub(super) const STATION: StationDef = StationDef {
     standing: |ctx, _, _| {
         let asks =
             ctx.obs.load.as_ref().is_some_and(|load| matches!(limit(utilization(ctx, load), load), Some(Limit::Cpu)) && asks_again(load));
-        if asks { Standing::Perhaps } else { Standing::Alone }
+        // Who refuses is not known then, and why.
+        let unread = ctx.path.tiers.iter().find(|tier| asks && !tier.is_known());
+        match unread {
+            Some(tier) => Standing::Behind(Message::new("finding-load-generator-limited-unread").with("tier", tier.name.as_str())),
+            None if asks => Standing::Perhaps,
+            None => Standing::Alone,
+        }
     },
     ..StationDef::new(StationId("load-generator"), StationKind::Rate, &[FindingId::GENERATOR_LIMITED], read, judge)
 };

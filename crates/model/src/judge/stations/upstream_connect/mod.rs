@@ -9,6 +9,7 @@ use crate::facts::Context;
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier, names_listener};
+use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
@@ -141,7 +142,8 @@ pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
 /// The edge of an unknown server, if only this server opens TCP connections in its namespace, and only to one other server. Then the connections that the
 /// namespace counts are the edge's. `None` if requests failed, because they may never have reached the upstream.
 fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
-    ctx.failed_share().filter(|share| !Cost::share_of_requests(*share).hurts())?;
+    // Of watched traffic it is not known how many connections the clients opened.
+    ctx.failed_share().filter(|share| ctx.obs.load.is_some() && !Cost::share_of_requests(*share).hurts())?;
     let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
     let dialled = here().flat_map(|dialling| dialling.upstreams.iter().map(|upstream| &ctx.path.tiers[*upstream]));
     let is_tcp = |placed: &&PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
@@ -209,10 +211,16 @@ fn dialled<'c, 'a>(
     })
 }
 
-/// Connections opened in a tier's namespace per request. Those of a generator in the same namespace are not the tier's.
+/// Connections opened in a tier's namespace per request. Those of a generator in the same namespace are not the tier's. Where traffic is watched, clients may be
+/// in the same namespace, so the number is the most that the tier can have opened.
 fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let load = ctx.obs.load.as_ref().filter(|load| load.requests > 0)?;
     let all = ctx.netstat_growth(ctx.obs.netns.get(&tier.netns)?, "Tcp.ActiveOpens")? as f64;
+    let Some(load) = &ctx.obs.load else {
+        let requests = traffic::of(ctx).map(|traffic| traffic.requests as f64);
+        let requests = requests.or_else(|| Some(ctx.account()?.rate_rps()? * ctx.seconds()));
+        return requests.filter(|requests| *requests > 0.0).map(|requests| all / requests);
+    };
+    let load = Some(load).filter(|load| load.requests > 0)?;
     let own = if ctx.obs.request.client_netns == tier.netns { load.connections as f64 } else { 0.0 };
     Some((all - own).max(0.0) / load.requests as f64)
 }
@@ -225,7 +233,7 @@ fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> StationReading {
     let mut station = STATION.reading(edge.tier, edge.at(), "connects/s");
     let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
     let opened = edge.opened.filter(|_| is_tcp);
-    station.used = opened.and_then(|opened| Some(opened * ctx.obs.load.as_ref()?.throughput_rps()));
+    station.used = opened.and_then(|opened| Some(opened * traffic::of(ctx)?.throughput_rps));
     if let Some(race) = race::of(ctx, edge) {
         station.refused_per_s = Some(race.met as f64 / ctx.seconds().max(1e-6));
         return station.in_state(StationState::Refusing, race::state(edge, &race));

@@ -5,7 +5,7 @@ use crate::facts::Context;
 use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
+use crate::facts::suffered::{self, CUT_OFF, CutOff, answers_with, in_flight_peak, turned_away};
 use crate::facts::sum::per_second;
 use crate::facts::table::is_filled_by_cuts;
 use crate::judge::finding::{Evidence, Finding};
@@ -47,9 +47,6 @@ const SAMPLES_MIN: usize = 2;
 const NEAR_SHARE: f64 = 0.8;
 /// Share of the accepted connections that were cut off with a request in them from which one sample of a full worker is enough.
 const CUT_SHARE_MANY: f64 = 0.1;
-/// Counters of connections closed with unread data, and of accepted connections (/proc/net/netstat, snmp).
-const ABORTED: &str = "TcpExt.TCPAbortOnClose";
-const OPENED: &str = "Tcp.PassiveOpens";
 /// Statuses with which nginx, or a gateway in front of it, answers if it has no connection left for the upstream.
 const NO_CONNECTION: &[u16] = &[500, 502, 503];
 
@@ -197,19 +194,10 @@ impl Held {
     }
 }
 
-/// Connections closed in the tier's namespace with an unread request (RFC 2525, 2.17: the kernel resets them), if they are more than a few of the accepted
-/// ones.
+/// Connections closed in the tier's namespace with an unread request, if they are more than a few of the accepted ones.
 fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
-    let view = ctx.obs.netns.get(&tier.netns)?;
-    let (aborted, opened) = (ctx.netstat_growth(view, ABORTED)?, ctx.netstat_growth(view, OPENED)?);
-    let share = aborted as f64 / opened.max(1) as f64;
-    Cost::share_of_requests(share).hurts().then_some(CutOff { count: aborted, share })
-}
-
-/// Connections that were cut off, and their share of the accepted ones.
-struct CutOff {
-    count: u64,
-    share: f64,
+    let cut = suffered::cut_off(ctx, ctx.obs.netns.get(&tier.netns)?)?;
+    Cost::share_of_requests(cut.share).hurts().then_some(cut)
 }
 
 /// Requests whose connection ended before the answer.
@@ -306,7 +294,11 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
     }
     if let (None, Some(CutOff { count, .. })) = (&ctx.obs.load, cut_off(ctx, tier)) {
         let text = Message::new("evidence-worker-connections-cut").with("count", count);
-        proofs.push(Evidence::new(text, format!("/proc/net/netstat: {ABORTED} ({})", ctx.netns_name(tier.netns)), Some(count as f64)));
+        proofs.push(Evidence::new(
+            text,
+            format!("/proc/net/netstat: {} ({})", CUT_OFF.join(", "), ctx.netns_name(tier.netns)),
+            Some(count as f64),
+        ));
     }
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-worker-connections-harm")
