@@ -8,7 +8,6 @@ mod calls;
 mod connection_state;
 mod connections;
 mod count;
-mod even;
 mod inside;
 mod kept_unix;
 mod losses;
@@ -19,6 +18,7 @@ mod starved;
 #[cfg(test)]
 mod tests;
 mod thread_split;
+mod varying;
 
 use crate::facts::Context;
 use crate::facts::spread::half_interval;
@@ -32,6 +32,7 @@ pub(crate) use calls::Calls;
 use count::SampleCounts;
 pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use starved::{Starved, starved};
+pub(crate) use varying::{Levels, Varying};
 
 /// Most batches that the window is divided into.
 const BATCHES_MAX: u64 = 10;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::Context;
-use crate::facts::cores::QUICK_TIMES;
+use crate::facts::cores::{QUICK_TIMES, limiting};
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path::{self, Path};
@@ -154,7 +154,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
     }
     if let Some(load) = &ctx.obs.load {
-        let unexplained = || turned_away(load).or_else(|| unexplained_failures(load)).or_else(|| unexplained_losses(ctx, load));
+        let unexplained = || turned_away(load).or_else(|| unexplained_failures(ctx, load)).or_else(|| unexplained_losses(ctx, load));
         return wrong_answers(ctx, load).or_else(|| unexplained().map(|why| few_samples::explained(ctx, why)));
     }
     if unreadable {
@@ -223,9 +223,10 @@ fn turned_away(load: &LoadResult) -> Option<Message> {
     Cost::share_of_requests(missing / f64::from(connections.max(1))).hurts().then(told)
 }
 
-/// Requests failed and no station shows why.
-fn unexplained_failures(load: &LoadResult) -> Option<Message> {
-    failures(load.requests.saturating_sub(load.good), load.requests)
+/// Requests failed and no station shows why. Those that waited too long for full cores are explained by these.
+fn unexplained_failures(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
+    let late = if queues_for_cores(ctx) { load.errors.connect_timeout + load.errors.response_timeout } else { 0 };
+    failures(load.requests.saturating_sub(load.good).saturating_sub(late), load.requests)
 }
 
 fn failures(failed: u64, requests: u64) -> Option<Message> {
@@ -240,10 +241,26 @@ fn failures(failed: u64, requests: u64) -> Option<Message> {
 fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     let lost = load.lost.filter(|_| ctx.obs.request.slo_p99_us.is_none())?;
     let share = load.lost_share().filter(|share| Cost::of_time(*share).hurts())?;
+    if waits_alike(ctx, load) && queues_for_cores(ctx) {
+        return None;
+    }
     (load.latency_us.p50 <= lost.patience_us / 2).then(|| {
         let told = Message::new("verdict-unknown-losses").with("share", share * 100.0).with("patience_s", lost.patience_us as f64 / 1e6);
         told.with("median_ms", load.latency_us.p50 as f64 / 1e3)
     })
+}
+
+/// True if half of the requests took at least half as long as all of them on average (Little's law): what waits in turn waits about as long as the others.
+fn waits_alike(ctx: &Context<'_>, load: &LoadResult) -> bool {
+    let mean_s = ctx.account().and_then(crate::ledger::Account::response_s);
+    mean_s.is_some_and(|mean_s| load.latency_us.p50 as f64 >= 0.5e6 * mean_s)
+}
+
+/// True if most requests stand in front of full cores, or of threads that have no more of one: not accepted, not read, or ready to run.
+fn queues_for_cores(ctx: &Context<'_>) -> bool {
+    let limiting = limiting(ctx);
+    let is_full = |tier: usize| limiting.iter().flat_map(|cores| &cores.tiers).any(|full| full.id.0 == tier);
+    ctx.account().is_some_and(|account| 2.0 * account.before_cores(is_full) > account.under_way())
 }
 
 /// True if connections came or bytes moved in the passive window.
@@ -312,8 +329,8 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         if let Some(unread) = whose(ctx) {
             return Judgement::unknown(unread);
         }
-        let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
-        return crate::judge::watched::unexplained(ctx).map_or_else(healthy, Judgement::unknown);
+        let healthy = |why| Judgement::healthy(LimitedBy::Demand, why);
+        return crate::judge::watched::judged(ctx).map_or_else(Judgement::unknown, healthy);
     };
     if ctx.path.tiers.is_empty() {
         return Judgement::unknown(Message::new("verdict-unknown-remote"));

@@ -1,31 +1,117 @@
-//! Judges watched traffic if no station found a cause: whether what the requests wait for allows calling the server healthy.
+//! Judges watched traffic if no station found a cause: whether what the samples of requests show allows calling the server healthy.
 
 use crate::facts::Context;
-use crate::facts::harm::Cost;
-use crate::ledger::{Account, Inside, Starved, tenths};
+use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
+use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN};
+use crate::ledger::{Account, Levels, Starved, Varying, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
 
-/// Why a watched server cannot be called healthy; `None` if its clients ask for little, or most of their time passes on cores, on the network path, or at the
-/// clients themselves.
-pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
-    let Some(account) = ctx.account() else { return Some(Message::new("verdict-unknown-unsampled")) };
+/// Share of the samples in which nothing is under way from which the server is often empty: a place that is free for a tenth of the time could do as much more as
+/// clients notice.
+const EMPTY_SHARE_MIN: f64 = 0.1;
+
+/// What watching shows: the server keeps up, and why; or why that is not known.
+pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Message> {
+    let Some(account) = ctx.account() else { return Err(Message::new("verdict-unknown-unsampled")) };
+    let varying = account.varying(ctx);
+    if let Some(levels) = varying.growing() {
+        return Err(grows(levels));
+    }
+    let against_usual = ctx.obs.request.usual_ms.zip(account.response_s()).map(|(usual_ms, seconds)| (usual_ms, 1e3 * seconds));
+    if let Some((usual_ms, ms)) = against_usual.filter(|(usual_ms, ms)| *ms > usual_ms * (1.0 + LATENCY_NOISE_SHARE)) {
+        return Err(Message::new("verdict-unknown-watched-slower").with("ms", tenths(ms)).with("usual_ms", tenths(usual_ms)));
+    }
+    let as_usual = || against_usual.map(|(usual_ms, _)| Message::new("healthy-watched-usual").with("usual_ms", tenths(usual_ms)));
+    match keeps_up(ctx, account, &varying).or_else(as_usual) {
+        Some(why) => Ok(healthy(account, &varying, why)),
+        None => Err(varying.halves().filter(|levels| varying.surely_grow(levels)).map_or_else(|| untold(ctx, account), grows)),
+    }
+}
+
+/// What shows that no request waits for another. `None` if nothing does.
+fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<Message> {
+    let empty = varying.empty_share();
+    if varying.are_enough() && empty >= EMPTY_SHARE_MIN {
+        return Some(Message::new("healthy-watched-empty").with("share", (100.0 * empty).round()));
+    }
     // A single request at a time waits for no other.
-    if tenths(account.found_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.arrives_independently(ctx) {
-        return None;
+    if tenths(account.found_under_way().high) <= 1.0 {
+        return Some(Message::new("healthy-watched-single"));
+    }
+    if !account.clients_wait(ctx) {
+        return Some(Message::new("healthy-watched-idle").with("idle", account.clients(ctx).1.round()));
+    }
+    if let Some((tier, pool)) = roomy(ctx, account) {
+        let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64);
+        return Some(told.with("busy", tenths(pool.busy_mean())));
     }
     // Nothing is known about requests that may or may not be under way.
     let known = account.under_way() - account.at(|place| place == Place::Undecided);
     if known > 0.0 && account.well_spent(ctx) > 0.5 * known {
+        return Some(Message::new("healthy-watched-spent"));
+    }
+    let halves = varying.halves();
+    if halves.is_some_and(|levels| varying.surely_grow(&levels)) {
         return None;
     }
-    if account.uncertain(ctx) > 0.5 * account.under_way() {
-        return Some(Message::new("verdict-unknown-watched-untold").with("number", tenths(account.uncertain(ctx))));
+    if let Some(Levels { few, many }) = halves.filter(|levels| !varying.grow(levels)) {
+        return Some(Message::new("healthy-watched-alike").with("few", tenths(few.under_way)).with("many", tenths(many.under_way)));
     }
-    Some(match account.most_inside(ctx) {
-        Some(inside) => stands_inside(ctx, account, &inside),
-        None => mixed(ctx, account),
-    })
+    if let Some(spare) = varying.spare().filter(|_| varying.are_enough()) {
+        return Some(Message::new("healthy-watched-spare").with("spare", tenths(spare)));
+    }
+    if let Some((usual, most)) = varying.drained() {
+        return Some(Message::new("healthy-watched-drained").with("usual", tenths(usual)).with("most", tenths(most)));
+    }
+    account.arrives_independently(ctx).then(|| Message::new("healthy-watched-independent"))
+}
+
+/// The name and the pool of the tier that holds most of the requests, if a worker was free most of the time.
+fn roomy<'a>(ctx: &Context<'a>, account: &Account) -> Option<(&'a str, Pool)> {
+    let holds = |tier: usize| account.inside(tier).value;
+    let tiers = &ctx.path.tiers;
+    let tier = tiers.iter().max_by(|a, b| holds(a.id.0).total_cmp(&holds(b.id.0)))?;
+    let pool = Pool::of(ctx, tier).filter(|pool| pool.kind == PoolKind::Processes && pool.busy.len() >= SAMPLES_MIN)?;
+    let free = pool.busy.iter().filter(|busy| **busy < pool.workers).count();
+    (2 * free > pool.busy.len() && pool.waited_share < 0.5 && 2.0 * holds(tier.id.0) > account.under_way())
+        .then_some((tier.name.as_str(), pool))
+}
+
+fn healthy(account: &Account, varying: &Varying, why: Message) -> Message {
+    let told = match account.response_s() {
+        Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", tenths(1e3 * seconds)),
+        None => Message::new("verdict-healthy-watched"),
+    };
+    told.with("under_way", tenths(account.under_way())).with("most", varying.most().max(account.under_way()).ceil()).with("why", why)
+}
+
+fn grows(Levels { few, many }: Levels) -> Message {
+    let told = Message::new("verdict-unknown-watched-grows").with("few", tenths(few.under_way)).with("many", tenths(many.under_way));
+    told.with("few_ms", tenths(few.age_ms)).with("many_ms", tenths(many.age_ms))
+}
+
+/// Why nothing is known about a server whose requests are always there.
+fn untold(ctx: &Context<'_>, account: &Account) -> Message {
+    if account.uncertain(ctx) > 0.5 * account.under_way() {
+        return Message::new("verdict-unknown-watched-untold").with("number", tenths(account.uncertain(ctx)));
+    }
+    let under_way = account.under_way();
+    if let Some(inside) = account.most_inside(ctx) {
+        let told = Message::new("verdict-unknown-watched-inside").with("tier", ctx.path.tiers[inside.tier].name.as_str());
+        return told.with("number", tenths(inside.mean.value)).with("under_way", tenths(under_way));
+    }
+    let away = (0..ctx.path.tiers.len()).filter_map(|tier| Some((tier, account.elsewhere(tier)?)));
+    let used = |calls: &crate::ledger::Calls| calls.in_use((0, u64::MAX));
+    let away = away.max_by(|a, b| used(a.1).total_cmp(&used(b.1))).filter(|(_, calls)| used(calls) > 0.5 * under_way);
+    if let Some((tier, calls)) = away {
+        let (ip, port) = calls.remote;
+        let told = Message::new("verdict-unknown-watched-elsewhere").with("tier", ctx.path.tiers[tier].name.as_str());
+        let told = told.with("remote", std::net::SocketAddr::new(ip, port).to_string());
+        return told.with("number", tenths(used(calls))).with("under_way", tenths(under_way));
+    }
+    let spent = account.well_spent(ctx);
+    Message::new("verdict-unknown-watched-mixed").with("number", tenths(under_way - spent)).with("under_way", tenths(under_way))
 }
 
 /// Why busy cores are no explanation: more connections than noise explains wait at the first tier while others are answered again and again.
@@ -34,26 +120,4 @@ pub(crate) fn starved(ctx: &Context<'_>) -> Option<Message> {
     let is_harm = waiting >= 1.0 && served >= 1.0 && Cost::of_time(waiting / (waiting + served)).hurts();
     let told = Message::new("verdict-unknown-starved").with("waiting", waiting.round()).with("served", served.round());
     is_harm.then(|| told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())))
-}
-
-fn stands_inside(ctx: &Context<'_>, account: &Account, inside: &Inside) -> Message {
-    let name = ctx.path.tiers[inside.tier].name.as_str();
-    let told = Message::new("verdict-unknown-watched-inside").with("tier", name);
-    told.with("number", inside.mean.value.round()).with("under_way", account.under_way().round())
-}
-
-/// No place inside a tier has most of the requests. Names the place that does, or the server on another host that they wait for.
-fn mixed(ctx: &Context<'_>, account: &Account) -> Message {
-    let under_way = account.under_way();
-    let away = (0..ctx.path.tiers.len()).filter_map(|tier| Some((tier, account.elsewhere(tier)?)));
-    let used = |calls: &crate::ledger::Calls| calls.in_use((0, u64::MAX));
-    let away = away.max_by(|a, b| used(a.1).total_cmp(&used(b.1))).filter(|(_, calls)| used(calls) > 0.5 * under_way);
-    if let Some((tier, calls)) = away {
-        let (ip, port) = calls.remote;
-        let told = Message::new("verdict-unknown-watched-elsewhere").with("tier", ctx.path.tiers[tier].name.as_str());
-        let told = told.with("remote", std::net::SocketAddr::new(ip, port).to_string());
-        return told.with("number", used(calls).round()).with("under_way", under_way.round());
-    }
-    let spent = account.well_spent(ctx);
-    Message::new("verdict-unknown-watched-mixed").with("number", tenths(under_way - spent)).with("under_way", tenths(under_way))
 }

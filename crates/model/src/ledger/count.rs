@@ -24,6 +24,8 @@ use super::sample_weights::{busy_shares, samples, time_shares};
 const STREAMS_MIN: u32 = 3;
 /// A connection is multiplexed if short messages came in this many intervals while it owed an answer. A single one may be a retransmission.
 const MULTIPLEXED_MIN: u32 = 2;
+/// Ticks of the kernel's clock that a client takes to ask again at once: its times are counted in them, and it may have to wait for a core.
+const TURN_TICKS: u64 = 2;
 /// Packets of a handshake that may be lost while the server counts it as open: the server's answer and its confirmation.
 const PACKETS: f64 = 2.0;
 
@@ -45,6 +47,8 @@ pub(crate) struct Counts {
     pub(crate) undecided: f64,
     /// Connections without a request.
     pub(crate) idle: f64,
+    /// Connections of `idle` that the client could have asked on for a while, and has asked on in the window; first tier only.
+    pub(crate) spare: f64,
     /// Connections of a load with one request per connection that wait for the client: its request is still to come, or its answer has come and it has not
     /// closed.
     pub(crate) at_client: f64,
@@ -90,7 +94,7 @@ impl Counts {
         self.connecting + self.handshake + self.tls_handshake + self.unread + self.receiving + self.service + self.sending
     }
 
-    fn fields(&mut self) -> [&mut f64; 24] {
+    fn fields(&mut self) -> [&mut f64; 25] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -103,6 +107,7 @@ impl Counts {
             &mut self.last_segment,
             &mut self.undecided,
             &mut self.idle,
+            &mut self.spare,
             &mut self.at_client,
             &mut self.answering,
             &mut self.unaccepted,
@@ -131,8 +136,6 @@ pub(crate) struct SampleCounts {
     pub(crate) is_begun_told: bool,
     /// By namespace with awaited samples: the share of time around each sample in which a request was under way; zero for a sample without a request.
     busy: BTreeMap<NetnsId, Vec<f64>>,
-    /// By tier: for each sample that read all connections, the ages of the requests in service, milliseconds.
-    pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
     /// Of each request that was under way, in all samples together: the most that the time since it came can be, microseconds. It is less by at most a tick.
     pub(crate) unanswered_us: Vec<u64>,
     /// Calls of the tiers to other servers.
@@ -152,7 +155,6 @@ impl SampleCounts {
         let views = ids.into_iter().filter_map(|id| Some((id, ctx.obs.netns.get(&id)?)));
         let all: Vec<(NetnsId, Vec<&(u64, RequestSample)>)> = views.map(|(id, view)| (id, samples(ctx, view))).collect();
         let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
-        let ages_ms = vec![Vec::new(); ctx.path.tiers.len()];
         let clients = BTreeMap::new();
         let window_us = ctx.window_us;
         let told = |samples: &[&(u64, RequestSample)]| {
@@ -166,7 +168,6 @@ impl SampleCounts {
             under_way,
             is_begun_told,
             busy,
-            ages_ms,
             unanswered_us: Vec::new(),
             calls: Vec::new(),
             tick_ms: tick_ms(times),
@@ -268,8 +269,6 @@ impl SampleCounts {
 /// What a sample shows besides the counts.
 #[derive(Debug, Default)]
 struct SampleDetails {
-    /// By tier: the ages of the requests in service in one sample, milliseconds.
-    ages_ms: Vec<Vec<u64>>,
     /// See [`SampleCounts::unanswered_us`].
     unanswered_us: Vec<u64>,
     /// When the current socket was read.
@@ -378,13 +377,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let mut details = SampleDetails::default();
         let at_any_time = samples.iter().filter(|(_, sample)| sample.is_at_any_time()).count();
         for ((at_us, sample), pairs) in samples.iter().zip(pairs) {
-            details.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
             details.of_clients = if sample.is_at_any_time() { 1.0 / at_any_time as f64 } else { 0.0 };
-            all.push((*at_us, self.count_one(sample, pairs, &mut details)));
-            // A random share of the connections does not show how evenly requests came.
-            let ages_ms = std::mem::take(&mut details.ages_ms);
-            let whole = counted.ages_ms.iter_mut().zip(ages_ms).filter(|(_, ages)| sample.share >= 1.0 && !ages.is_empty());
-            whole.for_each(|(all, ages)| all.push(ages));
+            all.push((*at_us, self.count_one((*at_us, sample), pairs, &mut details)));
         }
         counted.unanswered_us.append(&mut details.unanswered_us);
         for (client, number) in details.clients {
@@ -393,7 +387,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         all
     }
 
-    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], details: &mut SampleDetails) -> Vec<Counts> {
+    fn count_one(&self, (at_us, sample): (u64, &RequestSample), pairs: &[Pair<'_>], details: &mut SampleDetails) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
         // If both ends of a connection are in this namespace, the accepting end counts its handshake.
         let shaking: BTreeSet<_> =
@@ -420,7 +414,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
                         told => told,
                     };
                     let known = ConnectionContext { before: *before, has_arrived, exchange, ..self.known(socket, tier) };
+                    let idle = counts[tier].idle;
                     let is_under_way = self.add(&mut counts[tier], socket, &known, weight, (tier, details));
+                    let has_read = || other().is_none_or(|other| other.receive_queue == 0);
+                    if tier == 0 && counts[0].idle > idle && self.is_spare(socket, at_us) && has_read() {
+                        counts[0].spare += weight;
+                    }
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
                 None => {
@@ -441,6 +440,15 @@ impl<'c, 'a> Namespace<'c, 'a> {
             first.at_client = first.at_client.min(sample.under_way.map_or(f64::INFINITY, |all| (all - elsewhere).max(0.0)));
         }
         counts
+    }
+
+    /// True if a connection is idle for longer than its client needs to ask again, and was asked on in the window.
+    fn is_spare(&self, socket: &RequestSocket, at_us: u64) -> bool {
+        socket.times.is_some_and(|times| {
+            let turn_ms = times.rtt_us.unwrap_or(0) / 1_000 + TURN_TICKS * self.tick_ms;
+            let since_us = self.ctx.window_us.0;
+            times.last_data_sent_ms > turn_ms && at_us.saturating_sub(1_000 * times.last_data_recv_ms) >= since_us && has_answered(&times)
+        })
     }
 
     /// True if each connection of the load carries one request.
@@ -491,7 +499,6 @@ impl<'c, 'a> Namespace<'c, 'a> {
             ConnectionState::Receiving => &mut counts.receiving,
             ConnectionState::Service => {
                 let age_ms = socket.times.map_or(0, |times| times.last_data_recv_ms);
-                details.ages_ms[tier].extend(socket.times.map(|_| age_ms));
                 // Over TLS the server has sent before.
                 if (known.tls && known.asks_once) || socket.times.is_some_and(|times| times.never_sent()) {
                     counts.first += weight;

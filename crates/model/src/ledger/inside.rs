@@ -8,8 +8,8 @@ use crate::output::report::LedgerPlaceKind as Place;
 
 use super::calls::Calls;
 use super::count::Counts;
-use super::even::are_even;
 use super::thread_split::ThreadShares;
+use super::varying::{Levels, Varying};
 use super::{Account, Mean, PlaceMean, sum_of};
 
 /// Requests inside one tier.
@@ -30,8 +30,8 @@ pub(crate) enum WaitEvidence {
     FullCalls(Calls),
     /// Answers take longer under load than alone. At most this many requests would be under way without a queue.
     SlowerThanAlone(f64),
-    /// Requests complete more evenly than by chance.
-    EvenEnds,
+    /// Each request takes longer the more of them there are.
+    Grows(Levels),
 }
 
 impl Account {
@@ -45,6 +45,11 @@ impl Account {
         self.rate_rps
     }
 
+    /// Mean time of a request, seconds. `None` if the rate is unknown.
+    pub(crate) fn response_s(&self) -> Option<f64> {
+        self.response_s
+    }
+
     /// For each sample the requests that a tier had read and not answered, and those that it had not read.
     pub(crate) fn served_and_unread(&self, tier: &Tier) -> Vec<(f64, f64)> {
         let samples = self.counted.samples.get(&tier.netns).into_iter().flatten();
@@ -53,6 +58,12 @@ impl Account {
 
     /// Requests inside a tier, whatever the reason.
     pub(crate) fn inside(&self, tier: usize) -> Mean {
+        let (value, batches) = self.stood_inside(tier);
+        Mean::of(value, &batches)
+    }
+
+    /// The same, and in each batch.
+    fn stood_inside(&self, tier: usize) -> (f64, Vec<f64>) {
         let elsewhere = |span_us| -> f64 {
             let calls = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
             self.ratios[tier] * calls.map(|calls| calls.in_use(span_us)).sum::<f64>()
@@ -61,8 +72,16 @@ impl Account {
             all.iter().find(|stood| stood.tier == Some(tier) && stood.place == Place::Waiting).map_or(0.0, |stood| stood.mean)
         };
         let parts = self.parts.iter().zip(&self.spans_us);
-        let batches: Vec<f64> = parts.map(|(part, span_us)| (waiting(part) - elsewhere(*span_us)).max(0.0)).collect();
-        Mean::of((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), &batches)
+        let batches = parts.map(|(part, span_us)| (waiting(part) - elsewhere(*span_us)).max(0.0)).collect();
+        ((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), batches)
+    }
+
+    /// Requests inside a tier as a share of all, whatever the reason.
+    fn share_inside(&self, tier: usize) -> Mean {
+        let (value, batches) = self.stood_inside(tier);
+        let share = |(number, part): (&f64, &Vec<PlaceMean>)| Some(number / sum_of(part)).filter(|share| share.is_finite());
+        let shares: Vec<f64> = batches.iter().zip(&self.parts).filter_map(share).collect();
+        Mean::of(value / self.sum.max(f64::MIN_POSITIVE), &shares)
     }
 
     /// Requests that would take as long as now even if nothing held them back at a tier and at the tiers that call it: at the client; at the other tiers those
@@ -91,7 +110,9 @@ impl Account {
             return None;
         }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
-        if inside.mean.low - multiplexed <= (0.5 * self.under_way()).max(1.0) {
+        // Where the number of requests changes, their share at a place is surer than their number there.
+        let surely = inside.mean.low.max(self.share_inside(inside.tier).low * inside.mean.value);
+        if surely - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
         }
         inside.evidence = self.evidence(ctx, &inside);
@@ -115,8 +136,7 @@ impl Account {
         if let Some(calls) = self.saturated_calls(ctx, inside.tier) {
             return Some(WaitEvidence::FullCalls(calls));
         }
-        let is_paced = are_even(&self.counted.ages_ms[inside.tier], self.counted.tick_ms) && !self.arrives_independently(ctx);
-        (is_paced && self.clients_ask_at_once(ctx)).then_some(WaitEvidence::EvenEnds)
+        self.varying(ctx).growing().map(WaitEvidence::Grows)
     }
 
     /// Upper bound of the requests under way if each took as long as a single one (Little's law). `None` if that was not measured.
@@ -160,6 +180,13 @@ impl Account {
         self.whole.iter().filter(waits).map(|stood| stood.mean).sum()
     }
 
+    /// Mean number of requests that wait for a core or are on one at these tiers, if whatever is not accepted or not read waits for that too.
+    pub(crate) fn before_cores(&self, is_full: impl Fn(usize) -> bool) -> f64 {
+        let waits = |place: Place| matches!(place, Place::AcceptQueue | Place::Unread | Place::Cpu | Place::Ready);
+        let there = self.whole.iter().filter(|stood| waits(stood.place) && stood.tier.is_some_and(&is_full));
+        there.map(|stood| stood.mean).sum()
+    }
+
     /// Mean number of requests at places that are no fault of a server while no station is at its limit: on cores or ready for one, in transit, at the client.
     /// Unread and unaccepted requests wait for the cores as far as the tier's busiest thread runs or is ready. A handshake waits for the client. Connecting
     /// takes as long as the network path unless SYNs are lost.
@@ -187,16 +214,13 @@ impl Account {
         first.streaming + first.multiplexed + first.undecided
     }
 
-    /// True if clients ask again on the same connection as soon as they have an answer: most of the time none is idle. A client with an unused connection has
-    /// its own pace, and so may one that opens a connection for each request.
-    fn clients_ask_at_once(&self, ctx: &Context<'_>) -> bool {
-        let all = self.first_tier_samples(ctx);
-        let is_asked = |(_, counts): &&(u64, Counts)| counts.idle < 1.0 && counts.service > 2.0 * counts.first;
-        2 * all.iter().filter(is_asked).count() > all.len()
+    /// How the requests under way and their times varied over the samples.
+    pub(crate) fn varying(&self, ctx: &Context<'_>) -> Varying {
+        Varying::of(self, ctx)
     }
 
     /// The counts of the first tier in each sample.
-    fn first_tier_samples(&self, ctx: &Context<'_>) -> Vec<(u64, Counts)> {
+    pub(super) fn first_tier_samples(&self, ctx: &Context<'_>) -> Vec<(u64, Counts)> {
         let samples = ctx.path.tiers.first().and_then(|first| self.counted.samples.get(&first.netns));
         samples.into_iter().flatten().filter_map(|(at_us, counts)| Some((*at_us, *counts.first()?))).collect()
     }

@@ -16,3 +16,4 @@ mod status_pages;
 mod unread;
 mod verdicts;
 mod wasted;
+mod watched;

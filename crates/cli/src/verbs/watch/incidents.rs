@@ -151,8 +151,9 @@ impl Incidents {
     fn begin(&mut self, drop: Drop, request: &Request, keeping: &mut Keeping, words: &Catalogue) {
         let headline = headline(&drop, None, words);
         let series = only(keeping.ring.between(drop.since_s.saturating_sub(BEFORE_S), u64::MAX), &drop.target);
+        let request = Request { usual_ms: drop.before.response_ms, ..request.clone() };
         let mut incident = Incident::began(drop, headline, series);
-        let task = diagnosing::during(request, &self.interrupt);
+        let task = diagnosing::during(&request, &self.interrupt);
         if task.is_none() {
             incident.diagnosed(Err("no thread could be started for the diagnosis".to_owned()));
         }

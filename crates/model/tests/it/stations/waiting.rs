@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::load::Loop;
+use chokepoint_model::load::{LoadResult, Loop, Lost};
 use chokepoint_model::observation::{Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, LimitedBy, Role, Verdict};
@@ -97,13 +97,18 @@ fn sampled(mut obs: Observation, sockets: Sockets<'_>) -> Observation {
 }
 
 fn watched(sockets: Sockets<'_>) -> Diagnosis {
+    told(&seen(sockets))
+}
+
+/// The same observation before it is judged.
+fn seen(sockets: Sockets<'_>) -> Observation {
     let mut obs = sampled(healthy(), sockets);
     (obs.load, obs.request.loaded) = (None, false);
     for (at, opens) in [(0, 10), (11_000_000, 500)] {
         let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
         obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
-    told(&obs)
+    obs
 }
 
 /// A load of 100 connections whose answers took a second each, or this long alone.
@@ -128,42 +133,119 @@ fn is_choked(diagnosis: &Diagnosis) -> bool {
     verdict(diagnosis) == (CHOKED.0, CHOKED.1, vec!["waits-inside"])
 }
 
+/// The verdict about watched requests whose number and ages are these in each sample.
+fn levels(of: impl Fn(u64) -> (u16, u64)) -> Diagnosis {
+    watched(&|n| {
+        let (count, most_ms) = of(n);
+        at_random(count, most_ms)
+    })
+}
+
+const HEALTHY: (Verdict, Option<LimitedBy>, Vec<&str>) = (Verdict::Healthy, Some(LimitedBy::Demand), Vec::new());
+const UNKNOWN: (Verdict, Option<LimitedBy>, Vec<&str>) = (Verdict::Unknown, None, Vec::new());
+
 #[test]
-fn requests_that_pass_one_by_one_are_choked_and_requests_that_wait_for_themselves_are_unknown() {
+fn a_number_that_never_changes_tells_nothing_however_even_the_ages_are() {
     let even = watched(&|_| evenly(100, 10));
-    assert!(is_choked(&even), "{even:#?}");
-    assert_eq!(even.findings[0].title, "100 of 100 requests wait inside nginx");
-    let random = watched(&|_| at_random(100, 1_000));
-    assert_eq!(verdict(&random), (Verdict::Unknown, None, Vec::new()));
-    assert!(random.summary.contains("long polling"), "{}", random.summary);
-    let together = watched(&|_| (0..100).map(|n| client(n, 400, true)).collect());
-    assert_eq!(verdict(&together), (Verdict::Unknown, None, Vec::new()));
-    let long = watched(&|_| at_random(100, 9_000));
-    assert_eq!(verdict(&long), (Verdict::Unknown, None, Vec::new()), "as long as the watch: their number is always the same");
-}
-
-#[test]
-fn clients_with_few_requests_are_demand() {
-    let demand = (Verdict::Healthy, Some(LimitedBy::Demand), Vec::new());
-    let idle = |all: Vec<RequestSocket>| [all, (200..320).map(|n| client(n, 400, false)).collect()].concat();
-    assert_eq!(verdict(&watched(&|_| idle(evenly(100, 10)))), demand, "most connections are idle");
-    assert_eq!(verdict(&watched(&|_| evenly(1, 10))), demand, "one request waits for nobody");
-    // Twice the heads of sixteen coins: sixteen on average with a variance of sixteen, as in a Poisson process.
-    let number = |n: u64| (0..16).filter(|throw| mixed(100 * n + throw).is_multiple_of(2)).count() as u16;
-    assert_eq!(verdict(&watched(&|n| at_random(2 * number(n), 80))), demand, "they come and go by themselves");
-}
-
-#[test]
-fn clients_with_their_own_pace_are_unknown() {
-    let spare = |_| evenly(100, 10).into_iter().chain([client(150, 400, false)]).collect();
-    assert_eq!(verdict(&watched(&spare)), (Verdict::Unknown, None, Vec::new()), "one connection is always free");
+    assert_eq!(verdict(&even), UNKNOWN, "a constant time in a closed loop spreads ages evenly too: {even:#?}");
+    assert!(even.summary.contains("-c"), "what would tell: {}", even.summary);
+    assert_eq!(verdict(&watched(&|_| at_random(100, 1_000))), UNKNOWN);
+    assert_eq!(verdict(&watched(&|_| (0..100).map(|n| client(n, 400, true)).collect())), UNKNOWN);
+    assert_eq!(verdict(&watched(&|_| at_random(100, 9_000))), UNKNOWN, "as long as the watch");
     let fresh = |mut socket: RequestSocket| {
         let times = socket.times.as_mut().unwrap();
         (times.data_segs_in, times.data_segs_out, times.bytes_sent) = (Some(1), Some(0), Some(0));
         socket
     };
     let each = |_| evenly(100, 10).into_iter().map(fresh).collect();
-    assert_eq!(verdict(&watched(&each)), (Verdict::Unknown, None, Vec::new()), "a connection for each request");
+    assert_eq!(verdict(&watched(&each)), UNKNOWN, "a connection for each request");
+}
+
+#[test]
+fn requests_that_take_longer_the_more_there_are_are_choked() {
+    // More come than are answered.
+    let growing = levels(|n| (40 + 4 * n as u16, 400 + 40 * n));
+    assert!(is_choked(&growing), "{growing:#?}");
+    assert!(growing.findings[0].title.contains("requests wait inside nginx"), "{}", growing.findings[0].title);
+    // The same after a while, when the queue is long.
+    let long = levels(|n| (400 + 4 * n as u16, 4_000 + 40 * n));
+    assert!(is_choked(&long), "{long:#?}");
+    // A busy host gives few samples.
+    let rare = seen(&|n| at_random(100 + 5 * n as u16, 500 + 25 * n));
+    let mut few = rare.clone();
+    let samples = rare.netns[&SERVER].request_samples.points().iter().step_by(11).cloned().collect::<Vec<_>>();
+    few.netns.get_mut(&SERVER).unwrap().request_samples = Default::default();
+    for (at_us, sample) in samples {
+        few.netns.get_mut(&SERVER).unwrap().request_samples.push(at_us, Reading::Ok(sample));
+    }
+    let few = told(&few);
+    assert_eq!(verdict(&few), UNKNOWN);
+    assert!(few.summary.contains("does not keep up") && few.summary.contains("Only 5 samples"), "{}", few.summary);
+    // A load that varies, and as many answers as before.
+    let varied = levels(|n| if n / 10 % 2 == 0 { (20, 200) } else { (100, 1_000) });
+    assert!(is_choked(&varied), "{varied:#?}");
+    // It comes and goes within a part of the window: too short for a cause, and not healthy.
+    let hasty = levels(|n| if n % 2 == 0 { (20, 200) } else { (60, 600) });
+    assert_eq!(verdict(&hasty), UNKNOWN, "{}", hasty.summary);
+    assert!(hasty.summary.contains("does not keep up"), "{}", hasty.summary);
+    // More are asked for, and each takes as long as before.
+    assert_eq!(verdict(&levels(|n| (40 + 4 * n as u16, 400))), HEALTHY);
+    assert_eq!(verdict(&levels(|n| if n / 10 % 2 == 0 { (20, 300) } else { (100, 300) })), HEALTHY);
+    // A pause of everything makes all requests old at once, and is over.
+    let paused = levels(|n| if (20..24).contains(&n) { (90, 900) } else { (4 + mixed(n) as u16 % 6, 60) });
+    assert_eq!(verdict(&paused), HEALTHY, "{}", paused.summary);
+    // More stand there and each is older, but others come first: cores are full.
+    let full = busy(&|n| at_random(40 + 4 * n as u16, 400 + 40 * n));
+    assert_eq!(verdict(&full), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
+}
+
+#[test]
+fn a_server_that_keeps_up_is_healthy_and_says_why() {
+    let idle = |all: Vec<RequestSocket>| [all, (200..320).map(|n| client(n, 400, false)).collect()].concat();
+    assert_eq!(verdict(&watched(&|_| idle(evenly(100, 10)))), HEALTHY, "most connections are idle");
+    assert_eq!(verdict(&watched(&|_| evenly(1, 10))), HEALTHY, "one request waits for nobody");
+    // Twice the heads of sixteen coins: sixteen on average with a variance of sixteen, as in a Poisson process.
+    let number = |n: u64| (0..16).filter(|throw| mixed(100 * n + throw).is_multiple_of(2)).count() as u16;
+    assert_eq!(verdict(&watched(&|n| at_random(2 * number(n), 80))), HEALTHY, "they come and go by themselves");
+    let empty = watched(&|n| if n.is_multiple_of(5) { Vec::new() } else { evenly(4, 3) });
+    assert_eq!(verdict(&empty), HEALTHY);
+    assert!(empty.summary.contains("at most 4") && empty.summary.contains("none in 20 % of the samples"), "{}", empty.summary);
+    assert!(empty.summary.contains("-c"), "what was not tried: {}", empty.summary);
+}
+
+#[test]
+fn what_is_usual_tells_where_a_history_knows_it() {
+    // A hundred requests in flight; each connection has ten requests a second, so each takes 100 ms.
+    let with = |usual_ms: Option<f64>| {
+        let mut obs = seen(&|n| at_random(100, 100).into_iter().map(|socket| later(socket, 2 * n)).collect());
+        obs.request.usual_ms = usual_ms;
+        told(&obs)
+    };
+    assert_eq!(verdict(&with(None)), UNKNOWN);
+    assert_eq!(verdict(&with(Some(95.0))), HEALTHY, "{}", with(Some(95.0)).summary);
+    let slower = with(Some(30.0));
+    assert_eq!(verdict(&slower), UNKNOWN);
+    assert!(slower.summary.contains("usually 30 ms"), "{}", slower.summary);
+}
+
+#[test]
+fn clients_that_could_ask_again_and_do_not_are_not_held_back() {
+    let with = |spare: &dyn Fn(u64) -> Vec<RequestSocket>| watched(&|n| evenly(20, 10).into_iter().chain(spare(n)).collect());
+    // Ten others are free in each sample, for some time since their last answers.
+    let open = with(&|n| (0..10).map(|other| client(100 + other + (n % 3) as u16, 60, false)).collect());
+    assert_eq!(verdict(&open), HEALTHY, "{}", open.summary);
+    assert!(open.summary.contains("to spare"), "{}", open.summary);
+    // More come at times, and are answered faster than they came.
+    let bursts = watched(&|n| evenly(if n % 7 == 3 { 30 } else { 20 }, 10));
+    assert_eq!(verdict(&bursts), HEALTHY, "{}", bursts.summary);
+    // As many as there are clients, and at times fewer, when the clients had no core to ask on.
+    assert_eq!(verdict(&watched(&|n| evenly(if n % 7 == 3 { 12 } else { 20 }, 10))), UNKNOWN);
+    // Clients of a closed loop ask again within a tick.
+    assert_eq!(verdict(&with(&|n| (0..10).map(|other| client(100 + other + (n % 3) as u16, 4, false)).collect())), UNKNOWN);
+    // Connections that are never asked on are nobody's pace.
+    assert_eq!(verdict(&with(&|n| (0..10).map(|other| client(100 + other, 600_000 + 200 * n, false)).collect())), UNKNOWN);
+    // One that is free for a moment is little beside twenty that wait.
+    assert_eq!(verdict(&with(&|n| vec![client(100 + (n % 3) as u16, 60, false)])), UNKNOWN);
 }
 
 #[test]
@@ -198,8 +280,43 @@ fn with_load_the_time_of_a_single_request_shows_whether_requests_wait_for_each_o
 }
 
 #[test]
+fn without_a_gain_to_expect_a_wait_is_no_cause() {
+    // The cores are full of the server's work: whatever the requests wait for, there would be no time for more of them.
+    let mut obs = sampled(healthy(), &|_| at_random(100, 1_000));
+    cpu(&mut obs, 0.99);
+    let mut few = obs.load.clone().unwrap();
+    (few.requests, few.good, few.latency_us.p50) = (10, 10, 4_000);
+    obs.unloaded = Some(few);
+    let full = told(&obs);
+    assert_eq!(verdict(&full), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()), "{full:#?}");
+}
+
+#[test]
+fn a_queue_before_full_cores_is_explained_by_them() {
+    let unread = |number: u16| RequestSocket { receive_queue: 80, ..client(number, 3_000, true) };
+    let with = |busy: f64, p50_us: u64, fail: &dyn Fn(&mut LoadResult)| {
+        let mut obs = sampled(healthy(), &|_| (0..100).map(unread).collect());
+        cpu(&mut obs, busy);
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.good, load.status) = (1_000, 900, BTreeMap::from([(200, 900)]));
+        (load.latency_us.p50, load.latency_us.p99, load.latency_us.max) = (p50_us, 2_000_000, 2_000_000);
+        load.lost = Some(Lost { patience_us: 2_000_000, late: 0, time_us: 220_000_000, of_us: 1_000_000_000 });
+        fail(load);
+        told(&obs)
+    };
+    let late = |load: &mut LoadResult| load.errors.response_timeout = 100;
+    let cores = (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new());
+    let queued = with(0.99, 900_000, &late);
+    assert_eq!(verdict(&queued), cores, "{}", queued.summary);
+    assert_eq!(verdict(&with(0.5, 900_000, &late)), UNKNOWN, "the cores are idle");
+    assert_eq!(verdict(&with(0.99, 20_000, &late)), UNKNOWN, "half are answered soon, so others starve");
+    let reset = |load: &mut LoadResult| load.errors.reset = 100;
+    assert_eq!(verdict(&with(0.99, 900_000, &reset)), UNKNOWN, "a full core resets nothing");
+}
+
+#[test]
 fn findings_of_other_stations_come_first() {
-    let mut obs = sampled(healthy(), &|_| evenly(100, 10));
+    let mut obs = sampled(healthy(), &|n| at_random(40 + n as u16, 400 + 20 * n));
     cpu(&mut obs, 0.99);
     let diagnosis = told(&obs);
     assert_eq!(verdict(&diagnosis), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));

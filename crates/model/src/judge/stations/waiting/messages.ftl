@@ -12,7 +12,7 @@ finding-waits-inside-title-calls = { $number } of { $under_way } requests wait i
 } to { $remote } all the time
 finding-waits-inside-explanation-calls = { $tier } has read these requests but does not work on them: they wait until one of its { $connections } connections to { $remote } is free. It opens no more, so their number is most likely a limit: maxconn or max_conns of a proxy, or the size of a connection pool. The server behind it gets no more work than that.
 finding-waits-inside-explanation-alone = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. A single request is answered much faster, so the requests wait for each other: for a lock, a limit inside the program or a connection from a pool. Which of these cannot be seen from outside.
-finding-waits-inside-explanation-even = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. Their responses come more evenly than if each request waited for its own timer or event: something lets them pass one at a time, such as a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
+finding-waits-inside-explanation-grows = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. The more of them it holds, the longer each takes, so they wait for each other: for a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
 
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
@@ -20,7 +20,7 @@ evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
    *[other] connections
 } to { $remote }; on average { $used } of them waited for an answer.
 evidence-waits-inside-alone = The median response time was { $loaded } ms; a single request took { $alone } ms.
-evidence-waits-inside-even = The ages of the requests in { $tier } are spread more evenly than chance would spread them in 39 of 40 cases (Watson's U²).
+evidence-waits-inside-grows = With { $few } requests in flight they had waited for { $few_ms } ms on average, with { $many } for { $many_ms } ms.
 evidence-waits-inside-bound = Without that wait, at most { $low } to { $high } times as many requests could pass, and no more than the next limit allows.
 evidence-waits-inside-bound-exact = Without that wait, at most { $high } times as many requests could pass, and no more than the next limit allows.
 

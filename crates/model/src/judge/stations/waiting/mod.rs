@@ -2,6 +2,7 @@
 //! from its pool, a timer.
 
 use crate::facts::Context;
+use crate::facts::cores::limiting;
 use crate::facts::path::Tier;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
@@ -9,7 +10,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
-use crate::ledger::{Inside, WaitEvidence, tenths};
+use crate::ledger::{Inside, Levels, WaitEvidence, tenths};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
@@ -70,7 +71,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     let (title, explanation, confidence) = match shown {
         WaitEvidence::FullCalls(_) => ("finding-waits-inside-title-calls", "finding-waits-inside-explanation-calls", Confidence::High),
         WaitEvidence::SlowerThanAlone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
-        WaitEvidence::EvenEnds => ("finding-waits-inside-title", "finding-waits-inside-explanation-even", Confidence::Medium),
+        WaitEvidence::Grows(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium),
     };
     Finding {
         confidence,
@@ -81,9 +82,12 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     }
 }
 
-/// True if the requests that are being worked on spend half of that time or more at the cores. Their number is what it would be if each took as long as one
-/// alone. If that is not known, full cores explain any wait.
+/// True if full cores explain the wait: nothing would be gained without it, because the cores have no time for more requests; or the requests that are being worked on
+/// spend half of that time or more at the cores. Their number is what it would be if each took as long as one alone. If that is not known, full cores explain any wait.
 fn want_cores(ctx: &Context<'_>) -> bool {
+    if !limiting(ctx).is_empty() {
+        return true;
+    }
     let Some((account, alone)) = ctx.account().and_then(|account| Some((account, account.alone(ctx)?))) else { return true };
     2.0 * account.at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready)) >= alone
 }
@@ -102,7 +106,12 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
             proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(used))));
         }
         WaitEvidence::SlowerThanAlone(_) => {}
-        WaitEvidence::EvenEnds => proofs.push(Evidence::new(args(ctx, "evidence-waits-inside-even", inside), sockets.as_str(), None)),
+        WaitEvidence::Grows(Levels { few, many }) => {
+            let text =
+                args(ctx, "evidence-waits-inside-grows", inside).with("few", tenths(few.under_way)).with("many", tenths(many.under_way));
+            let text = text.with("few_ms", tenths(few.age_ms)).with("many_ms", tenths(many.age_ms));
+            proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(many.age_ms))));
+        }
     }
     if let Some((alone_us, loaded_us)) = ctx.answer_us() {
         let text = args(ctx, "evidence-waits-inside-alone", inside).with("alone", alone_us / 1e3).with("loaded", loaded_us / 1e3);

@@ -1,0 +1,205 @@
+//! How the number of requests under way at the first tier varied over the samples, and whether their times grew with it. A place that holds requests back answers no
+//! faster when more of them stand there, so that each takes longer; in a place that holds none back, each takes its own time however many there are.
+
+use std::collections::BTreeSet;
+
+use crate::facts::Context;
+use crate::facts::harm::Cost;
+
+use super::Account;
+use super::count::Counts;
+
+/// Most parts of the window that are compared with each other.
+const PARTS_MAX: usize = 5;
+/// Fewest samples of a part: what happened at one of them, such as a pause of the whole machine, is not what its median says.
+const PART_SAMPLES_MIN: usize = 3;
+/// Fewest samples for statements about their spread.
+const SAMPLES_MIN: usize = 6;
+/// Fewest parts of a window that say that the number rises: chance orders four in one of 24 cases, and their times in as few.
+const RISING_PARTS_MIN: usize = 4;
+/// How many times as many requests make another number of them, so that their times can be compared.
+const APART_TIMES: f64 = 1.5;
+/// The difference must also be this many times what chance explains in the number of independent requests (its root).
+const APART_ROOTS: f64 = 3.0;
+/// Spare connections for each request under way from which the clients have a pace of their own.
+const SPARE_SHARE_MIN: f64 = 0.5;
+/// A peak is more than the usual number by this many roots of it. Where clients wait for most of their time, the number varies as that of those who pause: in 25
+/// samples by two roots of them, which is less if they are fewer than half of those who wait.
+const DRAINED_ROOTS: f64 = 1.5;
+/// Times grow with the number if they are longer by at least this power of the ratio of numbers. Behind a limit the power is one, without one it is zero.
+const GROWS_POWER: f64 = 0.5;
+
+/// The first tier in one sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Moment {
+    /// Requests under way at the tier and behind it.
+    under_way: f64,
+    /// Mean time since those that were read came, milliseconds. `None` if there are none.
+    age_ms: Option<f64>,
+    /// Connections that clients could have asked on and did not, although they had done so in the window.
+    spare: f64,
+    /// Connections of which it is not known whether they have a request, and those that stream or carry several.
+    uncertain: f64,
+    /// Requests under way if all that are undecided are.
+    at_most: f64,
+}
+
+/// A number of requests under way, and the mean time since they came at samples that had as many.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Level {
+    pub(crate) under_way: f64,
+    pub(crate) age_ms: f64,
+}
+
+/// Few and many requests under way in the same window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Levels {
+    pub(crate) few: Level,
+    pub(crate) many: Level,
+}
+
+impl Levels {
+    /// The first and the last of these.
+    fn of(parts: &[Level]) -> Option<Self> {
+        Some(Self { few: *parts.first()?, many: *parts.last()? })
+    }
+
+    /// True if the numbers differ so much that the times at one of them say something about the other.
+    fn are_apart(&self) -> bool {
+        self.few.under_way > 0.0 && self.many.under_way >= APART_TIMES * self.few.under_way && self.differ_by_more_than_chance()
+    }
+
+    fn differ_by_more_than_chance(&self) -> bool {
+        self.many.under_way - self.few.under_way >= APART_ROOTS * self.few.under_way.max(1.0).sqrt()
+    }
+
+    /// True if each request takes longer the more of them there are, and by more than what clients do not mind.
+    fn grow(&self, tick_ms: u64) -> bool {
+        let times = self.many.under_way / self.few.under_way;
+        let lost = 1.0 - self.few.age_ms / self.many.age_ms;
+        let is_seen = self.many.age_ms - self.few.age_ms > 2.0 * tick_ms as f64;
+        self.many.age_ms > 0.0 && is_seen && self.many.age_ms >= self.few.age_ms * times.powf(GROWS_POWER) && Cost::of_time(lost).hurts()
+    }
+}
+
+/// What the samples of the first tier show of its requests.
+pub(crate) struct Varying {
+    moments: Vec<Moment>,
+    /// Those that read all connections: the number in a random share of them varies by chance.
+    whole: Vec<Moment>,
+    tick_ms: u64,
+}
+
+impl Varying {
+    pub(crate) fn of(account: &Account, ctx: &Context<'_>) -> Self {
+        let moment = |counts: Counts| Moment {
+            under_way: counts.known_requests() + counts.unaccepted,
+            age_ms: (counts.service > 0.0).then(|| counts.age_ms / counts.service),
+            spare: counts.spare,
+            uncertain: counts.undecided + counts.streaming + counts.multiplexed,
+            at_most: counts.known_requests() + counts.unaccepted + counts.undecided,
+        };
+        let view = ctx.path.tiers.first().and_then(|first| ctx.obs.netns.get(&first.netns));
+        let samples = || view.into_iter().flat_map(|view| ctx.in_window(&view.request_samples));
+        let partial: BTreeSet<u64> = samples().filter(|(_, sample)| sample.share < 1.0).map(|(at_us, _)| *at_us).collect();
+        let all = account.first_tier_samples(ctx);
+        let whole = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).map(|(_, counts)| moment(*counts)).collect();
+        Self { moments: all.into_iter().map(|(_, counts)| moment(counts)).collect(), whole, tick_ms: account.counted.tick_ms }
+    }
+
+    /// True if there are enough samples for statements about their spread.
+    pub(crate) fn are_enough(&self) -> bool {
+        self.whole.len() >= SAMPLES_MIN
+    }
+
+    /// The most requests under way in a sample.
+    pub(crate) fn most(&self) -> f64 {
+        self.moments.iter().map(|moment| moment.at_most).fold(0.0, f64::max)
+    }
+
+    /// Share of the samples in which no request was under way, and none possibly.
+    pub(crate) fn empty_share(&self) -> f64 {
+        self.share(|moment| moment.under_way + moment.uncertain < 0.5)
+    }
+
+    /// Mean number of spare connections, if most samples had half as many as requests: then clients do not spend most of their time waiting for answers.
+    pub(crate) fn spare(&self) -> Option<f64> {
+        let mean = self.moments.iter().map(|moment| moment.spare).sum::<f64>() / self.moments.len().max(1) as f64;
+        (self.share(|moment| moment.spare >= (SPARE_SHARE_MIN * moment.under_way).max(1.0)) > 0.5).then_some(mean)
+    }
+
+    fn share(&self, holds: impl Fn(&Moment) -> bool) -> f64 {
+        self.moments.iter().filter(|moment| holds(moment)).count() as f64 / self.moments.len().max(1) as f64
+    }
+
+    /// The samples with fewer requests than the median and those with more, if the numbers differ enough to compare their times.
+    pub(crate) fn halves(&self) -> Option<Levels> {
+        let mut sorted = self.whole.clone();
+        sorted.sort_by(|a, b| a.under_way.total_cmp(&b.under_way));
+        let (few, many) = sorted.split_at(sorted.len() / 2);
+        let levels = Levels { few: level(few)?, many: level(many)? };
+        let is_other = levels.few.under_way >= 0.5 && levels.many.under_way >= APART_TIMES * levels.few.under_way;
+        (self.are_enough() && is_other).then_some(levels)
+    }
+
+    /// True if requests take longer where there are more of them.
+    pub(crate) fn grow(&self, levels: &Levels) -> bool {
+        levels.grow(self.tick_ms)
+    }
+
+    /// The same, and there are so many more that chance explains neither. A few more may be those that take long by themselves, and so are seen.
+    pub(crate) fn surely_grow(&self, levels: &Levels) -> bool {
+        levels.are_apart() && self.grow(levels)
+    }
+
+    /// The usual number of requests under way and the most, if there were more at times than chance explains and soon as few as usual again: they were answered faster than
+    /// they came, which a place at its limit cannot do. Where clients wait, there are never many more than those who usually do.
+    pub(crate) fn drained(&self) -> Option<(f64, f64)> {
+        let usual = median(self.whole.iter().map(|moment| moment.under_way));
+        let more = |moment: &Moment| moment.under_way - usual >= (DRAINED_ROOTS * usual.sqrt()).max(2.0);
+        let first = self.whole.iter().position(more).filter(|_| self.are_enough())?;
+        self.whole[first..]
+            .iter()
+            .any(|moment| moment.under_way <= usual)
+            .then(|| (usual, self.whole.iter().map(|moment| moment.under_way).fold(0.0, f64::max)))
+    }
+
+    /// The part of the window with the fewest requests under way and that with the most, if these differ, and times grew with the number from part to part. Each part
+    /// lasts long, so that this is no pause that is over: more came than were answered, or as many were answered however many waited.
+    pub(crate) fn growing(&self) -> Option<Levels> {
+        // A queue that was long before grows by a small part, but from each part of the window to the next. No pause does that, however few samples a part has.
+        let rises = |two: &[Level]| two[1].under_way > two[0].under_way && two[1].age_ms >= two[0].age_ms;
+        let rising = parts(&self.moments, PARTS_MAX.min(self.moments.len())).filter(|parts| parts.len() >= RISING_PARTS_MIN);
+        let rising = rising.filter(|parts| parts.windows(2).all(rises)).and_then(|parts| Levels::of(&parts));
+        let surely = |levels: &Levels| levels.differ_by_more_than_chance() && levels.grow(self.tick_ms);
+        if let Some(levels) = rising.filter(surely) {
+            return Some(levels);
+        }
+        let mut sorted = parts(&self.moments, PARTS_MAX.min(self.moments.len() / PART_SAMPLES_MIN))?;
+        sorted.sort_by(|a, b| a.under_way.total_cmp(&b.under_way));
+        let levels = Levels::of(&sorted)?;
+        // A single part with more may be a long pause.
+        let many = sorted.iter().filter(|part| Levels { few: levels.few, many: **part }.are_apart()).count();
+        let is_apart = many >= 2.min(sorted.len() - 1) && sorted.windows(2).all(|two| two[1].age_ms >= 0.5 * two[0].age_ms);
+        (is_apart && levels.grow(self.tick_ms)).then_some(levels)
+    }
+}
+
+/// This many equal parts of the window. `None` if there are too few, or if a part has no request.
+fn parts(moments: &[Moment], number: usize) -> Option<Vec<Level>> {
+    let part = |n: usize| level(&moments[moments.len() * n / number..moments.len() * (n + 1) / number]);
+    (0..number).map(part).collect::<Option<Vec<Level>>>().filter(|parts| parts.len() >= 2)
+}
+
+/// The medians of samples. `None` if none of them has a request.
+fn level(moments: &[Moment]) -> Option<Level> {
+    let mut ages_ms = moments.iter().filter_map(|moment| moment.age_ms).peekable();
+    ages_ms.peek()?;
+    Some(Level { under_way: median(moments.iter().map(|moment| moment.under_way)), age_ms: median(ages_ms) })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
+}
