@@ -25,6 +25,9 @@ pub enum Error {
     /// None of the given processes exists.
     #[error("there is no process {0}")]
     NoProcess(String),
+    /// The given cgroup does not exist.
+    #[error("there is no cgroup {0}: no hierarchy below /sys/fs/cgroup has it, and no process is in it")]
+    NoCgroup(String),
     /// More threads than file descriptors: each thread needs one for each core.
     #[error(
         "sampling {threads} threads on {cores} cores one by one needs {needed} file descriptors and the limit is {limit}: \

@@ -13,6 +13,8 @@ use chokepoint_foreign::within;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Time limit for files that the kernel fills from a process's memory. It has the memory at once, or after reading a page from disk.
 const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
+/// Where the hierarchies of cgroups are mounted (systemd's and the kernel documentation's place).
+const CGROUP_MOUNT: &str = "/sys/fs/cgroup";
 /// Maximum number of processes in a scan; `pid_max` is at most 4,194,304.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -91,20 +93,41 @@ pub(crate) fn pid_inside(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
 }
 
-/// Whether a process is in this cgroup or below it (proc_pid_cgroup(5)). `cgroup` may include the hierarchy's mount point.
+/// Whether a process is in this cgroup or below it (proc_pid_cgroup(5)). `cgroup` may include the hierarchy's mount point, and needs no slash in front.
 pub(crate) fn in_cgroup(pid: u32, cgroup: &str) -> bool {
-    let wanted = cgroup.strip_prefix("/sys/fs/cgroup").unwrap_or(cgroup).trim_end_matches('/');
-    text(&format!("/proc/{pid}/cgroup")).is_some_and(|text| text.lines().any(|line| is_in_cgroup(line, wanted)))
+    let wanted = cgroup_path(cgroup);
+    text(&format!("/proc/{pid}/cgroup")).is_some_and(|text| text.lines().any(|line| is_in_cgroup(line, &wanted)))
 }
 
-/// "4:memory:/a/b" lies in "/a", and in "/memory/a", where version 1 mounts it.
+/// Whether there is a cgroup of this name: a directory of a hierarchy, or, where none is mounted, a process in it.
+pub(crate) fn is_cgroup(cgroup: &str) -> bool {
+    let wanted = cgroup_path(cgroup);
+    let hierarchies = || fs::read_dir(CGROUP_MOUNT).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_directory = |path: &str| fs::metadata(path).is_ok_and(|found| found.is_dir());
+    !wanted.split('/').any(|part| part == "..")
+        && (is_directory(&format!("{CGROUP_MOUNT}{wanted}"))
+            || hierarchies().any(|mount| is_directory(&format!("{}{wanted}", mount.display())))
+            || numbers("/proc").into_iter().any(|pid| in_cgroup(pid, cgroup)))
+}
+
+/// A cgroup's path with one slash in front and none at its end; the root is the empty path.
+fn cgroup_path(cgroup: &str) -> String {
+    let path = cgroup.strip_prefix(CGROUP_MOUNT).filter(|rest| rest.is_empty() || rest.starts_with('/')).unwrap_or(cgroup);
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    parts.iter().map(|part| format!("/{part}")).collect()
+}
+
+/// "4:cpu,cpuacct:/a/b" lies in "/a", and in "/cpu,cpuacct/a" or "/cpu/a", where version 1 mounts it.
 fn is_in_cgroup(line: &str, wanted: &str) -> bool {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return false };
     let below = |wanted: &str| path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let mounted = wanted.strip_prefix('/').and_then(|rest| rest.split_once('/'));
-    (!wanted.is_empty() && below(wanted))
-        || mounted.is_some_and(|(mount, rest)| (mount == controllers || mount == "unified") && below(&format!("/{rest}")))
+    let is_mount = |mount: &str| {
+        let named = controllers.strip_prefix("name=") == Some(mount) || (controllers.is_empty() && mount == "unified");
+        named || mount == controllers || controllers.split(',').any(|controller| controller == mount)
+    };
+    let (mount, rest) = wanted.trim_start_matches('/').split_once('/').unwrap_or((wanted.trim_start_matches('/'), ""));
+    below(wanted) || (is_mount(mount) && below(&cgroup_path(rest)))
 }
 
 /// Whether the processor's counters are available: perf's "cpu" (x86), "cpu_core" (hybrid), "armv8_pmuv3..." (Arm) and the like.
@@ -241,12 +264,40 @@ mod tests {
 
     #[test]
     fn a_cgroup_path_matches_in_both_versions() {
-        assert!(is_in_cgroup("0::/system.slice/nginx.service", "/system.slice"));
-        assert!(is_in_cgroup("0::/system.slice/nginx.service", "/system.slice/nginx.service"));
-        assert!(is_in_cgroup("4:cpu,cpuacct:/web", "/cpu,cpuacct/web"));
-        assert!(is_in_cgroup("0::/web/a", "/unified/web"));
-        assert!(!is_in_cgroup("0::/system.slice2", "/system.slice"));
-        assert!(!is_in_cgroup("0::/web", "") && !is_in_cgroup("0::/web", "/memory/web") && !is_in_cgroup("nonsense", "/web"));
+        let matches = |line: &str, named: &str| is_in_cgroup(line, &cgroup_path(named));
+        for (line, named) in [
+            ("0::/system.slice/nginx.service", "system.slice/nginx.service"),
+            ("0::/system.slice/nginx.service", "/system.slice/nginx.service"),
+            ("0::/system.slice/nginx.service", "/sys/fs/cgroup/system.slice/nginx.service/"),
+            ("0::/system.slice/nginx.service", "system.slice"),
+            ("4:cpu,cpuacct:/web", "/sys/fs/cgroup/cpu,cpuacct/web"),
+            ("4:cpu,cpuacct:/web", "/sys/fs/cgroup/cpu/web"),
+            ("4:cpu,cpuacct:/web", "cpuacct/web"),
+            ("1:name=systemd:/web", "/sys/fs/cgroup/systemd/web"),
+            ("0::/web/a", "/sys/fs/cgroup/unified/web"),
+            ("0::/web/a", "/"),
+        ] {
+            assert!(matches(line, named), "{line} {named}");
+        }
+        for (line, named) in [
+            ("0::/system.slice2", "system.slice"),
+            ("0::/web", "memory/web"),
+            ("0::/web", "eb"),
+            ("4:cpu,cpuacct:/web", "cpu,/web"),
+            ("nonsense", "/web"),
+        ] {
+            assert!(!matches(line, named), "{line} {named}");
+        }
+    }
+
+    #[test]
+    fn a_cgroup_that_nobody_made_is_none() {
+        let own = text("/proc/self/cgroup").unwrap_or_default();
+        let own = own.lines().filter_map(|line| line.splitn(3, ':').nth(2)).next();
+        assert!(own.is_none_or(|own| is_cgroup(own) && is_cgroup(own.trim_start_matches('/'))), "{own:?}");
+        for unknown in ["no/such.service", "/no/such.service", "/sys/fs/cgroup/no/such.service", "../.."] {
+            assert!(!is_cgroup(unknown), "{unknown}");
+        }
     }
 
     #[test]

@@ -324,6 +324,7 @@ fn threads_of(scope: &Scope) -> Result<Vec<Thread>, Error> {
     let mut pids: Vec<u32> = match scope {
         Scope::Processes(_) => scope.processes()?.into_iter().collect(),
         Scope::System => host::parents().into_keys().collect(),
+        Scope::Cgroup(path) if !host::is_cgroup(path) => return Err(Error::NoCgroup(path.clone())),
         Scope::Cgroup(path) => host::parents().into_keys().filter(|pid| host::in_cgroup(*pid, path)).collect(),
     };
     pids.retain(|pid| !host::is_kernel_thread(*pid) && (*pid != std::process::id() || matches!(scope, Scope::Processes(_))));

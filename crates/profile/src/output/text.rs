@@ -32,7 +32,7 @@ pub struct Layout {
 pub fn render(profile: &Profile, report: &Report, layout: &Layout) -> String {
     let mut text = head(profile, report);
     if report.samples_busy == 0 {
-        text.push_str("\nThe cores were idle: no program ran.\n");
+        text.push_str(&nothing_ran(profile));
         return text;
     }
     text.push_str(&layers(report, layout));
@@ -40,6 +40,16 @@ pub fn render(profile: &Profile, report: &Report, layout: &Layout) -> String {
     text.push_str(&hottest(report, layout));
     text.push_str(&tree(profile, layout));
     text
+}
+
+/// Why no sample is left. Samples of a part of the machine do not say that its cores were idle.
+fn nothing_ran(profile: &Profile) -> String {
+    let is_part = ["cgroup ", "process "].iter().any(|kind| profile.scope.starts_with(kind));
+    match profile.outside {
+        0 if !is_part => "\nThe cores were idle: no program ran.\n".to_owned(),
+        0 => format!("\nNothing of {} ran.\n", printable(&profile.scope)),
+        others => format!("\nNothing of {} ran: all {others} samples hit other processes.\n", printable(&profile.scope)),
+    }
 }
 
 fn percent(share: f64) -> String {
@@ -253,6 +263,17 @@ mod tests {
     fn an_empty_profile_says_so() {
         let profile = folded::read("[idle];do_idle_[k] 5\n").unwrap();
         assert!(render(&profile, &report(&profile), &LAYOUT).ends_with("no program ran.\n"));
+    }
+
+    #[test]
+    fn samples_of_others_are_not_idleness() {
+        let mut profile = folded::read("[idle];do_idle_[k] 5\n").unwrap();
+        profile.scope = crate::Scope::Cgroup("system.slice/nginx.service".to_owned()).to_string();
+        for (outside, told) in [(506, "Nothing of cgroup system.slice/nginx.service ran: all 506 samples"), (0, "nginx.service ran.\n")] {
+            profile.outside = outside;
+            let text = render(&profile, &report(&profile), &LAYOUT);
+            assert!(text.contains(told) && !text.contains("idle: no program ran"), "{text}");
+        }
     }
 
     #[test]

@@ -13,13 +13,18 @@ pub enum Scope {
     System,
     /// These processes and their descendants, including future ones.
     Processes(Vec<u32>),
-    /// The processes in this cgroup or below it. The path is relative to the hierarchy or starts with /sys/fs/cgroup.
+    /// The processes in this cgroup or below it. The path is that of the hierarchy, with or without a slash in front, or starts with /sys/fs/cgroup.
     Cgroup(String),
 }
 
 impl Scope {
-    /// The processes of the scope with all their descendants; empty unless it is [`Scope::Processes`].
+    /// The processes of the scope with all their descendants; empty unless it is [`Scope::Processes`]. A process or cgroup that does not exist is an error.
     pub(crate) fn processes(&self) -> Result<HashSet<u32>, Error> {
+        if let Self::Cgroup(path) = self
+            && !host::is_cgroup(path)
+        {
+            return Err(Error::NoCgroup(path.clone()));
+        }
         let Self::Processes(roots) = self else { return Ok(HashSet::new()) };
         let parents = host::parents();
         if let Some(missing) = roots.iter().find(|pid| !parents.contains_key(pid)) {
