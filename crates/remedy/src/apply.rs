@@ -87,7 +87,7 @@ impl Guard {
             return Err(self.roll_back(id, &opened, error.into()));
         }
         checkpoint(Step::Applied);
-        let done = |(_, intent): OpenedSetting| AppliedChange { change: intent.change, was: intent.was };
+        let done = |(_, intent): OpenedSetting| AppliedChange::of(&intent);
         Ok(Applied { id, changes: opened.into_iter().map(done).collect() })
     }
 

@@ -21,6 +21,8 @@ pub struct Forgotten {
     pub id: u64,
     /// The change.
     pub change: Change,
+    /// Where it is, for people: the edited file, or the place of the setting.
+    pub place: String,
     /// The value before it.
     pub was: String,
     /// A copy of the file before the change, for a setting in a file.
@@ -110,7 +112,7 @@ impl Guard {
                 None => None,
             };
             self.record(Record::Closed { id, index, how: How::Forgotten, into: None })?;
-            forgotten.push(Forgotten { id, change: intent.change.clone(), was: intent.was.clone(), copy });
+            forgotten.push(Forgotten { id, change: intent.change.clone(), place: intent.told_place(), was: intent.was.clone(), copy });
         }
         self.empty_if_done();
         Ok(forgotten)

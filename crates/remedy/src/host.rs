@@ -184,7 +184,7 @@ fn host_set(set: &Set) -> HostSet {
     let open = set.changes.iter().zip(&set.closed).filter(|(_, closed)| !**closed);
     let change = |(intent, _): (&crate::record::Intent, &bool)| HostChange {
         key: intent.change.key(),
-        place: intent.change.place().to_owned(),
+        place: intent.told_place(),
         was: intent.was.clone(),
         to: intent.change.to().to_owned(),
         ends_with_boot: !kinds::survives_boot(&intent.change),

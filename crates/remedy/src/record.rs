@@ -23,6 +23,14 @@ pub struct AppliedChange {
     pub change: Change,
     /// The value read just before it.
     pub was: String,
+    /// Where it is, for people: the edited file, or the place of the setting.
+    pub place: String,
+}
+
+impl AppliedChange {
+    pub(crate) fn of(intent: &Intent) -> Self {
+        Self { change: intent.change.clone(), was: intent.was.clone(), place: intent.told_place() }
+    }
 }
 
 /// One change of a set, with everything needed to take it back.
@@ -61,6 +69,11 @@ impl Intent {
     /// The value that the change puts in force.
     pub(crate) fn after(&self) -> Wanted<'_> {
         Wanted { value: self.change.to(), queue: None }
+    }
+
+    /// Where the change is, for people. A server's settings are named by its main file, which may include the one that was edited.
+    pub(crate) fn told_place(&self) -> String {
+        self.backup.as_ref().map_or_else(|| self.change.place().to_owned(), |backup| backup.path.clone())
     }
 
     /// Takes over the old value of an earlier change of the same setting.

@@ -138,7 +138,7 @@ impl Store {
                 (false, true) => PendingState::Applied,
                 (false, false) => PendingState::Unfinished,
             };
-            let changes = open().map(|intent| AppliedChange { change: intent.change.clone(), was: intent.was.clone() }).collect();
+            let changes = open().map(AppliedChange::of).collect();
             // A later process may have the same number.
             let alive = !self.is_rebooted(set) && process::start_ticks(set.pid) == Some(set.start_ticks);
             Pending { id: set.id, state, at_s: set.at_s, pid: set.pid, alive, purpose: set.purpose.clone(), changes }

@@ -63,6 +63,8 @@ pub struct Restored {
     pub id: u64,
     /// The change.
     pub change: Change,
+    /// Where it is, for people: the edited file, or the place of the setting.
+    pub place: String,
     /// The old value; for a folded change, the value that the later change's undo now restores.
     pub value: String,
     /// True where the change was removed from a file that someone else has edited. Those edits stay and are in force now.
@@ -78,6 +80,8 @@ pub struct Conflict {
     pub change: Change,
     /// The setting.
     pub key: String,
+    /// Where it is, for people: the edited file, or the place of the setting.
+    pub place: String,
     /// The value of the change.
     pub ours: String,
     /// The value before the change.
@@ -89,7 +93,7 @@ pub struct Conflict {
 impl Conflict {
     pub(crate) fn of(id: u64, intent: &Intent, found: String) -> Self {
         let change = intent.change.clone();
-        Self { id, key: change.key(), ours: change.to().to_owned(), was: intent.was.clone(), change, found }
+        Self { id, key: change.key(), place: intent.told_place(), ours: change.to().to_owned(), was: intent.was.clone(), change, found }
     }
 }
 
@@ -100,6 +104,8 @@ pub struct Gone {
     pub id: u64,
     /// The change.
     pub change: Change,
+    /// Where it is, for people: the edited file, or the place of the setting.
+    pub place: String,
     /// The reason, as a clause: "the host was rebooted since".
     pub why: String,
 }
@@ -111,6 +117,8 @@ pub struct Failed {
     pub id: u64,
     /// The change.
     pub change: Change,
+    /// Where it is, for people: the edited file, or the place of the setting.
+    pub place: String,
     /// Why.
     pub error: ApplyError,
 }
@@ -151,7 +159,7 @@ impl Guard {
                     self.close(id, index, &intent, outcome, &mut report);
                     checkpoint(UndoStep::Closed);
                 }
-                Err(error) => report.failed.push(Failed { id, change: intent.change, error }),
+                Err(error) => report.failed.push(Failed { id, place: intent.told_place(), change: intent.change, error }),
             }
         }
         self.clean_journal(&mut report);
@@ -215,7 +223,7 @@ impl Guard {
 
     fn close(&mut self, id: u64, index: usize, intent: &Intent, outcome: UndoOutcome, report: &mut UndoReport) {
         let change = intent.change.clone();
-        let restored = |change, edited| Restored { id, change, value: intent.was.clone(), edited };
+        let restored = |change, edited| Restored { id, change, place: intent.told_place(), value: intent.was.clone(), edited };
         let (how, into) = match &outcome {
             // It stays pending until the user decides.
             UndoOutcome::Conflict(found) => return report.conflicts.push(Conflict::of(id, intent, found.clone())),
@@ -226,7 +234,7 @@ impl Guard {
         match outcome {
             UndoOutcome::Restored { edited } => report.restored.push(restored(change, edited)),
             UndoOutcome::Folded(..) => report.folded.push(restored(change, false)),
-            UndoOutcome::Gone(why) => report.gone.push(Gone { id, change, why }),
+            UndoOutcome::Gone(why) => report.gone.push(Gone { id, change, place: intent.told_place(), why }),
             UndoOutcome::Conflict(_) => {}
         }
         let record = Record::Closed { id, index, how, into };

@@ -75,14 +75,14 @@ impl Changes {
     pub(crate) fn in_force(&self) -> Vec<String> {
         let own = |pending: &Pending| self.applied.values().any(|id| *id == pending.id);
         let pending = self.guard.pending().into_iter().filter(own);
-        pending.flat_map(|set| set.changes).map(|applied| in_words(&applied.change)).collect()
+        pending.flat_map(|set| set.changes).map(|applied| in_words(&applied.change, &applied.place)).collect()
     }
 
     /// The changes of this run that somebody else has changed since, in words.
     pub(crate) fn overridden(&self) -> Result<Vec<String>> {
         let all = store()?.conflicts()?;
         let own = all.iter().filter(|found| self.applied.values().any(|id| *id == found.id));
-        Ok(own.map(|found| format!("{} is {} now", key_of(&found.change), found.found)).collect())
+        Ok(own.map(|found| format!("{} is {} now", key_of(&found.change, &found.place), found.found)).collect())
     }
 
     /// Takes back everything, or everything of one owner ("diagnose", "lab:NAME").
@@ -105,7 +105,7 @@ impl Changes {
 impl UndoOutcome {
     fn of(report: UndoReport) -> Self {
         let mut problems: Vec<String> = report.conflicts.iter().map(conflict).collect();
-        problems.extend(report.failed.iter().map(|failed| format!("{}: {}", in_words(&failed.change), failed.error)));
+        problems.extend(report.failed.iter().map(|failed| format!("{}: {}", in_words(&failed.change, &failed.place), failed.error)));
         problems.extend(report.journal_error.iter().map(|error| format!("the journal could not be written: {error}")));
         problems.extend(report.corrupt_lines.iter().map(|line| format!("line {line} of the journal is damaged and was skipped")));
         problems.extend(report.set_aside.iter().map(|file| format!("the damaged journal was moved to {}", file.display())));
@@ -114,10 +114,10 @@ impl UndoOutcome {
             folded: report
                 .folded
                 .iter()
-                .map(|below| format!("{} was taken back below a later change of it", in_words(&below.change)))
+                .map(|below| format!("{} was taken back below a later change of it", in_words(&below.change, &below.place)))
                 .collect(),
             conflicts: report.conflicts,
-            gone: report.gone.iter().map(|gone| format!("{}: {}", in_words(&gone.change), gone.why)).collect(),
+            gone: report.gone.iter().map(|gone| format!("{}: {}", in_words(&gone.change, &gone.place), gone.why)).collect(),
             unread: Vec::new(),
             problems,
         }
@@ -139,12 +139,13 @@ fn note_unread(guard: &Guard, filter: &Filter) -> Vec<String> {
 
 fn restored(restored: &Restored) -> String {
     let edited = if restored.edited { "; edits that somebody else made in the file stay, and a reload activates them as well" } else { "" };
-    format!("{} is {} again{edited}", key_of(&restored.change), restored.value)
+    format!("{} is {} again{edited}", key_of(&restored.change, &restored.place), restored.value)
 }
 
 /// A conflict and what to do about it, in words.
 pub(crate) fn conflict(conflict: &Conflict) -> String {
-    let (key, ours, found, was, id) = (key_of(&conflict.change), &conflict.ours, &conflict.found, &conflict.was, conflict.id);
+    let (key, ours, found, was, id) =
+        (key_of(&conflict.change, &conflict.place), &conflict.ours, &conflict.found, &conflict.was, conflict.id);
     format!(
         "{key} was left alone: it is {found} now, and not {ours} as it was set; before that it was {was}. \
          Set it by hand, or leave it as it is: chokepoint undo --forget {id}"
@@ -179,12 +180,12 @@ pub(crate) fn of_root() -> Result<HostPending> {
 }
 
 /// A change in words: "net.core.somaxconn = 1024 in web".
-pub(crate) fn in_words(change: &Change) -> String {
-    format!("{} = {} in {}", change.key(), change.to(), change.place())
+pub(crate) fn in_words(change: &Change, place: &str) -> String {
+    format!("{} = {} in {place}", change.key(), change.to())
 }
 
-fn key_of(change: &Change) -> String {
-    format!("{} in {}", change.key(), change.place())
+fn key_of(change: &Change, place: &str) -> String {
+    format!("{} in {place}", change.key())
 }
 
 fn store() -> Result<Store> {

@@ -44,14 +44,14 @@ pub(crate) fn run(args: &Undo, interrupt: &Interrupt) -> Result<bool> {
 fn forget(id: u64, json: bool) -> Result<()> {
     let forgotten = changes::forget(id)?;
     if json {
-        let one = |one: &chokepoint_remedy::Forgotten| json!({ "id": one.id, "change": one.change, "was": one.was, "copy": one.copy });
+        let one = |one: &chokepoint_remedy::Forgotten| json!({ "id": one.id, "change": one.change, "place": one.place, "was": one.was, "copy": one.copy });
         let report = json!({ "schema": "chokepoint/forgotten/1", "forgotten": forgotten.iter().map(one).collect::<Vec<_>>() });
         return output::print_json(&format!("{report:#}\n"));
     }
     let line = |one: &chokepoint_remedy::Forgotten| {
         let copy =
             one.copy.as_ref().map_or(String::new(), |path| format!("; a copy of the file before the change is in {}", path.display()));
-        let (key, place, to) = (one.change.key(), one.change.place(), one.change.to());
+        let (key, place, to) = (one.change.key(), &one.place, one.change.to());
         format!("forgotten: {key} in {place} stays as it is; it was set to {to}, and was {} before{copy}\n", one.was)
     };
     output::print(&forgotten.iter().map(line).collect::<String>())
@@ -67,7 +67,7 @@ fn list(json: bool) -> Result<()> {
         let one = |set: &Pending| {
             let change = |applied: &chokepoint_remedy::AppliedChange| {
                 let found = of(set, &applied.change).map(|conflict| &conflict.found);
-                json!({ "change": applied.change, "was": applied.was, "conflict": found })
+                json!({ "change": applied.change, "place": applied.place, "was": applied.was, "conflict": found })
             };
             json!({
                 "id": set.id, "state": word(set.state), "at_s": set.at_s, "pid": set.pid,
@@ -86,7 +86,7 @@ fn list(json: bool) -> Result<()> {
     for set in &pending {
         text.push_str(&format!("{}  {} for {} (pid {}, {})\n", set.id, set.purpose.remedy, set.purpose.finding, set.pid, word(set.state)));
         for applied in &set.changes {
-            text.push_str(&format!("   {} (was {})\n", printable(&in_words(&applied.change)), printable(&applied.was)));
+            text.push_str(&format!("   {} (was {})\n", printable(&in_words(&applied.change, &applied.place)), printable(&applied.was)));
             if let Some(conflict) = of(set, &applied.change) {
                 text.push_str(&format!("   conflict: {}\n", printable(&changes::conflict(conflict))));
             }
@@ -108,7 +108,7 @@ fn word(state: PendingState) -> &'static str {
 
 fn conflict_json(conflict: &Conflict) -> Value {
     json!({
-        "id": conflict.id, "key": conflict.key, "place": conflict.change.place(),
+        "id": conflict.id, "key": conflict.key, "place": conflict.place,
         "ours": conflict.ours, "was": conflict.was, "found": conflict.found,
     })
 }
@@ -158,7 +158,8 @@ pub(crate) fn report_leftovers() {
         (Ok(pending), conflicts) => {
             let conflicts = conflicts.unwrap_or_default();
             for set in pending {
-                let changes: Vec<String> = set.changes.iter().map(|applied| printable(&in_words(&applied.change)).into_owned()).collect();
+                let changes: Vec<String> =
+                    set.changes.iter().map(|applied| printable(&in_words(&applied.change, &applied.place)).into_owned()).collect();
                 let (changes, pid) = (changes.join(", "), set.pid);
                 output::note(&match set.alive {
                     true => format!("note: chokepoint with process id {pid} is running and has set {changes}: wait until it ends"),

@@ -30,8 +30,12 @@ fn a_backlog_in_an_included_file_behind_a_link_is_raised_and_restored() {
     let now = fs::metadata(&site).unwrap();
     assert_eq!((now.mode(), now.uid(), now.gid()), (meta.mode(), meta.uid(), meta.gid()));
     assert!(nginx.answers());
+    // Who asks is told the file that was edited, and not the main file that includes it.
+    let edited = fs::canonicalize(&site).unwrap().display().to_string();
+    assert_eq!(guard.pending()[0].changes[0].place, edited);
     let report = guard.undo(&Filter::All);
     assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!(report.restored[0].place, edited);
     assert_eq!((fs::read(&site).unwrap(), limit_of(nginx.port)), (before, Some(10)));
     assert!(nginx.answers());
     assert_eq!(fs::read_dir(site.parent().unwrap()).unwrap().count(), 1, "nothing is left beside the file");
