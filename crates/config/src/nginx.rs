@@ -37,6 +37,7 @@ pub use parser::file::{Body, Directive, File, parse};
 pub use parser::lexer::Word;
 pub use parser::quote::quoted;
 pub use request::own_answer::OwnAnswer;
+pub use request::reach::ReachedPass;
 pub use request::route::{Candidate, Query, RoutedUri, Step};
 pub use request::select::{LocalAddress, Selection};
 pub use request::upstream_request::{ClientRequest, UnknownRequest, UpstreamRequest};

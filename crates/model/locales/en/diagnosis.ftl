@@ -70,6 +70,14 @@ warning-failed-readings = { $count ->
     [one] One source could not be read or understood; see the readings.
    *[other] { $count } sources could not be read or understood; see the readings.
 }
+warning-elsewhere = { $tier } also passes requests to { $upstreams }{ $more ->
+    [0] { "" }
+   *[other] { " " }and { $more } more
+}, but none for this URL: what happens there is not judged.
+warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $more ->
+    [0] { "" }
+   *[other] { " " }and { $more } more
+}, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
 warning-edge-configured = No connection from { $tier } to { $upstream } was seen: the edge is taken from the configuration, and requests for this URL may not take it.
 warning-translated = Connections to { $original } are translated to { $translated } in the network namespace { $netns } (conntrack).
 warning-unplaced = Part of the recording was not understood: { $what }.

@@ -1,7 +1,9 @@
 //! The request's path, discovered from readings: URL -> listener -> processes -> their outgoing connections -> the next listener, and so on.
 
+mod asked;
 pub(crate) mod egress;
 mod reach;
+mod services;
 pub(crate) mod shaper;
 mod target;
 mod translation;
@@ -65,6 +67,8 @@ pub struct Path {
     pub ambiguous: Vec<NetnsId>,
     /// Translations of addresses on the way to the first tier and between tiers.
     pub translated: Vec<Hop>,
+    /// Listeners to which the first tier passes requests, but none of those that were asked for.
+    pub elsewhere: Vec<PlacedListener>,
 }
 
 impl Tier {
@@ -203,17 +207,38 @@ impl<'a> Walk<'a> {
             if fresh && depth < DEPTH_MAX {
                 // Connections that live for a millisecond are easily missed. Connections that were seen show which of the configured targets this request has.
                 let (mut called, mut edge) = (self.called_by(index), Edge::Seen);
+                self.leave_out_others(index, &mut called.listeners);
                 if called.listeners.is_empty() {
                     called = self.called_by_user(index);
+                    self.leave_out_others(index, &mut called.listeners);
                 }
                 if called.listeners.is_empty() {
                     (called.listeners, edge) = (self.configured_for(index), Edge::Configured);
+                    let seen = self.path.elsewhere.len();
+                    self.leave_out_others(index, &mut called.listeners);
+                    // Where nothing was seen to go, nothing is told of it.
+                    self.path.elsewhere.truncate(seen);
                 }
                 called.hops.retain(|hop| !self.path.translated.contains(hop));
                 self.path.translated.extend(called.hops);
                 if !called.listeners.is_empty() {
                     self.follow(called.listeners, Some((index, edge)), depth + 1);
                 }
+            }
+        }
+    }
+
+    /// Leaves out the listeners behind the first tier that the requests asked for cannot reach.
+    fn leave_out_others(&mut self, index: usize, listeners: &mut Vec<PlacedListener>) {
+        if index != 0 {
+            return;
+        }
+        let (obs, tier) = (self.obs, self.path.tiers[index].clone());
+        let others = listeners.extract_if(.., |placed| asked::is_for_others(obs, &tier, (placed.netns, &placed.listener)));
+        for other in others {
+            let is_known = |known: &PlacedListener| known.netns == other.netns && known.listener.inode == other.listener.inode;
+            if !self.path.elsewhere.iter().any(is_known) {
+                self.path.elsewhere.push(other);
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
+use crate::facts::path::Tier;
 use crate::facts::spread::Spread;
-use crate::observation::AccessLog;
 use crate::observation::load::{Errors, LoadResult};
+use crate::observation::{AccessLog, NginxConfig};
 use crate::output::report::LoadReport;
 
 /// Traffic of the load, else the watched traffic. `None` if neither is known.
@@ -29,10 +30,20 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
     }
 }
 
-/// Requests, statuses and times from the access logs of the path's first tier. `None` if no log has statuses, or if one was truncated: half a count would look
+/// True if requests for other sites or locations are known to end in the same logs: their failures are not this URL's, and no log tells them apart.
+fn serves_others(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let configs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx());
+    let is_other = |nginx: &NginxConfig| {
+        let asked = nginx.leads_to.as_ref();
+        asked.is_some_and(|asked| nginx.passes.iter().flat_map(|pass| &pass.servers).any(|server| !asked.contains(server)))
+    };
+    configs.into_iter().any(is_other)
+}
+
+/// Requests, statuses and times from the access logs of the path's first tier. `None` if no log has statuses, if others' requests are in it, or if one was truncated: half a count would look
 /// like a drop in throughput. A log too large to be read whole is extrapolated from its end.
 fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
-    let tier = ctx.path.tiers.first()?;
+    let tier = ctx.path.tiers.first().filter(|tier| !serves_others(ctx, tier))?;
     let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
     let seconds = ctx.seconds();
     if logs.is_empty() || seconds <= 0.0 {

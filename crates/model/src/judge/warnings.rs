@@ -4,11 +4,14 @@ use crate::facts::Context;
 use crate::facts::cores::other_tenants;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::judge::settle::{Moment, unsettled};
-use crate::observation::{ListenerAddress, Socket, SocketAddress};
+use crate::observation::{Listener, ListenerAddress, Socket, SocketAddress};
 use crate::output::message::Message;
 
 /// Connections seen at a unix socket from which it is in use.
 const UNIX_CONNECTIONS_MIN: usize = 5;
+
+/// Upstreams of other sites that are named.
+const ELSEWHERE_MAX: usize = 3;
 
 /// The warnings of an observation. `unread` sources could not be read.
 pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
@@ -42,6 +45,7 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
             warnings.push(warning.with("upstream", upstream.name.as_str()));
         }
     }
+    warnings.extend(elsewhere(ctx));
     for hop in &ctx.path.translated {
         let name = |(ip, port)| ListenerAddress::Tcp(ip, port).to_string();
         let warning = Message::new("warning-translated").with("original", name(hop.original)).with("translated", name(hop.translated));
@@ -57,6 +61,24 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
         warnings.push(Message::new("warning-unplaced").with("what", what.as_str()));
     }
     warnings
+}
+
+/// Where requests of other sites and locations go, and whether they wait there: it is no part of the path, but somebody may look for it.
+fn elsewhere(ctx: &Context<'_>) -> Option<Message> {
+    let tier = ctx.path.tiers.first().filter(|_| !ctx.path.elsewhere.is_empty())?;
+    let most_waiting = |placed: &PlacedListener| {
+        let own = |all: &Vec<Listener>| all.iter().find(|one| one.inode == placed.listener.inode).map_or(0, |one| one.accept_queue);
+        ctx.obs.netns.get(&placed.netns).into_iter().flat_map(|view| view.listeners.values()).map(own).max().unwrap_or(0)
+    };
+    let waiting: u32 = ctx.path.elsewhere.iter().map(most_waiting).max().unwrap_or(0);
+    let mut names: Vec<String> = ctx.path.elsewhere.iter().map(|placed| placed.listener.address.to_string()).collect();
+    names.sort();
+    names.dedup();
+    let more = names.len().saturating_sub(ELSEWHERE_MAX);
+    names.truncate(ELSEWHERE_MAX);
+    let id = if waiting > 0 { "warning-elsewhere-waiting" } else { "warning-elsewhere" };
+    let warning = Message::new(id).with("tier", tier.name.as_str()).with("upstreams", names.join(", ")).with("more", more as f64);
+    Some(warning.with("waiting", f64::from(waiting)))
 }
 
 /// True if connections to a tier's unix socket were seen. They are too short to tell whose they are, so the configuration says that.

@@ -179,6 +179,8 @@ pub struct NginxConfig {
     pub listens: Vec<NginxListen>,
     /// Directives that pass requests on.
     pub passes: Vec<NginxPass>,
+    /// The addresses that the requests asked for may be passed to, by any way. `None` if that does not follow from the configuration.
+    pub leads_to: Option<Vec<ListenerAddress>>,
     /// Rate and connection limits, wherever they apply.
     pub limits: Vec<NginxLimit>,
     /// What it requests from the servers behind it for the diagnosed request, most likely first; one entry for each upstream or address.

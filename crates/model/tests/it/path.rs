@@ -5,7 +5,8 @@
 mod translation;
 
 use chokepoint_model::observation::{
-    Identity, ListenerAddress, NetnsId, NetnsView, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState, UnixPeer,
+    Identity, ListenerAddress, NetnsId, NetnsView, NginxConfig, NginxPass, Observation, OpenFiles, ProcessView, ServerConfig, Socket,
+    SocketAddress, TcpState, UnixPeer,
 };
 use chokepoint_model::path::{Path, discover};
 use chokepoint_model::reading::Reading;
@@ -64,6 +65,45 @@ fn a_proxy_its_pool_over_tcp_and_the_pools_database_over_a_unix_socket_are_found
     assert_eq!(names(&path), ["nginx", "php-fpm", "mysqld"]);
     assert_eq!(path.tiers[0].pids, [42, 43]);
     assert_eq!((&path.tiers[0].upstreams, &path.tiers[1].upstreams), (&vec![1], &vec![2]));
+}
+
+#[test]
+fn the_hosts_own_services_are_no_upstreams() {
+    let of = |comm: &str, path: &str| {
+        let mut obs = healthy();
+        listen(&mut obs, SERVER, ListenerAddress::Unix(path.into()), 300);
+        process(&mut obs, 42, "nginx", &[100, 600]);
+        process(&mut obs, 60, comm, &[300, 601]);
+        let kept = vec![unix(600, None, 601), unix(601, Some(path), 600)];
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(kept));
+        discover(&obs).tiers.len()
+    };
+    // Standard error at journald, a status told to the service manager, a bus, logs by socket: whoever holds the other end.
+    for (comm, path) in [
+        ("systemd-journal", "/run/systemd/journal/stdout"),
+        ("systemd", "/run/systemd/private"),
+        ("dbus-daemon", "/run/dbus/system_bus_socket"),
+        ("dbus-daemon", "/var/run/dbus/system_bus_socket"),
+        ("dbus-broker", "/run/user/1000/bus"),
+        ("systemd", "/run/user/1000/systemd/private"),
+        ("rsyslogd", "/dev/log"),
+        ("syslog-ng", "/srv/chroot/dev/log"),
+    ] {
+        assert_eq!(of(comm, path), 1, "{comm} {path}");
+    }
+    for (comm, path) in [("php-fpm8.2", "/run/php/php.sock"), ("systemd", "/run/app.socket"), ("app", "/run/user/1000/app/bus")] {
+        assert_eq!(of(comm, path), 2, "{comm} {path}");
+    }
+}
+
+#[test]
+fn a_log_server_over_tcp_is_no_upstream() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 601), 200);
+    process(&mut obs, 42, "nginx", &[100, 502]);
+    process(&mut obs, 50, "rsyslogd", &[200]);
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(vec![tcp(502, ("127.0.0.1", 50_000), ("127.0.0.1", 601))]));
+    assert_eq!(names(&discover(&obs)), ["nginx"]);
 }
 
 #[test]
@@ -165,6 +205,40 @@ fn many_connections_too_short_to_observe_are_attributed_by_their_user_unless_it_
     let found = |uid, count| found_beside(uid, count, &[]);
     assert_eq!((found(33, 20), found(33, 2), found(34, 20), found(0, 20)), (2, 1, 1, 1));
     assert_eq!(found_beside(33, 20, &[905]), 1, "another program of this user calls there");
+}
+
+#[test]
+fn servers_behind_that_only_other_requests_reach_are_not_on_the_path() {
+    let of = |leads_to: Option<Vec<ListenerAddress>>, passed: &str| {
+        let mut obs = healthy();
+        let php = ListenerAddress::Unix("/run/php.sock".into());
+        listen(&mut obs, SERVER, php.clone(), 300);
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 8080), 200);
+        process(&mut obs, 42, "nginx", &[100, 500, 600]);
+        process(&mut obs, 50, "java", &[200, 501]);
+        process(&mut obs, 60, "php-fpm8.2", &[300, 601]);
+        let sockets =
+            vec![tcp(500, ("127.0.0.1", 50_000), ("127.0.0.1", 8080)), unix(600, None, 601), unix(601, Some("/run/php.sock"), 600)];
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(sockets));
+        let passes = [passed.to_owned(), "/run/php.sock".to_owned()].map(|path| NginxPass {
+            servers: vec![if path.starts_with('/') { ListenerAddress::Unix(path) } else { ListenerAddress::Tcp(ip("127.0.0.1"), 8080) }],
+            ..NginxPass::default()
+        });
+        let config = NginxConfig { passes: passes.into(), leads_to, ..NginxConfig::default() };
+        let server = obs.servers.entry(42).or_default();
+        server.config.push(1, Reading::Ok(ServerConfig::Nginx(config)));
+        let path = discover(&obs);
+        let elsewhere: Vec<String> = path.elsewhere.iter().map(|placed| placed.listener.address.to_string()).collect();
+        (names(&path).join(" "), elsewhere.join(" "))
+    };
+    let (java, php) = (|| ListenerAddress::Tcp(ip("127.0.0.1"), 8080), || ListenerAddress::Unix("/run/php.sock".into()));
+    let found = |path: &str, elsewhere: &str| (path.to_owned(), elsewhere.to_owned());
+    assert_eq!(of(None, "java"), found("nginx java php-fpm", ""), "not known: each may be meant");
+    assert_eq!(of(Some(vec![java(), php()]), "java"), found("nginx java php-fpm", ""));
+    assert_eq!(of(Some(vec![java()]), "java"), found("nginx java", "unix:/run/php.sock"));
+    assert_eq!(of(Some(vec![]), "java"), found("nginx", "127.0.0.1:8080 unix:/run/php.sock"), "a file");
+    // What the files do not name was there before they were edited, or comes from elsewhere.
+    assert_eq!(of(Some(vec![]), "/run/other.sock"), found("nginx java", "unix:/run/php.sock"));
 }
 
 /// The target is a unix socket with these names.

@@ -213,6 +213,24 @@ fn errors_of_a_watched_server_are_losses_without_explanation_and_never_healthy()
 }
 
 #[test]
+fn a_log_of_several_sites_tells_nothing_of_one() {
+    let judged = |leads_to: &[ListenerAddress]| {
+        let mut obs = healthy();
+        passive(&mut obs);
+        access(&mut obs, watched());
+        let [shop, blog] = [8_080, 8_081].map(|port| ListenerAddress::Tcp(ip(BACKEND), port));
+        let pass = NginxPass { servers: vec![shop, blog], ..NginxPass::default() };
+        let config = NginxConfig { passes: vec![pass], leads_to: Some(leads_to.to_vec()), ..NginxConfig::default() };
+        obs.servers.entry(42).or_default().config.push(1, Reading::Ok(ServerConfig::Nginx(config)));
+        let diagnosis = told(&obs);
+        (diagnosis.load.is_some(), diagnosis.summary.contains("failed"))
+    };
+    let all = [8_080, 8_081].map(|port| ListenerAddress::Tcp(ip(BACKEND), port));
+    assert_eq!(judged(&all), (true, true), "all of it is asked for");
+    assert_eq!(judged(&all[..1]), (false, false), "the failures may be the other site's");
+}
+
+#[test]
 fn an_incomplete_log_and_one_without_status_give_no_figures() {
     let of = |rotated, skipped_bytes, read_bytes| AccessLog { extent: LogExtent { rotated, skipped_bytes, read_bytes }, ..watched() };
     for log in [

@@ -13,7 +13,7 @@ use super::room::{ConfigRoom, entry_bytes};
 use levels::{ConfigLevel, levels};
 use limits::limits;
 use passes::{addresses, clamped, pass_to};
-use selected::{asks, debug_logs, own, rewrite_log, tls_sessions};
+use selected::{asks, debug_logs, leads_to, own, rewrite_log, tls_sessions};
 
 /// Default connections of one worker (ngx_event.c, DEFAULT_CONNECTIONS).
 const WORKER_CONNECTIONS_DEFAULT: u32 = 512;
@@ -48,6 +48,7 @@ pub(super) fn config(
         listens: opened,
         passes: passes(nginx, &levels, room)?,
         limits: limits(nginx, &levels, request, room)?,
+        leads_to: leads_to(nginx, request, room)?,
         asks: asks(nginx, request, room)?,
         own: own(nginx, request),
         debug_logs: debug_logs(nginx, request, room)?,

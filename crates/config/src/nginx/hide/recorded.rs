@@ -70,6 +70,7 @@ pub(crate) const KEPT: &[(&str, Keep)] = &[
     ("server", Keep::Options(&["backup", "down", "fail_timeout", "max_conns", "max_fails", "resolve", "weight"])),
     ("server_name", Keep::All),
     ("set", Keep::Variable),
+    ("ssi", Keep::Word(&["on", "off"])),
     ("ssl_ecdh_curve", Keep::Word(&["auto"])),
     ("ssl_session_cache", Keep::All),
     ("ssl_session_tickets", Keep::Word(&["on", "off"])),

@@ -15,6 +15,23 @@ const VISITS_MAX: usize = 256;
 /// Passes that are listed for one request.
 const CANDIDATES_MAX: usize = 64;
 
+/// Directives by which a request causes others, or by which a program decides where it goes.
+const SIDE_WAYS: &[&str] = &[
+    "auth_request",
+    "mirror",
+    "post_action",
+    "add_before_body",
+    "add_after_body",
+    "perl",
+    "js_content",
+    "content_by_lua_block",
+    "content_by_lua_file",
+    "rewrite_by_lua_block",
+    "rewrite_by_lua_file",
+    "access_by_lua_block",
+    "access_by_lua_file",
+];
+
 /// One internal redirect on the way to a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -77,18 +94,31 @@ impl<'a> Selection<'a> {
     /// Every pass that may answer the request, the most likely first. Which files exist and which conditions hold is unknown here, so all ways are
     /// followed. Empty for a request that nginx answers itself.
     pub fn candidates(&self) -> Vec<Candidate<'a>> {
-        let mut walk = Walk { server: self.server, found: Vec::new(), seen: Vec::new() };
+        self.walked().found
+    }
+
+    /// [`Self::candidates`] if the request can take no other way: `None` if variables, programs or answers decide, or if there are too many ways.
+    pub(crate) fn all_candidates(&self) -> Option<Vec<Candidate<'a>>> {
+        let walk = self.walked();
+        walk.is_complete.then_some(walk.found)
+    }
+
+    fn walked(&self) -> Walk<'a> {
+        let mut walk = Walk { server: self.server, found: Vec::new(), seen: Vec::new(), is_complete: true };
         let via: Vec<Step> = Vec::new();
         let uri = RoutedUri { path: self.path.clone(), query: Query::Client };
         walk.conditions(&self.server.conditions, &uri, &via);
         walk.possible(&self.locations_possible, &via, &uri);
         match self.location {
             Some(location) => walk.location(location, &uri, via),
-            None => walk.redirects(&self.server.settings, &uri, &via),
+            None => {
+                walk.note_side_ways(&self.server.settings);
+                walk.redirects(&self.server.settings, &uri, &via);
+            }
         }
         // A certain pass comes first; then the fewer steps, the more likely; a pass behind an unknown pattern comes last.
         walk.found.sort_by_key(|candidate| (candidate.via.iter().any(|step| matches!(step, Step::MayMatch(_))), candidate.via.len()));
-        walk.found
+        walk
     }
 }
 
@@ -97,21 +127,35 @@ struct Walk<'a> {
     found: Vec<Candidate<'a>>,
     /// Locations and paths already examined, so that redirects in a circle end.
     seen: Vec<(SourceLine, String)>,
+    /// No way was left out.
+    is_complete: bool,
 }
 
 impl<'a> Walk<'a> {
     fn location(&mut self, location: &'a Location, uri: &RoutedUri, via: Vec<Step>) {
         let key = (location.place.clone(), uri.path.clone());
-        if via.len() > HOPS_MAX || self.found.len() >= CANDIDATES_MAX || self.seen.len() >= VISITS_MAX || self.seen.contains(&key) {
+        if self.seen.contains(&key) {
+            return;
+        }
+        if via.len() > HOPS_MAX || self.found.len() >= CANDIDATES_MAX || self.seen.len() >= VISITS_MAX {
+            self.is_complete = false;
             return;
         }
         self.seen.push(key);
+        self.note_side_ways(&location.settings);
         self.conditions(&location.conditions, uri, &via);
         self.redirects(&location.settings, uri, &via);
         match &location.pass {
             Some(pass) => self.add(Candidate { pass, settings: &location.settings, location: Some(location), uri: uri.clone(), via }),
             None => self.index(&location.settings, uri, &via),
         }
+    }
+
+    /// Requests may take ways that are not followed here.
+    fn note_side_ways(&mut self, settings: &Settings) {
+        let is_on = |name: &&str| !settings.all(name).is_empty();
+        let has_includes = settings.flag("ssi").is_some_and(|ssi| ssi.value);
+        self.is_complete &= !has_includes && !SIDE_WAYS.iter().any(is_on);
     }
 
     fn add(&mut self, candidate: Candidate<'a>) {
@@ -122,6 +166,8 @@ impl<'a> Walk<'a> {
 
     fn conditions(&mut self, conditions: &'a [crate::nginx::effective::location::Condition], uri: &RoutedUri, via: &[Step]) {
         for condition in conditions {
+            // Where a rewrite in a condition leads is not followed.
+            self.is_complete &= condition.settings.own("rewrite").is_empty();
             if let Some(pass) = &condition.pass {
                 let via = longer(via, Step::Condition(condition.place.clone(), condition.text.clone()));
                 self.add(Candidate { pass, settings: &condition.settings, location: None, uri: uri.clone(), via });
@@ -167,6 +213,7 @@ impl<'a> Walk<'a> {
         }
         for page in settings.all("error_page") {
             let to = page.args.last().map_or("", String::as_str);
+            self.is_complete &= !to.starts_with('$');
             if to.starts_with(['/', '@']) {
                 self.redirect(to, uri, &instead, longer(via, Step::ErrorPage(page.place.clone(), to.to_owned())));
             }
@@ -201,7 +248,10 @@ impl<'a> Walk<'a> {
             .fold(target.to_owned(), |text, args| text.replace(&format!("$is_args{args}"), &format!("?{args}")));
         let is_closed = target.ends_with('?');
         let (path, own) = target.trim_end_matches('?').split_once('?').unwrap_or((target.trim_end_matches('?'), ""));
-        let Some(path) = expanded(path, &uri.path) else { return };
+        let Some(path) = expanded(path, &uri.path) else {
+            self.is_complete = false;
+            return;
+        };
         let uri = RoutedUri { path: normalized_path(&path), query: query(own, is_closed) };
         let (location, possible) = location_for(self.server, &uri.path);
         self.possible(&possible, &via, &uri);

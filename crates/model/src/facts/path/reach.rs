@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::translation::{Endpoint, Translations};
-use super::{answers, names_listener};
+use super::{answers, names_listener, services};
 use crate::observation::{Listener, ListenerAddress, NetnsId, Observation, SocketAddress};
 
 /// A listener and its namespace.
@@ -27,8 +27,10 @@ impl<'a> Reach<'a> {
         Self::of(obs, newest.collect())
     }
 
-    /// Of these listeners.
-    pub(super) fn of(obs: &'a Observation, listeners: Vec<ListenerRef<'a>>) -> Self {
+    /// Of these listeners, without those of the host's own services.
+    pub(super) fn of(obs: &'a Observation, mut listeners: Vec<ListenerRef<'a>>) -> Self {
+        let held = services::held(obs);
+        listeners.retain(|(_, listener)| !services::is_one(listener, &held));
         let mut by_port: BTreeMap<u16, Vec<ListenerRef<'a>>> = BTreeMap::new();
         for (netns, listener) in &listeners {
             if let ListenerAddress::Tcp(_, port) = listener.address {

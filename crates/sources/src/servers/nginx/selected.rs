@@ -1,10 +1,12 @@
 //! How an nginx configuration handles the diagnosed request: what it asks of upstreams, and what it answers itself.
 
 use chokepoint_config::Origin;
-use chokepoint_config::nginx::{Address, Candidate, ClientRequest, Destination, Http, LocalAddress, Nginx, Selection, Step};
-use chokepoint_model::observation::{NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin, Request};
+use chokepoint_config::nginx::{Address, Candidate, ClientRequest, Destination, Http, LocalAddress, Nginx, Selection, Step, Target};
+use chokepoint_model::observation::{
+    ListenerAddress, NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin, Request,
+};
 
-use super::passes::pass_to;
+use super::passes::{addresses, pass_to};
 use crate::servers::origin::{origin, setting};
 use crate::servers::room::{ConfigRoom, debug_log_bytes, field_bytes};
 
@@ -40,6 +42,61 @@ fn selection<'a>(http: &'a Http, request: &Request) -> Option<(LocalAddress, Sel
     });
     let first = all.next()?;
     all.all(|(_, other)| other.server.place == first.1.server.place).then_some(first)
+}
+
+/// The addresses that the requests asked for may be passed to. `None` if that is not known. A URL whose host is an address names a listener, any server block of it; traffic
+/// that is watched at a URL without a path is all of what the server block takes.
+pub(super) fn leads_to(nginx: &Nginx, request: &Request, room: &mut ConfigRoom) -> Result<Option<Vec<ListenerAddress>>, String> {
+    let Some(http) = &nginx.http else { return Ok(None) };
+    let header = request.host_header();
+    let is_any_host = !request.loaded && request.sent_host.is_none() && names_a_listener(&request.host);
+    let host = (!is_any_host).then_some(header.as_str());
+    let path = Some(request.path_and_query()).filter(|path| request.loaded || *path != "/");
+    let takes_it = |local: &LocalAddress| http.select(local, &header, "/").is_some();
+    let locals: Vec<LocalAddress> = locals(http, request).into_iter().filter(takes_it).collect();
+    let mut reached: Vec<ListenerAddress> = Vec::new();
+    for local in &locals {
+        let Some(passes) = http.reach(local, host, path) else { return Ok(None) };
+        for (pass, settings) in passes {
+            if !is_known(http, &pass.target) {
+                return Ok(None);
+            }
+            let passes = pass_to(nginx, Some(http), settings, pass, room)?;
+            reached.extend(passes.into_iter().flat_map(|pass| pass.servers));
+        }
+    }
+    reached.sort();
+    reached.dedup();
+    // What comes back to this server takes another way through it.
+    let is_own = |address: &ListenerAddress| http.sockets.iter().any(|socket| comes_back(address, &socket.address, request));
+    Ok(Some(reached).filter(|reached| !locals.is_empty() && !reached.iter().any(is_own)))
+}
+
+fn names_a_listener(host: &str) -> bool {
+    host == "localhost" || host.is_empty() || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok()
+}
+
+/// True if all addresses of a target are literal.
+fn is_known(http: &Http, target: &Target) -> bool {
+    match target {
+        Target::Address(address) => !addresses(address).is_empty(),
+        Target::Upstream(name) => http.upstream(name).is_some_and(|upstream| {
+            let used = || upstream.servers.iter().filter(|server| !server.down);
+            used().next().is_some() && used().all(|server| !addresses(&server.address).is_empty())
+        }),
+        Target::Variable(_) => false,
+    }
+}
+
+/// True if a server with this socket may take what is passed to an address.
+fn comes_back(to: &ListenerAddress, socket: &Address, request: &Request) -> bool {
+    addresses(socket).iter().any(|own| match (own, to) {
+        (ListenerAddress::Tcp(own, own_port), ListenerAddress::Tcp(ip, port)) => {
+            let is_here = own == ip || (own.is_unspecified() && (ip.is_loopback() || request.addresses.contains(ip)));
+            own_port == port && is_here
+        }
+        (own, to) => own == to,
+    })
 }
 
 /// The requests to upstreams for the request, the likeliest first.
@@ -133,7 +190,6 @@ mod tests {
     use super::*;
     use chokepoint_config::Resolved;
     use chokepoint_config::nginx::{Tree, Version};
-    use chokepoint_model::observation::ListenerAddress;
 
     fn steps_of(main: &str, http: &str, server: &str) -> (Vec<(String, String, u32)>, Option<u32>) {
         let text = format!("{main}\nevents {{}}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\n}}\n}}\n");
@@ -231,6 +287,46 @@ mod tests {
         assert_eq!(asks_of(&nginx, &published)[0].path_and_query, "/srv/a.php");
         let two = self::nginx("location / { fastcgi_pass php; fastcgi_param SCRIPT_FILENAME /a; }\n}\nserver {\nlisten 90;");
         assert!(asks_of(&two, &published).is_empty() && own(&two, &published).is_empty());
+    }
+
+    #[test]
+    fn where_the_requests_asked_for_may_go_is_known_or_said_to_be_unknown() {
+        const SHOP: &str = "location / { proxy_pass http://10.0.0.9:8080; }\nlocation = /page.html { root /srv; }\n\
+             location ~ \\.php$ { fastcgi_pass php; }\n}\nserver {\nlisten 80;\nserver_name blog;\nlocation / { proxy_pass http://10.0.0.7:90; }\n\
+             }\nserver {\nlisten 8080;\nlocation / { fastcgi_pass unix:/run/other.sock; }";
+        let to = |server: &str, request: &Request| {
+            let found = leads_to(&nginx(server), request, &mut ConfigRoom::whole()).unwrap();
+            found.map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let loaded = |url: &str| Request { loaded: true, ..request(url) };
+        // Watching: an address is all server blocks of the listener, a path all of its ways; without a path, all that they take.
+        assert_eq!(to(SHOP, &request("http://10.0.0.2/page.html")), some("10.0.0.7:90"));
+        assert_eq!(to(SHOP, &request("http://10.0.0.2/a.php")), some("10.0.0.7:90 127.0.0.1:9000 unix:/run/p.sock"));
+        assert_eq!(to(SHOP, &request("http://10.0.0.2/")), some("10.0.0.7:90 10.0.0.9:8080 127.0.0.1:9000 unix:/run/p.sock"));
+        let blog = Request { host: "blog".to_owned(), ..request("http://blog/") };
+        assert_eq!(to(SHOP, &blog), some("10.0.0.7:90"));
+        let other = Request { port: 8080, ..request("http://10.0.0.2:8080/") };
+        assert_eq!(to(SHOP, &other), some("unix:/run/other.sock"));
+        // A load is answered by the one server block and location that take it.
+        assert_eq!(to(SHOP, &loaded("http://10.0.0.2/page.html")), some(""));
+        assert_eq!(to(SHOP, &loaded("http://10.0.0.2/")), some("10.0.0.9:8080"));
+        let error = "error_page 404 /e.php; location / { root /srv; } location /e.php { fastcgi_pass unix:/run/e.sock; }";
+        assert_eq!(to(error, &loaded("http://10.0.0.2/a.html")), some("unix:/run/e.sock"), "each way counts");
+        for unknown in [
+            "location / { proxy_pass http://$host:80; }",
+            "location / { proxy_pass http://app.example:80; }",
+            "location / { auth_request /auth; root /srv; }",
+            "location / { rewrite ^(.*)$ /x$1 last; root /srv; }",
+            "location / { try_files $uri $uri/ /x/$args; }",
+            "location / { if ($arg_a) { rewrite ^ /b; } root /srv; }",
+            "location / { proxy_pass http://127.0.0.1:80; }",
+            "location / { proxy_pass http://10.0.0.9; } location /i { internal; proxy_pass http://10.0.0.8; }",
+            "ssi on; location / { root /srv; }",
+        ] {
+            assert_eq!(to(unknown, &loaded("http://10.0.0.2/a")), None, "{unknown}");
+        }
+        assert_eq!(to(SHOP, &Request { port: 81, ..request("http://10.0.0.2:81/a") }), None, "it arrives at another address");
     }
 
     #[test]
