@@ -54,7 +54,7 @@ pub(crate) struct Family {
 pub(crate) fn families(board: &Board) -> Vec<Family> {
     let (measured_s, state) = (board.measured_s(), board.state());
     let all = [measured(measured_s, &state), now(&state), since_start(&state), nginx(&state), amplify::families(&state)].concat();
-    all.into_iter().filter(|family| !family.is_empty()).collect()
+    all.into_iter().filter(|family| !family.is_empty()).map(Family::with_each_series_once).collect()
 }
 
 impl Family {
@@ -64,6 +64,16 @@ impl Family {
 
     fn counters(name: &'static str, help: &'static str, members: impl IntoIterator<Item = (Labels, f64)>) -> Self {
         Self { name: name.into(), help, unit: Unit::None, points: Points::Counters(members.into_iter().collect()) }
+    }
+
+    /// A scraper refuses all metrics if two series have the same labels. What was counted twice adds up; of two values of now the larger is told.
+    fn with_each_series_once(self) -> Self {
+        let points = match self.points {
+            Points::Gauges(members) => Points::Gauges(each_once(members, |ours, theirs| *ours = ours.max(theirs))),
+            Points::Counters(members) => Points::Counters(each_once(members, |ours, theirs| *ours += theirs)),
+            Points::Histograms(members) => Points::Histograms(each_once(members, |ours, theirs| ours.merge(&theirs))),
+        };
+        Self { points, ..self }
     }
 
     fn in_unit(self, unit: Unit) -> Self {
@@ -76,6 +86,22 @@ impl Family {
             Points::Histograms(members) => members.is_empty(),
         }
     }
+}
+
+/// Members in their order, those with the same labels put together.
+fn each_once<V>(members: Vec<(Labels, V)>, join: impl Fn(&mut V, V)) -> Vec<(Labels, V)> {
+    let mut at: BTreeMap<Labels, usize> = BTreeMap::new();
+    let mut once: Vec<(Labels, V)> = Vec::new();
+    for (labels, value) in members {
+        match at.get(&labels) {
+            Some(known) => join(&mut once[*known].1, value),
+            None => {
+                at.insert(labels.clone(), once.len());
+                once.push((labels, value));
+            }
+        }
+    }
+    once
 }
 
 pub(crate) fn of(target: &str) -> (&'static str, String) {

@@ -81,9 +81,10 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use chokepoint_model::report::LedgerPlaceKind;
-    use chokepoint_recorder::{Durations, Logged, Mean, Queue, Sample, Standing, TargetSample};
+    use chokepoint_model::report::{LedgerLossKind, LedgerPlaceKind};
+    use chokepoint_recorder::{Durations, Logged, Loss, Mean, Queue, Sample, Standing, TargetSample};
     use chokepoint_statistics::histogram::Histogram;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::board::Seen;
@@ -141,6 +142,51 @@ pub(crate) mod tests {
             assert!(at_s <= before_s - 7.9 && at_s > before_s - 3_600.0, "{line}");
         }
         assert!(!render(&Arc::new(Board::default()), Format::Text).contains("last_sample_timestamp"), "nothing was measured yet");
+    }
+
+    /// A server with few names for much: several sockets of one address, places and losses of one name.
+    fn any_target() -> impl Strategy<Value = TargetSample> {
+        let queues = prop::collection::vec((0..3_u8, 0..600_u32), 0..4);
+        let places = prop::collection::vec((0..2_u8, 0.0..9.0_f64), 0..4);
+        let losses = prop::collection::vec((0..2_u8, 0.0..9.0_f64), 0..4);
+        (0..3_u8, queues, places, losses).prop_map(|(name, queues, places, losses)| TargetSample {
+            target: format!("nginx:{name}"),
+            under_way: Mean::of(Some(4.0), 1.0),
+            rate: Mean::of(Some(8.0), 1.0),
+            queues: queues.into_iter().map(|(port, most)| Queue { listener: format!("0.0.0.0:{port}"), most, limit: 511 }).collect(),
+            places: places.into_iter().map(|(tier, request_seconds)| standing(tier, request_seconds)).collect(),
+            losses: losses.into_iter().map(|(tier, count)| loss(tier, count)).collect(),
+            ..TargetSample::default()
+        })
+    }
+
+    fn standing(tier: u8, request_seconds: f64) -> Standing {
+        Standing { tier: format!("nginx-{tier}"), place: LedgerPlaceKind::AcceptQueue, request_seconds }
+    }
+
+    fn loss(tier: u8, count: f64) -> Loss {
+        Loss { tier: Some(format!("nginx-{tier}")), place: None, kind: LedgerLossKind::Refused, count }
+    }
+
+    proptest! {
+        /// Prometheus takes nothing of a page in which one series comes twice.
+        #[test]
+        fn no_series_comes_twice(seconds in prop::collection::vec(prop::collection::vec(any_target(), 0..5), 1..3)) {
+            let board = Arc::new(Board::default());
+            for targets in seconds {
+                let ages = targets.iter().map(|target| (target.target.clone(), Duration::ZERO)).collect();
+                let sample = Sample { at_s: 10, span_s: 1, targets, host: None };
+                board.see(Seen { sample, age: Some(Duration::ZERO), ages, ..Seen::default() });
+            }
+            for format in [Format::OpenMetrics, Format::Text] {
+                let text = render(&board, format);
+                let mut seen = std::collections::BTreeSet::new();
+                for line in text.lines().filter(|line| !line.starts_with('#')) {
+                    let series = line.rsplit_once(' ').map_or(line, |(series, _)| series);
+                    prop_assert!(seen.insert(series), "{} twice\n{}", series, text);
+                }
+            }
+        }
     }
 
     #[test]

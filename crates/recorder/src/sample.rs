@@ -138,7 +138,7 @@ pub struct Loss {
     pub count: f64,
 }
 
-/// The accept queue of a listener.
+/// The accept queue of a listener; of the sockets that share an address (SO_REUSEPORT) the fullest: that one refuses first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
     /// Its address.
@@ -248,6 +248,13 @@ impl From<Durations> for KeptDurations {
     }
 }
 
+impl Queue {
+    /// How full it is: a queue without room for anybody is refusing.
+    fn fill(&self) -> f64 {
+        f64::from(self.most) / f64::from(self.limit).max(0.5)
+    }
+}
+
 impl Sample {
     /// Adds the sample of another span of the same watch.
     pub fn merge(&mut self, other: &Self) {
@@ -302,6 +309,15 @@ impl TargetSample {
         let mut histogram = Histogram::default();
         ages_us.iter().for_each(|age_us| histogram.add(*age_us));
         self.unanswered = (histogram.total() > 0).then(|| Unanswered { tick_us, ages_us: Durations(histogram.counts()), took_us });
+    }
+
+    /// Takes the queue of a listening socket.
+    pub fn see_queue(&mut self, queue: Queue) {
+        match self.queues.iter_mut().find(|known| known.listener == queue.listener) {
+            Some(known) if known.fill() < queue.fill() => *known = queue,
+            Some(_) => {}
+            None => self.queues.push(queue),
+        }
     }
 
     fn stand(&mut self, standing: Standing) {
@@ -476,6 +492,16 @@ mod tests {
         assert_eq!((pool.active.value(), pool.total.value()), (Some(8.0), Some(20.0)), "busy workers were seen in one of two seconds");
         let unseen = TargetSample::of("b", None, 1.0);
         assert_eq!((unseen.under_way.value(), unseen.lost_per_s(), unseen.response_s()), (None, None, None));
+    }
+
+    #[test]
+    fn of_the_sockets_of_one_address_the_fullest_is_kept() {
+        let queue = |most, limit| Queue { listener: "0.0.0.0:80".to_owned(), most, limit };
+        let mut target = TargetSample::default();
+        [queue(0, 511), queue(7, 8), queue(100, 511)].into_iter().for_each(|queue| target.see_queue(queue));
+        assert_eq!(target.queues, [queue(7, 8)]);
+        target.see_queue(Queue { listener: "[::]:80".to_owned(), ..queue(1, 8) });
+        assert_eq!(target.queues.len(), 2);
     }
 
     #[test]

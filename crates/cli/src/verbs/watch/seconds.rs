@@ -330,7 +330,9 @@ fn looked_target(watched: &Watched, looked: Looked<'_>) -> LookedTarget {
     sample.pools = pools.iter().take(POOLS_MAX).map(used).collect();
     let taken = |EdgePorts { edge, live, time_wait, usable }| Ports { edge, live, time_wait, limit: usable };
     sample.ports = ports.iter().take(EDGES_MAX).cloned().map(taken).collect();
-    sample.queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, observation)).collect();
+    let first = path.tiers.first().map(|tier| tier.netns);
+    let queues = path.tiers.iter().flat_map(|tier| &tier.listeners).filter_map(|placed| queue(placed, first, observation));
+    queues.for_each(|queue| sample.see_queue(queue));
     LookedTarget {
         request: watched.request.clone(),
         sample,
@@ -391,15 +393,21 @@ fn used(counts: GroupCounts, time: &str) -> GroupUse {
     GroupUse { answers, failed, time_us, bytes, durations_us }
 }
 
-/// The queue of a listener in the window.
-fn queue(placed: &PlacedListener, observation: &Observation) -> Option<Queue> {
+/// The queue of a listener in the window. Its address says where it is if it is not where the target is: each container may have the same.
+fn queue(placed: &PlacedListener, first: Option<NetnsId>, observation: &Observation) -> Option<Queue> {
     let (from_us, to_us) = observation.window_us?;
     let own = |listeners: &Vec<Listener>| listeners.iter().find(|listener| listener.inode == placed.listener.inode).cloned();
     let points = observation.netns.get(&placed.netns)?.listeners.points();
     let seen: Vec<Listener> =
         points.iter().filter(|(at_us, _)| (from_us..=to_us).contains(at_us)).filter_map(|(_, all)| own(all)).collect();
     let most = seen.iter().map(|listener| listener.accept_queue).max()?;
-    Some(Queue { listener: placed.listener.address.to_string(), most, limit: seen.last()?.accept_queue_limit })
+    let address = placed.listener.address.to_string();
+    let name = || observation.netns.get(&placed.netns)?.name.clone();
+    let listener = match first == Some(placed.netns) {
+        true => address,
+        false => format!("{address} in {}", name().unwrap_or_else(|| placed.netns.to_string())),
+    };
+    Some(Queue { listener, most, limit: seen.last()?.accept_queue_limit })
 }
 
 #[cfg(test)]

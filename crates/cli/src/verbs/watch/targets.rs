@@ -35,7 +35,21 @@ pub(super) fn watched(settings: &Settings, ports: &mut PortSearch) -> Result<Vec
         name: without_values(&target.url),
         request: Request { client_netns, server_netns, loaded: false, ..target.request() },
     };
-    Ok(settings.targets.iter().map(one).collect())
+    Ok(named_apart(settings.targets.iter().map(one).collect()))
+}
+
+/// Servers whose names differ: without the values of their queries, two URLs may read the same.
+fn named_apart(mut watched: Vec<Watched>) -> Vec<Watched> {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for server in &mut watched {
+        let plain = server.name.clone();
+        let mut number = 2;
+        while !names.insert(server.name.clone()) {
+            server.name = format!("{plain} ({number})");
+            number += 1;
+        }
+    }
+    watched
 }
 
 /// A server for each port on which something listens, those of this namespace first.
@@ -94,6 +108,14 @@ mod tests {
             inode: 1,
             program: (!program.is_empty()).then(|| program.to_owned()),
         }
+    }
+
+    #[test]
+    fn no_two_servers_have_one_name() {
+        let named = |name: &str| Watched { name: name.to_owned(), request: Request::default() };
+        let found = named_apart(["http://h/?id=…", "http://h/?id=… (2)", "http://h/?id=…", "http://h/?id=…"].map(named).into());
+        let names: Vec<&str> = found.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(names, ["http://h/?id=…", "http://h/?id=… (2)", "http://h/?id=… (3)", "http://h/?id=… (4)"]);
     }
 
     #[test]

@@ -114,6 +114,45 @@ fn a_prometheus_stores_what_watch_serves() {
     }
 }
 
+/// A server whose workers have a socket each, all of one address (SO_REUSEPORT).
+struct ManySockets(Vec<std::os::fd::OwnedFd>, SocketAddr);
+
+impl ManySockets {
+    fn listen() -> Self {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket, sockopt};
+        let mut address: SocketAddr = ([127, 0, 0, 1], 0).into();
+        let mut sockets = Vec::new();
+        for backlog in [4, 5, 6, 7] {
+            let one = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            sockopt::set_socket_reuseport(&one, true).unwrap();
+            bind(&one, &address).unwrap();
+            listen(&one, backlog).unwrap();
+            address = getsockname(&one).unwrap().try_into().unwrap();
+            sockets.push(one);
+        }
+        Self(sockets, address)
+    }
+}
+
+#[test]
+fn a_prometheus_takes_the_metrics_of_a_server_with_several_sockets_of_one_address() {
+    if !has_programs(&["prometheus"]) {
+        return;
+    }
+    let (chokepoint, server, scraped) = (Chokepoint::new(), ManySockets::listen(), free_address());
+    let ManySockets(sockets, address) = &server;
+    assert_eq!(sockets.len(), 4);
+    let (url, path) = (format!("http://{address}/"), chokepoint.path("data"));
+    // The same server twice: two targets of one name.
+    let args = ["watch", "--headless", "--data-dir", &path, "--listen", &scraped.to_string(), &format!("{url}?a=1"), &format!("{url}?a=2")];
+    let _watch = Running::start(&mut chokepoint.command(&args)).unwrap();
+    wait_until("watch does not listen", || TcpStream::connect(scraped).is_ok());
+    let prometheus = Prometheus::start(&chokepoint, scraped);
+    let limits = || prometheus.values("chokepoint_accept_queue_limit{job=\"chokepoint\"}").unwrap_or_default();
+    wait_until("no queue was scraped for each target", || limits().len() == 2);
+    assert_eq!(prometheus.values("up{job=\"chokepoint\"}").as_deref(), Some(&[1.0][..]));
+}
+
 #[test]
 fn promtool_finds_no_fault_in_the_metrics_of_a_run() {
     if !has_programs(&["promtool"]) {
