@@ -2,7 +2,8 @@
 //!
 //! A drop in demand is no drop. By Little's law clients with fewer requests have fewer under way, and each is answered as fast as before; a server that can do less
 //! has as many or more under way for each that it answers. So three things are judged, each against its own noise in the recent past: the time of a request
-//! (under way / rate), the share of requests that were refused or failed, and whether anything listens at all.
+//! (under way / rate), the share of requests that were refused or failed, and whether anything listens at all. Where no past is known yet, some things are bad
+//! by themselves: failures, refusals, what is full.
 
 mod block;
 mod daily;
@@ -24,6 +25,8 @@ pub enum Kind {
     Gone,
     /// A larger share of the requests is refused or fails.
     Losses,
+    /// A queue is full, or all workers are taken while as many requests again wait for them.
+    Full,
     /// A request takes longer, and they are not more than before.
     Slower,
 }
@@ -37,8 +40,11 @@ pub struct Figures {
     pub under_way: Option<f64>,
     /// Mean response time, milliseconds; null if nothing was answered.
     pub response_ms: Option<f64>,
-    /// Share of requests that were refused or failed, 0 to 1.
+    /// Share of requests that were refused or failed, 0 to 1; null if it was not counted how many were answered.
     pub bad_share: Option<f64>,
+    /// Requests a second that were refused or lost; null if nothing was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_per_s: Option<f64>,
 }
 
 impl Figures {
@@ -53,6 +59,7 @@ impl Figures {
             under_way: median(&|figures| figures.under_way),
             response_ms: median(&|figures| figures.response_ms),
             bad_share: median(&|figures| figures.bad_share),
+            lost_per_s: median(&|figures| figures.lost_per_s),
         }
     }
 }
@@ -66,6 +73,8 @@ pub enum Against {
     Minutes,
     /// The same time of day on the days before.
     Days,
+    /// Nothing: what was seen is bad whatever was before, and nothing is known of that yet.
+    Nothing,
 }
 
 /// A drop.

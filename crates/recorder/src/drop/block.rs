@@ -3,12 +3,12 @@
 use chokepoint_model::observation::is_unserved;
 
 use crate::drop::Figures;
-use crate::sample::TargetSample;
+use crate::sample::{PoolUse, TargetSample};
 
 /// Requests of a block. Fewer than about thirty tell no mean (DESIGN: "fewer than 30 good answers").
-const REQUESTS_MIN: f64 = 30.0;
+pub(super) const REQUESTS_MIN: f64 = 30.0;
 /// The longest block, seconds. A server with few requests has blocks of few requests, and a past that is as uneven.
-const SECONDS_MAX: u64 = 5;
+pub(super) const SECONDS_MAX: u64 = 5;
 
 /// How clients were served in a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -16,6 +16,10 @@ pub(super) struct Served {
     pub(super) response_s: Option<f64>,
     pub(super) bad_share: Option<f64>,
     pub(super) rate_rps: Option<f64>,
+    /// Requests a second that were refused or lost.
+    pub(super) lost_per_s: Option<f64>,
+    /// Something was full all the time.
+    pub(super) is_full: bool,
     pub(super) has_traffic: bool,
     pub(super) is_gone: bool,
 }
@@ -33,6 +37,11 @@ pub(super) struct Block {
     request_seconds: f64,
     request_seconds_counted: f64,
     lost: f64,
+    /// Those of the seconds with a rate.
+    lost_counted: f64,
+    /// Spans that were put together, and those in which something was full.
+    spans: u64,
+    full: u64,
     /// Answers in the log, and those that failed.
     logged: f64,
     failed: f64,
@@ -54,6 +63,8 @@ impl Block {
         }
         // An empty sum is -0.
         block.lost = span.losses.iter().fold(0.0, |sum, loss| sum + loss.count);
+        block.lost_counted = if block.counted_s > 0.0 { block.lost } else { 0.0 };
+        (block.spans, block.full) = (1, u64::from(is_full(span)));
         if let Some(logged) = &span.logged {
             block.logged = logged.answers() as f64;
             block.failed = logged.status.iter().filter(|(status, _)| is_unserved(**status)).map(|(_, count)| *count as f64).sum();
@@ -75,6 +86,8 @@ impl Block {
             response_s: self.response_s(),
             bad_share: self.bad_share(),
             rate_rps: self.rate_rps(),
+            lost_per_s: self.lost_per_s(),
+            is_full: self.spans > 0 && self.full == self.spans,
             has_traffic: self.has_traffic(),
             is_gone: self.gone_s > 0 && !self.has_traffic(),
         }
@@ -97,12 +110,22 @@ impl Block {
         Some(if self.answered > 0.0 { self.request_seconds_counted / self.answered } else { f64::INFINITY })
     }
 
-    /// `None` if no request ended.
+    /// `None` if no request ended, and if it was not counted how many were answered: losses alone are no share.
     pub(super) fn bad_share(&self) -> Option<f64> {
-        let ended = self.answered + self.lost;
+        let (answered, lost) = if self.counted_s > 0.0 { (self.answered, self.lost_counted) } else { (self.logged, self.lost) };
+        let ended = answered + lost;
         // A log that is written in bursts has other answers than those that were counted meanwhile.
         let failed = if self.logged > 0.0 { (self.failed / self.logged).min(1.0) } else { 0.0 };
-        (ended > 0.0).then(|| (self.lost + failed * self.answered) / ended)
+        (ended > 0.0 && (self.counted_s > 0.0 || self.logged > 0.0)).then(|| (lost + failed * answered) / ended)
+    }
+
+    pub(super) fn lost_per_s(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.lost / self.seconds)
+    }
+
+    /// Requests that were seen to end.
+    pub(super) fn ended(&self) -> f64 {
+        self.lost + if self.counted_s > 0.0 { self.answered } else { self.logged }
     }
 
     /// Adds up several blocks.
@@ -115,6 +138,9 @@ impl Block {
             sum.request_seconds += block.request_seconds;
             sum.request_seconds_counted += block.request_seconds_counted;
             sum.lost += block.lost;
+            sum.lost_counted += block.lost_counted;
+            sum.spans += block.spans;
+            sum.full += block.full;
             sum.logged += block.logged;
             sum.failed += block.failed;
             sum.gone_s += block.gone_s;
@@ -128,6 +154,17 @@ impl Block {
             under_way: (self.seconds > 0.0).then(|| self.request_seconds / self.seconds),
             response_ms: self.response_s().filter(|response| response.is_finite()).map(|seconds| seconds * 1e3),
             bad_share: self.bad_share(),
+            lost_per_s: self.lost_per_s(),
         }
     }
+}
+
+/// True if an accept queue had no room (the kernel refuses once more wait than its limit), or if all workers of a pool were taken and at least as many requests again
+/// were under way: each waits longer than it is served.
+fn is_full(span: &TargetSample) -> bool {
+    let is_taken = |pool: &PoolUse| {
+        let values = (pool.active.value(), pool.total.value(), span.under_way.value());
+        matches!(values, (Some(active), Some(total), Some(under_way)) if total > 0.0 && active >= total && under_way >= 2.0 * total)
+    };
+    span.queues.iter().any(|queue| queue.limit > 0 && queue.most > queue.limit) || span.pools.values().any(is_taken)
 }

@@ -58,7 +58,7 @@ impl Minute {
             bad_share: known(self.bad_share),
             rate_rps: known(self.rate_rps),
             has_traffic: self.under_way > 0.0 || self.rate_rps > 0.0,
-            is_gone: false,
+            ..Served::default()
         }
     }
 
@@ -69,6 +69,7 @@ impl Minute {
             under_way: known(self.under_way),
             response_ms: known(self.response_s).filter(|seconds| seconds.is_finite()).map(|seconds| 1e3 * seconds),
             bad_share: known(self.bad_share),
+            lost_per_s: None,
         }
     }
 

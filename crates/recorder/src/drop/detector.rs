@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::block::Block;
-use super::past::{PAST_MIN, Past, WORSE_BLOCKS};
+use super::block::REQUESTS_MIN;
+use super::past::{PAST_MIN, Past, WORSE_BLOCKS, is_bad};
 use super::{Against, Drop, Figures, Kind};
 use crate::sample::TargetSample;
 
@@ -42,12 +43,21 @@ pub struct Detector {
     newest: VecDeque<Block>,
     /// The drop under way, and until when it was seen.
     drop: Option<(Drop, u64)>,
+    /// What is bad lasted so long that it is how the server is: it is not told again before it ends.
+    is_settled: bool,
 }
 
 impl Detector {
     /// Of a server of this name.
     pub fn new(target: &str) -> Self {
-        Self { target: target.to_owned(), open: Block::default(), past: VecDeque::new(), newest: VecDeque::new(), drop: None }
+        Self {
+            target: target.to_owned(),
+            open: Block::default(),
+            past: VecDeque::new(),
+            newest: VecDeque::new(),
+            drop: None,
+            is_settled: false,
+        }
     }
 
     /// The drop under way.
@@ -76,6 +86,8 @@ impl Detector {
     }
 
     fn look_for_drop(&mut self, now_s: u64) -> Option<Event> {
+        let is_any_bad = |block: &Block| [Kind::Losses, Kind::Full].iter().any(|kind| is_bad(*kind, &block.served()));
+        self.is_settled = self.is_settled && self.newest.back().is_some_and(is_any_bad);
         let found = self.found(now_s);
         if let Some(drop) = &found {
             self.drop = Some((drop.clone(), now_s));
@@ -94,16 +106,19 @@ impl Detector {
     fn found(&self, now_s: u64) -> Option<Drop> {
         let worse: Vec<Block> = self.newest.iter().rev().take(WORSE_BLOCKS).rev().copied().collect();
         let since_s = worse.first().filter(|_| worse.len() == WORSE_BLOCKS)?.from_s;
-        if now_s < since_s + WORSE_S || self.past.len() < PAST_MIN {
+        if now_s < since_s + WORSE_S {
             return None;
         }
-        let kinds = self.kinds(&worse);
-        let before = || self.before();
+        let (kinds, against) = match self.compares() {
+            true => (self.kinds(&worse), Against::Minutes),
+            false => (self.bad_kinds(&worse), Against::Nothing),
+        };
+        let before = || if self.compares() { self.before() } else { Figures::default() };
         (!kinds.is_empty()).then(|| Drop {
             target: self.target.clone(),
             since_s,
             kinds,
-            against: Against::Minutes,
+            against,
             before: before(),
             during: Block::sum(&worse).figures(),
         })
@@ -113,6 +128,15 @@ impl Detector {
     fn kinds(&self, blocks: &[Block]) -> Vec<Kind> {
         let past = Past::of(self.past.iter().map(Block::served));
         past.exceeded(&blocks.iter().map(Block::served).collect::<Vec<_>>())
+    }
+
+    /// In which ways all these blocks are bad whatever was before. Few requests tell no share.
+    fn bad_kinds(&self, blocks: &[Block]) -> Vec<Kind> {
+        let are_enough = Block::sum(blocks).ended() >= REQUESTS_MIN;
+        let is_told = |kind: &Kind| *kind == Kind::Full || are_enough;
+        let all = |kind: &Kind| is_told(kind) && blocks.iter().all(|block| is_bad(*kind, &block.served()));
+        let kinds: Vec<Kind> = [Kind::Losses, Kind::Full].into_iter().filter(all).collect();
+        if self.is_settled { Vec::new() } else { kinds }
     }
 
     fn before(&self) -> Figures {
@@ -125,7 +149,11 @@ impl Detector {
             self.newest.pop_front();
         }
         let past = Past::of(self.past.iter().map(Block::served));
-        let is_worse = |block: &Block| drop.kinds.iter().any(|kind| past.is_exceeded(*kind, &block.served()));
+        let is_exceeded = |kind: Kind, block: &Block| match drop.against {
+            Against::Nothing => is_bad(kind, &block.served()),
+            Against::Minutes | Against::Days => past.is_exceeded(kind, &block.served()),
+        };
+        let is_worse = |block: &Block| drop.kinds.iter().any(|kind| is_exceeded(*kind, block));
         let seen_s = if self.newest.back().is_some_and(is_worse) { now_s } else { seen_s };
         let recovered = !self.newest.iter().any(is_worse);
         if !recovered && now_s < drop.since_s + LASTS_MAX_S {
@@ -135,6 +163,7 @@ impl Detector {
         if !recovered {
             self.past.clear();
         }
+        self.is_settled = !recovered;
         Some(Event::Ended { target: self.target.clone(), at_s: seen_s, recovered })
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use chokepoint_model::report::LedgerLossKind;
 use chokepoint_statistics::Random;
 
-use super::{Detector, Event, Kind};
-use crate::sample::{Logged, Loss, Mean, TargetSample};
+use super::{Against, Detector, Event, Figures, Kind};
+use crate::sample::{Logged, Loss, Mean, PoolUse, Queue, TargetSample};
 
 /// What happens in one second.
 #[derive(Debug, Clone, Copy)]
@@ -150,6 +150,78 @@ fn what_lasts_is_how_the_server_is_now() {
     let seconds = (0..1_500).map(|second| if second < 200 { CLOSED } else { Second { capacity_rps: 500.0, ..CLOSED } });
     let seen = events(seconds, 7);
     assert!(matches!(seen[..], [(_, Event::Began(_)), (_, Event::Ended { recovered: false, .. })]), "{seen:?}");
+}
+
+/// Drops that are seen while nothing is known of the past.
+fn at_once(second: impl Fn(u64) -> TargetSample, lasts_s: u64) -> Vec<(u64, Event)> {
+    let mut detector = Detector::new("t");
+    (0..lasts_s).filter_map(|at_s| Some((at_s, detector.add(1_000_000 + at_s, &second(at_s))?))).collect()
+}
+
+fn quiet() -> TargetSample {
+    TargetSample {
+        target: "t".to_owned(),
+        under_way: Mean::of(Some(4.0), 1.0),
+        rate: Mean::of(Some(100.0), 1.0),
+        ..TargetSample::default()
+    }
+}
+
+fn losing(count: f64, rate: Option<f64>) -> TargetSample {
+    let loss = Loss { tier: None, place: None, kind: LedgerLossKind::Refused, count };
+    TargetSample { losses: vec![loss], rate: Mean::of(rate, 1.0), ..quiet() }
+}
+
+#[test]
+fn an_outage_that_was_there_before_us_needs_no_past() {
+    let full = || Queue { listener: "0.0.0.0:80".to_owned(), most: 129, limit: 128 };
+    let taken = || PoolUse { active: Mean::of(Some(4.0), 1.0), total: Mean::of(Some(4.0), 1.0) };
+    let bad: [(&str, &dyn Fn() -> TargetSample, Kind); 4] = [
+        ("a tenth is refused", &|| losing(10.0, Some(90.0)), Kind::Losses),
+        ("refusals beside answers that nobody counts", &|| losing(50.0, None), Kind::Losses),
+        ("a full queue", &|| TargetSample { queues: vec![full()], ..quiet() }, Kind::Full),
+        (
+            "a full pool",
+            &|| TargetSample { pools: [("www".to_owned(), taken())].into(), under_way: Mean::of(Some(12.0), 1.0), ..quiet() },
+            Kind::Full,
+        ),
+    ];
+    for (name, second, kind) in bad {
+        let seen = at_once(|at_s| if at_s < 60 { second() } else { quiet() }, 120);
+        let [(began, Event::Began(drop)), (ended, Event::Ended { recovered: true, .. })] = &seen[..] else { panic!("{name}: {seen:?}") };
+        assert!((3..=10).contains(began) && *ended > 60, "{name}: {seen:?}");
+        assert_eq!((&drop.kinds[..], drop.against, drop.before), (&[kind][..], Against::Nothing, Figures::default()), "{name}");
+    }
+    let lasting = at_once(|_| losing(10.0, Some(90.0)), 3_000);
+    assert!(matches!(lasting[..], [(_, Event::Began(_)), (_, Event::Ended { recovered: false, .. })]), "it is told once: {lasting:?}");
+}
+
+#[test]
+fn what_a_healthy_server_shows_is_no_outage() {
+    let busy = || PoolUse { active: Mean::of(Some(4.0), 1.0), total: Mean::of(Some(4.0), 1.0) };
+    let good: [(&str, &dyn Fn(u64) -> TargetSample); 5] = [
+        ("one in a hundred", &|_| losing(1.0, Some(99.0))),
+        ("a lonely refusal now and then", &|at_s| {
+            if at_s % 5 == 0 { losing(1.0, Some(0.0)) } else { TargetSample { rate: Mean::of(Some(0.0), 1.0), ..quiet() } }
+        }),
+        ("a reload", &|at_s| if at_s < 3 { losing(30.0, Some(70.0)) } else { quiet() }),
+        ("a queue with room", &|_| TargetSample { queues: vec![Queue { listener: "a".to_owned(), most: 128, limit: 128 }], ..quiet() }),
+        ("busy workers before whom nobody waits", &|_| TargetSample { pools: [("www".to_owned(), busy())].into(), ..quiet() }),
+    ];
+    for (name, second) in good {
+        assert_eq!(at_once(second, 60), [], "{name}");
+    }
+}
+
+#[test]
+fn losses_alone_are_no_share() {
+    let seen = at_once(|_| losing(50.0, None), 20);
+    let [(_, Event::Began(drop))] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((drop.during.bad_share, drop.during.rate_rps, drop.during.lost_per_s), (None, None, Some(50.0)));
+    // In seconds with a rate, those count alone.
+    let seen = at_once(|at_s| losing(50.0, (at_s % 2 == 0).then_some(150.0)), 20);
+    let [(_, Event::Began(drop))] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((drop.during.bad_share, drop.during.lost_per_s), (Some(0.25), Some(50.0)));
 }
 
 #[test]

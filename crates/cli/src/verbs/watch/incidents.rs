@@ -112,7 +112,9 @@ impl Incidents {
         for target in look.targets.iter().filter(|target| target.is_measured()) {
             let name = &target.sample.target;
             let detector = self.detectors.entry(name.clone()).or_insert_with(|| Detector::new(name));
-            match detector.add(look.at_s, &target.sample) {
+            let mut second = target.sample.clone();
+            second.pools.extend(self.looks.pool_use(name, &second));
+            match detector.add(look.at_s, &second) {
                 Some(Event::Began(drop)) => self.begin(drop, &target.request, keeping, words),
                 Some(Event::Ended { target, at_s, recovered }) => self.end(&target, Against::Minutes, at_s, recovered),
                 None => {}
@@ -158,11 +160,16 @@ impl Incidents {
             incident.diagnosed(Err("no thread could be started for the diagnosis".to_owned()));
         }
         keeping.keep_incident(&mut incident, None);
+        // What was found before it would stand below its headline.
+        self.looks.overtake(&incident.drop.target);
         self.open.push(OpenIncident { incident, task, told: None });
     }
 
     fn end(&mut self, target: &str, against: Against, at_s: u64, recovered: bool) {
-        let ends = |incident: &Incident| incident.drop.target == target && incident.drop.against == against && incident.ended_s.is_none();
+        // The seconds end what began in them, whether a past was known to compare with or not.
+        let is_daily = |against: Against| against == Against::Days;
+        let is_its = |incident: &Incident| is_daily(incident.drop.against) == is_daily(against);
+        let ends = |incident: &Incident| incident.drop.target == target && is_its(incident) && incident.ended_s.is_none();
         for open in self.open.iter_mut().filter(|open| ends(&open.incident)) {
             open.incident.ended(at_s, recovered);
         }
@@ -195,7 +202,11 @@ impl Incidents {
             self.before.surroundings.extend(names.iter().cloned().zip(calm.surroundings));
             let at_s = self.at_s;
             let looked = calm.diagnoses.into_iter().map(|diagnosis| PathLook::new(at_s, diagnosis, words));
-            names.into_iter().zip(looked).for_each(|(name, look)| self.looks.insert(name, look));
+            // A look that an incident overtook is older than its headline.
+            let open = &self.open;
+            let is_overtaken = |name: &String| open.iter().any(|open| open.incident.drop.target == *name);
+            let looked: Vec<(String, PathLook)> = names.into_iter().zip(looked).filter(|(name, _)| !is_overtaken(name)).collect();
+            looked.into_iter().for_each(|(name, look)| self.looks.insert(name, look));
             self.before.profile = calm.profile.or(self.before.profile.take());
         }
         let mut told = Vec::new();
@@ -304,17 +315,25 @@ fn sentence(title: &str) -> String {
     capitalized(title) + end
 }
 
+/// How many requests are refused or fail: a share only where it was counted how many were answered, and compared only with one that was.
+fn losses(drop: &Drop) -> Message {
+    let percent = |share: f64| (share * 1_000.0).round() / 10.0;
+    let of = |id: &'static str| Message::new(id).with("target", drop.target.as_str());
+    match (drop.during.bad_share, drop.before.bad_share) {
+        (Some(share), Some(before)) => of("watch-drop-losses").with("share", percent(share)).with("before", percent(before)),
+        (Some(share), None) => of("watch-drop-losses-now").with("share", percent(share)),
+        (None, _) => of("watch-drop-losses-uncounted").with("number", drop.during.lost_per_s.unwrap_or_default().round()),
+    }
+}
+
 /// The drop in one sentence, and its cause if that is known.
 fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue) -> String {
     let (before, during) = (drop.before, drop.during);
     let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
-    let percent = |share: Option<f64>| share.map(|share| (share * 1_000.0).round() / 10.0);
     let what = match drop.kinds.first() {
         Some(Kind::Gone) => Message::new("watch-drop-gone").with("target", drop.target.as_str()),
-        Some(Kind::Losses) => Message::new("watch-drop-losses")
-            .with("target", drop.target.as_str())
-            .with("share", percent(during.bad_share).unwrap_or_default())
-            .with("before", percent(before.bad_share).unwrap_or_default()),
+        Some(Kind::Losses) => losses(drop),
+        Some(Kind::Full) => Message::new("watch-drop-full").with("target", drop.target.as_str()),
         Some(Kind::Slower) | None => match ratio(during.response_ms, before.response_ms) {
             Some(times) => {
                 let id = if drop.against == Against::Days { "watch-drop-slower-daily" } else { "watch-drop-slower" };

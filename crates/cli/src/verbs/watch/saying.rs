@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, LedgerPlaceKind, Verdict};
-use chokepoint_recorder::TargetSample;
 use chokepoint_recorder::incident::Incident;
+use chokepoint_recorder::{Mean, PoolUse, TargetSample};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -58,6 +58,9 @@ struct SaidOf {
 struct Limit {
     requests: f64,
     label: String,
+    /// Whose workers.
+    #[serde(skip)]
+    tier: String,
 }
 
 /// A kind of place, and its name with `{tier}` for the tier's.
@@ -82,6 +85,8 @@ pub(super) struct PathLook {
     pub(super) diagnosis: Diagnosis,
     /// How many requests its workers can serve at a time.
     limit: Option<Limit>,
+    /// An incident began since: it is not told below its headline.
+    is_overtaken: bool,
 }
 
 /// A look as it is told.
@@ -94,7 +99,18 @@ struct ToldLook<'a> {
 
 impl PathLook {
     pub(super) fn new(at_s: u64, diagnosis: Diagnosis, words: &Catalogue) -> Self {
-        Self { at_s, limit: limit(&diagnosis, words), diagnosis }
+        Self { at_s, limit: limit(&diagnosis, words), diagnosis, is_overtaken: false }
+    }
+
+    /// The use of the workers that the look counted, in a second of which no status page tells it: all are taken while as many requests again wait before them.
+    fn pool_use(&self, second: &TargetSample) -> Option<(String, PoolUse)> {
+        let Limit { requests, tier, .. } = self.limit.as_ref().filter(|_| second.pools.is_empty())?;
+        let is_before = |place: LedgerPlaceKind| matches!(place, LedgerPlaceKind::AcceptQueue | LedgerPlaceKind::Unread);
+        let before = second.places.iter().filter(|stood| stood.tier == *tier && is_before(stood.place));
+        let waiting: f64 = before.map(|stood| second.mean_at(stood)).sum();
+        let mean = |value: f64| Mean::of(Some(value), second.under_way.seconds);
+        let active = if waiting >= *requests { *requests } else { 0.0 };
+        Some((tier.clone(), PoolUse { active: mean(active), total: mean(*requests) }))
     }
 }
 
@@ -108,7 +124,20 @@ pub(super) struct Looks {
 
 impl Looks {
     pub(super) fn get(&self, server: &str) -> Option<&PathLook> {
-        self.by_server.get(server)
+        self.by_server.get(server).filter(|look| !look.is_overtaken)
+    }
+
+    /// The use of the workers that the last look counted.
+    pub(super) fn pool_use(&self, server: &str, second: &TargetSample) -> Option<(String, PoolUse)> {
+        self.by_server.get(server)?.pool_use(second)
+    }
+
+    /// What was found before an incident is not told while it lasts.
+    pub(super) fn overtake(&mut self, server: &str) {
+        if let Some(look) = self.by_server.get_mut(server) {
+            look.is_overtaken = true;
+            self.is_new = true;
+        }
     }
 
     pub(super) fn insert(&mut self, server: String, look: PathLook) {
@@ -134,8 +163,8 @@ impl Looks {
             json(&ToldLook { at_s: *at_s, diagnosis, page: page::diagnosis::page(diagnosis, words).json() })
         };
         // One at a time: together they are large.
-        let document =
-            || self.by_server.iter().map(|(server, look)| format!("{}:{}", json(server), told(look))).collect::<Vec<_>>().join(",");
+        let told_now = || self.by_server.iter().filter(|(_, look)| !look.is_overtaken);
+        let document = || told_now().map(|(server, look)| format!("{}:{}", json(server), told(look))).collect::<Vec<_>>().join(",");
         std::mem::take(&mut self.is_new).then(|| format!("{{{}}}", document()))
     }
 }
@@ -204,7 +233,7 @@ fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Limit> {
     let smallest = pools.filter_map(|pool| Some((pool.limit?, &pool.tier))).min_by(|a, b| a.0.total_cmp(&b.0));
     let (requests, tier) = smallest?;
     let label = Message::new("watch-said-limit").with("number", Phrases(words).number(requests)).with("tier", tier.as_str());
-    Some(Limit { requests, label: words.text(&label) })
+    Some(Limit { requests, label: words.text(&label), tier: tier.clone() })
 }
 
 fn json(document: &impl Serialize) -> String {
@@ -214,8 +243,6 @@ fn json(document: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chokepoint_recorder::Mean;
-
     use super::*;
 
     fn severity(under_way: Option<f64>, known: Known<'_>) -> Severity {
@@ -232,6 +259,28 @@ mod tests {
         assert_eq!(severity(Some(0.0), compares), Severity::Unknown, "no requests");
         let incident = Incident::began(chokepoint_recorder::drop::Drop::default(), "It is slow.".to_owned(), Vec::new());
         assert_eq!(severity(Some(3.0), Known { incident: Some(&incident), ..compares }), Severity::Bad);
+    }
+
+    #[test]
+    fn a_look_is_not_told_below_an_incident_and_its_pool_is_still_known() {
+        let words = Catalogue::english();
+        let diagnosis = chokepoint_model::diagnose::diagnose(&chokepoint_model::observation::Observation::default(), &words);
+        let limit = Limit { requests: 4.0, label: String::new(), tier: "php-fpm".to_owned() };
+        let mut looks = Looks::default();
+        looks.insert("a".to_owned(), PathLook { limit: Some(limit), ..PathLook::new(1, diagnosis, &words) });
+        looks.overtake("a");
+        assert!(looks.get("a").is_none() && looks.take_document(&words).as_deref() == Some("{}"));
+        let second = |waiting: f64| TargetSample {
+            under_way: Mean::of(Some(waiting + 4.0), 1.0),
+            places: vec![chokepoint_recorder::Standing {
+                tier: "php-fpm".to_owned(),
+                place: LedgerPlaceKind::AcceptQueue,
+                request_seconds: waiting,
+            }],
+            ..TargetSample::default()
+        };
+        let active = |waiting| looks.pool_use("a", &second(waiting)).and_then(|(_, pool)| pool.active.value());
+        assert_eq!((active(8.0), active(1.0)), (Some(4.0), Some(0.0)));
     }
 
     #[test]
