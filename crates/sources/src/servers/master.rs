@@ -68,10 +68,20 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
     };
     // A relative prefix is relative to the directory in which the server was started. Neither server changes its directory.
     master.prefix = absolute(&cwd, &master.prefix);
-    master.main = absolute(&master.prefix, &master.main);
+    master.main = main_file(&master, &cwd, &|path| files.exists(path));
     master.access = access;
     // If another process got the pid meanwhile, the command line of one must not be combined with the rights of the other.
     Ok((start() == began).then_some(master))
+}
+
+/// The main file, absolute. nginx takes a relative one from its prefix (ngx_conf_full_name); php-fpm opens it as it was given (fpm_conf_init_main), from the directory in
+/// which it was started.
+fn main_file(master: &Master, cwd: &str, exists: &dyn Fn(&str) -> bool) -> String {
+    let [of_prefix, of_cwd] = [&master.prefix, cwd].map(|directory| absolute(directory, &master.main));
+    match master.kind {
+        MasterKind::PhpFpm if exists(&of_cwd) || !exists(&of_prefix) => of_cwd,
+        MasterKind::PhpFpm | MasterKind::Nginx => of_prefix,
+    }
 }
 
 fn kind(comm: &str, exe: &str) -> Option<MasterKind> {
@@ -283,6 +293,20 @@ mod tests {
             let found = php_fpm(&split(cmdline), exe, &none);
             assert_eq!((found.main.as_str(), found.prefix.as_str()), (main, prefix), "{cmdline}");
         }
+    }
+
+    #[test]
+    fn a_relative_main_file_is_taken_from_where_the_server_takes_it() {
+        let of = |kind, main: &str, there: &str| {
+            let titled = format!("php-fpm: master process ({main})");
+            let master = Master { kind, main: main.to_owned(), ..php_fpm(&split(&titled), "/usr/sbin/php-fpm8.2", &none) };
+            main_file(&master, "/srv/app", &|path| path == there)
+        };
+        assert_eq!(of(MasterKind::PhpFpm, "f.conf", "/srv/app/f.conf"), "/srv/app/f.conf");
+        assert_eq!(of(MasterKind::PhpFpm, "f.conf", "/usr/f.conf"), "/usr/f.conf", "it left its directory, and the file is there");
+        assert_eq!(of(MasterKind::PhpFpm, "f.conf", ""), "/srv/app/f.conf");
+        assert_eq!(of(MasterKind::PhpFpm, "/etc/f.conf", "/etc/f.conf"), "/etc/f.conf");
+        assert_eq!(of(MasterKind::Nginx, "n.conf", "/srv/app/n.conf"), "/usr/n.conf");
     }
 
     #[test]
