@@ -80,7 +80,13 @@ fn key(bytes: &[u8]) -> Key {
 
 /// Restores the terminal's modes, once.
 pub(super) fn restore() {
-    if let Some(modes) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    set_back(BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// In the background the terminal is somebody else's: a shell has set its own modes, and the kernel would stop this program for setting others (SIGTTOU, termios(3)).
+fn set_back(before: Option<Termios>) {
+    let is_ours = || rustix::termios::tcgetpgrp(io::stdin()).map_or(true, |foreground| foreground == rustix::process::getpgrp());
+    if let Some(modes) = before.filter(|_| is_ours()) {
         // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
@@ -88,9 +94,7 @@ pub(super) fn restore() {
 
 /// [`restore`] where nothing may wait.
 pub(super) fn restore_at_once() {
-    if let Some(modes) = BEFORE.try_lock().ok().and_then(|mut before| before.take()) {
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
-    }
+    set_back(BEFORE.try_lock().ok().and_then(|mut before| before.take()));
 }
 
 #[cfg(test)]

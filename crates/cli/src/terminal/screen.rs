@@ -14,6 +14,7 @@ use ratatui_core::layout::{Position, Size};
 use ratatui_core::style::{Color, Modifier};
 use ratatui_core::terminal::Terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::LocalModes;
 
 /// Enters the alternate screen and hides the cursor; the reverse (control sequences of xterm, which all current terminals support).
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -69,9 +70,15 @@ pub(crate) fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).map_or(true, |foreground| foreground == rustix::process::getpgrp())
 }
 
+/// True if writing to the terminal does not stop this program: in the background it does if the user set `tostop` (stty(1)).
+fn may_write() -> bool {
+    let stops = || rustix::termios::tcgetattr(io::stderr()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::TOSTOP));
+    is_in_foreground() || !stops()
+}
+
 /// Restores the main screen, once.
 fn leave() {
-    if SHOWN.swap(false, Ordering::SeqCst) {
+    if SHOWN.swap(false, Ordering::SeqCst) && may_write() {
         let mut out = io::stderr().lock();
         // A terminal that is gone needs no restoring.
         let _ = out.write_all(LEAVE).and_then(|()| out.flush());
@@ -80,7 +87,7 @@ fn leave() {
 
 /// What restores the main screen, for those who write it themselves; nothing if it is there already.
 pub(super) fn leave_at_once() -> Option<&'static [u8]> {
-    SHOWN.swap(false, Ordering::SeqCst).then_some(LEAVE)
+    (SHOWN.swap(false, Ordering::SeqCst) && may_write()).then_some(LEAVE)
 }
 
 /// Writes to stderr, unless that would wait.

@@ -15,8 +15,11 @@ use crate::report::view::ledger::place_label;
 use crate::report::view::{Phrases, time};
 use crate::terminal::sheet::{Sheet, faint, strong};
 
-/// Rows of servers, places and incidents that are shown at most.
-const SERVERS_MAX: usize = 6;
+/// Rows of servers that are shown at least, where there are so many and the screen has them.
+const SERVERS_MIN: usize = 6;
+/// Rows of the last minute: a blank one, three lines, and response times.
+const MINUTE_ROWS: usize = 5;
+/// Rows of places and incidents that are shown at most.
 const PLACES_MAX: usize = 8;
 const INCIDENTS_MAX: usize = 4;
 /// Columns of a number in the table.
@@ -89,9 +92,13 @@ impl WatchPage<'_> {
         };
         let title = Message::new("watch-title").with("time", time(newest.at_s)).with("number", newest.targets.len() as u64);
         self.sheet.line(&self.phrases.say(&title), strong());
-        self.servers(&newest.targets);
-        let Some(chosen) = newest.targets.get(self.state.chosen % newest.targets.len().max(1)) else { return };
+        let targets = self.in_order(&newest.targets);
+        let Some(chosen) = targets.get(self.state.chosen % targets.len().max(1)).copied() else { return };
         let incidents = self.state.incidents.len().min(INCIDENTS_MAX);
+        // What the chosen server needs below; the rest is for the servers: title and head stand there already.
+        let below = 1 + chosen.places.len().clamp(1, PLACES_MAX) + MINUTE_ROWS + incidents + usize::from(incidents > 0);
+        let rows = room.saturating_sub(self.sheet.lines.len() + 1 + below);
+        self.servers(&targets, rows.max(SERVERS_MIN));
         // The incidents keep their rows: they are what somebody looks for.
         let left = room.saturating_sub(self.sheet.lines.len() + incidents + usize::from(incidents > 0));
         let rows = left.saturating_sub(6).clamp(1, PLACES_MAX);
@@ -101,15 +108,28 @@ impl WatchPage<'_> {
         self.incidents(incidents);
     }
 
-    /// A row for each server.
-    fn servers(&mut self, targets: &[TargetSample]) {
+    /// The servers: those with an incident, then those with requests in the last minutes, then the idle ones.
+    fn in_order<'t>(&self, targets: &'t [TargetSample]) -> Vec<&'t TargetSample> {
+        let is_open = |name: &str| self.state.incidents.iter().any(|open| open.state == State::Open && open.drop.target == name);
+        let had_requests =
+            |sample: &Sample, name: &str| sample.target(name).is_some_and(|target| target.under_way.sum > 0.0 || target.rate.sum > 0.0);
+        let is_idle = |name: &str| !self.state.samples.iter().any(|sample| had_requests(sample, name));
+        let mut ordered: Vec<&TargetSample> = targets.iter().collect();
+        ordered.sort_by_cached_key(|target| (!is_open(&target.target), is_idle(&target.target)));
+        ordered
+    }
+
+    /// A row for each server, and at most so many.
+    fn servers(&mut self, targets: &[&TargetSample], rows: usize) {
+        // The last row says how many more there are.
+        let shown = if targets.len() > rows { rows - 1 } else { targets.len() };
         let names: Vec<String> = targets.iter().map(|target| target.target.clone()).collect();
         let numbers = 4 * NUMBER_COLUMNS;
         let wide = names.iter().map(|name| columns(name) + 2).max().unwrap_or(0).min(self.sheet.width.saturating_sub(numbers)).max(8);
         let heads = ["watch-head-in-flight", "watch-head-rate", "watch-head-time", "watch-head-lost"].map(|id| self.phrases.word(id));
         let head: String = heads.iter().map(|head| format!("{head:>NUMBER_COLUMNS$}")).collect();
         self.sheet.line(&format!("{}{head}", " ".repeat(wide)), faint());
-        for (number, target) in targets.iter().enumerate().take(SERVERS_MAX) {
+        for (number, target) in targets.iter().enumerate().take(shown) {
             let value = |value: Option<f64>, show: &dyn Fn(f64) -> String| value.map_or_else(|| "-".to_owned(), show);
             let phrases = self.phrases;
             let cells = [
@@ -130,8 +150,8 @@ impl WatchPage<'_> {
             };
             self.sheet.line(&format!("{name}{blank}{row}"), style);
         }
-        if targets.len() > SERVERS_MAX {
-            let more = Message::new("watch-more-servers").with("number", (targets.len() - SERVERS_MAX) as u64);
+        if targets.len() > shown {
+            let more = Message::new("watch-more-servers").with("number", (targets.len() - shown) as u64);
             self.sheet.line(&self.phrases.say(&more), faint());
         }
     }
@@ -278,6 +298,29 @@ mod tests {
         assert!(rows.iter().filter(|row| row.contains("3 times as long")).count() == 2, "{rows:#?}");
         assert!(rows[23].starts_with("q quit"), "{rows:#?}");
         assert!(rows.iter().all(|row| columns(row) <= 80), "{rows:#?}");
+    }
+
+    #[test]
+    fn many_servers_take_the_rows_that_are_free_and_idle_ones_come_last() {
+        let server = |number: u64, under_way: f64| TargetSample {
+            target: format!("server:{number}"),
+            under_way: Mean::of(Some(under_way), 1.0),
+            ..TargetSample::default()
+        };
+        let targets: Vec<TargetSample> = (0..11).map(|number| server(number, if number % 3 == 2 { 4.0 } else { 0.0 })).collect();
+        let samples = [Sample { at_s: 1, span_s: 1, targets, host: None }];
+        let listed = |size| {
+            let rows = drawn(&samples, &[], 0, size, true);
+            let names = rows.iter().filter_map(|row| row.trim_start_matches("> ").trim_start().strip_prefix("server:"));
+            (names.filter_map(|rest| rest.split(' ').next()).map(str::to_owned).collect::<Vec<_>>(), rows)
+        };
+        let (all, rows) = listed((80, 24));
+        assert_eq!(all, ["2", "5", "8", "0", "1", "3", "4", "6", "7", "9", "10"], "{rows:#?}");
+        let (some, rows) = listed((80, 18));
+        assert!(
+            some.len() >= SERVERS_MIN - 1 && some.len() < 11 && rows.concat().contains(&format!("and {} more", 11 - some.len())),
+            "{rows:#?}"
+        );
     }
 
     #[test]
