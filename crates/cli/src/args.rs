@@ -37,7 +37,7 @@ pub(crate) use profile::Profile;
 pub(crate) use program::program;
 pub(crate) use runs::{Compare, Export, Keep, List, Remove, Runs, RunsVerb, Show};
 pub(crate) use size::Size;
-pub(crate) use spellings::hint;
+pub(crate) use spellings::{hint, in_words};
 pub(crate) use streams::Streams;
 pub(crate) use tcp::Tcp;
 pub(crate) use undo::Undo;

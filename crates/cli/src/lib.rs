@@ -71,10 +71,11 @@ pub fn main() -> ExitCode {
 
 /// Prints what clap says of the command line: help, or why it is invalid and how the flag is spelled here.
 fn refuse(error: &clap::Error) -> ExitCode {
-    match args::hint(error) {
-        Some((flag, hint)) => output::note(&format!("chokepoint: there is no flag {flag}: {hint}; --help lists the flags")),
+    match (args::hint(error), args::in_words(error)) {
+        (Some((flag, hint)), _) => output::note(&format!("chokepoint: there is no flag {flag}: {hint}; --help lists the flags")),
+        (None, Some(sentence)) => output::note(&format!("chokepoint: {sentence}")),
         // A closed terminal takes nothing.
-        None => drop(error.print()),
+        (None, None) => drop(error.print()),
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_USAGE))
 }
@@ -123,9 +124,20 @@ fn version(message: &clap::Error) -> ExitCode {
     }
 }
 
+/// An error and its causes, without those that it says already.
+fn once(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
+}
+
 /// Prints an error; the exit status says whether the command line was invalid.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    output::note(&format!("chokepoint: {error:#}"));
+    output::note(&format!("chokepoint: {}", once(error)));
     ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
 }
 

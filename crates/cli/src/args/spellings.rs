@@ -41,8 +41,36 @@ pub(crate) fn hint(error: &Error) -> Option<(&str, &'static str)> {
     SPELLINGS.iter().find(|(spellings, _)| spellings.contains(&name)).map(|(_, hint)| (name, *hint))
 }
 
+/// What is wrong with a value, and what a URL without a verb was meant for.
+pub(crate) fn in_words(error: &Error) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let given = context(ContextKind::InvalidSubcommand)?;
+            let quoted = chokepoint_model::change::quoted(given);
+            given.contains("://").then(|| format!("a verb comes before the URL: chokepoint diagnose {quoted}; --help lists the verbs"))
+        }
+        ErrorKind::ValueValidation => {
+            let (flag, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
+            let why = match std::error::Error::source(error)?.to_string().as_str() {
+                "invalid digit found in string" | "cannot parse integer from empty string" => "it takes a whole number",
+                "invalid float literal" | "cannot parse float from empty string" => "it takes a number",
+                "number too large to fit in target type" => "the number is too large",
+                _ => return None,
+            };
+            Some(format!("{flag} cannot be {value:?}: {why}"))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
     use crate::args::program;
 
@@ -56,5 +84,21 @@ mod tests {
             assert!(found.is_some_and(|hint| hint.contains(right)), "{flag}: {found:?}");
         }
         assert_eq!(hint_of(&["chokepoint", "bench", "--no-such-flag", "http://127.0.0.1/"]), None);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_value_is_said_in_words() {
+        let said = |args: &[&str]| {
+            let args = ["chokepoint"].iter().chain(args);
+            let parsed = program().try_get_matches_from(args).and_then(|matches| crate::args::Cli::from_arg_matches(&matches));
+            in_words(&parsed.map(drop).expect_err("a wrong command line")).unwrap_or_default()
+        };
+        for (args, words) in [
+            (&["http://127.0.0.1:80/?a&b"][..], "chokepoint diagnose 'http://127.0.0.1:80/?a&b'"),
+            (&["bench", "-c", "abc", "http://127.0.0.1/"], "--connections <N> cannot be \"abc\": it takes a whole number"),
+        ] {
+            assert!(said(args).contains(words), "{args:?}: {}", said(args));
+        }
+        assert_eq!(said(&["dignose", "http://127.0.0.1/"]), "", "clap's own hint is good");
     }
 }

@@ -140,12 +140,20 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Ba
     Some(last_third::start(warm_up + lasts, observer.elapsed_us()))
 }
 
-/// The plan that may be carried out. Load on another host, or with a method that may change something, needs permission and gets a guard. The error is the
-/// sentence that says what needs permission. `answers`: a listener on this host answers for the target.
-fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result<Plan, String> {
+/// Why a load is not sent.
+enum Refusal {
+    /// It needs permission; the sentence says for what.
+    NeedsLeave(String),
+    /// It would meet nobody: the address is this host's, and nothing listens there.
+    MeetsNobody(String),
+}
+
+/// The plan that may be carried out. Load on another host, or with a method that may change something, needs permission and gets a guard. `answers`: a listener on this
+/// host answers for the target.
+fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result<Plan, Refusal> {
     let what = match plan.methods().iter().find(|method| !is_harmless(method)) {
         None if answers => return Ok(plan.clone()),
-        Some(method) if answers => format!("method {method} may change something on the server: it is sent"),
+        Some(method) if answers => Refusal::NeedsLeave(format!("method {method} may change something on the server: it is sent")),
         _ => nobody(plan),
     };
     if !has_leave {
@@ -153,17 +161,20 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
     }
     let mut plan = plan.clone();
     if plan.guards.is_empty() {
-        plan.guards.push(Guard::parse(GUARD_FOREIGN).map_err(|error| error.to_string())?);
+        plan.guards.push(Guard::parse(GUARD_FOREIGN).map_err(|error| Refusal::MeetsNobody(error.to_string()))?);
     }
     Ok(plan)
 }
 
 /// That no listener was found, and where this host listens if the target is an address of it.
-fn nobody(plan: &Plan) -> String {
+fn nobody(plan: &Plan) -> Refusal {
     let nobody = format!("nothing on this host listens at {} for this client", plan.address);
+    if plan.address.tcp().is_none() {
+        return Refusal::MeetsNobody(nobody);
+    }
     match plan.address.tcp().filter(|_| plan.netns.is_none()).and_then(listeners::of_this_host) {
-        Some(named) => format!("{nobody} (TCP listeners here: {named}); load is sent there"),
-        None => format!("{nobody}; load is sent elsewhere"),
+        Some(named) => Refusal::MeetsNobody(format!("{nobody} (TCP listeners here: {named})")),
+        None => Refusal::NeedsLeave(format!("{nobody}; load is sent elsewhere")),
     }
 }
 
@@ -201,10 +212,11 @@ pub(crate) fn permitted_alone(
     };
     let what = match permitted(plan, has_leave, answers) {
         Ok(plan) => return Ok((plan, around)),
-        Err(what) => what,
+        Err(refusal @ Refusal::MeetsNobody(_)) => return Err(refused(refusal)),
+        Err(Refusal::NeedsLeave(what)) => what,
     };
     if !std::io::stdin().is_terminal() {
-        bail!(Usage(refused(what).to_string()));
+        bail!(Usage(refused(Refusal::NeedsLeave(what)).to_string()));
     }
     let guard = plan.guards.first().map_or_else(|| GUARD_FOREIGN.to_owned(), ToString::to_string);
     if !prompt::ask(&format!("{what} only if you agree, and stopped when {guard}.\nSend it?"), interrupt)? {
@@ -213,8 +225,11 @@ pub(crate) fn permitted_alone(
     Ok((permitted(plan, true, answers).map_err(refused)?, around))
 }
 
-fn refused(what: String) -> anyhow::Error {
-    anyhow::anyhow!("{what} only with --yes")
+fn refused(refusal: Refusal) -> anyhow::Error {
+    match refusal {
+        Refusal::NeedsLeave(what) => anyhow::anyhow!("{what} only with --yes"),
+        Refusal::MeetsNobody(what) => anyhow::anyhow!(what),
+    }
 }
 
 fn is_harmless(method: &str) -> bool {

@@ -22,7 +22,7 @@ use chokepoint_sources::netns;
 use chokepoint_sources::{ObserveOptions, Root};
 
 use crate::args::{Diagnose, RedactLevel};
-use crate::report::page;
+use crate::report::{page, text};
 use crate::run::bisect;
 use crate::run::changes::Changes;
 use crate::run::confirm;
@@ -56,6 +56,9 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             (report, Ok(()))
         }
         None => {
+            if args.fix && !args.is_loaded() {
+                bail!(Usage("a fix is proven under load, so --fix needs one: add -c, -q, -n or --load".to_owned()));
+            }
             if args.fix && !args.yes && !std::io::stdin().is_terminal() {
                 bail!(Usage("--fix asks before each change, but there is no terminal to ask on: add --yes".to_owned()));
             }
@@ -63,6 +66,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             let setup = setup(args)?;
             if !args.is_loaded() {
                 tell_unused_load(args);
+                tell_listeners(&setup);
             }
             let begun = Begun::now();
             let measured = live(args, &setup, leaving, words, interrupt);
@@ -80,10 +84,6 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
                     return Err(error);
                 }
             };
-            if args.fix && report.load.is_none() {
-                output::note("note: nothing was changed: a fix is proven under load, so --fix needs -c, -q, -n or --load");
-            }
-            tell_listeners(&setup, &report);
             (report, recorded)
         }
     };
@@ -92,8 +92,8 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
     report.fail_if = judged.as_ref().ok().and_then(Option::as_ref).map(|judged| judged.report.clone());
     let printed = match args.json {
         true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?)),
-        false if args.verbose => output::print_painted(&crate::report::text::render(&report, &output::style(), words)),
-        false => output::print_painted(&crate::report::text::brief(&report, &output::style(), words)),
+        false if args.verbose => output::print_painted(&text::render(&report, &output::style(), words)),
+        false => output::print_painted(&text::brief_of(&report, &output::style(), words, again().as_ref())),
     };
     files::first_error([printed, recorded].into_iter().chain(outputs.pages.write(&report, words)))?;
     let failed = judged?.map(|judged| judged.failed).unwrap_or_default();
@@ -103,6 +103,12 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
         Verdict::Unknown => EXIT_FAILED,
         _ => 0,
     })
+}
+
+/// The command line of this run.
+fn again() -> Option<text::Again> {
+    let args = std::env::args_os().skip(1).map(|arg| arg.into_string().ok()).collect::<Option<Vec<_>>>()?;
+    text::Again::of(args, rustix::process::geteuid().is_root())
 }
 
 /// The conditions of --fail-if. What only a load can show is refused where none is asked for.
@@ -135,14 +141,14 @@ fn tell_unused_load(args: &Diagnose) {
     }
 }
 
-/// Names the listeners of the server's namespace if none of them answers for the target.
-fn tell_listeners(setup: &Setup, report: &Diagnosis) {
+/// Names the listeners of the server's namespace if none of them has the target's port. They may have come with the next second, so it is watched nevertheless.
+fn tell_listeners(setup: &Setup) {
     let request = &setup.request;
-    if report.verdict != Verdict::Unknown || report.load.is_some() || !request.unix.is_empty() {
+    if !request.unix.is_empty() {
         return;
     }
     let Some(named) = listeners::unless_at(request.server_netns.unwrap_or(request.client_netns), request.port) else { return };
-    output::note(&format!("note: the TCP listeners of this network namespace: {named}"));
+    output::note(&format!("note: nothing listens on port {} of this network namespace now (TCP listeners: {named})", request.port));
 }
 
 /// The run as it is kept, with the figures of the state in which it left the server. `around`: what each measurement was made on.
@@ -206,7 +212,7 @@ pub(crate) trait Driver {
     /// Applies, takes back or puts back a change; the error says why that failed.
     fn act(&mut self, action: &Action) -> std::result::Result<(), String>;
     /// Called when the last measurement has been judged.
-    fn judged(&mut self) {}
+    fn judged(&mut self, _found: Option<&Diagnosis>) {}
     /// Called before each action with the number of unproven changes.
     fn unproven(&mut self, _changes: usize) {}
 }
@@ -224,7 +230,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
             Permit::Go if action == Action::Measure => match driver.measure(session.measurement_s_min()) {
                 Ok(observation) => {
                     let next = take_in(&mut session, &observation, words);
-                    driver.judged();
+                    driver.judged(session.current());
                     next
                 }
                 Err(error) if session.current().is_none() => return Err(error),
@@ -275,6 +281,8 @@ pub(crate) struct Live<'a> {
     retreat: Vec<String>,
     /// When the last load ended.
     ended: Option<Instant>,
+    /// What the last measurement showed, until it was shown: nobody agrees to a change without it.
+    found: Option<Diagnosis>,
     /// Milliseconds from the end of the first load to its diagnosis.
     pub(crate) verdict_after_ms: Option<u64>,
     /// The events so far, if the run is recorded.
@@ -298,6 +306,7 @@ impl<'a> Live<'a> {
             stopped: false,
             retreat: Vec::new(),
             ended: None,
+            found: None,
             verdict_after_ms: None,
             events: Vec::new(),
             surroundings: Vec::new(),
@@ -365,8 +374,16 @@ impl<'a> Live<'a> {
         Some(Setup { plan: Some(Plan { duration: Some(seconds), ..plan.clone() }), ..self.setup.clone() })
     }
 
-    fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
-        if self.yes { Ok(true) } else { confirm::remedy(remedy, self.interrupt) }
+    /// Asks, below the verdict, its figures and what is predicted.
+    fn confirmed(&mut self, remedy: &Remedy) -> Result<bool> {
+        if self.yes {
+            return Ok(true);
+        }
+        if let Some(found) = self.found.take() {
+            let style = output::Style { color: false, ..output::style() };
+            output::note(text::brief(&found, &style, &Catalogue::english()).trim_end());
+        }
+        confirm::remedy(remedy, self.interrupt)
     }
 
     /// Prints in what state a stopped run leaves the host.
@@ -433,7 +450,8 @@ impl Driver for Live<'_> {
         self.interrupt.set_unproven(changes);
     }
 
-    fn judged(&mut self) {
+    fn judged(&mut self, found: Option<&Diagnosis>) {
+        self.found = found.filter(|_| !self.yes).cloned();
         if let (None, Some(ended)) = (self.verdict_after_ms, self.ended) {
             self.verdict_after_ms = u64::try_from(ended.elapsed().as_millis()).ok();
         }

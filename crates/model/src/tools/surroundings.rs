@@ -55,6 +55,16 @@ impl Found {
     }
 }
 
+/// True if a value is the one that a setting has where nobody set it: a list of what is special leaves it out.
+pub fn is_default(name: &str, value: &str) -> bool {
+    match value {
+        "default" => name.ends_with(" backlog") || name.ends_with(" keepalive"),
+        "off" => name.ends_with(" reuseport") || name.ends_with(" reuses connections"),
+        "0" => matches!(name, "debug logs" | "swap (bytes)"),
+        _ => false,
+    }
+}
+
 /// The kernel settings of a namespace. Its number changes with each start, so it goes by its name.
 fn sysctls(obs: &Observation, id: NetnsId, found: &mut Found) {
     let Some(view) = obs.netns.get(&id) else { return };
@@ -164,7 +174,7 @@ fn on(is_on: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{KernelInfo, Memory, NetnsView, PhpFpmPool, Setting};
+    use crate::observation::{KernelInfo, Memory, NetnsView, NginxListen, Origin, PhpFpmPool, Setting};
     use crate::reading::{Lack, Reading};
 
     #[test]
@@ -192,6 +202,25 @@ mod tests {
             "sysctls (host): net.ipv4.tcp_rmem = 4096 131072 6291456",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_nobody_set_is_told_from_what_somebody_did() {
+        let listen = NginxListen {
+            address: crate::observation::ListenerAddress::Unix("/run/n.sock".to_owned()),
+            backlog: None,
+            reuseport: false,
+            origin: Origin::default(),
+        };
+        let mut found = Found::default();
+        nginx(&NginxConfig { listens: vec![listen.clone()], ..NginxConfig::default() }, "plain", &mut found);
+        nginx(
+            &NginxConfig { listens: vec![NginxListen { backlog: Some(511), reuseport: true, ..listen }], ..NginxConfig::default() },
+            "set",
+            &mut found,
+        );
+        let special = |group: &str| found.0[group].iter().filter(|(name, value)| !is_default(name, value)).count();
+        assert_eq!((special("plain"), special("set")), (2, 4), "workers and connections are what the server has: {:?}", found.0);
     }
 
     #[test]

@@ -21,11 +21,19 @@ const BAR_COLUMNS: usize = 40;
 /// The report as text, ending in a newline. `judged`: the conditions of `--fail-if`.
 pub(crate) fn bench_text(bench: &Bench, judged: &[ThresholdResult], style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
+    // Where nothing was answered, why is all that there is to say: times of what failed tell nothing.
+    let is_answered = bench.load.requests == 0 || !bench.load.status.is_empty();
+    for failure in bench.error_samples.iter().filter(|_| !is_answered) {
+        page.flow(&[], &[], &[span(Ink::BadStrong, failure)]);
+    }
     let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();
     page.flow(&[], &[], &[span(if is_good { Ink::GoodStrong } else { Ink::WarnStrong }, &bench.summary)]);
     write_ends(&mut page, bench, judged);
     let phrases = page.phrases();
     write_lines(&mut page, &LABELS, facts(phrases, bench).into_iter());
+    if !is_answered {
+        return page.finish();
+    }
     if bench.load.requests > 0 {
         write_table(&mut page, bench);
         write_distribution(&mut page, bench);

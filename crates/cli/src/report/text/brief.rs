@@ -1,5 +1,6 @@
 //! The short report of a diagnosis: what limits, how that is known, and what to do next, on one screen. `--verbose` prints the long one.
 
+mod again;
 mod cause;
 mod changes;
 mod head;
@@ -10,6 +11,8 @@ mod places;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
+pub(crate) use again::Again;
+
 use super::diagnosis::{bisect, wire};
 use super::page::TextPage;
 use crate::report::view::{Ink, Span, span};
@@ -18,6 +21,8 @@ use crate::terminal::output::{Painted, Style};
 /// Lines of a report in which something was tried, and of any other, at 80 columns.
 pub(crate) const LINES_MAX_TRIED: usize = 45;
 pub(crate) const LINES_MAX: usize = 25;
+/// Columns of a usual terminal.
+const COLUMNS_USUAL: usize = 80;
 /// Columns of the labels at the left.
 const LABEL_COLUMNS: usize = 9;
 
@@ -101,10 +106,18 @@ impl Detail {
 /// The short report, ending in a newline. At 80 columns or more it has at most [`LINES_MAX_TRIED`] lines if something was tried, else [`LINES_MAX`]; no line is
 /// wider than the page. What a flag asked for (`--bisect`, `--capture`) comes in addition.
 pub(crate) fn brief(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
+    brief_of(diagnosis, style, words, None)
+}
+
+/// [`brief`] of a run whose command line is known: what comes next can be pasted.
+pub(crate) fn brief_of(diagnosis: &Diagnosis, style: &Style, words: &Catalogue, again: Option<&Again>) -> Painted {
     let most = if diagnosis.rounds.is_empty() { LINES_MAX } else { LINES_MAX_TRIED };
+    // A narrow page has more lines for the same words: it is as long, and nothing is cut that the usual page has.
+    let width = TextPage::new(style, words).width().min(COLUMNS_USUAL);
+    let most = (most * COLUMNS_USUAL).div_ceil(width);
     let mut shortest = Painted::default();
     for detail in Detail::steps() {
-        let (page, lines) = with(diagnosis, detail, TextPage::new(style, words));
+        let (page, lines) = with(diagnosis, detail, again, TextPage::new(style, words));
         shortest = page;
         if lines <= most {
             break;
@@ -122,7 +135,7 @@ fn write_asked(page: &mut TextPage<'_>, diagnosis: &Diagnosis) -> usize {
 }
 
 /// The report, and how many lines it has without those that a flag asked for.
-fn with(diagnosis: &Diagnosis, detail: Detail, mut page: TextPage<'_>) -> (Painted, usize) {
+fn with(diagnosis: &Diagnosis, detail: Detail, again: Option<&Again>, mut page: TextPage<'_>) -> (Painted, usize) {
     head::write(&mut page, diagnosis, detail);
     cause::write(&mut page, diagnosis, detail);
     if detail.is_airy {
@@ -135,7 +148,7 @@ fn with(diagnosis: &Diagnosis, detail: Detail, mut page: TextPage<'_>) -> (Paint
         page.gap();
     }
     notes::write(&mut page, diagnosis, detail);
-    next::write(&mut page, diagnosis);
+    next::write(&mut page, diagnosis, again);
     let lines = page.lines_written() - asked;
     (page.finish(), lines)
 }

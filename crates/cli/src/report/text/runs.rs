@@ -2,6 +2,7 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
+use chokepoint_model::surroundings::is_default;
 use chokepoint_runs::comparison::{Comparison, Difference};
 use chokepoint_runs::{Run, Summary};
 
@@ -82,9 +83,11 @@ pub(crate) fn show(run: &Run, trials: u64, style: &Style, words: &Catalogue) -> 
         values.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     named(&mut page, &phrases.word("runs-figures"), &view::figures(phrases, run));
-    named(&mut page, &phrases.word("runs-load"), &pairs(&run.run.load));
+    let load = pairs(&run.run.load).into_iter().filter(|(name, value)| !view::is_default_load(name, value));
+    named(&mut page, &phrases.word("runs-load"), &load.collect::<Vec<_>>());
     for (group, values) in &run.run.surroundings {
-        named(&mut page, group, &pairs(values));
+        let set: Vec<_> = pairs(values).into_iter().filter(|(name, value)| !is_default(name, value)).collect();
+        named(&mut page, group, &set);
     }
     page.finish()
 }

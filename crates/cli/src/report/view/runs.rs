@@ -49,6 +49,11 @@ pub(crate) fn rows(phrases: Phrases<'_>, runs: &[Summary]) -> Vec<[String; 6]> {
     std::iter::once(heads.map(|head| phrases.word(head))).chain(runs.iter().map(row)).collect()
 }
 
+/// True if a part of the load is as it is without any flag.
+pub(crate) fn is_default_load(name: &str, value: &str) -> bool {
+    matches!((name, value), ("connections are kept", "true") | ("method", "GET") | ("threads", "1") | ("timeout", "2 s"))
+}
+
 /// What a run was: when, for how long, by which version, how far it got, and its label.
 pub(crate) fn facts(phrases: Phrases<'_>, run: &Run) -> Vec<String> {
     let run = &run.run;

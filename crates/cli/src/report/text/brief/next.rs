@@ -3,8 +3,8 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::Diagnosis;
 
-use super::{label, no_label, padded};
-use crate::report::text::page::TextPage;
+use super::{Again, label, no_label, padded};
+use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
 use crate::report::view::findings::offers_fix;
 use crate::report::view::path::choke;
@@ -16,26 +16,41 @@ const COMMAND_COLUMNS_MAX: usize = 32;
 
 /// Lines about what more rights would add.
 const RIGHTS_LINES: usize = 2;
+/// Before what a command does, on a line of its own.
+const INDENT: &str = "  ";
 
 /// Writes each command with what it does.
-pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, again: Option<&Again>) {
     let phrases = page.phrases();
     let mut rows: Vec<(String, &'static str)> = Vec::new();
     if offers_fix(diagnosis) {
-        rows.push((page.word("brief-command-fix"), "brief-next-fix"));
+        rows.push((again.map_or_else(|| page.word("brief-command-fix"), |again| again.as_root("--fix")), "brief-next-fix"));
     }
     if diagnosis.after.is_some() {
         rows.push(("chokepoint undo".to_owned(), "brief-next-undo"));
     } else if let Some(cause) = choke(diagnosis).and_then(|place| diagnosis.findings.get(place)) {
         rows.push((phrases.say(&Message::new("brief-command-explain").with("id", cause.id.as_str())), "brief-next-explain"));
     }
-    rows.push(("--verbose".to_owned(), "brief-next-verbose"));
+    rows.push((again.map_or_else(|| "--verbose".to_owned(), |again| again.with("--verbose")), "brief-next-verbose"));
+    if let Some(again) = again.filter(|again| !again.is_root() && gaps(diagnosis).iter().any(|gap| gap.needs.is_some())) {
+        rows.push((again.as_root(""), "brief-next-root"));
+    }
     let width = rows.iter().map(|(command, _)| columns(command)).max().unwrap_or(0).min(COMMAND_COLUMNS_MAX);
     let mut before = label(page, "brief-next");
     for (command, what) in rows {
-        let what = page.word(what);
-        let command = span(Ink::Plain, format!("{} ", padded(&command, width + 1)));
-        page.line_within(&[std::mem::replace(&mut before, no_label()), command, span(Ink::Faint, what)], false);
+        let before = std::mem::replace(&mut before, no_label());
+        let what = span(Ink::Faint, page.word(what));
+        let line = [before.clone(), span(Ink::Plain, format!("{} ", padded(&command, width + 1))), what.clone()];
+        if columns_of(&line) <= page.width() {
+            page.line(&line);
+            continue;
+        }
+        // It is never cut, and what it does stands below. One to be pasted is one line, which the terminal wraps.
+        match again {
+            Some(_) => page.verbatim(&[before], &command),
+            None => page.flow(&[before], &[no_label()], &[span(Ink::Plain, &command)]),
+        }
+        page.flow(&[no_label(), span(Ink::Plain, INDENT)], &[no_label(), span(Ink::Plain, INDENT)], &[what]);
     }
     write_rights(page, diagnosis);
 }

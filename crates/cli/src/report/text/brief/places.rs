@@ -11,6 +11,8 @@ use crate::report::view::ledger::{MEAN_MIN, view};
 use crate::report::view::path::{Mark, StationRow, TierView, has_refused, tiers};
 use crate::report::view::{Ink, Phrases, Span, span};
 
+/// The station of the load's own connections.
+const CLIENTS: &str = "clients";
 /// Columns of a share.
 const SHARE_COLUMNS: usize = 5;
 /// Places with a smaller share are left out.
@@ -31,7 +33,9 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
 }
 
 fn write_ledger(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
-    let Some(view) = view(diagnosis, page.phrases()) else { return };
+    // Where nothing is in flight, nothing stands anywhere.
+    let is_in_flight = diagnosis.ledger.as_ref().is_some_and(|ledger| ledger.under_way >= MEAN_MIN);
+    let Some(view) = view(diagnosis, page.phrases()).filter(|_| is_in_flight) else { return };
     let mut rows: Vec<_> = view.rows.iter().filter(|row| row.mean.abs() >= MEAN_MIN).collect();
     rows.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
     let mut before = label(page, "brief-requests");
@@ -115,7 +119,10 @@ fn others(page: &TextPage<'_>, fine: usize, unread: usize, is_beside: bool) -> S
 
 fn line<'a>(page: &TextPage<'_>, tier: &TierView<'a>, lowest: &[&Station]) -> Line<'a> {
     let is_low = |row: &&StationRow<'_>| lowest.iter().any(|station| std::ptr::eq(*station, row.station));
-    let (matter, others): (Vec<&StationRow<'_>>, Vec<&StationRow<'_>>) = tier.rows.iter().partition(|row| matters(row) || is_low(row));
+    // Clients that wait for answers are what a load is: that they are all in use says nothing.
+    let is_load = |row: &&StationRow<'_>| row.station.station == CLIENTS && row.mark == Mark::None;
+    let (matter, others): (Vec<&StationRow<'_>>, Vec<&StationRow<'_>>) =
+        tier.rows.iter().partition(|row| !is_load(row) && (matters(row) || is_low(row)));
     let unread = others.iter().filter(|row| row.station.state == StationState::Unknown).count();
     let mut matter = matter;
     matter.sort_by_key(|row| rank(row));

@@ -38,5 +38,23 @@ fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<Step> {
     let counts = ["syscalls:sys_enter_futex", "syscalls:sys_enter_clock_nanosleep", "syscalls:sys_enter_epoll_wait"];
     let counts: Vec<String> = counts.iter().map(|name| format!("--count {name}")).collect();
     let commands = [format!("chokepoint profile --off-cpu --pid {pid}"), format!("chokepoint profile --pid {pid} {}", counts.join(" "))];
-    commands.into_iter().map(Step::command).collect()
+    own_dump(ctx, *pid).into_iter().chain(commands.into_iter().map(Step::command)).collect()
+}
+
+/// How a program's own runtime shows where its requests stop: the kernel sees threads, and not what runs on them. Go programs have no name of their own; for a program that
+/// no runtime is known of, their dump is named among the words.
+fn own_dump(ctx: &Context<'_>, pid: u32) -> Option<Step> {
+    let identity = ctx.obs.processes.get(&pid)?.identity.last()?;
+    let name = identity.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).unwrap_or(&identity.comm);
+    let is = |program: &str| name.strip_prefix(program).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    let told = |id: &'static str, command: String| Some(Step::told(Message::new(id), command));
+    // What would end another program than the one it is meant for is no command to paste.
+    let words = |id: &'static str| Some(Step::words(Message::new(id).with("pid", pid.to_string())));
+    match name {
+        _ if is("java") => told("remedy-look-inside-java", format!("jstack {pid}")),
+        _ if is("python") || is("pypy") => told("remedy-look-inside-python", format!("py-spy dump --pid {pid}")),
+        _ if is("node") || is("nodejs") => words("remedy-look-inside-node"),
+        _ if is("php-fpm") || is("nginx") || is("ruby") || is("mysqld") || is("mariadbd") || is("postgres") || is("redis-server") => None,
+        _ => words("remedy-look-inside-go"),
+    }
 }

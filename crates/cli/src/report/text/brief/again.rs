@@ -1,0 +1,57 @@
+//! The command line again, for the commands that come next: they are to be pasted as they stand.
+
+use chokepoint_model::change::quoted;
+use chokepoint_model::url::without_values;
+
+/// Flags whose values may be secrets: a report may be passed on.
+const SECRET: [&str; 4] = ["-H", "-d", "-D", "--header"];
+
+/// The arguments of this run, and whether root gave it its rights.
+#[derive(Debug, Clone)]
+pub(crate) struct Again {
+    args: Vec<String>,
+    is_root: bool,
+}
+
+impl Again {
+    /// Of these arguments without the program's name. Nothing if one of them may be a secret, or if they are a replay's, which changes nothing.
+    pub(crate) fn of(args: Vec<String>, is_root: bool) -> Option<Self> {
+        let is_secret = |arg: &String| SECRET.iter().any(|flag| arg.starts_with(flag)) || without_values(arg) != *arg;
+        let is_replay = |arg: &String| arg.starts_with("--replay");
+        (!args.iter().any(|arg| is_secret(arg) || is_replay(arg))).then_some(Self { args, is_root })
+    }
+
+    /// The same with another flag.
+    pub(super) fn with(&self, flag: &str) -> String {
+        let words: Vec<String> = ["chokepoint"].into_iter().map(str::to_owned).chain(self.args.iter().map(|arg| quoted(arg))).collect();
+        let flag = Some(flag).filter(|flag| !flag.is_empty() && !self.args.iter().any(|arg| arg == flag));
+        words.into_iter().chain(flag.map(str::to_owned)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same with another flag and with the rights of root.
+    pub(super) fn as_root(&self, flag: &str) -> String {
+        if self.is_root { self.with(flag) } else { format!("sudo {}", self.with(flag)) }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.is_root
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_and_has_no_secrets() {
+        let of = |args: &[&str], is_root| Again::of(args.iter().map(|arg| (*arg).to_owned()).collect(), is_root);
+        let plain = of(&["diagnose", "-c", "10", "--slo", "p99<1s", "http://h/a"], false).unwrap();
+        assert_eq!(plain.with("--verbose"), "chokepoint diagnose -c 10 --slo 'p99<1s' http://h/a --verbose");
+        assert_eq!(plain.as_root("--fix"), "sudo chokepoint diagnose -c 10 --slo 'p99<1s' http://h/a --fix");
+        assert_eq!(of(&["diagnose", "http://h/"], true).unwrap().as_root(""), "chokepoint diagnose http://h/");
+        assert_eq!(of(&["diagnose", "--fix", "http://h/"], true).unwrap().with("--fix"), "chokepoint diagnose --fix http://h/");
+        for secret in [&["diagnose", "-H", "Cookie: x"][..], &["diagnose", "http://h/?key=x"], &["diagnose", "http://u:p@h/"]] {
+            assert!(of(secret, false).is_none(), "{secret:?}");
+        }
+    }
+}
