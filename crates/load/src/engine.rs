@@ -4,6 +4,7 @@ pub(crate) mod clock;
 pub(crate) mod closing;
 pub(crate) mod control;
 pub(crate) mod exchanges;
+pub(crate) mod growth;
 pub(crate) mod pause;
 pub(crate) mod run;
 pub(crate) mod schedule;
@@ -162,7 +163,7 @@ impl<'a> Engine<'a> {
             self.end_due_slices(now_ns);
             self.expire(now_ns);
             self.end_waits(now_ns);
-            if self.shared.control.is_aborted() {
+            if self.shared.is_aborted() {
                 self.shared.end_at(now_ns);
                 break;
             }
@@ -216,7 +217,7 @@ impl<'a> Engine<'a> {
         self.count_missing(now_ns.min(self.end_ns));
         // Requests that came due while this thread was waking up, and for which a connection is free, are late, not missing. A request that fails at once frees
         // its connection, so their number is limited.
-        let connections = if self.shared.control.is_aborted() { 0 } else { self.slots.len() };
+        let connections = if self.shared.is_aborted() { 0 } else { self.slots.len() };
         let _ = (0..connections).take_while(|_| self.start_scheduled(now_ns)).count();
         if let Pace::Open { schedule, .. } = &self.pace {
             let end_ns = self.end_ns.min(now_ns);

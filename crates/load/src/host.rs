@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod bind;
+pub(crate) mod cores;
 pub(crate) mod files;
 pub(crate) mod tcp_info;
 pub mod warmth;

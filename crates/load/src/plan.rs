@@ -60,8 +60,8 @@ pub struct Plan {
     pub netns: Option<PathBuf>,
     /// Cores on which the generator threads may run; by default those of the process.
     pub cpus: Option<Vec<u32>>,
-    /// Generator threads; no more than one for each connection is started.
-    pub threads: u32,
+    /// Generator threads; no more than one for each connection is started. `None`: one, and more as long as the generator is the limit while cores are idle.
+    pub threads: Option<u32>,
     /// Conditions that stop the load.
     pub guards: Vec<Guard>,
     /// Special options.
@@ -119,7 +119,7 @@ pub(crate) mod tests {
             expect: vec![(200, 399)],
             netns: None,
             cpus: None,
-            threads: 1,
+            threads: None,
             guards: Vec::new(),
             options: Options::default(),
         }

@@ -78,11 +78,12 @@ pub(crate) struct Load {
     /// times.
     #[arg(long = "fcgi-param", value_name = "PARAM", hide_short_help = true)]
     pub(crate) fcgi_params: Vec<String>,
-    /// Threads of the load generator [default: 1]
+    /// Threads of the load generator [default: as it needs]
     ///
-    /// Threads of the load generator. More threads help only if the generator is the limit. (This is wrk's -t; here -t is the timeout.) [default: 1]
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, hide_short_help = true)]
-    pub(crate) threads: u32,
+    /// Threads of the load generator. (This is wrk's -t; here -t is the timeout.) [default: one, and more if the generator is the limit while cores are idle that
+    /// neither it nor the server uses; with -n one]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) threads: Option<u32>,
     /// Cores for these threads, "0" or "0,2-3"
     ///
     /// Restrict the load generator's threads to these cores: numbers and ranges, as in "0" or "0,2-3". [default: all cores]

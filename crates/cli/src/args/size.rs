@@ -96,11 +96,11 @@ pub(crate) struct Size {
     /// Statuses that count as good responses: classes, numbers and ranges, as in 2xx,301-302. [default: 2xx,3xx]
     #[arg(long, value_name = "LIST", default_value = "2xx,3xx", hide_default_value = true, hide_short_help = true, help_heading = "Load")]
     pub(crate) expect: String,
-    /// Threads of the load generator [default: 1]
+    /// Threads of the load generator [default: as it needs]
     ///
-    /// Threads of the load generator. More threads help only if the generator is the limit. [default: 1]
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, hide_short_help = true, help_heading = "Load")]
-    pub(crate) threads: u32,
+    /// Threads of the load generator. [default: one, and more if the generator is the limit while cores are idle that neither it nor the server uses]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Load")]
+    pub(crate) threads: Option<u32>,
     /// Cores for these threads, "0" or "0,2-3"
     ///
     /// Restrict the load generator's threads to these cores: numbers and ranges, as in "0" or "0,2-3". [default: all cores]

@@ -204,7 +204,7 @@ fn namespace(part: &Part) -> Result<Option<PathBuf>> {
 
 /// Sends one request. An error if the answer is not as expected: a load would show nothing.
 fn check_answer(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
-    let one = Plan { shape: Loop::Closed { connections: 1 }, threads: 1, requests: Some(1), ..plan.clone() };
+    let one = Plan { shape: Loop::Closed { connections: 1 }, threads: Some(1), requests: Some(1), ..plan.clone() };
     let result = measure::load(&one, &format!("asking {} alone", part.tier), interrupt)?;
     match result.status.keys().next() {
         _ if result.good > 0 => Ok(()),

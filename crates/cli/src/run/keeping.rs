@@ -153,7 +153,6 @@ pub(crate) fn load(plan: &Plan) -> BTreeMap<String, String> {
     set("timeout", seconds(plan.timeout));
     set("method", plan.method.clone());
     set("connections are kept", plan.keep_alive.to_string());
-    set("threads", plan.threads.to_string());
     let names = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let options = &plan.options;
     let optional = [
@@ -165,6 +164,7 @@ pub(crate) fn load(plan: &Plan) -> BTreeMap<String, String> {
         ("requests per connection", options.requests_per_connection.map(|requests| requests.to_string())),
         ("targets", options.targets.as_ref().map(|targets| targets.targets.len().to_string())),
         ("stages", options.stages.as_ref().map(stages)),
+        ("threads", plan.threads.map(|threads| threads.to_string())),
         ("cores of the generator", plan.cpus.as_ref().map(|cpus| format!("{cpus:?}"))),
         ("source addresses", Some(options.bind.len()).filter(|count| *count > 0).map(|count| count.to_string())),
     ];

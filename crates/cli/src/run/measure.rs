@@ -242,7 +242,7 @@ fn single_requests(plan: &Plan) -> Option<Plan> {
     let many = !matches!(plan.shape, Loop::Closed { connections: 0 | 1 });
     (many && plan.requests.is_none() && plan.methods().iter().all(|method| is_harmless(method))).then(|| Plan {
         shape: Loop::Closed { connections: 1 },
-        threads: 1,
+        threads: Some(1),
         requests: Some(SINGLE_REQUESTS),
         duration: Some(SINGLE_REQUESTS_MAX),
         timeout: plan.timeout.min(SINGLE_REQUESTS_MAX),

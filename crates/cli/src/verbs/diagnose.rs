@@ -130,7 +130,7 @@ fn tell_unused_load(args: &Diagnose) {
         ("-H", !load.headers.is_empty()),
         ("-d", load.body.is_some()),
         ("-D", load.body_file.is_some()),
-        ("--threads", load.threads != 1),
+        ("--threads", load.threads.is_some()),
         ("--cacert", args.connection.cacert.is_some()),
         ("--insecure", args.connection.insecure),
         ("--tls-no-resumption", args.connection.tls_no_resumption),

@@ -38,6 +38,8 @@ pub(crate) struct OwnCount {
     /// When the number last changed, and the time that requests were in flight until then, nanoseconds summed over requests.
     changed_ns: AtomicU64,
     time_ns: AtomicU64,
+    /// For how long the thread has been on a core, nanoseconds; as of the last end of a slice.
+    spent_ns: AtomicU64,
 }
 
 impl OwnCount {
@@ -55,6 +57,10 @@ impl OwnCount {
         sum.begun += u64::from(self.begun.load(Ordering::Relaxed));
         let since_ns = sum.at_ns.saturating_sub(self.changed_ns.load(Ordering::Relaxed));
         sum.time_ns += self.time_ns.load(Ordering::Relaxed) + all * since_ns;
+    }
+
+    pub(crate) fn set_spent(&self, cpu_ns: u64) {
+        self.spent_ns.store(cpu_ns, Ordering::Relaxed);
     }
 
     /// Sets the number of requests whose answer has begun.
@@ -162,6 +168,11 @@ impl Control {
         let thread = Arc::new(OwnCount::default());
         lock(&self.under_way).push(Arc::clone(&thread));
         thread
+    }
+
+    /// For how long each thread has been on a core, nanoseconds; as of its last end of a slice.
+    pub(crate) fn spent_ns(&self) -> Vec<u64> {
+        lock(&self.under_way).iter().map(|thread| thread.spent_ns.load(Ordering::Relaxed)).collect()
     }
 
     pub(crate) fn is_aborted(&self) -> bool {

@@ -12,6 +12,7 @@ use chokepoint_model::load::{LoadResult, Loop, Measured};
 
 use crate::engine::clock::Clock;
 use crate::engine::control::{Control, lock};
+use crate::engine::growth::{self, Looks};
 use crate::engine::shared::Shared;
 use crate::engine::{Engine, ThreadResult};
 use crate::host;
@@ -28,6 +29,9 @@ use crate::results::tally;
 const WATCH_EVERY: Duration = Duration::from_millis(20);
 /// Time between the last thread being ready and the start, so that an open loop's first requests are not late.
 const START_AFTER: Duration = Duration::from_millis(1);
+
+/// Before a load begins anew with more threads its last answers are awaited for this long, nanoseconds. A generator that is the limit gets them soon.
+const ANSWERS_NS: u64 = 1_000_000_000;
 
 /// Why a load could not be run. Failing requests are no error; they are counted.
 #[derive(Debug, thiserror::Error)]
@@ -93,8 +97,29 @@ pub fn run(plan: &Plan, control: &Control) -> Result<LoadResult, LoadError> {
 
 /// Like [`run`], with the details that a report on the load itself needs.
 pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
+    measure_looking(plan, control, Looks::new)
+}
+
+fn measure_looking(plan: &Plan, control: &Control, looks: impl Fn(&Plan, bool) -> Looks) -> Result<Measured, LoadError> {
     plan.check()?;
-    let threads = plan.threads.min(plan.connections());
+    let (mut threads, may_grow) = growth::at_first(plan);
+    loop {
+        let mut looks = looks(plan, may_grow);
+        match attempt(plan, control, threads, &mut looks)? {
+            Attempt::Whole(measured) => return Ok(*measured),
+            Attempt::Needs(more) => threads = more,
+        }
+    }
+}
+
+/// A load with a number of threads.
+enum Attempt {
+    Whole(Box<Measured>),
+    /// It was the limit, and ended soon: that many threads are to be tried.
+    Needs(u32),
+}
+
+fn attempt(plan: &Plan, control: &Control, threads: u32, looks: &mut Looks) -> Result<Attempt, LoadError> {
     // The limit applies to a descriptor table. Each thread has its own table if the kernel allows it, else all share one.
     let tables = if files::can_be_own() { threads } else { 1 };
     let needed = u64::from(share_of(plan.connections(), 0, tables)) + host::FILES_BESIDE + u64::from(threads);
@@ -124,7 +149,7 @@ pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
             // A thread that has panicked is noticed because it sends nothing.
             let _ = starts.send(clock);
         }
-        finish(plan, &shared, clock, &receiver)
+        finish(plan, &shared, clock, &receiver, looks)
     })
 }
 
@@ -186,8 +211,15 @@ fn share_of(connections: u32, thread: u32, threads: u32) -> u32 {
 }
 
 /// Watches the load until every thread is done.
-fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, receiver: &Receiver<ThreadMessage>) -> Result<Measured, LoadError> {
+fn finish(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    clock: Clock,
+    receiver: &Receiver<ThreadMessage>,
+    looks: &mut Looks,
+) -> Result<Attempt, LoadError> {
     let mut outcomes: Vec<ThreadResult> = Vec::new();
+    let mut needs: Option<(u32, u64)> = None;
     let mut tripped: Option<TrippedGuard> = None;
     let mut judged_slice = 0;
     let mut failed = None;
@@ -205,6 +237,14 @@ fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, receiver: &Receiver<Th
         if shared.control.is_stopped() && outcomes.len() < shared.threads as usize {
             shared.end_at(now_ns);
         }
+        match needs {
+            None => {
+                needs = looks.look(now_ns, || shared.control.spent_ns()).map(|threads| (threads, now_ns + ANSWERS_NS));
+                needs.is_some().then(|| shared.end_at(now_ns));
+            }
+            Some((_, until_ns)) if now_ns >= until_ns => shared.abandon(),
+            Some(_) => {}
+        }
         // The threads report a slice a little after its end. One slice later all of them have reported.
         let slice = (now_ns / SLICE_NS).saturating_sub(2);
         if let Some(watch) = shared.watch.as_ref().filter(|_| slice > judged_slice && now_ns < shared.end_ns()) {
@@ -217,6 +257,10 @@ fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, receiver: &Receiver<Th
     }
     if let Some(error) = failed {
         return Err(error);
+    }
+    // Who stops it has what was measured until then.
+    if let Some((threads, _)) = needs.filter(|_| tripped.is_none() && !shared.control.is_stopped()) {
+        return Ok(Attempt::Needs(threads));
     }
     let all_started = outcomes.iter().all(|outcome| outcome.all_started);
     let last_end_ns = outcomes.iter().map(|outcome| outcome.tally.last_end_ns).max().unwrap_or(0);
@@ -232,5 +276,64 @@ fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, receiver: &Receiver<Th
         result.error_samples.insert(0, format!("guard {}: {}", tripped.condition, tripped.measured));
         result.stopped_by = Some(tripped.condition);
     }
-    Ok(measured)
+    Ok(Attempt::Whole(Box::new(measured)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::engine::growth::tests::always_busy;
+
+    /// A server that answers on each connection until it is closed.
+    fn server() -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("an address is free");
+        let address = Address::Tcp(listener.local_addr().expect("it listens"));
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let Ok(mut connection) = connection else { return };
+                std::thread::spawn(move || {
+                    let mut request = [0; 4096];
+                    while connection.read(&mut request).is_ok_and(|length| length > 0) {
+                        std::thread::sleep(Duration::from_millis(1));
+                        if connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_load_that_needs_more_threads_begins_anew_and_is_measured_whole() {
+        let shape = Loop::Closed { connections: 4 };
+        let plan = Plan { address: server(), shape, duration: Some(Duration::from_secs(2)), threads: None, ..crate::plan::tests::plan() };
+        let (control, began) = (Control::new(), Instant::now());
+        let measured = measure_looking(&plan, &control, always_busy).expect("it runs").result;
+        assert_eq!((measured.threads.len(), measured.interrupted, measured.errors.total()), (2, false, 0), "{measured:?}");
+        let whole = Duration::from_secs(2);
+        assert_eq!(measured.duration_us, whole.as_micros() as u64);
+        let begun = control.began().expect("it began");
+        assert!(begun.duration_since(began) > Duration::from_millis(500), "what was sent with one thread is not measured");
+        assert_eq!(measured.status.values().sum::<u64>(), measured.requests);
+        assert!(measured.threads.iter().all(|thread| thread.wall_us < 1_000 * (whole.as_millis() as u64 + 500)), "{measured:?}");
+    }
+
+    #[test]
+    fn a_load_that_is_stopped_while_it_begins_anew_ends() {
+        let plan = Plan { address: server(), duration: Some(Duration::from_secs(60)), threads: None, ..crate::plan::tests::plan() };
+        let (control, began) = (Control::new(), Instant::now());
+        std::thread::scope(|scope| {
+            let load = scope.spawn(|| measure_looking(&plan, &control, always_busy));
+            std::thread::sleep(Duration::from_millis(550));
+            control.stop();
+            assert!(load.join().expect("no panic").expect("it runs").result.interrupted);
+        });
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
 }

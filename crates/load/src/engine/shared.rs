@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::engine::closing::ServerEnds;
 use crate::engine::control::Control;
@@ -43,6 +43,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) tls: Option<Client>,
     /// Whether the server ends its connections by itself.
     pub(crate) server_ends: ServerEnds,
+    /// Requests in flight are no longer awaited.
+    is_abandoned: AtomicBool,
 }
 
 impl<'a> Shared<'a> {
@@ -66,6 +68,7 @@ impl<'a> Shared<'a> {
             watch: (!plan.guards.is_empty()).then(|| Mutex::new(GuardWatch::new(&plan.guards, threads as usize))),
             tls,
             server_ends: ServerEnds::default(),
+            is_abandoned: AtomicBool::new(false),
         })
     }
 
@@ -82,6 +85,15 @@ impl<'a> Shared<'a> {
     /// Ends the load now, unless it has ended.
     pub(crate) fn end_at(&self, now_ns: u64) {
         self.end_ns.fetch_min(now_ns, Ordering::Relaxed);
+    }
+
+    /// Gives up the requests in flight.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.control.is_aborted() || self.is_abandoned.load(Ordering::Relaxed)
     }
 
     /// Index of the rendered request to send as the request with this number (counted over all threads).

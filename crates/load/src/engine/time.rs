@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::{Engine, Pace};
 use crate::engine::control::lock;
 use crate::engine::slot::Phase;
-use crate::host::OwnTime;
+use crate::host::{self, OwnTime};
 use crate::results::outcome::{Detail, Ended, Failure};
 use crate::results::series::SLICE_NS;
 use crate::results::tally::EndedSlice;
@@ -55,6 +55,7 @@ impl Engine<'_> {
             self.tally.end_warm_up(self.warm_ns);
             (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
         }
+        self.tally.spent(host::cpu_ns());
         self.tally.publish(self.shared.control, self.thread, slice, self.warm_ns / SLICE_NS);
         let Some(watch) = &self.shared.watch else { return };
         let mut watch = lock(watch);

@@ -133,7 +133,7 @@ impl Plan {
         let zero = [
             ("the port", self.address.tcp().is_some_and(|address| address.port() == 0)),
             ("the number of connections", self.connections() == 0),
-            ("the number of threads", self.threads == 0),
+            ("the number of threads", self.threads == Some(0)),
             ("the number of requests", self.requests == Some(0)),
             ("the duration in nanoseconds", self.duration == Some(Duration::ZERO)),
             ("the timeout in microseconds", self.timeout < Duration::from_micros(1)),
@@ -143,7 +143,7 @@ impl Plan {
         }
         let too_large = [
             ("the number of connections", self.connections() > CONNECTIONS_MAX, CONNECTIONS_MAX.to_string()),
-            ("the number of threads", self.threads > THREADS_MAX, THREADS_MAX.to_string()),
+            ("the number of threads", self.threads.is_some_and(|threads| threads > THREADS_MAX), THREADS_MAX.to_string()),
             ("the duration", self.duration > Some(DURATION_MAX), "24 h".to_owned()),
             ("the timeout", self.timeout > TIMEOUT_MAX, "1 h".to_owned()),
             ("the body", self.body.len() > BODY_BYTES_MAX, "1 GiB".to_owned()),
@@ -362,8 +362,8 @@ mod tests {
         assert!(param("A", "\0").contains("NUL") && param("A", &"v".repeat(2_000_000)).contains("1 MiB"));
         let script = |path: &str| error(|plan| (plan.protocol, plan.path_and_query) = (Protocol::FastCgi { params: vec![] }, path.into()));
         assert!(script("/a%00b").contains("NUL") && script("*").contains("must begin"));
-        assert!(error(|plan| plan.threads = 0).contains("threads"));
-        assert!(error(|plan| plan.threads = 5000).contains("at most 1024"));
+        assert!(error(|plan| plan.threads = Some(0)).contains("threads"));
+        assert!(error(|plan| plan.threads = Some(5000)).contains("at most 1024"));
         assert!(error(|plan| plan.requests = Some(0)).contains("requests"));
         assert!(error(|plan| plan.duration = Some(Duration::ZERO)).contains("duration"));
         assert!(error(|plan| plan.duration = Some(Duration::MAX)).contains("24 h"));

@@ -131,6 +131,11 @@ impl Tally {
         self.set_in_flight(self.in_flight - 1, now_ns);
     }
 
+    /// Tells other threads for how long this one has been on a core.
+    pub(crate) fn spent(&self, cpu_ns: u64) {
+        self.own_count.set_spent(cpu_ns);
+    }
+
     /// An incomplete answer has begun.
     pub(crate) fn begin_answer(&mut self) {
         self.answers_begun += 1;

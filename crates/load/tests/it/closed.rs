@@ -373,7 +373,7 @@ fn a_guard_sees_requests_that_hang() {
 fn more_threads_than_connections_are_not_started() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
-    (plan.threads, plan.requests) = (64, Some(3));
+    (plan.threads, plan.requests) = (Some(64), Some(3));
     let result = load(&plan);
     assert_eq!((result.good, result.threads.len()), (3, 4), "{result:?}");
 }
@@ -387,7 +387,7 @@ fn too_many_connections_for_the_descriptor_limit_are_an_error() {
     };
     let mut plan = plan(([127, 0, 0, 1], 1).into());
     // Each thread may open this many: one thread alone would need too many.
-    (plan.shape, plan.threads) = (Loop::Closed { connections }, 1);
+    (plan.shape, plan.threads) = (Loop::Closed { connections }, Some(1));
     let error = run(&plan, &Control::new()).expect_err("64 more are needed");
     assert!(matches!(error, LoadError::Files { .. }) && error.to_string().contains("RLIMIT_NOFILE"), "{error}");
 }
@@ -401,7 +401,7 @@ fn at_its_end_a_load_leaves_the_server_to_the_connections_that_wait() {
         while request(&mut stream) && stream.write_all(HELLO.as_bytes()).is_ok() {}
     });
     let mut plan = plan(server.address);
-    (plan.shape, plan.threads, plan.requests) = (Loop::Closed { connections: 2 }, 1, None);
+    (plan.shape, plan.threads, plan.requests) = (Loop::Closed { connections: 2 }, Some(1), None);
     (plan.duration, plan.timeout) = (Some(Duration::from_millis(200)), Duration::from_secs(5));
     let result = load(&plan);
     assert_eq!((result.good, result.errors.total()), (result.requests, 0), "{result:?}");

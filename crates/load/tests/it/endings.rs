@@ -31,7 +31,7 @@ fn modes(plan: &Plan) -> Vec<(&'static str, Plan)> {
         ("closed loop for a time", Plan { shape: Loop::Closed { connections: 6 }, requests: None, duration: timed, ..plan.clone() }),
         ("open loop", Plan { shape: open, requests: None, duration: timed, ..plan.clone() }),
         ("open loop with a pause", Plan { shape: open, requests: None, duration: timed, options: paused, ..plan.clone() }),
-        ("one request", Plan { shape: Loop::Closed { connections: 1 }, requests: Some(1), threads: 1, ..plan.clone() }),
+        ("one request", Plan { shape: Loop::Closed { connections: 1 }, requests: Some(1), threads: Some(1), ..plan.clone() }),
     ]
 }
 

@@ -106,7 +106,7 @@ fn idle_connections_closed_by_the_server_are_replaced_without_an_error() {
     });
     let mut plan = plan(server.address);
     plan.shape = Loop::Open { rate_per_s: 20.0, connections: 4 };
-    plan.threads = 1;
+    plan.threads = Some(1);
     (plan.requests, plan.duration) = (Some(20), None);
     let result = load(&plan);
     assert_eq!((result.good, result.connections, result.errors), (20, 20, Errors::default()), "{result:?}");
@@ -124,7 +124,7 @@ fn unexpected_bytes_on_an_idle_connection_are_reported() {
     });
     let mut plan = plan(server.address);
     plan.shape = Loop::Open { rate_per_s: 20.0, connections: 4 };
-    plan.threads = 1;
+    plan.threads = Some(1);
     (plan.requests, plan.duration) = (Some(10), None);
     let result = load(&plan);
     assert_eq!((result.good, result.connections), (10, 10), "{result:?}");

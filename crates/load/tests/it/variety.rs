@@ -104,7 +104,7 @@ fn targets_drawn_with_one_seed_are_the_same_for_any_number_of_threads() {
         let (server, seen) = noting();
         let mut plan = plan(server.address);
         plan.shape = Loop::Open { rate_per_s: 3_000.0, connections: 6 };
-        (plan.requests, plan.threads, plan.timeout) = (Some(300), threads, Duration::from_secs(5));
+        (plan.requests, plan.threads, plan.timeout) = (Some(300), Some(threads), Duration::from_secs(5));
         plan.options.targets = Some(targets(Order::Drawn { seed }));
         let result = load(&plan);
         assert_eq!((result.requests, result.good), (300, 300), "{result:?}");
@@ -167,7 +167,7 @@ fn connections_use_the_addresses_in_turn() {
         server::until_closed(&mut stream);
     });
     let mut plan = plan(server.address);
-    (plan.shape, plan.requests, plan.threads) = (Loop::Closed { connections: 12 }, Some(12), 5);
+    (plan.shape, plan.requests, plan.threads) = (Loop::Closed { connections: 12 }, Some(12), Some(5));
     plan.options.bind = (2..5).map(|last| [127, 0, 0, last].into()).collect();
     load(&plan);
     assert_eq!(peers.lock().expect("no panics").values().copied().collect::<Vec<_>>(), [4, 4, 4]);

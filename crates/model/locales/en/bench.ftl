@@ -74,7 +74,10 @@ bench-stopped = The load was stopped early: { $guard }
 bench-interrupted = The load was interrupted before its end.
 
 bench-warning-suspended = The load generator was suspended for { $seconds }{ "\u00A0" }s (Ctrl-Z) and sent nothing during that time. The rates include it. So do the response times of requests that were in flight or due then.
-bench-warning-generator-cpu = The load generator was the limit: its busiest thread used { $busy }{ "\u00A0" }% of a core (cores { $cores }). The server may be able to serve more, and the response times include delays of the generator. Give it more threads (--threads), or run it on another host.
+bench-warning-generator-cpu = The load generator was the limit: { $threads ->
+    [one] its only thread
+   *[other] the busiest of its { $threads } threads
+} used { $busy }{ "\u00A0" }% of a core (cores { $cores }). The server may be able to serve more, and the response times include delays of the generator. Give it more threads (--threads), or run it on another host.
 bench-warning-generator-waited = The load generator did not get enough CPU time: its busiest thread ran for { $busy }{ "\u00A0" }% of the time and waited for a core for { $waited }{ "\u00A0" }%, while soft interrupts, the server or other programs used it. The server may be able to serve more, and the response times include that wait.
 bench-warning-local = The load generator ran out of local resources: { $ports } requests found no local port, { $files } no file descriptor, { $memory } no socket memory. These failures say nothing about the server.
 bench-warning-late-held = { $late } requests ({ $share }{ "\u00A0" }%) were sent more than 1{ "\u00A0" }ms late, because all { $connections } connections were waiting for responses. Their response time counts from the intended start, so it includes the delay. With more connections (-c) they would wait in the server instead.

@@ -147,6 +147,9 @@ impl InFlight {
     }
 }
 
+/// Share of its time on a core from which a generator's thread is the limit of its load (DESIGN.md, "Verdicts").
+pub const GENERATOR_LIMITED: f64 = 0.90;
+
 /// One generator thread's own CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratorThread {

@@ -171,7 +171,7 @@ impl Running {
             method: "GET".to_owned(),
             headers: wanted.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
             disable_keepalive: wanted.keep_alive == Some(false),
-            threads: 1,
+            threads: Some(1),
             ..Load::default()
         };
         let mut plan = plan::plan(&load, target, TIMEOUT_DIAGNOSE, expect.clone())?;

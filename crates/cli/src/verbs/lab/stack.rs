@@ -111,7 +111,7 @@ pub fn plan(lab: &Lab) -> Result<Plan> {
         expect: load.expect.0.clone(),
         netns: Some(lab.client_netns_path()),
         cpus: lab.client_cpus().map(<[u32]>::to_vec),
-        threads: load.threads.unwrap_or(1),
+        threads: load.threads,
         guards: Vec::new(),
         options: chokepoint_load::Options {
             tls: tls(lab, &target),

@@ -123,7 +123,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         expect: vec![(200, 399)],
         netns: None::<PathBuf>,
         cpus: None,
-        threads: 2,
+        threads: Some(2),
         guards: Vec::new(),
         options: Options::default(),
     }

@@ -2,8 +2,7 @@
 
 use super::{Asked, Warning};
 use crate::fix::change::core_list;
-use crate::judge::stations::load_generator::LIMITED_UTILIZATION;
-use crate::observation::load::{GeneratorThread, LoadResult, Loop, Measured, Slice};
+use crate::observation::load::{GENERATOR_LIMITED, GeneratorThread, LoadResult, Loop, Measured, Slice};
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 
@@ -67,7 +66,7 @@ fn wanted(load: &LoadResult) -> f64 {
 
 /// True if the server may pass more than was measured.
 pub(super) fn is_limit(load: &LoadResult) -> bool {
-    busy(load) >= LIMITED_UTILIZATION || wanted(load) >= LIMITED_UTILIZATION || is_local(load)
+    busy(load) >= GENERATOR_LIMITED || wanted(load) >= GENERATOR_LIMITED || is_local(load)
 }
 
 fn is_local(load: &LoadResult) -> bool {
@@ -78,8 +77,8 @@ fn generator(load: &LoadResult) -> Option<Message> {
     let cores: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
     let threads = load.threads.len() as u64;
     let id = match (busy(load), wanted(load)) {
-        (busy, _) if busy >= LIMITED_UTILIZATION => "bench-warning-generator-cpu",
-        (_, wanted) if wanted >= LIMITED_UTILIZATION => "bench-warning-generator-waited",
+        (busy, _) if busy >= GENERATOR_LIMITED => "bench-warning-generator-cpu",
+        (_, wanted) if wanted >= GENERATOR_LIMITED => "bench-warning-generator-waited",
         _ => return None,
     };
     let message = Message::new(id).with("busy", busy(load) * 100.0).with("waited", (wanted(load) - busy(load)) * 100.0);

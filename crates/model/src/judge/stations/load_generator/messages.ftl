@@ -12,7 +12,11 @@ finding-load-generator-limited-title = the load generator was the limit
 finding-load-generator-limited-unread = Most requests failed at once, and were asked again at once, which keeps the generator busy. Which processes serve { $tier } could not be read, so why they fail is not known.
 finding-load-generator-limited-explanation = The generator could not send more, so the result shows its own speed and not the server's. Give it more threads or cores, or run it on another host.
 
-evidence-generator-cpu = Its busiest thread used { $share } % of its CPU, soft interrupts included.
+evidence-generator-cpu =
+    { $threads ->
+        [one] Its only thread
+       *[other] The busiest of its { $threads } threads
+    } used { $share } % of its CPU, soft interrupts included.
 evidence-generator-late = { $count } of { $of } requests were sent late or not at all.
 evidence-generator-local = The generator's own limits: { $ports } times no local port, { $files } times no file descriptor, { $memory } times no socket memory.
 

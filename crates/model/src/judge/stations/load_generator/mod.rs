@@ -10,7 +10,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
-use crate::observation::load::{GeneratorThread, LoadResult, Loop};
+use crate::observation::load::{GENERATOR_LIMITED, GeneratorThread, LoadResult, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -41,8 +41,6 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("load-generator"), StationKind::Rate, &[FindingId::GENERATOR_LIMITED], read, judge)
 };
 
-/// Utilization from which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
-pub(crate) const LIMITED_UTILIZATION: f64 = 0.90;
 /// Share from which the headroom is reported as small.
 const NEAR_UTILIZATION: f64 = 0.75;
 /// Share of an open loop's sends that may be late before its rate counts as not offered.
@@ -85,7 +83,7 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     let Some(limit) = limit(busy, load) else { return Vec::new() };
     let proof = match limit {
         Limit::Cpu => {
-            let text = Message::new("evidence-generator-cpu").with("share", busy * 100.0);
+            let text = Message::new("evidence-generator-cpu").with("share", busy * 100.0).with("threads", load.threads.len() as u64);
             Evidence::new(text, "CLOCK_THREAD_CPUTIME_ID, /proc/stat", Some(busy))
         }
         Limit::Late(count) => {
@@ -121,7 +119,7 @@ fn limit(busy: f64, load: &LoadResult) -> Option<Limit> {
     let open = matches!(load.shape, Loop::Open { .. });
     if load.errors.local() * 100 > load.requests {
         Some(Limit::Local(load.errors.local()))
-    } else if busy >= LIMITED_UTILIZATION {
+    } else if busy >= GENERATOR_LIMITED {
         Some(Limit::Cpu)
     } else if open && late as f64 > LATE_SHARE * load.requests as f64 && busy >= NEAR_UTILIZATION && sent > 0 {
         // Late sends alone may come from a server that holds every connection. If the generator is busy, they are its own fault.
