@@ -454,9 +454,9 @@ pub struct Reference {
     /// How often each is measured; default: 3.
     #[serde(default = "pairs_default")]
     pub pairs: u32,
-    /// Minimum of the result's median goodput over the reference's.
+    /// Minimum of the result's goodput over the reference's. It is missed if no turn reaches it.
     pub goodput_times_at_least: Option<f64>,
-    /// Maximum of the result's median p99 over the reference's.
+    /// Maximum of the result's p99 over the reference's. It is missed if every turn exceeds it.
     pub latency_p99_times_at_most: Option<f64>,
 }
 

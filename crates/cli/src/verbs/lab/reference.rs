@@ -95,6 +95,11 @@ fn load_report(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<Load
     Ok(chokepoint_model::traffic::load_report(&load))
 }
 
+/// The result over the reference in each turn.
+fn in_turn<T>(own: &[T], reference: &[T], number: impl Fn(&T) -> f64) -> Vec<f64> {
+    own.iter().zip(reference).map(|(own, reference)| number(own) / number(reference).max(f64::MIN_POSITIVE)).collect()
+}
+
 /// The median of all turns.
 fn median(values: &[f64]) -> f64 {
     chokepoint_statistics::median(values).unwrap_or(0.0)
@@ -111,13 +116,17 @@ fn failed(load: &LoadReport) -> u64 {
 }
 
 impl Comparison {
-    /// Expectations that did not hold.
+    /// Expectations that did not hold in any turn. What one turn disproves is disturbance: both are loaded one right after the other.
     pub(super) fn failures(&self, wanted: Option<&Reference>) -> Vec<String> {
+        let goodput: Vec<f64> = in_turn(&self.goodput_rps, &self.goodput_rps_reference, |rps| *rps);
+        let p99: Vec<f64> = in_turn(&self.latency_us_p99, &self.latency_us_p99_reference, |us| *us as f64);
+        let said = |times: &[f64]| times.iter().map(|times| format!("{times:.2}")).collect::<Vec<_>>().join(", ");
         let least = wanted.and_then(|wanted| wanted.goodput_times_at_least);
-        let short = least.filter(|least| self.times < *least);
-        let short = short.map(|least| format!("{:.2} times the goodput of {}, expected at least {least}", self.times, self.scenario));
-        let most = wanted.and_then(|wanted| wanted.latency_p99_times_at_most).filter(|most| self.latency_p99_times > *most);
-        let long = most.map(|most| format!("{:.2} times the p99 of {}, expected at most {most}", self.latency_p99_times, self.scenario));
+        let short = least.filter(|least| goodput.iter().all(|times| times < least));
+        let short = short.map(|least| format!("{} times the goodput of {}, expected at least {least}", said(&goodput), self.scenario));
+        let most = wanted.and_then(|wanted| wanted.latency_p99_times_at_most);
+        let long = most.filter(|most| p99.iter().all(|times| times > most));
+        let long = long.map(|most| format!("{} times the p99 of {}, expected at most {most}", said(&p99), self.scenario));
         short.into_iter().chain(long).collect()
     }
 }
@@ -130,5 +139,45 @@ impl fmt::Display for Comparison {
         let failed = |failed: &[u64]| failed.iter().sum::<u64>();
         let (lost, lost_reference) = (failed(&self.failed), failed(&self.failed_reference));
         write!(f, ", p99 {own:.0} against {other:.0} ms, {lost} against {lost_reference} requests failed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(goodput: [f64; 3], p99: [u64; 3]) -> Comparison {
+        Comparison {
+            scenario: "by-hand".to_owned(),
+            goodput_rps: goodput.to_vec(),
+            goodput_rps_reference: vec![1_000.0; 3],
+            latency_us_p99: p99.to_vec(),
+            latency_us_p99_reference: vec![100; 3],
+            failed: vec![0; 3],
+            failed_reference: vec![0; 3],
+            times: 0.0,
+            latency_p99_times: 0.0,
+        }
+    }
+
+    #[test]
+    fn worse_than_the_reference_is_what_every_turn_shows() {
+        let wanted = Reference {
+            scenario: "by-hand".to_owned(),
+            pairs: 3,
+            goodput_times_at_least: Some(0.9),
+            latency_p99_times_at_most: Some(1.5),
+        };
+        let failures = |goodput, p99| comparison(goodput, p99).failures(Some(&wanted));
+        assert_eq!(failures([1_200.0; 3], [90; 3]), [""; 0]);
+        assert_eq!(failures([920.0, 720.0, 910.0], [105, 340, 114]), [""; 0], "one turn was disturbed");
+        assert_eq!(
+            failures([850.0, 880.0, 860.0], [151, 190, 170]),
+            [
+                "0.85, 0.88, 0.86 times the goodput of by-hand, expected at least 0.9",
+                "1.51, 1.90, 1.70 times the p99 of by-hand, expected at most 1.5"
+            ]
+        );
+        assert_eq!(comparison([1.0; 3], [900; 3]).failures(None), [""; 0]);
     }
 }
