@@ -281,59 +281,62 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-    use std::time::Instant;
+    mod live {
+        use std::io::{Read, Write};
+        use std::net::TcpListener;
+        use std::time::Instant;
 
-    use super::*;
-    use crate::engine::growth::tests::always_busy;
+        use super::super::*;
+        use crate::engine::growth::tests::always_busy;
 
-    /// A server that answers on each connection until it is closed.
-    fn server() -> Address {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("an address is free");
-        let address = Address::Tcp(listener.local_addr().expect("it listens"));
-        std::thread::spawn(move || {
-            for connection in listener.incoming() {
-                let Ok(mut connection) = connection else { return };
-                std::thread::spawn(move || {
-                    let mut request = [0; 4096];
-                    while connection.read(&mut request).is_ok_and(|length| length > 0) {
-                        std::thread::sleep(Duration::from_millis(1));
-                        if connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
-                            return;
+        /// A server that answers on each connection until it is closed.
+        fn server() -> Address {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("an address is free");
+            let address = Address::Tcp(listener.local_addr().expect("it listens"));
+            std::thread::spawn(move || {
+                for connection in listener.incoming() {
+                    let Ok(mut connection) = connection else { return };
+                    std::thread::spawn(move || {
+                        let mut request = [0; 4096];
+                        while connection.read(&mut request).is_ok_and(|length| length > 0) {
+                            std::thread::sleep(Duration::from_millis(1));
+                            if connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                                return;
+                            }
                         }
-                    }
-                });
-            }
-        });
-        address
-    }
+                    });
+                }
+            });
+            address
+        }
 
-    #[test]
-    fn a_load_that_needs_more_threads_begins_anew_and_is_measured_whole() {
-        let shape = Loop::Closed { connections: 4 };
-        let plan = Plan { address: server(), shape, duration: Some(Duration::from_secs(2)), threads: None, ..crate::plan::tests::plan() };
-        let (control, began) = (Control::new(), Instant::now());
-        let measured = measure_looking(&plan, &control, always_busy).expect("it runs").result;
-        assert_eq!((measured.threads.len(), measured.interrupted, measured.errors.total()), (2, false, 0), "{measured:?}");
-        let whole = Duration::from_secs(2);
-        assert_eq!(measured.duration_us, whole.as_micros() as u64);
-        let begun = control.began().expect("it began");
-        assert!(begun.duration_since(began) > Duration::from_millis(500), "what was sent with one thread is not measured");
-        assert_eq!(measured.status.values().sum::<u64>(), measured.requests);
-        assert!(measured.threads.iter().all(|thread| thread.wall_us < 1_000 * (whole.as_millis() as u64 + 500)), "{measured:?}");
-    }
+        #[test]
+        fn a_load_that_needs_more_threads_begins_anew_and_is_measured_whole() {
+            let shape = Loop::Closed { connections: 4 };
+            let plan =
+                Plan { address: server(), shape, duration: Some(Duration::from_secs(2)), threads: None, ..crate::plan::tests::plan() };
+            let (control, began) = (Control::new(), Instant::now());
+            let measured = measure_looking(&plan, &control, always_busy).expect("it runs").result;
+            assert_eq!((measured.threads.len(), measured.interrupted, measured.errors.total()), (2, false, 0), "{measured:?}");
+            let whole = Duration::from_secs(2);
+            assert_eq!(measured.duration_us, whole.as_micros() as u64);
+            let begun = control.began().expect("it began");
+            assert!(begun.duration_since(began) > Duration::from_millis(500), "what was sent with one thread is not measured");
+            assert_eq!(measured.status.values().sum::<u64>(), measured.requests);
+            assert!(measured.threads.iter().all(|thread| thread.wall_us < 1_000 * (whole.as_millis() as u64 + 500)), "{measured:?}");
+        }
 
-    #[test]
-    fn a_load_that_is_stopped_while_it_begins_anew_ends() {
-        let plan = Plan { address: server(), duration: Some(Duration::from_secs(60)), threads: None, ..crate::plan::tests::plan() };
-        let (control, began) = (Control::new(), Instant::now());
-        std::thread::scope(|scope| {
-            let load = scope.spawn(|| measure_looking(&plan, &control, always_busy));
-            std::thread::sleep(Duration::from_millis(550));
-            control.stop();
-            assert!(load.join().expect("no panic").expect("it runs").result.interrupted);
-        });
-        assert!(began.elapsed() < Duration::from_secs(30));
+        #[test]
+        fn a_load_that_is_stopped_while_it_begins_anew_ends() {
+            let plan = Plan { address: server(), duration: Some(Duration::from_secs(60)), threads: None, ..crate::plan::tests::plan() };
+            let (control, began) = (Control::new(), Instant::now());
+            std::thread::scope(|scope| {
+                let load = scope.spawn(|| measure_looking(&plan, &control, always_busy));
+                std::thread::sleep(Duration::from_millis(550));
+                control.stop();
+                assert!(load.join().expect("no panic").expect("it runs").result.interrupted);
+            });
+            assert!(began.elapsed() < Duration::from_secs(30));
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::facts::path::Endpoint;
 use crate::facts::pool::{BUSY_SHARE, STEADY_SHARE};
 use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 
-use super::connection_state::{ConnectionContext, ConnectionState, connection_state};
+use super::connection_state::{ConnectionContext, ConnectionState, Said, connection_state};
 use super::connections::{Pair, called, ends, pairs, tier_of};
 use super::rhythm::Rhythm;
 
@@ -132,6 +132,8 @@ fn is_in_use(mirrored: &RequestSocket, before: Option<&RequestSocket>, rhythm: O
         return true;
     }
     let mut socket = mirrored.clone();
+    // The mirrored socket's own end is the caller's.
+    let acknowledged = mirrored.times.is_some_and(|times| times.is_acknowledged_alone()).then_some(Said::Request);
     if let Some(times) = &mut socket.times {
         let is_within_a_tick = times.last_data_recv_ms == times.last_data_sent_ms;
         // The request was sent within a tick of the last answer. On a path longer than a tick no answer can have come since.
@@ -140,7 +142,7 @@ fn is_in_use(mirrored: &RequestSocket, before: Option<&RequestSocket>, rhythm: O
         }
         times.min_rtt_us = None;
     }
-    let known = ConnectionContext { before, rhythm, tick_ms, ..ConnectionContext::default() };
+    let known = ConnectionContext { before, rhythm, acknowledged, tick_ms, ..ConnectionContext::default() };
     !matches!(
         connection_state(&socket, &known),
         ConnectionState::Idle | ConnectionState::Closed | ConnectionState::Undecided | ConnectionState::Streaming

@@ -52,6 +52,13 @@ impl ConnectionState {
     }
 }
 
+/// What one of the two ends says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Request,
+    Answer,
+}
+
 /// What is known of a connection besides the socket itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnectionContext<'a> {
@@ -69,16 +76,29 @@ pub(crate) struct ConnectionContext<'a> {
     pub(crate) streams: bool,
     /// A unix socket that outlives a request: it may be idle.
     pub(crate) is_kept: bool,
+    /// What was acknowledged alone, so that it was the last that was said.
+    pub(crate) acknowledged: Option<Said>,
     /// The rhythm of requests and answers at its listener.
     pub(crate) rhythm: Option<&'a Rhythm>,
     /// Length of the kernel's clock tick, milliseconds.
     pub(crate) tick_ms: u64,
 }
 
-/// True if all that one end of a connection sent has reached the other end, according to the same sample of both.
+/// True if all that one end of a connection was given to send has reached the other end, according to the same sample of both. What Nagle's algorithm holds back until
+/// an acknowledgement comes is not sent.
 pub(crate) fn has_arrived(socket: &RequestSocket, other: &RequestSocket) -> bool {
-    let sent = socket.times.and_then(|times| times.bytes_sent);
+    let sent = socket.times.filter(|times| times.unsent == Some(0)).and_then(|times| times.bytes_sent);
     sent.is_some() && sent == other.times.and_then(|times| times.bytes_received)
+}
+
+/// What was acknowledged alone on an accepted connection whose times do not tell what was last: by its own end the answer, by the caller's end in the same sample
+/// the request.
+pub(crate) fn acknowledged<'s>(socket: &RequestSocket, other: impl FnOnce() -> Option<&'s RequestSocket>) -> Option<Said> {
+    let times = socket.times.as_ref().filter(|times| times.received_last().is_none())?;
+    if times.is_acknowledged_alone() {
+        return Some(Said::Answer);
+    }
+    other()?.times.as_ref()?.is_acknowledged_alone().then_some(Said::Request)
 }
 
 /// True if nothing is left to send, nothing was lost, and the last data was sent longer ago than a round trip takes: the shortest ever on this connection, and
@@ -190,7 +210,7 @@ pub(super) fn sent_without_request(socket: &RequestSocket, before: Option<&Reque
 }
 
 /// For a request and an answer in one tick. The counters of two samples decide; then a round trip longer than a tick (the next request cannot have come so
-/// soon); then the rhythm.
+/// soon); then what was acknowledged alone; then the rhythm.
 fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> ConnectionState {
     match moved(times, known.before) {
         Some((1.., 0, _)) => return ConnectionState::Service,
@@ -205,6 +225,12 @@ fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> Connect
     let is_first = known.tls && times.data_segs_in.is_some_and(|segments| segments <= FIRST_OVER_TLS);
     if !is_first && times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * known.tick_ms.max(1)) {
         return ConnectionState::Idle;
+    }
+    match known.acknowledged {
+        Some(Said::Request) => return ConnectionState::Service,
+        // Over TLS the first answers are session tickets.
+        Some(Said::Answer) if !is_first => return ConnectionState::Idle,
+        _ => {}
     }
     match known.rhythm.and_then(|rhythm| rhythm.is_pending(times, known.tls)) {
         Some(true) => ConnectionState::Service,
@@ -358,6 +384,38 @@ mod tests {
         assert!(!told(RequestTimes { min_rtt_us: None, ..known }, Some(15_000)), "nobody knows how far it is");
         assert!(!told(RequestTimes { unsent: Some(1), ..known }, Some(15_000)), "more is to be sent");
         assert!(!told(RequestTimes { lost: Some(1), ..known }, Some(15_000)), "it is sent again");
+    }
+
+    #[test]
+    fn what_was_acknowledged_alone_was_said_last() {
+        let plain = ConnectionContext { tick_ms: 4, ..ConnectionContext::default() };
+        let tie = |segments| socket(Some(times(8, 8, segments, 5)));
+        let told = |said, known, segments| connection_state(&tie(segments), &ConnectionContext { acknowledged: Some(said), ..known });
+        assert_eq!(told(Said::Request, plain, 5), ConnectionState::Service);
+        assert_eq!(told(Said::Answer, plain, 5), ConnectionState::Idle);
+        let tls = ConnectionContext { tls: true, ..plain };
+        assert_eq!(told(Said::Answer, tls, 3), ConnectionState::Undecided, "session tickets are no answer");
+        assert_eq!(told(Said::Answer, tls, 5), ConnectionState::Idle);
+    }
+
+    #[test]
+    fn what_nagle_holds_back_has_not_arrived() {
+        let of = |unsent| RequestSocket {
+            send_queue: 700,
+            ..socket(Some(RequestTimes { unsent, bytes_sent: Some(200), ..times(40, 36, 5, 6) }))
+        };
+        let other = socket(Some(RequestTimes { bytes_received: Some(200), ..times(36, 40, 6, 5) }));
+        assert!(has_arrived(&of(Some(0)), &other));
+        assert!(!has_arrived(&of(Some(500)), &other), "the body waits for the acknowledgement of the head");
+        assert!(!has_arrived(&of(None), &other), "it is not known");
+    }
+
+    #[test]
+    fn an_acknowledgement_tells_only_if_it_came_alone_and_later() {
+        let of = |ack| RequestTimes { last_ack_recv_ms: ack, ..times(72, 72, 5, 5) }.is_acknowledged_alone();
+        assert!(of(Some(32)));
+        assert!(!of(Some(72)), "with the data, or without a delay");
+        assert!(!of(None), "it was not read");
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::observation::{DumpMoment, NetnsId, RequestSample, RequestSocket, Requ
 
 use super::calls::{self, Calls};
 use super::connection_state::{
-    ConnectionContext, ConnectionState, connection_state, has_arrived, is_multiplexed, must_have_arrived, sent_without_request,
+    ConnectionContext, ConnectionState, acknowledged, connection_state, has_arrived, is_multiplexed, must_have_arrived,
+    sent_without_request,
 };
 use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, tier_of};
 use super::kept_unix::kept_unix;
@@ -413,7 +414,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
                         Some(LoadExchange::Waiting) if other().is_some_and(|other| other.receive_queue > 0) => Some(LoadExchange::Answered),
                         told => told,
                     };
-                    let known = ConnectionContext { before: *before, has_arrived, exchange, ..self.known(socket, tier) };
+                    let acknowledged = acknowledged(socket, &other);
+                    let known = ConnectionContext { before: *before, has_arrived, exchange, acknowledged, ..self.known(socket, tier) };
                     let idle = counts[tier].idle;
                     let is_under_way = self.add(&mut counts[tier], socket, &known, weight, (tier, details));
                     let has_read = || other().is_none_or(|other| other.receive_queue == 0);

@@ -96,6 +96,8 @@ pub struct RequestTimes {
     pub last_data_sent_ms: u64,
     /// Since data was last received, or since the connection was made, milliseconds.
     pub last_data_recv_ms: u64,
+    /// Since anything was last acknowledged by the other end, with or without data, milliseconds.
+    pub last_ack_recv_ms: Option<u64>,
     /// Segments with data received (Linux 4.6).
     pub data_segs_in: Option<u64>,
     /// Segments with data sent (Linux 4.6).
@@ -131,6 +133,12 @@ impl RequestTimes {
             Ordering::Greater => Some(false),
             Ordering::Equal => None,
         }
+    }
+
+    /// True if the other end acknowledged what this one sent last by a segment without data, some time after the last data in either direction. It delays such an
+    /// acknowledgement (by 40 ms or more) to send it with data, and nothing was left to send. While a connection is young it does not delay it, and this is false.
+    pub(crate) fn is_acknowledged_alone(&self) -> bool {
+        self.last_ack_recv_ms.is_some_and(|ms| ms < self.last_data_recv_ms.min(self.last_data_sent_ms))
     }
 
     /// True if no data was ever received. The times alone do not show it: they are also set when a connection is made.

@@ -77,7 +77,7 @@ impl Stack {
             expect: vec![(200, 399)],
             netns: Some(self.lab.client_netns_path()),
             cpus: self.lab.client_cpus().map(<[u32]>::to_vec),
-            threads: 1,
+            threads: Some(1),
             guards: Vec::new(),
             options: chokepoint_load::Options::default(),
         }

@@ -442,6 +442,7 @@ fn times(info: &[u8]) -> Option<RequestTimes> {
     Some(RequestTimes {
         last_data_sent_ms: tcp_info_field!(info, "last_data_sent")?,
         last_data_recv_ms: tcp_info_field!(info, "last_data_recv")?,
+        last_ack_recv_ms: tcp_info_field!(info, "last_ack_recv"),
         data_segs_in: tcp_info_field!(info, "data_segs_in"),
         data_segs_out: tcp_info_field!(info, "data_segs_out"),
         bytes_acked: tcp_info_field!(info, "bytes_acked"),

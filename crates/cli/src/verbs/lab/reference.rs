@@ -162,12 +162,8 @@ mod tests {
 
     #[test]
     fn worse_than_the_reference_is_what_every_turn_shows() {
-        let wanted = Reference {
-            scenario: "by-hand".to_owned(),
-            pairs: 3,
-            goodput_times_at_least: Some(0.9),
-            latency_p99_times_at_most: Some(1.5),
-        };
+        let wanted =
+            Reference { scenario: "by-hand".to_owned(), pairs: 3, goodput_times_at_least: Some(0.9), latency_p99_times_at_most: Some(1.5) };
         let failures = |goodput, p99| comparison(goodput, p99).failures(Some(&wanted));
         assert_eq!(failures([1_200.0; 3], [90; 3]), [""; 0]);
         assert_eq!(failures([920.0, 720.0, 910.0], [105, 340, 114]), [""; 0], "one turn was disturbed");

@@ -4,9 +4,9 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::{Loop, Percentiles};
-use chokepoint_model::observation::{Observation, TcpSample, TcpState};
+use chokepoint_model::observation::{Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState};
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Confidence, StationState, Verdict};
+use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
 
 use crate::stage::*;
 
@@ -161,6 +161,50 @@ fn ends_of_answers_that_wait_for_an_acknowledgement_are_reported() {
     assert_eq!((finding.confidence, finding.station.as_str()), (Confidence::High, "sending"));
     assert_eq!(finding.evidence[0].value, Some(200.0));
     assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["send-at-once"]);
+}
+
+/// The same requests, only watched: of these connections this many have the end of an answer in their queue.
+fn watched(sample: impl Fn(u64, u64) -> TcpSample, sending: u64) -> Observation {
+    let mut obs = observed(sample);
+    (obs.load, obs.request.loaded) = (None, false);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for tick in 0..50 {
+        let connection = |number: u64| {
+            let is_sending = number < sending;
+            let times = RequestTimes {
+                last_data_recv_ms: 24,
+                last_data_sent_ms: 20,
+                unsent: Some(if is_sending { 200 } else { 0 }),
+                data_segs_in: Some(9),
+                data_segs_out: Some(9),
+                ..RequestTimes::default()
+            };
+            RequestSocket {
+                address: SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 20_000 + number as u16) },
+                cookie: number + 1,
+                state: TcpState::Established,
+                inode: 900 + number,
+                receive_queue: 0,
+                send_queue: if is_sending { 300 } else { 0 },
+                times: Some(times),
+            }
+        };
+        let sockets = (0..CONNECTIONS).map(connection).collect();
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets, ..RequestSample::default() };
+        view.request_samples.push(WINDOW.0 + tick * 180_000, Reading::Ok(sample));
+    }
+    obs
+}
+
+#[test]
+fn a_stall_is_found_by_watching_too() {
+    let diagnosis = told(&watched(stalled, CONNECTIONS));
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![STALL], Verdict::Choked));
+    let told_old = |diagnosis: &Diagnosis| diagnosis.findings[0].evidence.iter().any(|proof| proof.text.contains("20 ms"));
+    assert!(told_old(&diagnosis), "{:?}", diagnosis.findings[0].evidence);
+    let short = |number, second| TcpSample { last_data_sent_ms: 9, ..stalled(number, second) };
+    is_silent(&watched(short, CONNECTIONS), "acknowledged sooner than a delay lasts");
+    is_silent(&watched(|number, _| idle(number), 0), "nothing is on its way");
 }
 
 #[test]

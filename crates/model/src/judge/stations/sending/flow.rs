@@ -31,6 +31,8 @@ pub(super) struct Flow<'a> {
     pub(super) readings: Vec<Vec<&'a TcpSample>>,
     /// Mean number of sampled connections that can have had a request under way at once; `None` without our own load.
     under_way: Option<f64>,
+    /// The same without our own load, by the account.
+    watched: Option<f64>,
 }
 
 /// Where the time of the sampled connections went according to the kernel, microseconds.
@@ -54,8 +56,10 @@ impl<'a> Flow<'a> {
         }
         let sampled = mean(readings.iter().map(|reading| reading.len() as u64));
         let under_way = ctx.obs.load.as_ref().map(|load| in_flight(load).min(sampled)).filter(|count| *count > 0.0);
+        let watched = ctx.account().filter(|_| ctx.obs.load.is_none()).map(|account| account.under_way().min(sampled));
+        let watched = watched.filter(|count| *count > 0.0);
         let is_outermost = at.edge.is_none() && ctx.path.is_first(tier);
-        Some(Self { tier, name: at.listener_name(), is_outermost, at, readings, under_way })
+        Some(Self { watched, tier, name: at.listener_name(), is_outermost, at, readings, under_way })
     }
 
     /// All samples.
@@ -76,6 +80,11 @@ impl<'a> Flow<'a> {
     /// first, so the share may be too high if there are very many.
     pub(super) fn time_share(&self, is_so: impl Fn(&TcpSample) -> bool) -> Option<f64> {
         Some((self.mean_of(is_so) / self.under_way?).min(1.0))
+    }
+
+    /// [`Flow::time_share`], also of requests that were only watched.
+    pub(super) fn time_share_watched(&self, is_so: impl Fn(&TcpSample) -> bool) -> Option<f64> {
+        Some((self.mean_of(is_so) / self.under_way.or(self.watched)?).min(1.0))
     }
 
     /// True if such a share of the requests' time is harm, judged by the lower end of its interval, which follows from the number of connections sampled.

@@ -14,6 +14,7 @@ evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The w
 evidence-buffer-sysctl = It has grown to the kernel's maximum: { $max } KiB.
 evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program set it itself (SO_SNDBUF).
 evidence-stall-seen = { $seen } times a sampled connection held back less than a segment while older segments were unacknowledged, although both windows had space. Data to send was found { $sending } times.
+evidence-stall-old = The longest had waited for { $oldest } ms when it was seen; the shortest round trip takes { $trip } ms.
 evidence-stall-took = A quarter of the requests took { $ms } ms or longer; the shortest round trip takes { $trip } ms.
 
 finding-small-initial-window-title = New connections of { $tier } at { $name } start with { $window ->

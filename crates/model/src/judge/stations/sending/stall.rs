@@ -13,6 +13,9 @@ use crate::output::report::Confidence;
 /// The smallest delay of a stalled answer, microseconds: an acknowledgement is delayed by 40 ms (TCP_DELACK_MIN, include/net/tcp.h), minus a tenth for the
 /// clock.
 const DELAYED_MIN_US: u64 = 36_000;
+/// Of ten stalls seen at any moment of their 40 ms one is older than this, if requests were only watched and their times are not known, microseconds. (All ten would be
+/// younger by chance once in two thousand times.)
+const SEEN_OLD_US: u64 = DELAYED_MIN_US / 2;
 /// A round trip from which acknowledgements take that long by themselves, microseconds. The delay cannot be told apart there.
 const ROUND_TRIP_MAX_US: u64 = 20_000;
 /// Age from which sent data has arrived on a short path, milliseconds. Clock ticks are up to 10 ms long, and appear shorter here only by luck.
@@ -22,10 +25,11 @@ const SEEN_MIN: usize = 10;
 
 /// Whether and how much this flow stalls.
 pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
-    let load = ctx.obs.load.as_ref()?;
+    let load = ctx.obs.load.as_ref();
     let seen = flow.samples().filter(|sample| stalls(sample)).count();
-    let share = flow.time_share(stalls)?;
-    let is_slow = load.latency_us.p75 >= DELAYED_MIN_US;
+    let share = flow.time_share_watched(stalls)?;
+    let oldest_ms = flow.samples().filter(|sample| stalls(sample)).map(|sample| sample.last_data_sent_ms).max().unwrap_or(0);
+    let is_slow = load.map_or(oldest_ms * 1_000 >= SEEN_OLD_US, |load| load.latency_us.p75 >= DELAYED_MIN_US);
     if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !cores_are_spare(ctx) {
         return None;
     }
@@ -33,13 +37,15 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let shortest_us = flow.round_trips_us()?.0;
     let args = |id: &'static str| {
         let text = flow.args(id).with("share", share * 100.0).with("seen", seen as u64).with("sending", sending);
-        text.with("ms", load.latency_us.p75 as f64 / 1e3).with("trip", shortest_us / 1e3)
+        let text = text.with("trip", shortest_us / 1e3).with("oldest", oldest_ms);
+        load.map_or_else(|| text.clone(), |load| text.clone().with("ms", load.latency_us.p75 as f64 / 1e3))
     };
     let source = format!("tcp_info notsent_bytes, unacked, last_data_sent ({})", ctx.netns_name(flow.tier.netns));
-    let proofs = vec![
-        Evidence::new(args("evidence-stall-seen"), source, Some(seen as f64)),
-        Evidence::new(args("evidence-stall-took"), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
-    ];
+    let took = match load {
+        Some(load) => Evidence::new(args("evidence-stall-took"), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
+        None => Evidence::new(args("evidence-stall-old"), "tcp_info last_data_sent, min_rtt", Some(oldest_ms as f64)),
+    };
+    let proofs = vec![Evidence::new(args("evidence-stall-seen"), source, Some(seen as f64)), took];
     Some(Held {
         id: FindingId::ACK_STALL,
         share,
