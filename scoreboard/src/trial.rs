@@ -163,8 +163,8 @@ fn figures(load: &LoadReport) -> Figures {
     Figures {
         goodput_rps: load.reaching_rps(),
         failed_share: load.failed_share().unwrap_or(0.0),
-        latency_us_p99: load.latency_us.p99 as f64,
-        latency_us_p999: load.latency_us.p999 as f64,
+        latency_us_p99: load.latency_us.map_or(0.0, |times| times.p99 as f64),
+        latency_us_p999: load.latency_us.map_or(0.0, |times| times.p999 as f64),
     }
 }
 

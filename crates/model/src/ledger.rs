@@ -45,6 +45,9 @@ const CLIENTS_MAX: usize = 32;
 /// If there would be fewer batches than this, shorter batches are used, of at least one response time each: Student's t of one or two degrees of freedom says
 /// nothing.
 const BATCHES_MIN: u64 = 5;
+/// Requests found beyond those of the load, as a share of these, from which they are those of other clients. The sum meets the clients' own count within 3 % in
+/// most runs (DESIGN.md, "The ledger").
+const OTHERS_MIN: f64 = 0.05;
 /// Share of all requests from which a kind of uncertain connection is reported.
 const TOLD_SHARE_MIN: f64 = 0.02;
 
@@ -59,8 +62,10 @@ pub(crate) struct Account {
     /// Correction factor of each tier's samples, see [`SampleCounts::ratio`].
     ratios: Vec<f64>,
     spans_us: Vec<(u64, u64)>,
-    /// Mean number of requests under way: counted by the load generator, else the sum found by the sockets.
+    /// Mean number of requests under way: counted by the load generator, or the sum found by the sockets if that is more.
     under_way: f64,
+    /// The part of it that the load generator counted. `None` without load.
+    offered: Option<f64>,
     sum: f64,
     rate_rps: Option<f64>,
     response_s: Option<f64>,
@@ -92,8 +97,10 @@ impl Account {
         let accountant = Accountant::new(ctx, &counted, offered);
         let whole = accountant.between((from_us, to_us.saturating_add(1)));
         let sum = sum_of(&whole);
-        let under_way = offered.unwrap_or(sum);
-        let rate_rps = rate::rps(ctx, &counted, under_way);
+        let under_way = offered.unwrap_or(sum).max(sum);
+        // In an open loop of which the number at the samples is not known, what was found beyond the mean may be the samples' own.
+        let own = offered.filter(|_| accountant.under_way((0, u64::MAX)).is_some());
+        let rate_rps = rate::rps(ctx, &counted, under_way).map(|rate| rate * times_own(own, under_way));
         let response_s = rate_rps.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
         let batches = batches(ctx, &counted, response_s);
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
@@ -104,8 +111,14 @@ impl Account {
         // Samples without any request say nothing.
         let missed = spans_us.iter().zip(&parts).filter_map(missed).filter(|_| accountant.met_requests()).collect();
         let ratios = tiers.iter().map(|tier| counted.ratio(tier.netns, (0, u64::MAX), offered)).collect();
-        Some(Self { whole, parts, missed, ratios, spans_us, under_way, sum, rate_rps, response_s, counted })
+        Some(Self { whole, parts, missed, ratios, spans_us, under_way, offered: own, sum, rate_rps, response_s, counted })
     }
+}
+
+/// All requests under way as a multiple of the load's own; 1 unless other clients have some.
+fn times_own(offered: Option<f64>, under_way: f64) -> f64 {
+    let times = offered.filter(|offered| *offered > 0.0).map_or(1.0, |offered| under_way / offered);
+    if times > 1.0 + OTHERS_MIN { times } else { 1.0 }
 }
 
 /// The account for the report, and a sentence for everything that it leaves uncertain. `None` if there is no account.
@@ -155,7 +168,7 @@ fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
     LedgerUnaccounted {
         mean: rounded(mean),
         share: rounded(share(mean, account.under_way)),
-        low: half.map(|half| rounded(mean - half)),
+        low: half.map(|half| rounded((mean - half).max(0.0))),
         high: half.map(|half| rounded(mean + half)),
     }
 }

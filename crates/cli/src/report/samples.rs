@@ -426,7 +426,7 @@ fn collapsed() -> LoadReport {
         goodput_rps: 12.3,
         status: BTreeMap::from([("200".into(), 123)]),
         errors: Errors { connect_timeout: 1703, reset: 1, response_timeout: 83, ..Errors::default() },
-        latency_us: Percentiles {
+        latency_us: Some(Percentiles {
             p50: 2_000_127,
             p75: 2_000_380,
             p90: 2_000_990,
@@ -434,7 +434,7 @@ fn collapsed() -> LoadReport {
             p99: 2_004_800,
             p999: 2_011_000,
             max: 2_013_000,
-        },
+        }),
         lost_share: None,
         tls: None,
         spread: None,
@@ -449,7 +449,7 @@ fn served(rate: f64, requests: u64) -> LoadReport {
         goodput_rps: rate,
         status: BTreeMap::from([("200".into(), requests)]),
         errors: Errors::default(),
-        latency_us: Percentiles { p50: 850, p75: 1_200, p90: 2_340, p95: 3_100, p99: 12_340, p999: 31_000, max: 212_000 },
+        latency_us: Some(Percentiles { p50: 850, p75: 1_200, p90: 2_340, p95: 3_100, p99: 12_340, p999: 31_000, max: 212_000 }),
         lost_share: None,
         tls: None,
         spread: None,

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use chokepoint_load::{Plan, Stages};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::load::Loop;
+use chokepoint_model::load::{Loop, Percentiles};
 use chokepoint_model::message::Message;
 use chokepoint_model::outcome::utc;
 use chokepoint_model::report::{LoadReport, Served};
@@ -117,11 +117,10 @@ fn hide(value: &mut Value) {
 
 /// The figures of a load, the main one first.
 pub(crate) fn figures(load: &LoadReport) -> Vec<Figure> {
-    let latency = &load.latency_us;
     let failed = load.failed_share().map(|share| ("failed", share * 100.0, "%", Better::Less));
     let rates = [("goodput", load.goodput_rps, "/s", Better::More), ("throughput", load.throughput_rps, "/s", Better::More)];
-    let times = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p999), ("max", latency.max)];
-    let times = times.into_iter().filter(|_| load.requests > 0).map(|(name, us)| (name, us as f64, "us", Better::Less));
+    let named = |all: Percentiles| [("p50", all.p50), ("p90", all.p90), ("p99", all.p99), ("p99.9", all.p999), ("max", all.max)];
+    let times = load.latency_us.map(named).into_iter().flatten().map(|(name, us)| (name, us as f64, "us", Better::Less));
     let all = rates.into_iter().chain(failed).chain(times).filter(|(_, value, ..)| value.is_finite());
     all.map(|(name, value, unit, better)| Figure { name: name.to_owned(), value, unit: unit.to_owned(), better }).collect()
 }
@@ -129,8 +128,12 @@ pub(crate) fn figures(load: &LoadReport) -> Vec<Figure> {
 /// The figures before a fix that stays, after those of the state in which the run left the server.
 pub(crate) fn figures_before(served: &Served) -> Vec<Figure> {
     let failed = served.failed_share.map(|share| ("failed before", share * 100.0, "%", Better::Less));
-    let all = [("goodput before", served.goodput_rps, "/s", Better::More), ("p99 before", served.p99_us as f64, "us", Better::Less)];
-    let all = all.into_iter().chain(failed).filter(|(_, value, ..)| value.is_finite());
+    let p99 = served.p99_us.map(|us| ("p99 before", us as f64, "us", Better::Less));
+    let all = [("goodput before", served.goodput_rps, "/s", Better::More)]
+        .into_iter()
+        .chain(p99)
+        .chain(failed)
+        .filter(|(_, value, ..)| value.is_finite());
     all.map(|(name, value, unit, better)| Figure { name: name.to_owned(), value, unit: unit.to_owned(), better }).collect()
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
+mod figures;
 mod improvements;
 mod misses;
 mod unread;

@@ -40,8 +40,8 @@ pub struct ThresholdResult {
 pub struct Figures<'a> {
     /// Requests that ended.
     pub requests: u64,
-    /// Their latencies, microseconds.
-    pub latency_us: &'a Percentiles,
+    /// Their latencies, microseconds; `None` if they were not measured, or if none ended.
+    pub latency_us: Option<&'a Percentiles>,
     /// Share of them without an expected answer, 0 to 1; any value if none ended.
     pub failed_share: f64,
     /// Requests that ended per second.
@@ -96,7 +96,7 @@ impl Threshold {
     pub fn judge(&self, load: &LoadResult) -> Vec<ThresholdResult> {
         self.judge_figures(&Figures {
             requests: load.requests,
-            latency_us: &load.latency_us,
+            latency_us: Some(&load.latency_us).filter(|_| load.requests > 0),
             failed_share: load.requests.saturating_sub(load.good) as f64 / load.requests as f64,
             throughput_rps: load.throughput_rps(),
             goodput_rps: load.goodput_rps(),
@@ -113,7 +113,7 @@ impl Threshold {
                 Comparison::Under => measured < condition.limit,
                 Comparison::UnderOrAt => measured <= condition.limit,
             };
-            let nothing = unit == Unit::Us && load.requests == 0;
+            let nothing = unit == Unit::Us && load.latency_us.is_none();
             ThresholdResult { condition: condition.text.clone(), failed: met || nothing, measured, unit }
         };
         self.conditions.iter().map(judged).collect()
@@ -123,7 +123,7 @@ impl Threshold {
 impl Metric {
     fn of(self, load: &Figures<'_>) -> (f64, Unit) {
         match self {
-            Metric::Latency(of) => (of(load.latency_us) as f64, Unit::Us),
+            Metric::Latency(of) => (load.latency_us.map_or(0.0, |times| of(times) as f64), Unit::Us),
             Metric::Errors if load.requests == 0 => (1.0, Unit::Share),
             Metric::Errors => (load.failed_share, Unit::Share),
             Metric::Throughput => (load.throughput_rps, Unit::PerSecond),

@@ -13,7 +13,7 @@ brief-row-failed = failed
 brief-row-p99 = p99
 brief-row-limit = limit
 brief-rate = { $rate }/s
-brief-figures = { $rate }/s good, { $failed } failed, p99 { $p99 } ({ $requests ->
+brief-figures = { $rate }/s good, { $failed } failed, { $time } ({ $requests ->
     [one] { $requests } request
    *[other] { $requests } requests
 } in { $duration })

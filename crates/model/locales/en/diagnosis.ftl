@@ -58,6 +58,7 @@ verdict-unknown-few-samples = { $why } Only { $samples ->
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
 warning-shared-cores = The load generator shares cores with the servers: without it the servers would be faster.
+warning-other-clients = Other clients had { $others } of the { $all } requests under way ({ $share } %). Shares and limits are those of all requests; goodput and response times are those of the load.
 warning-other-tenants = Other programs used { $share } % of the servers' cores ({ $cores }): part of the CPU use is theirs.
 warning-ledger-multiplexed = { $number } connections of { $tier } carry several requests at once, or messages without an answer; where requests stood counts each connection once.
 warning-ledger-streaming = { $number } connections of { $tier } send data without being asked again (events, or a response in pieces); they do not count as requests in flight.
@@ -67,8 +68,17 @@ warning-guard = The guard "{ $guard }" stopped the load early.
 warning-interrupted = The load was interrupted; the figures cover the time until then.
 warning-no-listener = No listener on this host answers for the target: only the client's side was read.
 warning-failed-readings = { $count ->
-    [one] One source could not be read or understood; see the readings.
-   *[other] { $count } sources could not be read or understood; see the readings.
+    [one] One source could not be read or understood: { $sources }.
+   *[other] { $count } sources could not be read or understood: { $sources }{ $more ->
+        [0] .
+       *[other] {" "}and { $more } more.
+    }
+} { $unjudged ->
+    [0] Every station of the path was judged without it.
+    [one] The { $stations } could not be judged.
+    [2] The { $stations } could not be judged.
+    [3] The { $stations } could not be judged.
+   *[other] { $unjudged } stations could not be judged, among them the { $stations }.
 }
 warning-elsewhere = { $tier } also passes requests to { $upstreams }{ $more ->
     [0] { "" }
@@ -78,11 +88,14 @@ warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $m
     [0] { "" }
    *[other] { " " }and { $more } more
 }, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
+warning-no-times-nginx = The access log of { $tier } has no response times: add $request_time to its log_format.
+warning-no-times = The access log of { $tier } has no response times.
 warning-edge-configured = No connection from { $tier } to { $upstream } was seen: the edge is taken from the configuration, and requests for this URL may not take it.
 warning-translated = Connections to { $original } are translated to { $translated } in the network namespace { $netns } (conntrack).
 warning-unplaced = Part of the recording was not understood: { $what }.
 
 prediction-refused-passive = no load was applied, so there is no measurement to start from
+prediction-refused-others = other clients have { $share } % of the requests, and how much of the gain they take is not known
 prediction-refused-few = only { $good } good responses were seen: too few to measure the cost of one
 prediction-refused-hidden = only { $share } % of the requests succeeded, so the next limit is not visible
 prediction-refused-other = { $what } limits it as well, and what comes behind both is not visible

@@ -4,6 +4,7 @@ use super::Facts;
 use super::sum::mean;
 use crate::facts::path::{Path, Tier};
 use crate::facts::traffic;
+use crate::ledger::Account;
 use crate::observation::load::Loop;
 use crate::observation::series::Series;
 use crate::observation::{AccessLog, CpuUse, Listener, NetnsId, NetnsView, NginxConfig, Observation, ServerStatus, ServerView};
@@ -138,6 +139,16 @@ impl<'a> Context<'a> {
     /// refuse).
     pub fn can_divide_by_good(&self) -> bool {
         self.obs.load.as_ref().is_some_and(|load| load.good >= GOOD_MIN && load.good * 2 >= load.requests)
+    }
+
+    /// Answers of the servers to all clients as a multiple of those to the load; 1 unless other clients ask as well. Stations serve all of them.
+    pub(crate) fn times_own(&self) -> f64 {
+        self.account().and_then(Account::others).map_or(1.0, |(_, times)| times)
+    }
+
+    /// Good answers a second to all clients, if load was applied.
+    pub(crate) fn answers_rps(&self) -> Option<f64> {
+        self.obs.load.as_ref().map(|load| load.goodput_rps() * self.times_own())
     }
 
     /// Connections waiting in the accept queues of a tier, for each sample.

@@ -162,7 +162,7 @@ impl Session<'_> {
         let by_goodput = |a: &&Tried, b: &&Tried| reaching(&a.after).total_cmp(&reaching(&b.after));
         let most = eligible().max_by(by_goodput)?;
         let alike = eligible().filter(|tried| reaching(&tried.after) >= reaching(&most.after) * (1.0 - NOISE_SHARE));
-        let p99 = |tried: &&Tried| tried.after.load.as_ref().map_or(u64::MAX, |load| load.latency_us.p99);
+        let p99 = |tried: &&Tried| tried.after.load.as_ref().and_then(|load| load.p99_us()).unwrap_or(u64::MAX);
         alike.min_by_key(p99).map(|tried| tried.number)
     }
 

@@ -385,7 +385,7 @@ mod tests {
             goodput_rps,
             status: [].into(),
             errors: Errors::default(),
-            latency_us,
+            latency_us: Some(latency_us),
             lost_share: None,
             tls: None,
             spread: None,

@@ -54,7 +54,7 @@ impl Figures {
         Some(Self {
             reaching_rps: Figure::new(load.reaching_rps(), spread.goodput_rps.times(1.0 - load.lost_share.unwrap_or(0.0))),
             failed_share: Figure::new(load.failed_share()?, spread.failed_share),
-            latency_us_p99: Figure::new(load.latency_us.p99 as f64, spread.latency_us_p99?),
+            latency_us_p99: Figure::new(load.p99_us()? as f64, spread.latency_us_p99?),
         })
     }
 

@@ -35,7 +35,7 @@ pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
 }
 
 pub(super) fn p99(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64)
+    diagnosis.load.as_ref().and_then(|load| load.p99_us()).map_or(0.0, |us| us as f64)
 }
 
 /// True if hardly a request failed and p99 meets the objective. A p99 among failures says nothing, because failures may be quick.

@@ -3,7 +3,9 @@
 use crate::facts::Context;
 use crate::facts::cores::other_tenants;
 use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::traffic;
 use crate::judge::settle::{Moment, unsettled};
+use crate::ledger::tenths;
 use crate::observation::{Listener, ListenerAddress, Socket, SocketAddress};
 use crate::output::message::Message;
 
@@ -13,9 +15,34 @@ const UNIX_CONNECTIONS_MIN: usize = 5;
 /// Upstreams of other sites that are named.
 const ELSEWHERE_MAX: usize = 3;
 
-/// The warnings of an observation. `unread` sources could not be read.
-pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
+/// Most sources, and most stations, that a sentence names.
+const NAMED_MAX: usize = 3;
+
+/// What could not be read, in the words of the report.
+pub(crate) struct Unread {
+    /// The sources, each with the reason.
+    pub(crate) sources: Vec<String>,
+    /// The stations whose state is not known.
+    pub(crate) unjudged: Vec<String>,
+}
+
+impl Unread {
+    fn warning(&self) -> Option<Message> {
+        let named = |all: &[String]| all.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
+        let message = Message::new("warning-failed-readings").with("count", self.sources.len() as f64);
+        let message = message.with("sources", named(&self.sources)).with("more", self.sources.len().saturating_sub(NAMED_MAX) as f64);
+        let message = message.with("unjudged", self.unjudged.len() as f64).with("stations", named(&self.unjudged));
+        (!self.sources.is_empty()).then_some(message)
+    }
+}
+
+/// The warnings of an observation.
+pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
     let mut warnings = Vec::new();
+    if let Some((account, (others, times))) = ctx.account().and_then(|account| Some((account, account.others()?))) {
+        let warning = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
+        warnings.push(warning.with("share", 100.0 * (1.0 - 1.0 / times)));
+    }
     for (cores, share) in other_tenants(ctx) {
         warnings.push(Message::new("warning-other-tenants").with("cores", cores).with("share", share * 100.0));
     }
@@ -54,9 +81,8 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
     if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
         warnings.push(Message::new("warning-no-listener"));
     }
-    if unread > 0 {
-        warnings.push(Message::new("warning-failed-readings").with("count", unread as f64));
-    }
+    warnings.extend(unread.warning());
+    warnings.extend(untimed(ctx));
     for what in ctx.obs.unplaced.iter().take(3) {
         warnings.push(Message::new("warning-unplaced").with("what", what.as_str()));
     }
@@ -79,6 +105,14 @@ fn elsewhere(ctx: &Context<'_>) -> Option<Message> {
     let id = if waiting > 0 { "warning-elsewhere-waiting" } else { "warning-elsewhere" };
     let warning = Message::new(id).with("tier", tier.name.as_str()).with("upstreams", names.join(", ")).with("more", more as f64);
     Some(warning.with("waiting", f64::from(waiting)))
+}
+
+/// The response times of watched traffic are not known where its access log has none.
+fn untimed(ctx: &Context<'_>) -> Option<Message> {
+    let watched = traffic::of(ctx).filter(|watched| ctx.obs.load.is_none() && watched.requests > 0 && watched.latency_us.is_none())?;
+    let tier = ctx.path.tiers.first()?;
+    let id = if ctx.nginx_of(tier).is_some() { "warning-no-times-nginx" } else { "warning-no-times" };
+    Some(Message::new(id).with("tier", tier.name.as_str()).with("requests", watched.requests))
 }
 
 /// True if connections to a tier's unix socket were seen. They are too short to tell whose they are, so the configuration says that.

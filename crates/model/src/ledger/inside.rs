@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::count::Counts;
 use super::thread_split::ThreadShares;
 use super::varying::{Levels, Varying};
-use super::{Account, Mean, PlaceMean, sum_of};
+use super::{Account, Mean, PlaceMean, sum_of, times_own};
 
 /// Requests inside one tier.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,13 @@ pub(crate) enum WaitEvidence {
 impl Account {
     /// Mean number of requests under way: as counted or as found, whichever is more.
     pub(crate) fn under_way(&self) -> f64 {
-        self.under_way.max(self.sum)
+        self.under_way
+    }
+
+    /// Mean number of requests of other clients than the load, and all requests as a multiple of the load's own. `None` without load or others.
+    pub(crate) fn others(&self) -> Option<(f64, f64)> {
+        let times = times_own(self.offered, self.under_way);
+        (times > 1.0).then(|| (self.under_way - self.under_way / times, times))
     }
 
     /// Requests a second. `None` if unknown.

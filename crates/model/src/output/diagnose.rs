@@ -11,13 +11,13 @@ use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::STATIONS;
 use crate::judge::verdict::{JudgedObservation, judge};
-use crate::judge::warnings::warnings;
+use crate::judge::warnings::{Unread, warnings};
 use crate::ledger;
 use crate::observation::Observation;
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::readings::readings;
-use crate::output::report::{self, At, Diagnosis, HarmRule, Mode, SourceStatus, Target, TierReport};
+use crate::output::report::{self, At, Diagnosis, HarmRule, Mode, SourceReport, SourceStatus, StationState, Target, TierReport};
 use crate::output::{outcome, profile, wire};
 
 /// Name and version of the report's schema.
@@ -39,8 +39,9 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
     let JudgedObservation { stations, findings, couplings, order, improvements, judgement } = judge(&ctx, table);
     let (ledger, ledger_warnings) = ledger::of(&ctx).unzip();
     let readings = readings(obs, &path);
-    let unread = readings.iter().filter(|reading| reading.status == SourceStatus::Failed).count();
-    let warnings = warnings(&ctx, unread).into_iter().map(|warning| ctx.text(warning));
+    let failed = readings.iter().filter(|reading| reading.status == SourceStatus::Failed);
+    let unread = Unread { sources: failed.map(told).collect(), unjudged: unjudged(&ctx, &stations) };
+    let warnings = warnings(&ctx, &unread).into_iter().map(|warning| ctx.text(warning));
     Diagnosis {
         schema: SCHEMA.to_owned(),
         target: target(&ctx),
@@ -67,6 +68,24 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         run: outcome::run(obs),
         fail_if: None,
     }
+}
+
+/// A source that failed, and why.
+fn told(reading: &SourceReport) -> String {
+    reading.why.as_ref().map_or_else(|| reading.source.clone(), |why| format!("{}: {why}", reading.source))
+}
+
+/// The stations whose state is not known, each once: "worker pool of php-fpm".
+fn unjudged(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for reading in stations.iter().filter(|reading| reading.state == StationState::Unknown) {
+        let name = outcome::station_name(reading.station.0, ctx.words);
+        let one = ctx.text(Message::new("limit-station").with("station", name).with("tier", ctx.owner_name(&reading.owner)));
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
 }
 
 impl Context<'_> {
@@ -113,7 +132,8 @@ impl Context<'_> {
             used: reading.used,
             waiting: reading.waiting,
             refused_per_s: reading.refused_per_s,
-            utilization: reading.utilization,
+            // The kernel keeps one more in a queue than its limit, and a burst is above a rate: the share of a full place is 1.
+            utilization: reading.utilization.map(|share| share.clamp(0.0, 1.0)),
             unit: reading.unit.to_owned(),
             ceiling_rps: reading.ceiling_rps,
             state: reading.state,

@@ -47,7 +47,7 @@ pub fn station_name(id: &str, words: &Catalogue) -> String {
 /// How the server served in a measurement.
 pub(crate) fn served(load: &LoadReport, limit: String, verdict: Verdict) -> Served {
     let failed_share = load.failed_share();
-    Served { goodput_rps: load.goodput_rps, failed_share, p99_us: load.latency_us.p99, limit, verdict }
+    Served { goodput_rps: load.goodput_rps, failed_share, p99_us: load.p99_us(), limit, verdict }
 }
 
 /// Fills in `before` and `after`, if a change stays.

@@ -195,8 +195,8 @@ pub struct LoadReport {
     pub status: BTreeMap<String, u64>,
     /// Requests without an answer, by reason.
     pub errors: Errors,
-    /// Response times, timed-out requests included.
-    pub latency_us: Percentiles,
+    /// Response times, timed-out requests included; `None` if none were read: no request ended, or the access log of watched traffic has no times.
+    pub latency_us: Option<Percentiles>,
     /// Share of the clients' time, 0 to 1, lost in requests that failed or took too long to be useful ([`crate::observation::load::LoadResult::lost_share`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_share: Option<f64>,

@@ -8,6 +8,7 @@ use crate::judge::finding::Finding;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::judge::unseen::waits_unseen;
+use crate::ledger::Account;
 use crate::observation::load::{LoadResult, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Role, StationKind, StationState};
@@ -20,7 +21,14 @@ const TURNED_AWAY: &[u16] = &[429, 500, 502, 503, 504];
 /// The load that a prediction starts from.
 pub(super) fn measured<'a>(scene: &Scene<'_, 'a>) -> Result<&'a LoadResult, Message> {
     let load = scene.ctx.obs.load.as_ref().ok_or_else(|| Message::new("prediction-refused-passive"))?;
-    if load.good < GOOD_MIN { Err(Message::new("prediction-refused-few").with("good", load.good)) } else { Ok(load) }
+    if load.good < GOOD_MIN {
+        return Err(Message::new("prediction-refused-few").with("good", load.good));
+    }
+    // What is gained serves other clients as well, and how they share it is not known.
+    match scene.ctx.account().and_then(Account::others) {
+        Some((_, times)) => Err(Message::new("prediction-refused-others").with("share", 100.0 * (1.0 - 1.0 / times))),
+        None => Ok(load),
+    }
 }
 
 /// Refuses if another fault remains, or if requests fail in a way that lifting this station does not end.

@@ -192,7 +192,22 @@ fn watched_traffic_has_the_figures_of_the_access_log() {
     let load = diagnosis.load.unwrap();
     assert_eq!((diagnosis.mode, load.requests, load.status["502"]), (Mode::Passive, 1_000, 80));
     assert!((load.goodput_rps - 90.0).abs() < 0.01 && (load.throughput_rps - 100.0).abs() < 0.01, "{load:?}");
-    assert_eq!(load.latency_us.p99, 90_000);
+    assert_eq!(load.p99_us(), Some(90_000));
+}
+
+#[test]
+fn times_that_a_log_lacks_are_absent_and_not_zero() {
+    let mut obs = healthy();
+    passive(&mut obs);
+    access(&mut obs, AccessLog { request_time_us: None, ..watched() });
+    let diagnosis = told(&obs);
+    assert_eq!(diagnosis.load.as_ref().unwrap().latency_us, None);
+    let json = serde_json::to_value(&diagnosis).unwrap();
+    assert!(json["load"]["latency_us"].is_null(), "{}", json["load"]);
+    let lacks = |diagnosis: &Diagnosis| diagnosis.warnings.iter().filter(|warning| warning.contains("has no response times")).count();
+    assert_eq!(lacks(&diagnosis), 1, "{:?}", diagnosis.warnings);
+    access(&mut obs, watched());
+    assert_eq!(lacks(&told(&obs)), 0);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn load(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Block> {
     let tiles = |first: &LoadReport| {
         vec![
             tile(first, "html-goodput", &|load| phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps))),
-            tile(first, "html-p99", &|load| phrases.duration_us(load.latency_us.p99 as f64)),
+            tile(first, "html-p99", &|load| view::load::p99(phrases, load)),
             tile(first, "html-failed", &|load| phrases.percent(view::rounds::failed_share(load))),
             tile(first, "html-requests", &|load| phrases.number(load.requests as f64)),
         ]
@@ -253,7 +253,7 @@ fn bars(diagnosis: &Diagnosis, rows: &[RoundRow<'_>], phrases: Phrases<'_>) -> V
     };
     let load = |row: &RoundRow<'_>| row.round.map_or(first, |round| &round.load).clone();
     let goodput = steps().map(|row| bar(row, load(row).goodput_rps, &row.after, predicted(row))).collect();
-    let p99 = steps().map(|row| bar(row, load(row).latency_us.p99 as f64, &row.p99, None)).collect();
+    let p99 = steps().map(|row| bar(row, load(row).p99_us().map_or(0.0, |us| us as f64), &row.p99, None)).collect();
     let note = steps().any(|row| predicted(row).is_some()).then(|| remark(phrases.word("html-chart-note")));
     let goodput = Block::Bars { title: phrases.word("html-goodput-of-rounds"), bars: goodput };
     let p99 = Block::Bars { title: phrases.word("html-p99-of-rounds"), bars: p99 };

@@ -57,7 +57,7 @@ fn compared(mut sample: Diagnosis) -> Diagnosis {
     let served = |load: &LoadReport, limit: &str, verdict: Verdict| Served {
         goodput_rps: load.goodput_rps,
         failed_share: load.failed_share(),
-        p99_us: load.latency_us.p99,
+        p99_us: load.p99_us(),
         limit: limit.into(),
         verdict,
     };

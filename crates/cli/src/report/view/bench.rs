@@ -130,9 +130,9 @@ pub(crate) fn times_heading(bench: &Bench) -> &'static str {
 /// The percentiles of each time, after a row of their names.
 pub(crate) fn times(phrases: Phrases<'_>, bench: &Bench) -> Vec<[String; 8]> {
     let times = [
-        ("bench-time-total", Some(bench.load.latency_us)),
+        ("bench-time-total", bench.load.latency_us),
         ("bench-time-corrected", bench.corrected_latency_us.filter(|_| bench.warnings.iter().any(|warning| warning.id == "omitted"))),
-        ("bench-time-good", Some(bench.good_latency_us).filter(|good| *good != bench.load.latency_us)),
+        ("bench-time-good", Some(bench.good_latency_us).filter(|good| Some(*good) != bench.load.latency_us)),
         ("bench-time-first-byte", Some(bench.first_byte_us)),
         ("bench-time-connect", Some(bench.connect_us)),
         ("bench-time-tls", Some(bench.tls_us)),

@@ -3,6 +3,7 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, PartKind, PartReport};
 
+use super::load::p99;
 use super::rounds::failed_share;
 use super::{Ink, Phrases, Span, ink, span};
 
@@ -45,7 +46,7 @@ fn row<'a>(part: &'a PartReport, phrases: Phrases<'_>) -> PartRow<'a> {
 fn notes(part: &PartReport, phrases: Phrases<'_>) -> Vec<Span> {
     let Some(load) = &part.load else { return Vec::new() };
     let rate = phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps));
-    let p99 = Message::new("report-percentile").with("name", "p99").with("duration", phrases.duration_us(load.latency_us.p99 as f64));
+    let p99 = Message::new("report-percentile").with("name", "p99").with("duration", p99(phrases, load));
     let mut notes = vec![span(if part.explains { Ink::BadStrong } else { Ink::Strong }, rate), span(Ink::Plain, phrases.say(&p99))];
     let failed = failed_share(load);
     if failed > 0.0 {

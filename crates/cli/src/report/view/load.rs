@@ -34,7 +34,7 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<LoadLine
         Some(load) => {
             lines.push(LoadLine { label: "report-label-load", notes: ended(phrases, load) });
             let measured = [
-                ("report-label-latency", latency(phrases, load)),
+                ("report-label-latency", latency(phrases, diagnosis, load)),
                 ("report-label-tls", handshakes(phrases, load)),
                 ("report-label-answers", answers(phrases, load)),
                 ("report-label-unanswered", failures(phrases, &load.errors)),
@@ -56,11 +56,10 @@ fn target(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Span> {
     notes
 }
 
-fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
-    let latency = load.latency_us;
-    if load.requests == 0 || latency.max == 0 {
-        return Vec::new();
-    }
+fn latency(phrases: Phrases<'_>, diagnosis: &Diagnosis, load: &LoadReport) -> Vec<Span> {
+    let Some(latency) = load.latency_us else {
+        return if load.requests > 0 { vec![span(Ink::Plain, response_time(phrases, diagnosis, load))] } else { Vec::new() };
+    };
     let named = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99)];
     let message =
         |name: &str, us: u64| Message::new("report-percentile").with("name", name).with("duration", phrases.duration_us(us as f64));
@@ -71,6 +70,23 @@ fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
         notes.push(span(Ink::Bad, phrases.say(&Message::new("report-lost").with("share", phrases.percent(lost)))));
     }
     notes
+}
+
+/// The response time in a few words: p99; without times the mean that the sockets show, or that there is none.
+pub(crate) fn response_time(phrases: Phrases<'_>, diagnosis: &Diagnosis, load: &LoadReport) -> String {
+    let named =
+        |name: &str, us: f64| phrases.say(&Message::new("report-percentile").with("name", name).with("duration", phrases.duration_us(us)));
+    let mean_ms = diagnosis.ledger.as_ref().and_then(|ledger| ledger.response_time_ms);
+    match (load.p99_us(), mean_ms) {
+        (Some(us), _) => named("p99", us as f64),
+        (None, Some(ms)) => phrases.say(&Message::new("report-mean").with("duration", phrases.duration_us(ms * 1e3))),
+        (None, None) => phrases.word("report-no-times"),
+    }
+}
+
+/// The 99th percentile of the response times; a dash if none were read.
+pub(crate) fn p99(phrases: Phrases<'_>, load: &LoadReport) -> String {
+    load.p99_us().map_or_else(|| "-".to_owned(), |us| phrases.duration_us(us as f64))
 }
 
 /// The TLS handshakes and their times.

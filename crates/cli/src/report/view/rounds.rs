@@ -3,6 +3,7 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, Round, RoundKind};
 
+use super::load::p99;
 use super::{Ink, Phrases, Span, ink, span};
 
 /// The kept changes and the verdict with them; nothing if none was kept.
@@ -112,7 +113,7 @@ fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> RoundRow<'a>
         predicted: String::new(),
         before: String::new(),
         after: figure(&|load| per_second(load.goodput_rps, phrases)),
-        p99: figure(&|load| phrases.duration_us(load.latency_us.p99 as f64)),
+        p99: figure(&|load| p99(phrases, load)),
         failed: figure(&|load| phrases.percent(failed_share(load))),
         fate: None,
         why: String::new(),

@@ -66,7 +66,7 @@ impl FailIf {
             (Some(threshold), Some(load)) => threshold
                 .judge_figures(&figures(load))
                 .into_iter()
-                .map(|judged| (with_figure(&judged, load.requests), condition(Phrases(words), &judged)))
+                .map(|judged| (with_figure(&judged, load), condition(Phrases(words), &judged)))
                 .collect(),
         }
         .into_iter();
@@ -86,14 +86,14 @@ fn with_verdict(text: &str, held: bool, reached: Verdict) -> FailIfCondition {
     FailIfCondition { condition: text.to_owned(), held, measured: None, unit: None, verdict: Some(reached) }
 }
 
-fn with_figure(judged: &ThresholdResult, requests: u64) -> FailIfCondition {
+fn with_figure(judged: &ThresholdResult, load: &LoadReport) -> FailIfCondition {
     let unit = match judged.unit {
         Unit::Us => FailIfUnit::Us,
         Unit::Share => FailIfUnit::Share,
         Unit::PerSecond => FailIfUnit::PerSecond,
     };
-    // Without a request that ended there is no latency.
-    let measured = Some(judged.measured).filter(|_| judged.unit != Unit::Us || requests > 0);
+    // Without a request that ended, or a log that has them, there are no response times.
+    let measured = Some(judged.measured).filter(|_| judged.unit != Unit::Us || load.latency_us.is_some());
     FailIfCondition { condition: judged.condition.clone(), held: judged.failed, measured, unit: Some(unit), verdict: None }
 }
 
@@ -110,7 +110,7 @@ fn last(report: &Diagnosis) -> Option<&Round> {
 fn figures(load: &LoadReport) -> Figures<'_> {
     Figures {
         requests: load.requests,
-        latency_us: &load.latency_us,
+        latency_us: load.latency_us.as_ref(),
         failed_share: load.failed_share().unwrap_or(1.0),
         throughput_rps: load.throughput_rps,
         goodput_rps: load.goodput_rps,
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(each(&told), expected.map(|(text, held, of)| (text.to_owned(), held, of)));
         assert_eq!((told.held, told.conditions[4].measured), (true, Some(74_211.0)));
         assert!(!judge(&report, "choked").held);
-        report.load.as_mut().unwrap().requests = 0;
+        report.load.as_mut().unwrap().latency_us = None;
         let told = judge(&report, "p99>1m");
         assert_eq!((told.conditions[0].held, told.conditions[0].measured), (true, None), "nothing shows that it was not");
     }

@@ -120,8 +120,7 @@ fn effect_failures(wanted: &Effect, before: &LoadReport, after: &LoadReport) -> 
         failures
             .push(format!("{failed:.0} of {requests} requests failed after the fix ({:.3} %), expected at most {most} %", share * 100.0));
     }
-    let p99_us = after.latency_us.p99;
-    if let Some(most) = wanted.latency_p99_at_most
+    if let Some((most, p99_us)) = wanted.latency_p99_at_most.zip(after.p99_us())
         && u128::from(p99_us) > most.0.as_micros()
     {
         failures.push(format!("p99 {p99_us} us after the fix, expected at most {} us", most.0.as_micros()));

@@ -72,11 +72,11 @@ fn measure_in_turn(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &I
     for turn in 1..=wanted.pairs {
         let reference = load_report(other, &format!("reference, turn {turn}"), interrupt)?;
         comparison.goodput_rps_reference.push(reference.goodput_rps);
-        comparison.latency_us_p99_reference.push(reference.latency_us.p99);
+        comparison.latency_us_p99_reference.extend(reference.p99_us());
         comparison.failed_reference.push(failed(&reference));
         let result = load_report(own, &format!("result, turn {turn}"), interrupt)?;
         comparison.goodput_rps.push(result.goodput_rps);
-        comparison.latency_us_p99.push(result.latency_us.p99);
+        comparison.latency_us_p99.extend(result.p99_us());
         comparison.failed.push(failed(&result));
     }
     comparison.times = median(&comparison.goodput_rps) / median(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);

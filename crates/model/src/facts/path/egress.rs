@@ -28,7 +28,7 @@ pub(crate) struct Flow<'a> {
 
 /// Rate over the bytes on the wire of a good answer, of `bytes` in all; `None` where there are too few.
 pub(crate) fn wire_ceiling(ctx: &Context<'_>, rate_bits_per_s: f64, bytes: u64) -> Option<Ceiling> {
-    let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64;
+    let good = ctx.good().filter(|_| ctx.can_divide_by_good())? as f64 * ctx.times_own();
     let value = rate_bits_per_s / (bytes as f64 * 8.0 / good).max(1.0);
     Some(Ceiling { value, low: value * (1.0 - CEILING_SPREAD), high: value * (1.0 + CEILING_SPREAD) })
 }

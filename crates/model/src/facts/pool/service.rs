@@ -24,12 +24,12 @@ impl Service {
         let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.gained().is_some() && log.lines >= GOOD_MIN).collect();
         let lines: f64 = logs.iter().filter_map(|log| log.gained()).sum();
         let served = match ctx.can_divide_by_good() {
-            true => load.goodput_rps(),
+            true => ctx.answers_rps()?,
             false if lines > 0.0 => lines / ctx.seconds().max(1e-6),
             false => return None,
         };
         // Between none and all of the failed requests held a worker.
-        let served_most = served.max(load.throughput_rps());
+        let served_most = served.max(load.throughput_rps() * ctx.times_own());
         let per_request_s = |processes: f64| processes / served;
         let running_s = per_request_s(processes(ctx, tier, |used| used.run_ns));
         let queued_s = per_request_s(ctx.queued_mean(ctx.behind(tier)));

@@ -9,7 +9,7 @@ use super::At;
 /// The account of the requests under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerReport {
-    /// Mean number of requests under way: as the load generator counted them, or else the sum over the sockets.
+    /// Mean number of requests under way: as the load generator counted them, or the sum over the sockets, whichever is more: other clients have some as well.
     pub under_way: f64,
     /// Requests per second; null if neither a load nor logs nor sockets show it.
     pub rate_rps: Option<f64>,
@@ -79,7 +79,7 @@ pub struct LedgerPlace {
 /// What does not add up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LedgerUnaccounted {
-    /// Mean number; negative if more was seen than was under way.
+    /// Mean number.
     pub mean: f64,
     /// Share of all requests under way.
     pub share: f64,

@@ -2,7 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
+use super::{LoadReport, Verdict};
+
+impl LoadReport {
+    /// 99th percentile of the response times, microseconds; `None` if no times were read.
+    pub fn p99_us(&self) -> Option<u64> {
+        self.latency_us.map(|times| times.p99)
+    }
+}
 
 /// How the server served at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,8 +18,8 @@ pub struct Served {
     pub goodput_rps: f64,
     /// Share of the completed requests that were not answered as expected, 0 to 1; `None` if nothing completed.
     pub failed_share: Option<f64>,
-    /// 99th percentile of the response time, microseconds.
-    pub p99_us: u64,
+    /// 99th percentile of the response time, microseconds; `None` if no response times were read.
+    pub p99_us: Option<u64>,
     /// What limited the server, in a few words.
     pub limit: String,
     /// The verdict of that measurement.

@@ -293,7 +293,7 @@ fn load(good: f64, failed: f64, p99: f64) -> LoadReport {
         goodput_rps: good,
         status: BTreeMap::new(),
         errors: Errors::default(),
-        latency_us: Percentiles { p99: p99 as u64, ..Percentiles::default() },
+        latency_us: Some(Percentiles { p99: p99 as u64, ..Percentiles::default() }),
         lost_share: None,
         tls: None,
         spread: None,

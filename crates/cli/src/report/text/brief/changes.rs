@@ -7,6 +7,7 @@ use chokepoint_model::setting::setting_values;
 use super::{Detail, right};
 use crate::report::text::page::TextPage;
 use crate::report::text::wrap::columns;
+use crate::report::view::load::p99;
 use crate::report::view::rounds::failed_share;
 use crate::report::view::{Ink, Phrases, Span, span};
 
@@ -87,7 +88,7 @@ fn setting(page: &TextPage<'_>, first: &SettingChange, others: usize) -> String 
 }
 
 fn cells(phrases: Phrases<'_>, load: &LoadReport) -> [String; 3] {
-    [phrases.rounded(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), phrases.percent(failed_share(load))]
+    [phrases.rounded(load.goodput_rps), p99(phrases, load), phrases.percent(failed_share(load))]
 }
 
 /// A row: mark, text cut to its room, figures aligned at the right.

@@ -5,6 +5,7 @@ use chokepoint_model::report::{Diagnosis, LoadReport, Served, Verdict};
 
 use super::{Detail, padded};
 use crate::report::text::page::TextPage;
+use crate::report::view::load::response_time;
 use crate::report::view::rounds::failed_share;
 use crate::report::view::{Ink, Phrases, ink, span, told, verdict_word};
 
@@ -42,10 +43,11 @@ fn write_table(page: &mut TextPage<'_>, before: &Served, after: &Served) {
     let failed = |served: &Served| {
         served.failed_share.map_or_else(|| "-".to_owned(), |share| phrases.percent(if share < 1e-6 { 0.0 } else { share }))
     };
+    let p99 = |served: &Served| served.p99_us.map_or_else(|| "-".to_owned(), |us| phrases.duration_us(us as f64));
     let rows = [
         ("brief-row-good", good(phrases, before.goodput_rps), good(phrases, after.goodput_rps)),
         ("brief-row-failed", failed(before), failed(after)),
-        ("brief-row-p99", phrases.duration_us(before.p99_us as f64), phrases.duration_us(after.p99_us as f64)),
+        ("brief-row-p99", p99(before), p99(after)),
         ("brief-row-limit", before.limit.clone(), after.limit.clone()),
     ];
     page.line_within(
@@ -66,7 +68,7 @@ fn good(phrases: Phrases<'_>, rate: f64) -> String {
 /// How the server serves, and the verdict's sentence unless the cause says it.
 fn write_now(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
     let indent = [span(Ink::Plain, "  ")];
-    let figures = diagnosis.load.as_ref().map_or_else(|| page.word("brief-watched"), |load| figures(page.phrases(), load));
+    let figures = diagnosis.load.as_ref().map_or_else(|| page.word("brief-watched"), |load| figures(page.phrases(), diagnosis, load));
     page.flow_within(2, &indent, &indent, &[span(Ink::Plain, figures)]);
     if crate::report::view::path::choke(diagnosis).is_none() {
         page.flow_within(
@@ -78,11 +80,11 @@ fn write_now(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
     }
 }
 
-fn figures(phrases: Phrases<'_>, load: &LoadReport) -> String {
+fn figures(phrases: Phrases<'_>, diagnosis: &Diagnosis, load: &LoadReport) -> String {
     let message = Message::new("brief-figures")
         .with("rate", phrases.rounded(load.goodput_rps))
         .with("failed", phrases.percent(failed_share(load)))
-        .with("p99", phrases.duration_us(load.latency_us.p99 as f64))
+        .with("time", response_time(phrases, diagnosis, load))
         .with("requests", load.requests)
         .with("duration", phrases.duration_us(load.duration_s * 1e6));
     phrases.say(&message)

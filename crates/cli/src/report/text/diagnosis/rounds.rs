@@ -5,6 +5,7 @@ use chokepoint_model::report::{Diagnosis, LoadReport, Prediction, Round, RoundKi
 
 use crate::report::text::page::TextPage;
 use crate::report::text::wrap::columns;
+use crate::report::view::load::p99;
 use crate::report::view::rounds::{change, failed_share, fate, predicted, result};
 use crate::report::view::{Ink, Span, span};
 
@@ -78,7 +79,7 @@ fn cells(page: &TextPage<'_>, change: String, before_rps: Option<f64>, load: Opt
     let before = before_rps.map_or_else(dash, |rate| phrases.number(rate));
     let Some(load) = load else { return [change, before, dash(), dash(), dash()] };
     let failed = phrases.percent(failed_share(load));
-    [change, before, phrases.number(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), failed]
+    [change, before, phrases.number(load.goodput_rps), p99(phrases, load), failed]
 }
 
 /// Writes the finding and the prediction, and whether and why the change was kept.

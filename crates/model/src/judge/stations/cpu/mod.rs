@@ -86,7 +86,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
 
 /// Goodput if these threads ran all the time.
 fn now_at(ctx: &Context<'_>, threads: &Threads) -> Option<Ceiling> {
-    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
-    let rate = load.goodput_rps() * threads.serving as f64 / threads.running;
+    let answers_rps = ctx.answers_rps().filter(|_| ctx.can_divide_by_good())?;
+    let rate = answers_rps * threads.serving as f64 / threads.running;
     ceiling_between(rate, rate, rate)
 }

@@ -18,14 +18,14 @@ const CLOSES_FIRST_MIN: f64 = 0.05;
 /// Ports over the life of a connection, without its wait in the queues behind it, plus its TIME_WAIT as far as the dialling side closes first. `None` if not
 /// every connection could be seen, or too few answers were good.
 pub(super) fn of(ctx: &Context<'_>, ports: &Ports) -> Option<Ceiling> {
-    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let answers_rps = ctx.answers_rps().filter(|_| ctx.can_divide_by_good())?;
     let view = ctx.obs.netns.get(&ports.netns)?;
     if view.sockets_left_out.last().is_some() || ports.live_mean <= 0.0 {
         return None;
     }
     // If there are several upstream addresses, each carries its share of the requests.
     let share = ports.live_mean / ports.live_all.max(ports.live_mean);
-    let rate = load.goodput_rps() * share;
+    let rate = answers_rps * share;
     let life_s = (ports.live_mean - ports.queued * share).max(0.0) / rate;
     let wait_s = match ports.reuses {
         true => view.sysctl_number(KEY_REUSE_DELAY).unwrap_or(REUSE_DELAY_MS) as f64 / 1e3,

@@ -123,9 +123,9 @@ impl Blocked {
             let text = text.with("upstream", wait.address.to_string());
             proofs.push(Evidence::new(text, "/proc/PID/syscall, sock_diag", Some(wait.looks as f64)));
         }
-        if let Some(load) = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0) {
+        if let Some(answers_rps) = ctx.answers_rps().filter(|rate| *rate > 0.0) {
             let share = self.waits.iter().map(|wait| wait.looks).sum::<usize>() as f64 / self.looks as f64;
-            let ms = 1e3 * pool.workers as f64 / load.goodput_rps();
+            let ms = 1e3 * pool.workers as f64 / answers_rps;
             let text = Message::new("evidence-workers-blocked-time").with("ms", ms).with("wait", ms * share);
             proofs.push(Evidence::new(text, "load", Some(ms * share)));
         }
@@ -170,8 +170,8 @@ fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Optio
 /// True if a request holds a worker no longer than a whole answer takes with no other request under way. Then the server that it waits for takes its time for
 /// each request and has room for more.
 fn is_as_quick_as_alone(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let Some(load) = ctx.obs.load.as_ref().filter(|load| ctx.can_divide_by_good() && load.goodput_rps() > 0.0) else { return false };
-    let held_us = |pool: Pool| 1e6 * pool.busy_mean() / load.goodput_rps();
+    let Some(answers_rps) = ctx.answers_rps().filter(|rate| ctx.can_divide_by_good() && *rate > 0.0) else { return false };
+    let held_us = |pool: Pool| 1e6 * pool.busy_mean() / answers_rps;
     Pool::of(ctx, tier).zip(ctx.alone_us()).is_some_and(|(pool, alone_us)| held_us(pool) <= ALONE_TIMES * alone_us)
 }
 

@@ -182,8 +182,8 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
             Evidence::new(Message::new("evidence-worker-pool-cpu").with("share", share * 100.0), "/proc/stat", Some(*share))
         }
     });
-    if let Some(load) = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0) {
-        let ms = |count: f64| 1e3 * count / load.goodput_rps();
+    if let Some(answers_rps) = ctx.answers_rps().filter(|rate| *rate > 0.0) {
+        let ms = |count: f64| 1e3 * count / answers_rps;
         let times = Message::new("evidence-worker-pool-times").with("service", ms(pool.workers as f64)).with("wait", ms(pool.waiting));
         proofs.push(Evidence::new(times, "load", Some(ms(pool.waiting))));
     }

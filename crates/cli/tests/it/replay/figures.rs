@@ -1,0 +1,154 @@
+//! Properties of every figure in every output of every recording: shares lie between 0 and 100 %, what was not read is no zero, numbers that are advised follow
+//! from the printed arithmetic, and no verdict contradicts a line of its own report.
+//!
+//! Deterministic: recordings and command lines.
+
+use serde_json::Value;
+
+use crate::harness::{Chokepoint, all_recordings, repository};
+
+/// How far a printed sum may be from its own figures: they have three digits.
+const ROUNDING: f64 = 0.02;
+
+/// Calls with the path and the value of every number of a document.
+fn each_number(path: &str, value: &Value, call: &mut dyn FnMut(&str, f64)) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| each_number(&format!("{path}.{name}"), value, call)),
+        Value::Array(items) => items.iter().for_each(|item| each_number(path, item, call)),
+        Value::Number(number) => call(path, number.as_f64().unwrap()),
+        _ => {}
+    }
+}
+
+/// The number before each of these words: "107 %" gives 107.
+fn numbers_before<'t>(text: &'t str, unit: &'t str) -> impl Iterator<Item = f64> + 't {
+    text.match_indices(unit).filter_map(|(at, _)| {
+        let before = text[..at].trim_end_matches([' ', '\u{a0}']);
+        let start = before
+            .rfind(|letter: char| !(letter.is_ascii_digit() || ".,-".contains(letter)))
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        before[start..].replace(',', "").parse().ok()
+    })
+}
+
+/// The text without what is no share: a gain of throughput may be above 100 %.
+fn without_gains(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut parts = words.split("would raise throughput by");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.split_once("not counted").map_or(part, |(_, rest)| rest))
+}
+
+/// What is wrong with the shares and the times of a text.
+fn wrong_in_text(text: &str) -> Vec<String> {
+    let text = without_gains(text);
+    let shares = numbers_before(&text, "%").filter(|share| !(0.0..=100.0).contains(share)).map(|share| format!("a share of {share} %"));
+    let unread =
+        ["p99 0 ", "before 0 \u{b5}s"].into_iter().filter(|unread| text.contains(unread)).map(|unread| format!("not read: {unread}"));
+    shares.chain(unread).collect()
+}
+
+/// "20/s x 250 ms = 5 at once, plus reserve: 7" in a text: each such sum is right, and its result is the number that is advised.
+fn wrong_sums(text: &str) -> Vec<String> {
+    let number = |text: &str| -> Option<f64> { text.trim().trim_end_matches([',', '.']).replace(',', "").parse().ok() };
+    let mut wrong = Vec::new();
+    for (at, _) in text.match_indices("/s x ") {
+        let rate = text[..at].rsplit([' ', '(']).next().and_then(number);
+        let mut rest = text[at + 5..].splitn(2, " ms = ");
+        let (held, rest) = (rest.next().and_then(number), rest.next().unwrap_or_default());
+        let at_once = rest.split(" at once").next().and_then(number);
+        let workers = rest.split("plus reserve: ").nth(1).and_then(|rest| number(rest.split([' ', '.', '\n']).next()?));
+        let (Some(rate), Some(held), Some(at_once), Some(workers)) = (rate, held, at_once, workers) else {
+            wrong.push(format!("cannot be read: {text}"));
+            continue;
+        };
+        let product = rate * held / 1e3;
+        let is_right = (product - at_once).abs() <= ROUNDING * product + 0.05;
+        let is_enough = workers >= (at_once - 1.0).floor() && workers <= at_once + at_once.sqrt() + 1.0 + ROUNDING * at_once;
+        if !is_right || !is_enough {
+            wrong.push(format!("does not add up: {text}"));
+        }
+    }
+    wrong
+}
+
+/// What is wrong with a report as JSON.
+fn wrong_in_json(report: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    each_number("", report, &mut |path, value| {
+        let name = path.rsplit('.').next().unwrap_or_default();
+        // The harm rule and noise are differences; what could be gained is no share.
+        if (name == "share" || name == "utilization" || name.ends_with("_share")) && !(0.0..=1.0).contains(&value) {
+            wrong.push(format!("{path} = {value}"));
+        }
+        // A log counts whole milliseconds, so that most of its times may be zero, but not the longest.
+        if path.ends_with(".latency_us.max") && value == 0.0 {
+            wrong.push(format!("{path} is zero"));
+        }
+    });
+    let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+    for remedy in
+        ["findings", "improvements"].iter().flat_map(|name| list(name)).flat_map(|found| found["remedies"].as_array().cloned().unwrap())
+    {
+        wrong.extend(wrong_sums(remedy["text"].as_str().unwrap()));
+    }
+    let causes = list("findings").iter().filter(|finding| finding["role"] == "cause").count();
+    let verdict = report["verdict"].as_str().unwrap();
+    if (verdict == "choked") != (causes > 0) && verdict != "client-limited" {
+        wrong.push(format!("{verdict} with {causes} causes"));
+    }
+    // The servers gave what a station is said to have time for, at least. Ports that stay taken for a minute run out later than a short load ends.
+    let goodput = report["load"]["goodput_rps"].as_f64().unwrap_or(0.0);
+    for station in list("path").into_iter().filter(|station| station["station"] != "ephemeral-ports") {
+        let high = station["ceiling_rps"]["high"].as_f64();
+        if high.is_some_and(|high| high < 0.9 * goodput) {
+            wrong.push(format!("{} of {}: at most {high:?}/s, and {goodput}/s were answered", station["station"], station["tier"]));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_figure_of_every_recording_is_possible() {
+    let chokepoint = Chokepoint::new();
+    let mut wrong: Vec<String> = Vec::new();
+    let markdown = chokepoint.path("figures.md");
+    let html = chokepoint.path("figures.html");
+    let all = all_recordings();
+    assert!(all.len() > 50, "{}", all.len());
+    for file in all {
+        let path = repository(&file).to_str().unwrap().to_owned();
+        let mut add = |kind: &str, found: Vec<String>| wrong.extend(found.into_iter().map(|one| format!("{file} ({kind}): {one}")));
+        let ran = chokepoint.run(&["diagnose", "--replay", &path, "--json", "--markdown", &markdown, "--html", &html]);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{file}: {error}: {}", ran.stderr));
+        add("json", wrong_in_json(&report));
+        add("markdown", wrong_in_text(&std::fs::read_to_string(&markdown).unwrap()));
+        let page = std::fs::read_to_string(&html).unwrap();
+        let body = page.split("<noscript>").nth(1).unwrap_or_default();
+        add("html", wrong_in_text(body));
+        add("text", wrong_in_text(&chokepoint.run(&["diagnose", "--replay", &path]).stdout));
+        add("verbose", wrong_in_text(&chokepoint.run(&["diagnose", "--verbose", "--replay", &path]).stdout));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Eight clients beside the twenty connections of the load: the pool serves them all, five at a time for 20 ms each.
+#[test]
+fn other_clients_are_told_first_and_limits_are_those_of_all() {
+    let path = repository("tests/data/worker-pool/clients-close.rec");
+    let ran = Chokepoint::new().run(&["diagnose", "--replay", path.to_str().unwrap(), "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(report["warnings"][0].as_str().unwrap().starts_with("Other clients had "), "{}", report["warnings"]);
+    let pool = report["path"].as_array().unwrap().iter().find(|station| station["station"] == "worker-pool").unwrap();
+    let ceiling = pool["ceiling_rps"]["value"].as_f64().unwrap();
+    assert!((220.0..=290.0).contains(&ceiling), "{pool}");
+}
+
+#[test]
+fn the_checks_of_figures_find_what_they_look_for() {
+    assert_eq!(wrong_in_text("requests 180 % accept queue\n-100 % unaccounted\np99 0 \u{b5}s").len(), 3);
+    assert!(wrong_in_text("99.9 % of 100 %, 0 % failed, p99 10 ms").is_empty());
+    assert!(wrong_sums("7 workers: 20/s x 250 ms = 5 at once, plus reserve: 7.").is_empty());
+    assert_eq!(wrong_sums("20/s x 250 ms = 5 at once, plus reserve: 147.").len(), 1);
+    assert_eq!(wrong_sums("20/s x 250 ms = 50 at once, plus reserve: 57.").len(), 1);
+}
