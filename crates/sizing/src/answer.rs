@@ -72,7 +72,7 @@ pub fn report(asked: &Asked, steps: &[Step], words: &Catalogue) -> Size {
         Ok(_) => (None, None),
         Err(why) => (None, Some(say(why))),
     };
-    let (knee, knee_text) = if has_answer { knee_report(steps) } else { (None, without(outcome, steps)) };
+    let (knee, knee_text) = if has_answer { knee_report(asked, steps) } else { (None, without(outcome, steps)) };
     let mut warnings = asked.warnings.clone();
     if outcome == Outcome::Partial {
         warnings.push(say(Message::new("size-partial").with("steps", steps.len() as f64)));
@@ -153,17 +153,26 @@ fn capacity(asked: &Asked, steps: &[Step], words: &Catalogue) -> Capacity {
         (None, _, Some(most)) if bracket.missed.is_none() && is_quick_alone(steps, objective) => {
             args("size-capacity-untried").with("rate", most.value)
         }
-        (None, _, Some(most)) => args("size-capacity-missed").with("rate", most.value),
+        (None, _, Some(most)) => match tried(steps) {
+            Some((low, high)) => args("size-capacity-missed").with("rate", most.value).with("lowest", low).with("highest", high),
+            None => args("size-capacity-hopeless").with("rate", most.value),
+        },
         (None, _, None) => Message::new("size-nothing-answered").with("why", ""),
     };
     Capacity { most_rps, at_objective_rps, safe_rps, text: words.text(&text) }
+}
+
+/// The lowest and the highest rate that was tried and measured.
+fn tried(steps: &[Step]) -> Option<(f64, f64)> {
+    let rates = || steps.iter().filter(|step| step.is_usable()).filter_map(Step::rate_per_s);
+    rates().reduce(f64::min).zip(rates().reduce(f64::max))
 }
 
 fn is_quick_alone(steps: &[Step], objective: Objective) -> bool {
     curve(steps).first().is_some_and(|step| objective.is_quick(step))
 }
 
-fn knee_report(steps: &[Step]) -> (Option<KneeReport>, Message) {
+fn knee_report(asked: &Asked, steps: &[Step]) -> (Option<KneeReport>, Message) {
     let args = |id: &'static str, step: &Step| {
         let message = Message::new(id).with("connections", f64::from(step.connections().unwrap_or(0)));
         message.with("rate", step.goodput_rps.value).with("ms", step.latency_us.p99 as f64 / 1e3)
@@ -178,7 +187,10 @@ fn knee_report(steps: &[Step]) -> (Option<KneeReport>, Message) {
             let connections = at.connections().unwrap_or(0);
             (Some(KneeReport { connections, goodput_rps: at.goodput_rps, latency_us_p99: at.latency_us.p99 }), text)
         }
-        Knee::Beyond(best) => (None, args("size-knee-beyond", best)),
+        Knee::Beyond(best) => {
+            let is_bound = best.connections().is_some_and(|connections| connections >= asked.connections_max);
+            (None, args(if is_bound { "size-knee-bound" } else { "size-knee-beyond" }, best))
+        }
         Knee::Unknown => (None, Message::new("size-knee-unknown")),
     }
 }

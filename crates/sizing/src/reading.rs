@@ -3,14 +3,15 @@
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::facts::Context;
 use chokepoint_model::load::{LoadResult, Loop};
-use chokepoint_model::observation::{CpuUse, Identity, Observation};
+use chokepoint_model::observation::{CpuUse, Identity, Observation, Setting};
 use chokepoint_model::path::{self, Tier};
+use chokepoint_model::php_fpm_pools;
 use chokepoint_model::report::{Diagnosis, LedgerPlaceKind, Role, Station, StationState};
 use chokepoint_model::spread::Spread;
 
 use crate::interval::Interval;
 use crate::servers;
-use crate::step::{Limit, Offered, Step, TierStep};
+use crate::step::{InForce, Limit, Offered, Settings, Step, TierStep};
 
 /// The step of an observation. `None` if no load was applied.
 pub fn step(obs: &Observation, diagnosis: &Diagnosis, words: &Catalogue) -> Option<Step> {
@@ -88,7 +89,7 @@ fn tier_step(ctx: &Context<'_>, tier: &Tier, diagnosis: &Diagnosis) -> TierStep 
         core_ceiling_rps: cpu.and_then(|cpu| cpu.ceiling_rps).map(Interval::from),
         inside,
         accept_queue_limit: station(diagnosis, "accept-queue", &tier.name).and_then(|queue| queue.limit),
-        origin: origin(ctx, tier),
+        in_force: in_force(ctx, tier),
     }
 }
 
@@ -111,10 +112,22 @@ fn cores_used(ctx: &Context<'_>, pid: u32) -> Option<(f64, f64)> {
     Some((all, all * system_share))
 }
 
-/// Where php-fpm's number of children is configured.
-fn origin(ctx: &Context<'_>, tier: &Tier) -> Option<(String, u32)> {
-    let php_fpm = tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.php_fpm())?;
-    let [pool] = php_fpm.pools.as_slice() else { return None };
-    let origin = &pool.max_children.origin;
-    (!origin.file.is_empty()).then(|| (origin.file.clone(), origin.line))
+/// The settings of nginx and php-fpm in force, each where it stands.
+fn in_force(ctx: &Context<'_>, tier: &Tier) -> Settings {
+    fn known<T: Copy + Into<u64>>(setting: &Setting<T>) -> InForce {
+        InForce { value: setting.value.into(), file: setting.origin.file.clone(), line: setting.origin.line }
+    }
+    let views = || tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+    let mut settings = Settings::default();
+    if let [pool] = php_fpm_pools(ctx, tier).as_slice() {
+        settings.workers = Some(known(&pool.max_children));
+    }
+    if let Some(nginx) = views().find_map(|view| view.nginx()) {
+        let soft = |pid: &u32| ctx.obs.processes.get(pid)?.limits.last()?.open_files_soft;
+        let inherited = || Some(InForce { value: tier.pids.iter().filter_map(soft).min()?, ..InForce::default() });
+        settings.loops = Some(known(&nginx.worker_processes));
+        settings.connections = Some(known(&nginx.worker_connections));
+        settings.files = nginx.worker_rlimit_nofile.as_ref().map(known).or_else(inherited);
+    }
+    settings
 }

@@ -126,7 +126,8 @@ pub struct TierReport {
     pub memory: Option<MemoryReport>,
     /// The file with the lines below.
     pub file: Option<String>,
-    /// The line of the number of workers in that file, where it was read.
+    /// The line of the setting that decides in that file: the number of workers, or of the connections of event loops; null where it was not read, and the file is
+    /// where it usually is.
     pub line: Option<u32>,
     /// What to configure.
     pub config: Vec<ConfigReport>,

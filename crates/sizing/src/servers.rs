@@ -55,6 +55,12 @@ pub struct Demand {
     pub behind: Option<u32>,
     /// True if each of its processes has several threads that serve.
     pub is_threaded: bool,
+    /// Event loops in force, if known.
+    pub loops_now: Option<u32>,
+    /// Connections of each in force, if known.
+    pub connections_now: Option<u32>,
+    /// Descriptors of each in force, if known.
+    pub files_now: Option<u64>,
 }
 
 impl Demand {
@@ -140,8 +146,18 @@ fn runs(identity: &Identity, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const DEMAND: Demand =
-        Demand { workers: 60, cores: 2, in_flight: 260, queue: 200, queue_now: Some(128), behind: Some(60), is_threaded: false };
+    const DEMAND: Demand = Demand {
+        workers: 60,
+        cores: 2,
+        in_flight: 260,
+        queue: 200,
+        queue_now: Some(128),
+        behind: Some(60),
+        is_threaded: false,
+        loops_now: None,
+        connections_now: None,
+        files_now: None,
+    };
 
     fn texts(kind: ServerKind, demand: Demand) -> Vec<String> {
         kind.def().lines(&demand).into_iter().map(|line| line.text).collect()
@@ -159,6 +175,16 @@ mod tests {
         let nginx =
             ["worker_processes auto;", "worker_rlimit_nofile 576;", "events { worker_connections 512; }", "listen ... backlog=200;"];
         assert_eq!(texts(Nginx, DEMAND), nginx);
+    }
+
+    #[test]
+    fn nginx_is_told_only_what_has_to_change() {
+        let in_force = Demand { loops_now: Some(2), connections_now: Some(4096), files_now: Some(1024), queue_now: Some(511), ..DEMAND };
+        assert_eq!(texts(ServerKind::Nginx, in_force), [""; 0], "4,096 are more than are needed");
+        let one = texts(ServerKind::Nginx, Demand { loops_now: Some(1), ..in_force });
+        assert_eq!(one, ["worker_processes auto;"]);
+        let more = texts(ServerKind::Nginx, Demand { in_flight: 9_000, ..in_force });
+        assert_eq!(more, ["worker_rlimit_nofile 9064;", "events { worker_connections 9000; }"]);
     }
 
     #[test]

@@ -90,8 +90,32 @@ pub struct TierStep {
     pub inside: Option<f64>,
     /// Connections that fit into the accept queue of its listener.
     pub accept_queue_limit: Option<f64>,
-    /// Where its number of workers is configured, if its configuration was read: file and line.
-    pub origin: Option<(String, u32)>,
+    /// Its settings in force, as far as its configuration was read.
+    pub in_force: Settings,
+}
+
+/// A setting in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InForce {
+    /// Its value.
+    pub value: u64,
+    /// The file that sets it; empty for a default.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+}
+
+/// Settings of a known server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Workers that each have one request at a time.
+    pub workers: Option<InForce>,
+    /// Event loops.
+    pub loops: Option<InForce>,
+    /// Connections of each event loop.
+    pub connections: Option<InForce>,
+    /// Descriptors of each event loop: as configured, else as its processes have them.
+    pub files: Option<InForce>,
 }
 
 impl Step {

@@ -1,11 +1,6 @@
 //! How many workers: from the time that a request takes, split into CPU and waiting, and the cores; and the memory that they need.
 
-use chokepoint_model::harm::NOISE_SHARE;
-
-/// The standard normal quantile of 95 %, one-sided.
-const Z_95_ONE_SIDED: f64 = 1.644_854;
-/// Part of the time of a request that it may wait and still counts as CPU-bound: less than the difference between two equal runs.
-const WAIT_SHARE_MIN: f64 = NOISE_SHARE;
+use chokepoint_model::Staffing;
 
 /// What a request takes at one tier, and what the tier runs on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,27 +16,31 @@ pub struct ServiceTime {
 }
 
 impl ServiceTime {
+    /// CPU time that a request costs all cores of the tier, seconds: its own processes, other tiers on the same cores, and the kernel.
+    pub fn cost_s(&self) -> f64 {
+        self.cores / self.core_ceiling_rps
+    }
+
+    /// The requests that the cores have time for, and what each takes: what the remedies of the diagnosis compute with.
+    pub fn staffing(&self) -> Staffing {
+        Staffing { rate_rps: self.core_ceiling_rps, held_s: self.held_s, cpu_s: self.cpu_s }
+    }
+
     /// The rest of the time: waiting for a disk, another server, a lock or a timer, seconds.
     pub fn wait_s(&self) -> f64 {
-        (self.held_s - self.cpu_s).max(0.0)
+        self.staffing().wait_s()
     }
 
     /// True if a request hardly waits.
     pub fn is_cpu_bound(&self) -> bool {
-        self.wait_s() < WAIT_SHARE_MIN * self.held_s
+        self.staffing().is_cpu_bound()
     }
 
-    /// Requests that wait at once while the cores are full (Little's law): cores x wait / CPU, where the tier has its cores to itself.
-    pub fn waiting_at_once(&self) -> f64 {
-        if self.is_cpu_bound() { 0.0 } else { self.core_ceiling_rps * self.wait_s() }
-    }
-
-    /// Workers that keep the cores full: one a core that computes, and one for each request that waits. The number that waits scatters like that of a Poisson
-    /// process, so that there are enough for 95 % of the time.
+    /// Workers that keep the cores full: those in service at once at the most that the cores carry, and a reserve; one for each core where requests compute.
     pub fn workers(&self) -> u32 {
-        let waiting = self.waiting_at_once();
-        let scatter = Z_95_ONE_SIDED * waiting.sqrt();
-        (self.cores.max(1.0) + waiting + scatter).ceil().min(f64::from(u32::MAX)) as u32
+        let cores = self.cores.max(1.0).ceil();
+        let workers = if self.is_cpu_bound() { cores } else { self.staffing().workers().max(cores) };
+        workers.min(f64::from(u32::MAX)) as u32
     }
 }
 
@@ -88,17 +87,17 @@ mod tests {
 
     #[test]
     fn waiting_work_takes_cores_times_one_plus_wait_by_cpu() {
-        // 9 ms of waiting for 1 ms of CPU: 2 cores x (1 + 9) = 20, and 7 more because the number that waits scatters (1.645 x sqrt 18).
-        assert_eq!(of(10.0, 1.0, 2.0).workers(), 27);
-        // 100 ms of waiting, 0.5 ms of CPU, one core: 1 + 199 + 23.2.
-        assert_eq!(of(100.0, 0.5, 1.0).workers(), 224);
+        // 9 ms of waiting for 1 ms of CPU: 2 cores x (1 + 9) = 20, and 4 more because the number that waits scatters (the square root of 18).
+        assert_eq!(of(10.0, 1.0, 2.0).workers(), 24);
+        // 99.5 ms of waiting, 0.5 ms of CPU, one core: 2,000/s x 100 ms = 200, and 14.1.
+        assert_eq!(of(100.0, 0.5, 1.0).workers(), 214);
     }
 
     #[test]
     fn other_tiers_on_the_same_cores_leave_fewer_requests_to_wait() {
         let alone = of(10.0, 1.0, 2.0);
         let shared = ServiceTime { core_ceiling_rps: 1000.0, ..alone };
-        assert!((alone.waiting_at_once() - 18.0).abs() < 1e-9 && (shared.waiting_at_once() - 9.0).abs() < 1e-9);
+        assert!((alone.staffing().at_once() - 20.0).abs() < 1e-9 && (shared.staffing().at_once() - 10.0).abs() < 1e-9);
         assert!(shared.workers() < alone.workers());
     }
 

@@ -5,7 +5,8 @@ size-capacity = { $kind ->
    *[default] { $rate } requests per second with p99 < { $objective } ms (no --slo given); { $safe } per second are safe
 }
 size-capacity-unsafe = { $rate } requests per second at p99 < { $objective } ms; no rate is safe for requests that arrive at random
-size-capacity-missed = no rate that was tried keeps p99 < { $objective } ms; at most { $rate } requests per second are answered
+size-capacity-missed = none of the rates from { $lowest } to { $highest }/s keeps p99 < { $objective } ms; at most { $rate } requests per second are answered
+size-capacity-hopeless = a single request already takes longer than p99 < { $objective } ms; at most { $rate } requests per second are answered
 size-capacity-untried = at most { $rate } requests per second; the rate at p99 < { $objective } ms was not measured
 size-client-limited = The load generator was the limit, so the capacity of the server is not known. { $why }
 size-nothing-answered = Nothing answered as expected. { $why }
@@ -14,6 +15,7 @@ size-partial = Stopped after { $steps } steps, before everything was measured: r
 size-knee = { $connections } connections give all that it can ({ $rate }/s, p99 { $ms } ms); { $last } only wait longer (p99 { $last_ms } ms)
 size-knee-falls = { $connections } connections give most ({ $rate }/s, p99 { $ms } ms); { $last } give less ({ $last_rate }/s, p99 { $last_ms } ms)
 size-knee-beyond = not reached: goodput still rises at { $connections } connections ({ $rate }/s, p99 { $ms } ms)
+size-knee-bound = not reached: goodput still rises at { $connections } connections, the most that --max-connections allows ({ $rate }/s, p99 { $ms } ms)
 size-knee-unknown = not known
 
 size-law = contention { $contention } % ({ $contention_low } to { $contention_high }), coherency { $coherency } % ({ $coherency_low } to { $coherency_high })
@@ -54,11 +56,12 @@ size-service-cpu = A request takes { $held } ms, nearly all of it CPU ({ $cpu } 
     [one] core
    *[other] cores
 }.
-size-service-wait = A request takes { $held } ms: { $cpu } ms CPU and { $wait } ms waiting. { $cores } { $cores ->
-    [one] core has
-   *[other] cores have
-} time for { $ceiling }/s; { $waiting } requests wait meanwhile.
-size-note-extrapolated = These servers used at most { $busy } % of the cores, so this is an upper bound: run size again with it.
+size-service-wait = A request takes { $held } ms: { $cpu } ms CPU and { $wait } ms waiting. It costs these cores { $cost } ms in all: { $cores } { $cores ->
+    [one] core
+   *[other] cores
+} / { $cost } ms = { $ceiling }/s. { $ceiling }/s x { $held } ms = { $at_once } at once, plus reserve: { $enough }.
+size-note-connections = At most { $most } are advised, as many as --max-connections allows at once.
+size-note-extrapolated = These servers used at most { $busy } % of the cores: what a request costs once they are full is an estimate, so run size again with these workers.
 size-note-shared = If they wait for something shared (a database, a lock), more workers only wait longer: run size again after the change.
 
 size-memory = { $shared ->
@@ -97,12 +100,13 @@ size-label-knee = knee
 size-label-law = scaling law
 size-label-limit = limits first
 size-label-memory = memory
-size-label-file = in { $file }
+size-label-file = usually in { $file }
 size-label-file-line = in { $file }, line { $line }
 size-most = { $rate }/s ({ $low } to { $high }), whatever the response times
 size-at-objective = { $rate }/s held the objective, { $high }/s did not
 size-at-objective-only = { $rate }/s held the objective
-size-at-objective-none = no rate held the objective
+size-at-objective-none = none of the rates from { $low } to { $high }/s held the objective
+size-at-objective-untried = not measured: no rate was tried
 size-safe = { $rate }/s, if requests arrive at random and not evenly as in the test
 size-safe-none = none
 size-steps = What was measured

@@ -7,7 +7,7 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use cost::AnswerCost;
+pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use threads::Threads;

@@ -5,6 +5,7 @@ mod idle;
 pub(crate) mod looks;
 pub(crate) mod loops;
 mod service;
+mod staffing;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 pub(crate) use ended::EndsAwaited;
 pub(crate) use idle::{IdleEvidence, computes};
 pub(crate) use service::Service;
+pub use staffing::Staffing;
 
 use super::cores::are_spent;
 use super::sum::mean;
@@ -73,7 +75,7 @@ pub(crate) struct Pool {
 }
 
 /// The php-fpm pools that listen at this tier's addresses.
-pub(crate) fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
+pub fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
     let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.php_fpm());
     let here = |pool: &&PhpFpmPool| {
         tier.listeners.iter().any(|placed| match (&pool.listen, &placed.listener.address) {

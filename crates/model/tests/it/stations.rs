@@ -19,5 +19,6 @@ mod unix_socket;
 mod upstream_connect;
 mod waiting;
 mod waits_for_clients;
+mod worker_demand;
 mod worker_pool;
 mod workers_blocked;

@@ -8,15 +8,11 @@ use super::{Asked, alone_s};
 use crate::knee::most;
 use crate::report::{ConfigReport, MemoryReport, ServiceReport, TierReport};
 use crate::servers::{Demand, ServerDef, WorkerUnit};
-use crate::step::{Step, TierStep, curve};
+use crate::step::{InForce, Step, TierStep, curve};
 use crate::workers::{ServiceTime, WorkerMemory, queue};
 
 /// Share of its cores that the path's own tiers have to use before full cores count as filled by them, and not by other programs.
 const OWN_SHARE_MIN: f64 = 0.5;
-/// Largest drop of the CPU time of a request from idle to busy cores, as a share of that on busy cores, on the stacks tried (docs/measuring.md).
-const FALL_MOST: f64 = 1.5;
-/// Share of the cores that other programs may use before no prediction relies on the CPU time of the servers, as in the diagnosis.
-const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The finding that says that more workers would wait as well.
 const BLOCKED: &str = "workers-blocked-on-upstream";
 
@@ -60,34 +56,43 @@ fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
     })?;
     let at = busiest.tier(&tier.name)?;
     let (cpu_s, cores) = (busiest.cpu_s(&tier.name)?, at.cores?);
-    // Filled cores show what a request costs. Others have time for as many as the upper end says, at the step that says most
-    // about it: the cost falls as load rises, and as a program warms up.
+    // Filled cores show what a request costs. Of others the diagnosis says what it will cost once they are full, at the step that says most about it; else the
+    // clocks of the tiers say what it costs now.
     let full = curve.iter().rfind(|step| are_full(step, &tier.name)).and_then(|step| step.tier(&tier.name)?.core_ceiling_rps);
-    let core_ceiling_rps = full.map(|full| full.value).or_else(|| ceiling_most(busiest, at))?;
-    Some(ServiceTime { held_s, cpu_s, cores, core_ceiling_rps })
+    let by_clocks = || {
+        let own = own_share(busiest, &tier.name).filter(|share| *share > 0.0)?;
+        Some(busiest.goodput_rps.value / own)
+    };
+    let core_ceiling_rps = full.or(at.core_ceiling_rps).map(|ceiling| ceiling.value).or_else(by_clocks)?;
+    // No part of a cost is more than the whole.
+    let of_tiers: f64 = beside(busiest, at).filter_map(|tier| busiest.cpu_s(&tier.name)).sum();
+    let whole_s = cores / core_ceiling_rps;
+    let cpu_s = if of_tiers > whole_s { cpu_s * whole_s / of_tiers } else { cpu_s };
+    Some(ServiceTime { held_s: held_s.max(cpu_s), cpu_s, cores, core_ceiling_rps })
 }
 
-/// Upper bound of the requests per second that cores which were not full have time for: that of the diagnosis. Where other programs use the cores, it has part
-/// of their use in the cost of a request, and the tiers' own clocks with the largest drop of the cost may allow more.
-fn ceiling_most(step: &Step, tier: &TierStep) -> Option<f64> {
-    let own = own_share(step, &tier.name).filter(|share| *share > 0.0);
-    let is_shared = tier.cores_busy.zip(own).is_none_or(|(busy, own)| busy - own > TENANTS_SHARE_MAX);
-    let own = own.filter(|_| is_shared || tier.core_ceiling_rps.is_none());
-    let by_clocks = own.map(|share| step.goodput_rps.value / share * (1.0 + FALL_MOST * (1.0 - share).clamp(0.0, 1.0).powi(2)));
-    tier.core_ceiling_rps.map(|ceiling| ceiling.high).into_iter().chain(by_clocks).reduce(f64::max)
+/// The tiers on the same cores as one, with it: they have the same station.
+fn beside<'s>(step: &'s Step, tier: &'s TierStep) -> impl Iterator<Item = &'s TierStep> {
+    step.tiers.iter().filter(|other| other.cores_busy == tier.cores_busy && other.cores == tier.cores)
 }
 
 /// Share of a tier's cores that it and the tiers on the same cores used.
 fn own_share(step: &Step, name: &str) -> Option<f64> {
     let tier = step.tier(name)?;
-    // Tiers on the same cores have the same station.
-    let beside = step.tiers.iter().filter(|other| other.cores_busy == tier.cores_busy && other.cores == tier.cores);
-    Some(beside.filter_map(|other| other.cores_used).sum::<f64>() / tier.cores.filter(|cores| *cores > 0.0)?)
+    Some(beside(step, tier).filter_map(|other| other.cores_used).sum::<f64>() / tier.cores.filter(|cores| *cores > 0.0)?)
 }
 
 /// True if the diagnosis says that the cores were the limit of a step, and the path's own tiers filled them.
 fn are_full(step: &Step, name: &str) -> bool {
     step.limit.limited_by == Some(LimitedBy::Cpu) && own_share(step, name).is_some_and(|share| share >= OWN_SHARE_MIN)
+}
+
+/// What allows no more workers than are advised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Memory,
+    /// The connections of the test.
+    Connections,
 }
 
 struct Advised<'a> {
@@ -130,14 +135,28 @@ impl Advised<'_> {
 
     /// Workers to have, and whether memory is what bounds them.
     fn workers(&self) -> Option<(u32, bool)> {
+        self.bounded().map(|(workers, bound)| (workers, bound == Some(Bound::Memory)))
+    }
+
+    /// What allows no more workers than are advised.
+    fn bound(&self) -> Option<Bound> {
+        self.bounded()?.1
+    }
+
+    fn bounded(&self) -> Option<(u32, Option<Bound>)> {
         let unit = self.unit.filter(|unit| *unit != WorkerUnit::Loops)?;
         if self.is_blocked() {
-            return self.now().map(|now| (now, false));
+            return self.now().map(|now| (now, None));
         }
+        let enough = self.service?.workers();
         // More than there are connections would never be busy.
-        let wanted = self.service?.workers().min(self.asked.connections_max.max(self.tier.cores.unwrap_or(1.0) as u32));
-        let most = self.memory().filter(|_| unit == WorkerUnit::Processes).and_then(WorkerMemory::workers_max);
-        Some(most.filter(|most| *most < wanted).map_or((wanted, false), |most| (most.max(1), true)))
+        let tried = self.asked.connections_max.max(self.tier.cores.unwrap_or(1.0) as u32);
+        let memory = self.memory().filter(|_| unit == WorkerUnit::Processes).and_then(WorkerMemory::workers_max);
+        Some(match memory {
+            Some(most) if most < enough.min(tried) => (most.max(1), Some(Bound::Memory)),
+            _ if tried < enough => (tried, Some(Bound::Connections)),
+            _ => (enough, None),
+        })
     }
 
     fn report(&self, behind: Option<u32>, words: &Catalogue) -> TierReport {
@@ -154,14 +173,8 @@ impl Advised<'_> {
             memory_limits: workers.is_some_and(|(_, limits)| limits),
             service: self.service.map(|service| self.service_report(&service)),
             memory: self.memory_report(words),
-            file: self
-                .tier
-                .origin
-                .as_ref()
-                .map(|(file, _)| file.clone())
-                .or(def.map(|def| def.file.to_owned()))
-                .filter(|_| !config.is_empty()),
-            line: self.tier.origin.as_ref().map(|(_, line)| *line),
+            file: self.place().map(|place| place.file.clone()).or(def.map(|def| def.file.to_owned())).filter(|_| !config.is_empty()),
+            line: self.place().map(|place| place.line).filter(|_| !config.is_empty()),
             config,
             source: def.map(|def| def.source.to_owned()),
             text: say(self.text()),
@@ -178,6 +191,13 @@ impl Advised<'_> {
             cores: service.cores,
             core_ceiling_rps: service.core_ceiling_rps,
         }
+    }
+
+    /// Where the setting that decides stands: the number of workers, or for event loops that of their connections.
+    fn place(&self) -> Option<&InForce> {
+        let in_force = &self.tier.in_force;
+        let known = if self.unit == Some(WorkerUnit::Loops) { &in_force.connections } else { &in_force.workers };
+        known.as_ref().filter(|known| !known.file.is_empty())
     }
 
     /// The advice in one sentence.
@@ -201,12 +221,15 @@ impl Advised<'_> {
         let Some(service) = self.service.filter(|_| self.workers().is_some()) else { return Vec::new() };
         let id = if service.is_cpu_bound() { "size-service-cpu" } else { "size-service-wait" };
         let how = self.args(id).with("held", service.held_s * 1e3).with("cpu", service.cpu_s * 1e3).with("wait", service.wait_s() * 1e3);
-        let how = how.with("cores", service.cores).with("ceiling", service.core_ceiling_rps).with("waiting", service.waiting_at_once());
+        let how = how.with("cores", service.cores).with("ceiling", service.core_ceiling_rps).with("cost", service.cost_s() * 1e3);
+        let how = how.with("at_once", service.staffing().at_once()).with("enough", f64::from(service.workers()));
         let is_measured = curve(self.steps).iter().any(|step| are_full(step, &self.tier.name));
         let share = self.own_share_most().filter(|_| !is_measured && !service.is_cpu_bound());
         let extrapolated = share.map(|share| self.args("size-note-extrapolated").with("busy", share * 100.0));
         let waits = (!service.is_cpu_bound() && !self.is_blocked()).then(|| self.args("size-note-shared"));
-        std::iter::once(how).chain(extrapolated).chain(waits).collect()
+        let most = self.asked.connections_max;
+        let bounded = (self.bound() == Some(Bound::Connections)).then(|| self.args("size-note-connections").with("most", f64::from(most)));
+        std::iter::once(how).chain(bounded).chain(extrapolated).chain(waits).collect()
     }
 
     /// The highest share of its cores that the path's tiers used in any step.
@@ -256,6 +279,9 @@ impl Advised<'_> {
             queue_now: self.tier.accept_queue_limit.map(|limit| limit as u32),
             behind,
             is_threaded: self.tier.threads > 2 * self.tier.processes,
+            loops_now: self.tier.in_force.loops.as_ref().map(|now| now.value as u32),
+            connections_now: self.tier.in_force.connections.as_ref().map(|now| now.value as u32),
+            files_now: self.tier.in_force.files.as_ref().map(|now| now.value),
         };
         let lines = def.lines(&demand).into_iter();
         lines.map(|line| ConfigReport { text: line.text, why: words.text(&Message::new(line.why)) }).collect()

@@ -27,7 +27,7 @@ pub(crate) fn facts(size: &Size, phrases: Phrases<'_>) -> Vec<(&'static str, Str
     if let Some(most) = &size.capacity.most_rps {
         let held = size.capacity.at_objective_rps.as_ref();
         let id = |held: &Interval| if held.high > held.value { "size-at-objective" } else { "size-at-objective-only" };
-        facts.push(("size-label-capacity", held.map_or_else(|| phrases.word("size-at-objective-none"), |held| range(id(held), held))));
+        facts.push(("size-label-capacity", held.map_or_else(|| not_held(size, phrases), |held| range(id(held), held))));
         let safe = size.capacity.safe_rps.map(|safe| phrases.say(&Message::new("size-safe").with("rate", safe)));
         facts.push(("size-label-safe", safe.unwrap_or_else(|| phrases.word("size-safe-none"))));
         facts.push(("size-label-most", range("size-most", most)));
@@ -36,6 +36,15 @@ pub(crate) fn facts(size: &Size, phrases: Phrases<'_>) -> Vec<(&'static str, Str
     }
     facts.extend(size.limits_first.iter().map(|limit| ("size-label-limit", limit.text.clone())));
     facts
+}
+
+/// Why no rate is known that held the objective: none did, or none was tried.
+fn not_held(size: &Size, phrases: Phrases<'_>) -> String {
+    let tried = || size.steps.iter().filter_map(|step| step.rate_per_s);
+    match tried().reduce(f64::min).zip(tried().reduce(f64::max)) {
+        Some((low, high)) => phrases.say(&Message::new("size-at-objective-none").with("low", low).with("high", high)),
+        None => phrases.word("size-at-objective-untried"),
+    }
 }
 
 fn law(size: &Size, phrases: Phrases<'_>) -> String {

@@ -1,7 +1,9 @@
 //! The CPU cost of a good answer, and how many answers the cores have time for.
 
-use super::{Context, CoreGroup, CoreUse, TENANTS_SHARE_MAX, clocked_cores, others_share, ticks_per_s};
+use super::{Context, CoreGroup, CoreUse, TENANTS_SHARE_MAX, busy, clocked_cores, group_of, others_share, own_cores, ticks_per_s};
 use crate::facts::ceiling::ceiling_spread;
+use crate::facts::path::Tier;
+use crate::facts::traffic;
 use crate::observation::load::LoadResult;
 use crate::output::report::Ceiling;
 
@@ -38,7 +40,7 @@ impl CostDrop {
     /// For an answer that cost `cost_s` on `limit` cores with this share idle, from the cost of rests measured on this host. If that was not measured, only
     /// bounds are known: no drop, and the largest drop seen elsewhere, which grows with the cores' idle share. The estimate is then their geometric mean.
     fn of(ctx: &Context<'_>, load: &LoadResult, cost_s: f64, idle: f64, limit: f64) -> Self {
-        let rest_us = idle * limit / load.throughput_rps() * 1e6;
+        let rest_us = idle * limit / (load.throughput_rps() * ctx.times_own()) * 1e6;
         let told = ctx.obs.warmth.as_ref().and_then(|warmth| Some((warmth.times(rest_us)?, warmth.extra_ns(rest_us)?)));
         let Some((times, extra_ns)) = told else {
             let most = 1.0 + FALL_MOST * idle * idle;
@@ -48,6 +50,30 @@ impl CostDrop {
         let by = |share: f64| 1.0 / (1.0 - (share * cold).min(COLD_MOST));
         Self { value: by(1.0), least: by(COLD_SHARE_LEAST), most: by(COLD_SHARE_MOST) }
     }
+}
+
+/// What the cores of a tier have time for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Carried {
+    /// Answers a second to all clients. `None` if what one costs is not known.
+    pub(crate) rate_rps: Option<f64>,
+    /// CPU time of the tier's own processes for an answer, seconds; zero if not known.
+    pub(crate) cpu_s: f64,
+}
+
+/// What the cores of a tier have time for: what its answers cost them, that of the kernel and of the other tiers on them included.
+pub(crate) fn carried(ctx: &Context<'_>, tier: &Tier) -> Carried {
+    let group = group_of(ctx, tier);
+    let cost = group.and_then(|group| AnswerCost::of(ctx, group, busy(ctx, &group.cores)?));
+    let own = own_cores(ctx, &tier.pids).unwrap_or(0.0);
+    if let Some(cost) = cost {
+        let cpu_s = ctx.answers_rps().filter(|rate| *rate > 0.0).map_or(0.0, |rate| own / rate);
+        return Carried { rate_rps: Some(cost.cores / cost.value_s), cpu_s: cpu_s.min(cost.value_s) };
+    }
+    let answers_rps = traffic::of(ctx).filter(|_| ctx.obs.load.is_none()).map(|watched| watched.goodput_rps).filter(|rate| *rate > 0.0);
+    let used = group.and_then(|group| Some((group.count(), own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))?)));
+    let rate_rps = answers_rps.zip(used).filter(|(_, (_, used))| *used > 0.0).map(|(rate, (cores, used))| rate * cores / used);
+    Carried { rate_rps, cpu_s: answers_rps.map_or(0.0, |rate| own / rate) }
 }
 
 /// CPU time that a good answer will cost under full load, seconds, without the cost of failed answers and other programs.
@@ -73,8 +99,8 @@ impl AnswerCost {
         let CoreUse { limit, busy, others, clocked } = *used;
         let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
         let own = (busy - others).max(clocked);
-        let failed_rps = load.throughput_rps() - load.goodput_rps();
-        let cost_s = |failed_share: f64| own / (load.goodput_rps() + failed_share * failed_rps);
+        let (good_rps, ended_rps) = (load.goodput_rps() * ctx.times_own(), load.throughput_rps() * ctx.times_own());
+        let cost_s = |failed_share: f64| own / (good_rps + failed_share * (ended_rps - good_rps));
         let idle = if limit > 0.0 { (1.0 - busy / limit).clamp(0.0, 1.0) } else { 0.0 };
         let fall = CostDrop::of(ctx, load, cost_s(FAILED_SHARE), idle, limit);
         let ticks = |cores: f64| cores * ctx.seconds() * ticks_per_s(ctx);

@@ -1,5 +1,6 @@
 //! Remedies that change a server's configuration or limits.
 
+mod demand;
 pub(super) mod listen_again;
 pub(super) mod log_errors_alone;
 pub(super) mod move_to_unix_socket;

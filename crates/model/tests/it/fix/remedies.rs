@@ -106,7 +106,7 @@ fn workers(obs: &Observation) -> String {
 #[test]
 fn a_pool_is_sized_by_waiting_connections_cores_and_memory() {
     assert_eq!(workers(&full_pool(40, 7 << 30)), "45", "five in service and forty waiting");
-    // Five workers that each use a tenth of a core: one core has work for about seventy-five.
+    // Five workers use a tenth of the only core: what the core has time for bounds their number.
     let mut computing = full_pool(400, 64 << 30);
     for pid in 51..=55 {
         let process = computing.processes.get_mut(&pid).unwrap();
@@ -115,7 +115,7 @@ fn a_pool_is_sized_by_waiting_connections_cores_and_memory() {
             process.cpu.push(at, Reading::Ok(CpuUse { resident_bytes: 20 << 20, user_ticks, state: 'S', ..CpuUse::default() }));
         }
     }
-    assert_eq!(workers(&computing), "75");
+    assert_eq!(workers(&computing), "68");
     // Half of 200 MiB holds five workers of 20 MiB.
     assert_eq!(workers(&full_pool(40, 200 << 20)), "10", "as memory allows");
     // A queue of 511 with 500 waiting hides further clients. The load knows their number.

@@ -1,8 +1,17 @@
 # What remedy raise-max-children does, and its risk.
 
-remedy-raise-max-children-text = Give the pool of { $tier } { $to } workers instead of { $from }: as many as were needed at once, as far as cores and memory allow.
-remedy-raise-max-children-text-other = Give { $tier } { $to } workers instead of { $from } (see its documentation): as many as were needed at once, as far as cores and memory allow.
-remedy-raise-max-children-text-loops = Let { $tier } hold { $to } connections at once instead of { $from }, as many as arrived at once. The limit is its own (often called maxconn or max connections; see its documentation).
+remedy-raise-max-children-text = Give the pool of { $tier } { $to } workers instead of { $from }: { $sum }.
+remedy-raise-max-children-text-other = Give { $tier } { $to } workers instead of { $from } (see its documentation): { $sum }.
+remedy-raise-max-children-text-loops = Let { $tier } hold { $to } connections at once instead of { $from }: { $sum }. The limit is its own (often called maxconn or max connections; see its documentation).
+sum-workers-rate = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
+sum-workers-cores = the cores have time for { $rate }/s, and { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
+sum-workers-share = { $taken } workers use { $share } % of the cores, so { $workers } fill them
+sum-workers-clients = { $clients } clients ask at once
+sum-workers-standing = { $taken } requests were in service at once and { $waiting } waited
+sum-workers-memory = as many as there is memory for
+sum-workers-most = as many as are ever proposed at once
+sum-workers-unknown = how many are needed is not known, so twice as many, and then measure again
 remedy-raise-max-children-risk = Uses up to { $mib } MiB more memory.
 remedy-raise-max-children-risk-loops = Each connection uses a file descriptor, memory, and perhaps a connection to the server behind it, where the next limit may be.
+remedy-raise-max-children-risk-threads = Each thread uses a stack, and memory for its request. If the threads wait for another server, more threads put more load on it.
 remedy-raise-max-children-risk-other = Uses up to { $mib } MiB more memory. If the workers wait for another server, more workers put more load on it.

@@ -1,11 +1,10 @@
 //! Remedy `raise-max-children`: as many workers as the load asks for at once, as far as cores and memory allow.
 
+use super::demand::Demand;
 use super::servers::{self, is_bound_to};
 use crate::facts::Context;
-use crate::facts::cores::own_share;
 use crate::facts::path::Tier;
-use crate::facts::pool::CONNECTIONS;
-use crate::facts::suffered::in_flight_peak;
+use crate::facts::pool::{CONNECTIONS, Pool, PoolKind};
 use crate::fix::change::{Activation, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
@@ -20,11 +19,6 @@ pub(in crate::fix::remedies) const REMEDY: RemedyDef =
 
 /// Share of the available memory that the new workers may take. The rest is for their growth and for other processes.
 const MEMORY_SHARE: f64 = 0.5;
-/// Room above the number of workers at which the cores would be busy. The CPU cost of a request falls as load rises (159 us idle, 119 us near saturation on
-/// the stack tried), and workers wait unevenly.
-const CORES_ROOM: f64 = 1.5;
-/// Mean fill of the accept queue, as a share of its limit, from which it overflows and does not hold everybody who comes.
-const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 /// Largest number of workers proposed. Each is a process, and beyond a few thousand their scheduling is a cost of its own.
 const WORKERS_MAX: f64 = 2_000.0;
 
@@ -34,37 +28,40 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     // How many connections an event loop needs per request is not known, so as many as came are taken.
     let is_loops = placed.unit == CONNECTIONS;
     let size = match is_loops {
-        true => Size { workers: wanted(ctx, tier, placed, workers) as u32, worker_bytes: 0.0 },
+        true => Size { demand: Demand::loops(ctx, tier, placed, workers), worker_bytes: 0.0 },
         false => size(ctx, tier, placed, workers),
     };
+    let to = size.demand.workers as u32;
     let (change, from, risk) = match pool_of(ctx, tier) {
         Some((server, pool)) => {
             let from = pool.max_children.value;
             let setting = ServerSetting::PhpFpmMaxChildren { pool: pool.name.clone() };
-            let change = server.change(setting, &from.to_string(), &size.workers.to_string(), Activation::Reload);
+            let change = server.change(setting, &from.to_string(), &to.to_string(), Activation::Reload);
             (vec![change], from, "remedy-raise-max-children-risk")
         }
         // A pool of another kind of server: only its owner knows how to set its size.
         None if is_loops => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-loops"),
+        None if has_threads(ctx, tier) => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-threads"),
         None => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-other"),
     };
-    if size.workers <= from {
+    if to <= from {
         return None;
     }
-    let mib = f64::from(size.workers - from) * size.worker_bytes / f64::from(1 << 20);
+    let mib = f64::from(to - from) * size.worker_bytes / f64::from(1 << 20);
     let text = match change.is_empty() {
         true if is_loops => "remedy-raise-max-children-text-loops",
         true => "remedy-raise-max-children-text-other",
         false => "remedy-raise-max-children-text",
     };
-    let text = Message::new(text).with("from", from).with("to", size.workers).with("tier", tier.name.as_str());
+    let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str());
+    let text = text.with("sum", ctx.text(size.demand.sum));
     Some(Proposal {
         reload: None,
         change,
         text,
         risk: Message::new(risk).with("mib", mib),
         signal: Signal::Goodput,
-        lifts: Lift::Limit(f64::from(size.workers)),
+        lifts: Lift::Limit(f64::from(to)),
     })
 }
 
@@ -85,28 +82,23 @@ fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &
 
 /// A pool's size and its cost.
 struct Size {
-    workers: u32,
+    demand: Demand,
     /// Resident memory of one worker, the largest seen.
     worker_bytes: f64,
 }
 
-/// As many workers as there were requests at the pool at once (Little's law: in service and waiting).
-fn wanted(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> f64 {
-    let waiting = placed.waiting.unwrap_or(0.0);
-    // A queue that overflows shows only some of the waiting clients. The load knows them all.
-    let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
-    let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);
-    let all = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
-    (workers + waiting.ceil()).max(all)
+/// As many workers as are needed, but not more than keep the cores busy or fit into memory.
+fn size(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> Size {
+    let demand = Demand::of(ctx, tier, placed, workers).at_most(WORKERS_MAX, "sum-workers-most");
+    // Threads share the memory of their process.
+    if has_threads(ctx, tier) {
+        return Size { demand, worker_bytes: 0.0 };
+    }
+    Size { demand: demand.at_most(by_memory(ctx, tier, workers), "sum-workers-memory"), worker_bytes: worker_bytes(ctx, tier) }
 }
 
-/// As many workers as are wanted, but not more than keep the cores busy or fit into memory.
-fn size(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> Size {
-    let wanted = wanted(ctx, tier, placed, workers);
-    let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
-    let by_memory = by_memory(ctx, tier, workers);
-    let most = by_cores.min(by_memory).min(WORKERS_MAX);
-    Size { workers: wanted.clamp(0.0, most.max(0.0)) as u32, worker_bytes: worker_bytes(ctx, tier) }
+fn has_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
+    Pool::of(ctx, tier).is_some_and(|pool| pool.kind == PoolKind::Threads)
 }
 
 /// Resident memory of one worker of a tier, the largest seen; zero if none was read.

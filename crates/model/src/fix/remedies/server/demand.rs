@@ -1,0 +1,156 @@
+//! How many workers a pool needs, with the arithmetic: requests that come times the time that each holds a worker, and a reserve. A queue is no demand: its
+//! length grows with an outage.
+
+use crate::facts::Context;
+use crate::facts::cores::{Carried, carried, own_share};
+use crate::facts::harm::NOISE_SHARE;
+use crate::facts::path::Tier;
+use crate::facts::pool::{Pool, Service, Staffing};
+use crate::facts::suffered::in_flight_peak;
+use crate::facts::traffic;
+use crate::judge::station::StationReading;
+use crate::observation::load::Loop;
+use crate::output::message::Message;
+
+/// Mean fill of the accept queue, as a share of its limit, from which it overflows and does not hold everybody who comes.
+const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
+/// Without a rate or a service time how many are needed is not known: twice as many show more.
+const TIMES_UNKNOWN: f64 = 2.0;
+/// Growth of a queue over the window, as a share of its mean, from which more comes than is served.
+const GROWTH_MIN: f64 = 0.25;
+
+/// A number of workers, and how it follows from what was read.
+pub(super) struct Demand {
+    pub(super) workers: f64,
+    /// "20/s x 250 ms = 5, plus reserve: 7".
+    pub(super) sum: Message,
+}
+
+impl Demand {
+    /// What a tier's pool of `workers` needs for the requests that come, as far as its cores have time for them.
+    pub(super) fn of(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> Self {
+        let pool = Pool::of(ctx, tier);
+        let held_s = pool.as_ref().and_then(|pool| held_s(ctx, tier, pool));
+        let Carried { rate_rps, cpu_s } = carried(ctx, tier);
+        let carried =
+            rate_rps.zip(held_s).map(|(rate_rps, held_s)| Self::by_rate("sum-workers-cores", Staffing { rate_rps, held_s, cpu_s }));
+        let wanted = Self::wanted(ctx, tier, placed, workers, held_s.map(|held_s| (held_s, cpu_s)));
+        match carried {
+            Some(carried) if carried.workers < wanted.workers => carried,
+            Some(_) => wanted,
+            None => wanted.within_cores(ctx, tier, workers),
+        }
+    }
+
+    /// Where it is not known what an answer costs: as many as fill the cores, if the workers that there are use this share of them.
+    fn within_cores(self, ctx: &Context<'_>, tier: &Tier, workers: f64) -> Self {
+        match own_share(ctx, tier).filter(|share| *share > 0.0) {
+            Some(share) if (workers / share).ceil() < self.workers => {
+                let most = (workers / share).ceil();
+                let sum = Message::new("sum-workers-share").with("taken", workers).with("share", share * 100.0).with("workers", most);
+                Self { workers: most, sum }
+            }
+            _ => self,
+        }
+    }
+
+    /// What the requests that come need, however many the cores carry.
+    fn wanted(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64, held: Option<(f64, f64)>) -> Self {
+        let arrivals = Arrivals::of(ctx, tier);
+        let more_come =
+            arrivals.zip(held).is_some_and(|(arrivals, (held_s, _))| arrivals.rate_rps * held_s > (1.0 + NOISE_SHARE) * workers);
+        let is_open = matches!(ctx.obs.load.as_ref().map(|load| load.shape), Some(Loop::Open { .. })) || grows(ctx, tier);
+        let waits_for_answers = !is_open && (ctx.obs.load.is_some() || !more_come);
+        if waits_for_answers {
+            return Self::standing(ctx, tier, placed, workers);
+        }
+        match arrivals.zip(held) {
+            Some((arrivals, (held_s, cpu_s))) => Self::by_rate("sum-workers-rate", Staffing { rate_rps: arrivals.rate_rps, held_s, cpu_s }),
+            None => Self { workers: TIMES_UNKNOWN * workers, sum: Message::new("sum-workers-unknown") },
+        }
+    }
+
+    fn by_rate(id: &'static str, staffing: Staffing) -> Self {
+        let workers = staffing.workers();
+        let sum = Message::new(id).with("rate", staffing.rate_rps).with("ms", staffing.held_s * 1e3);
+        Self { workers, sum: sum.with("at_once", staffing.at_once()).with("workers", workers) }
+    }
+
+    /// Clients that ask again only once they are answered: as many as stand there at once, in service and waiting.
+    fn standing(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> Self {
+        let waiting = placed.waiting.unwrap_or(0.0).ceil();
+        // A queue that overflows shows only some of the waiting clients. The load knows them all.
+        let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
+        let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);
+        let clients = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
+        if clients > workers + waiting {
+            return Self { workers: clients, sum: Message::new("sum-workers-clients").with("clients", clients) };
+        }
+        let sum = Message::new("sum-workers-standing").with("taken", workers).with("waiting", waiting).with("workers", workers + waiting);
+        Self { workers: workers + waiting, sum }
+    }
+
+    /// Event loops: how many connections each request takes is not known, so as many as came are taken.
+    pub(super) fn loops(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, connections: f64) -> Self {
+        Self::standing(ctx, tier, placed, connections)
+    }
+
+    /// Bounded by something else, for the reason that this message gives.
+    pub(super) fn at_most(self, most: f64, why: &'static str) -> Self {
+        if self.workers <= most {
+            return self;
+        }
+        Self { workers: most.floor(), sum: Message::new(why) }
+    }
+}
+
+/// Requests that come to a tier.
+#[derive(Debug, Clone, Copy)]
+struct Arrivals {
+    rate_rps: f64,
+}
+
+impl Arrivals {
+    /// From the load, or else from the logs, or from the sockets and the growth of the queue. `None` if none of them tells.
+    fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        if let Some(load) = &ctx.obs.load {
+            let offered = match load.shape {
+                Loop::Open { rate_per_s, .. } => rate_per_s,
+                Loop::Closed { .. } => load.throughput_rps(),
+            };
+            return Some(Self { rate_rps: offered * ctx.times_own() });
+        }
+        let ended = traffic::of(ctx).map(|traffic| traffic.throughput_rps).or_else(|| ctx.account()?.rate_rps())?;
+        Some(Self { rate_rps: ended + growth(ctx, tier).max(0.0) / ctx.seconds().max(1e-6) })
+    }
+}
+
+/// How long a request holds a worker, seconds: as it was measured under load, or else by Little's law from the answers of watched traffic.
+fn held_s(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<f64> {
+    if let Some(service) = Service::of(ctx, tier, pool) {
+        return Some(service.held_s);
+    }
+    let watched = traffic::of(ctx).filter(|_| ctx.obs.load.is_none());
+    let answers_rps =
+        watched.map(|watched| watched.goodput_rps).or_else(|| ctx.account().filter(|_| ctx.obs.load.is_none())?.rate_rps())?;
+    (answers_rps > 0.0 && pool.busy_mean() > 0.0).then(|| pool.busy_mean() / answers_rps)
+}
+
+/// Connections that a tier's queue gained in the window.
+fn growth(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let queued = ctx.queued(tier);
+    let third = queued.len() / 3;
+    if third == 0 {
+        return 0.0;
+    }
+    let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
+    // Between the middles of the first and the last third.
+    1.5 * (mean(&queued[queued.len() - third..]) - mean(&queued[..third]))
+}
+
+/// True if a tier's queue grows: more comes than is served.
+fn grows(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let queued = ctx.queued(tier);
+    let mean = queued.iter().sum::<u64>() as f64 / queued.len().max(1) as f64;
+    ctx.obs.load.is_none() && growth(ctx, tier) > (GROWTH_MIN * mean).max(2.0 * mean.sqrt())
+}
