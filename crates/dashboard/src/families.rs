@@ -63,7 +63,12 @@ impl Family {
     }
 
     fn counters(name: &'static str, help: &'static str, members: impl IntoIterator<Item = (Labels, f64)>) -> Self {
-        Self { name: name.into(), help, unit: Unit::None, points: Points::Counters(members.into_iter().collect()) }
+        Self {
+            name: name.into(),
+            help,
+            unit: Unit::None,
+            points: Points::Counters(members.into_iter().map(|(labels, count)| (labels, thousandths(count))).collect()),
+        }
     }
 
     /// A scraper refuses all metrics if two series have the same labels. What was counted twice adds up; of two values of now the larger is told.
@@ -179,6 +184,11 @@ fn now(state: &State) -> Vec<Family> {
         ),
         Family::gauges("chokepoint_accept_queue_limit", "The limit of the accept queue.", queues(|queue| queue.limit)),
     ]
+}
+
+/// Rounds a sum to a thousandth: sums of rates have noise in their last digits.
+fn thousandths(count: f64) -> f64 {
+    (count * 1e3).round() / 1e3
 }
 
 /// The sums since the start.

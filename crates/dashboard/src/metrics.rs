@@ -125,6 +125,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn sums_of_parts_have_no_noise() {
+        let loss = Loss { tier: None, place: None, kind: LedgerLossKind::Refused, count: 0.1 };
+        let target = TargetSample { target: "a".to_owned(), losses: vec![loss], ..TargetSample::default() };
+        let board = Arc::new(Board::default());
+        for at_s in 1..=3 {
+            let sample = Sample { at_s, span_s: 1, targets: vec![target.clone()], host: None };
+            board.see(Seen { sample, age: Some(Duration::ZERO), ..Seen::default() });
+        }
+        // 0.1 + 0.1 + 0.1 is 0.30000000000000004.
+        let text = render(&board, Format::OpenMetrics);
+        let line = text.lines().find(|line| line.starts_with("chokepoint_requests_lost_total{")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.ends_with(" 0.3"), "{line}");
+    }
+
+    #[test]
     fn what_is_old_is_not_told_as_now_and_its_time_is() {
         let now_s = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
         let (old, before_s) = (board_of(Duration::from_secs(8)), now_s());

@@ -30,6 +30,7 @@ profile-of-threads = { $threads ->
     [1] the time of the only serving thread
    *[other] the time of the { $threads } serving threads
 }
+profile-few = { $samples } samples are too few to say where the CPU time went: at least { $least } are needed.
 profile-no-bound = CPU time is not the limit: saving some would only leave the cores idle for longer.
 profile-no-bound-polling = Which CPU time is the limit is unknown: { $tier } polls and keeps its cores busy with or without requests.
 

@@ -1,6 +1,7 @@
 //! The account of whole observations of two tiers, "web" calling "app": what fills each place, and a similar situation that must not.
 
 mod balance;
+mod others;
 mod tls;
 
 use super::sample_weights::time_shares;

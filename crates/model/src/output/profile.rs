@@ -15,6 +15,9 @@ use crate::observation::load::SLICE_US;
 use crate::output::message::Message;
 use crate::output::report::{ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 
+/// Samples below which nothing is said of where the time went: a share of a few samples is chance.
+const SAMPLES_MIN: u64 = 30;
+
 /// The report's part on the profile. `None` if none was taken.
 pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let profiled = Profiled::of(ctx)?;
@@ -43,9 +46,11 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let broken = profile.broken as f64 / profile.user_samples.max(1) as f64;
     let quality = Message::new("profile-quality").with("samples", samples).with("seconds", profile.seconds());
     let quality = quality.with("clock", profile.clock.as_str()).with("lost", profile.lost).with("broken", broken * 100.0);
-    let bounds = bounds::bounds(ctx, &profiled);
+    let is_few = samples < SAMPLES_MIN;
+    let bounds = if is_few { Vec::new() } else { bounds::bounds(ctx, &profiled) };
     let polls = polling(ctx, &ctx.path.tiers.iter().collect::<Vec<_>>());
     let no_bound = match polls.first() {
+        _ if is_few => Message::new("profile-few").with("samples", samples).with("least", SAMPLES_MIN),
         Some(one) => Message::new("profile-no-bound-polling").with("tier", one.tier.name.as_str()),
         None => Message::new("profile-no-bound"),
     };
@@ -84,7 +89,7 @@ fn of(ctx: &Context<'_>, profiled: &Profiled<'_>, name: &str, parts: &[&ProfileP
         })
         .collect();
     layers.sort_by(|a, b| b.share.total_cmp(&a.share));
-    (samples > 0).then(|| ProfileTier { tier: name.to_owned(), samples, cores, cpu_us_per_request: us, layers })
+    (samples >= SAMPLES_MIN).then(|| ProfileTier { tier: name.to_owned(), samples, cores, cpu_us_per_request: us, layers })
 }
 
 /// Good answers per second during sampling, or in the whole window if slices are missing. `None` if there are too few for a cost per answer.

@@ -14,6 +14,8 @@ const COLUMNS_MAX: usize = 4;
 const CORES_MAX: usize = 16;
 /// Layers and branches with a smaller share get no line.
 const LINE_SHARE_MIN: f64 = 0.005;
+/// Busy samples below which nothing is said of where the time went: a share of a few samples is chance.
+const SAMPLES_MIN: u64 = 30;
 /// A larger share of broken stacks gets a note.
 const BROKEN_SHARE_NOTED: f64 = 0.02;
 
@@ -33,6 +35,15 @@ pub fn render(profile: &Profile, report: &Report, layout: &Layout) -> String {
     let mut text = head(profile, report);
     if report.samples_busy == 0 {
         text.push_str(&nothing_ran(profile));
+        return text;
+    }
+    if report.samples_busy < SAMPLES_MIN {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "\n{} busy samples are too few to say where the time went: at least {SAMPLES_MIN} are needed. Profile for longer.",
+            report.samples_busy
+        );
         return text;
     }
     text.push_str(&layers(report, layout));
@@ -257,6 +268,16 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 160));
+    }
+
+    #[test]
+    fn a_few_samples_make_no_statement() {
+        let of = |count: u32| {
+            let profile = folded::read(&format!("nginx;main;malloc {count}\n")).unwrap();
+            render(&profile, &report(&profile), &LAYOUT)
+        };
+        assert!(of(29).contains("29 busy samples are too few") && !of(29).contains("nginx"), "{}", of(29));
+        assert!(of(30).contains("nginx"));
     }
 
     #[test]
