@@ -586,16 +586,4 @@ impl<'a> Engine<'a> {
         }
         true
     }
-
-    /// Open loop: makes the connection wait for a request.
-    fn free(&mut self, index: u32) {
-        let Pace::Open { idle, closed, .. } = &mut self.pace else { return };
-        let slot = &mut self.slots[index as usize];
-        if slot.phase == Phase::Idle {
-            slot.idle_position = idle.len() as u32;
-            idle.push(index);
-        } else {
-            closed.push(index);
-        }
-    }
 }

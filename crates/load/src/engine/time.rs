@@ -1,4 +1,4 @@
-//! The time-driven part of the loop: deadlines, the ends of slices, and the wait for the next event.
+//! The time-driven part of the loop: deadlines, the ends of slices, connections without a request, and the wait for the next event.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -21,6 +21,18 @@ const WAIT_NS_MAX: u64 = 50_000_000;
 const PRECISE_WAIT_NS: u64 = 2_000_000;
 
 impl Engine<'_> {
+    /// Open loop: makes the connection wait for a request.
+    pub(super) fn free(&mut self, index: u32) {
+        let Pace::Open { idle, closed, .. } = &mut self.pace else { return };
+        let slot = &mut self.slots[index as usize];
+        if slot.phase == Phase::Idle {
+            slot.idle_position = idle.len() as u32;
+            idle.push(index);
+        } else {
+            closed.push(index);
+        }
+    }
+
     /// Ends requests that have timed out.
     pub(super) fn expire(&mut self, now_ns: u64) {
         let mut due = std::mem::take(&mut self.due);

@@ -414,7 +414,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
                         Some(LoadExchange::Waiting) if other().is_some_and(|other| other.receive_queue > 0) => Some(LoadExchange::Answered),
                         told => told,
                     };
-                    let acknowledged = acknowledged(socket, &other);
+                    let acknowledged = acknowledged(socket, other);
                     let known = ConnectionContext { before: *before, has_arrived, exchange, acknowledged, ..self.known(socket, tier) };
                     let idle = counts[tier].idle;
                     let is_under_way = self.add(&mut counts[tier], socket, &known, weight, (tier, details));

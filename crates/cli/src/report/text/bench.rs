@@ -23,7 +23,9 @@ pub(crate) fn bench_text(bench: &Bench, judged: &[ThresholdResult], style: &Styl
     let mut page = TextPage::new(style, words);
     // Where nothing was answered, why is all that there is to say: times of what failed tell nothing.
     let is_answered = bench.load.requests == 0 || !bench.load.status.is_empty();
-    for failure in bench.error_samples.iter().filter(|_| !is_answered) {
+    // That every connection was refused is what the summary says.
+    let is_refused = bench.load.errors.connect_refused == bench.load.requests;
+    for failure in bench.error_samples.iter().filter(|_| !is_answered && !is_refused) {
         page.flow(&[], &[], &[span(Ink::BadStrong, failure)]);
     }
     let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();

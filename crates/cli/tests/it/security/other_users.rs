@@ -120,7 +120,8 @@ fn a_pipe_as_perf_map_does_not_block_a_profile_and_names_are_escaped() {
     let Some(program) = program(&chokepoint) else { return };
     let busy = Busy::start(&program, None);
     pipe(&busy.map);
-    let profile = run_bounded(&chokepoint, &["profile", "--pid", &busy.pid(), "-z", "500ms"]);
+    // Long enough for a statement on a busy host too: a profile of fewer than 30 samples makes none.
+    let profile = run_bounded(&chokepoint, &["profile", "--pid", &busy.pid(), "-z", "3s"]);
     if !has_sampling(&profile) {
         return;
     }
