@@ -123,7 +123,7 @@ fn a_server_that_does_not_answer_has_no_capacity() {
     let chokepoint = Chokepoint::new();
     let ran = chokepoint.run(&["size", "--budget", "30s", &format!("http://{}/", free_address())]);
     assert_eq!(ran.status, Some(1), "{}", ran.stdout);
-    assert!(ran.stderr.contains("only with --yes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing on this host listens") && !ran.stderr.contains("--yes"), "{}", ran.stderr);
     let server = Server::start("404 Not Found");
     let ran = chokepoint.run(&["size", "--json", "--budget", "30s", &server.url()]);
     let report = fits(&ran.stdout, "size-1.json");
@@ -148,7 +148,9 @@ fn capacity_tells_the_reserve_of_watched_traffic() {
     assert!((5.0..130.0).contains(&rate), "{report:#}");
     let stations = report["stations"].as_array().unwrap();
     let cpu = stations.iter().find(|station| station["station"] == "cpu").unwrap();
-    assert!(cpu["headroom_rps"].as_f64().is_some_and(|headroom| headroom >= 0.0), "{report:#}");
+    // Its pages sleep: from less than a tenth of a core nothing follows.
+    let is_told = cpu["headroom_rps"].as_f64().is_some_and(|headroom| headroom >= 0.0);
+    assert!(if cpu["used"].as_f64().unwrap() < 0.1 { cpu["unknown"] == "not-used" } else { is_told }, "{report:#}");
     assert!(report["growth"]["days"].as_f64().is_some_and(|days| days >= 0.0), "{report:#}");
     let text = chokepoint.command(&[&["capacity", "-z", "2s", &url][..], &client].concat()).env("COLUMNS", "80").output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
