@@ -14,9 +14,10 @@ use crate::observation::{Link, ListenerAddress, NetnsId, NetnsView, Qdisc, Socke
 
 /// Kinds of queueing discipline whose whole queue waits for the rate. The queue of netem waits for its delay as well, so its length says nothing about its rate.
 const KINDS: &[&str] = &["tbf", "htb", "cake"];
-/// Share of its rate from which a shaper counts as full, as at `link`. A token bucket passes its rate as long as a packet waits, to the size of its bucket
+/// Share of its rate from which a link or its shaper counts as full. Goodput read from a socket buffer runs ahead of the wire by more than that in short windows (8 to
+/// 29 % were measured), and framing takes the rest. A token bucket passes its rate as long as a packet waits, to the size of its bucket
 /// (tbf_dequeue in net/sched/sch_tbf.c), so less than that means that it had nothing to send for a twentieth of the time.
-const FULL_UTILIZATION: f64 = 0.95;
+pub(crate) const FULL_UTILIZATION: f64 = 0.95;
 /// Share of the looks that must find a packet waiting for the queue to stand. Looks are a second or more apart, and a queue of a burst is gone before the next one.
 const STANDING_SHARE: f64 = 0.5;
 /// Looks at a queue below which nothing is said about it. They are made about once a second.

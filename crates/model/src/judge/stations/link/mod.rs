@@ -3,7 +3,7 @@
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::path::egress::{Flow, NEAR_UTILIZATION, egress, wire_ceiling};
-use crate::facts::path::shaper::{self, Shaper};
+use crate::facts::path::shaper::{self, FULL_UTILIZATION, Shaper};
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
@@ -11,10 +11,6 @@ use crate::output::message::Message;
 use crate::output::report::{StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef::new(StationId("link"), StationKind::Rate, &[], read, |_, _| Vec::new());
-
-/// Share of the rate from which a link counts as full. Goodput read from a socket buffer runs ahead of the wire by more than that in short windows
-/// (8 to 29 % were measured), and framing takes the rest.
-const FULL_UTILIZATION: f64 = 0.95;
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     egress(ctx).map(|(tier, flow)| reading(ctx, tier, &flow)).into_iter().collect()

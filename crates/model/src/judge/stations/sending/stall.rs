@@ -14,7 +14,7 @@ use crate::output::report::Confidence;
 /// clock.
 const DELAYED_MIN_US: u64 = 36_000;
 /// Of ten stalls seen at any moment of their 40 ms one is older than this, if requests were only watched and their times are not known, microseconds. (All ten would be
-/// younger by chance once in two thousand times.)
+/// younger by chance once in a thousand times.)
 const SEEN_OLD_US: u64 = DELAYED_MIN_US / 2;
 /// A round trip from which acknowledgements take that long by themselves, microseconds. The delay cannot be told apart there.
 const ROUND_TRIP_MAX_US: u64 = 20_000;
@@ -26,9 +26,9 @@ const SEEN_MIN: usize = 10;
 /// Whether and how much this flow stalls.
 pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let load = ctx.obs.load.as_ref();
-    let seen = flow.samples().filter(|sample| stalls(sample)).count();
+    let ages_ms: Vec<u64> = flow.samples().filter(|sample| stalls(sample)).map(|sample| sample.last_data_sent_ms).collect();
+    let (seen, oldest_ms) = (ages_ms.len(), ages_ms.into_iter().max().unwrap_or(0));
     let share = flow.time_share_watched(stalls)?;
-    let oldest_ms = flow.samples().filter(|sample| stalls(sample)).map(|sample| sample.last_data_sent_ms).max().unwrap_or(0);
     let is_slow = load.map_or(oldest_ms * 1_000 >= SEEN_OLD_US, |load| load.latency_us.p75 >= DELAYED_MIN_US);
     if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !cores_are_spare(ctx) {
         return None;
@@ -38,7 +38,10 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let args = |id: &'static str| {
         let text = flow.args(id).with("share", share * 100.0).with("seen", seen as u64).with("sending", sending);
         let text = text.with("trip", shortest_us / 1e3).with("oldest", oldest_ms);
-        load.map_or_else(|| text.clone(), |load| text.clone().with("ms", load.latency_us.p75 as f64 / 1e3))
+        match load {
+            Some(load) => text.with("ms", load.latency_us.p75 as f64 / 1e3),
+            None => text,
+        }
     };
     let source = format!("tcp_info notsent_bytes, unacked, last_data_sent ({})", ctx.netns_name(flow.tier.netns));
     let took = match load {
