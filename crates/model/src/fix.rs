@@ -6,7 +6,8 @@
 //! **whole** is then held against the best state seen on the way, the start included; changes that only led away from it are taken back.
 //! Last, each change is **left out** alone: what is missed is put back and final, what is not worse without it within the noise that was measured in this
 //! very run stays out, and what cannot be told stays in, for it was proven to help. An improvement is left out first and put back last: the others are
-//! judged without it. What is left is **confirmed**: what a change that was left out would mend there puts it back, for good.
+//! judged without it. What is left is **confirmed**: what a change that was left out would mend there puts it back, for good. A
+//! cause or an improvement that only this measurement shows is then tried beside what stays, left out and confirmed like the others.
 
 mod chain;
 pub mod change;
@@ -37,8 +38,8 @@ pub use service::Objective;
 /// Changes that are applied at the most, the alternatives of one group counted singly.
 pub const ROUNDS_MAX: u32 = 8;
 /// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped and measured twice then, and what stays
-/// twice, once more after each time that changes were put back, and after improvements were taken back.
-pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (ROUNDS_MAX + 2);
+/// twice, once more after each time that changes were put back, after improvements were taken back, and after each change that came later.
+pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (2 * ROUNDS_MAX + 2);
 /// How many times as long as the wait of those whom a change serves last a measurement with it is. Of the requests that begin to wait in it, all but one in so many also
 /// end in it.
 const STARVED_WAITS: f64 = 5.0;
@@ -126,7 +127,7 @@ enum Step {
     Ended,
 }
 
-/// A state of the host that was measured in the chain.
+/// A state of the host that was measured in the chain. The first is where the chain began: the host as found, or as confirmed.
 struct State {
     standing: Vec<u32>,
     diagnosis: Diagnosis,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::judge::{figures, gave_up, is_back, worse};
 use super::noise::{self, Figures};
 use super::service::fails_anew;
-use super::{Action, Session, Step};
+use super::{Action, Session, State, Step};
 use crate::fix::change::Change;
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, Role, RoundKind};
@@ -27,8 +27,17 @@ impl Session<'_> {
                 self.step = Step::Confirming;
                 Action::Measure
             }
-            _ => self.end(),
+            Some(_) => self.go_on(),
+            None => self.end(),
         }
+    }
+
+    /// What only now shows is tried too, beside everything that stays: one measurement of some seconds may miss what the next one sees. It ends where a
+    /// measurement shows nothing that was not tried.
+    fn go_on(&mut self) -> Action {
+        let Some(diagnosis) = self.current.clone() else { return self.end() };
+        self.states = vec![State { standing: self.made.standing.clone(), diagnosis }];
+        self.advance()
     }
 
     /// Judges the measurement of everything that stays.
@@ -59,7 +68,7 @@ impl Session<'_> {
         }
         if !fell {
             // Only where improvements were given up: what is left was never held against the beginning.
-            return if worse_than_first { self.break_off() } else { self.end() };
+            return if worse_than_first { self.break_off() } else { self.go_on() };
         }
         if short.is_none() {
             phase.short = Some(after);
@@ -78,9 +87,10 @@ impl Session<'_> {
         if worse_than_first { self.break_off() } else { self.end() }
     }
 
-    /// Takes back the improvements that stand, because requests fail with them that do not fail without. What stays is confirmed once more.
+    /// Takes back the improvements that were not confirmed before, because requests fail with them that do not fail without. What stays is confirmed once more.
     fn give_improvements_up(&mut self, without: &Diagnosis, with: &Diagnosis) -> Action {
-        let improves = |number: &&u32| self.made.get(**number).is_some_and(|made| made.improves);
+        let is_confirmed = |number: &u32| self.states.first().is_some_and(|state| state.standing.contains(number));
+        let improves = |number: &&u32| !is_confirmed(number) && self.made.get(**number).is_some_and(|made| made.improves);
         let back: VecDeque<u32> = self.made.standing.iter().rev().filter(improves).copied().collect();
         for number in &back {
             let why = self.made.get(*number).map(|made| gave_up(without, with, &made.remedy));

@@ -12,6 +12,9 @@ use crate::output::report::{Diagnosis, Kept, RoundKind};
 impl Session<'_> {
     /// Begins the phase. A single change that did what it promised skips it: it was already measured without and with it.
     pub(super) fn leave_out_all(&mut self) -> Action {
+        if self.leave_out.is_some() {
+            return self.leave_out_late();
+        }
         let is_proven = match *self.made.standing {
             [] => true,
             [only] => self.made.get(only).is_some_and(|made| !made.explained),
@@ -33,6 +36,22 @@ impl Session<'_> {
             unimproved: None,
         });
         self.leave_out_next()
+    }
+
+    /// Once more for the changes that came after the confirmation. Those that it confirmed were judged without them.
+    fn leave_out_late(&mut self) -> Action {
+        let (Some(phase), Some(confirmed)) = (&mut self.leave_out, self.states.first()) else { return self.end() };
+        let is_late = |number: &u32| !confirmed.standing.contains(number);
+        let Some(with) = self.current.clone().filter(|_| !self.broken && self.made.standing.iter().any(is_late)) else { return self.end() };
+        phase.seen = confirmed.standing.iter().copied().collect();
+        (phase.with, phase.whole, phase.unimproved, phase.is_measured) = (with, None, None, true);
+        self.leave_out_next()
+    }
+
+    /// True if a change stands that came after the confirmation and was not left out yet.
+    pub(super) fn has_late(&self) -> bool {
+        let is_confirmed = |number: &u32| self.states.first().is_some_and(|state| state.standing.contains(number));
+        self.made.standing.iter().any(|number| !is_confirmed(number) && self.made.get(*number).is_some_and(|made| !made.needed))
     }
 
     /// Leaves out the newest change that was not yet left out beside those that stand now. After a drop all changes are asked about again: a change needed
@@ -107,8 +126,9 @@ impl Session<'_> {
     fn drop_change(&mut self, number: u32, with: &Diagnosis, without: Diagnosis) -> Action {
         let gained = is_gain(with, &without, self.objective);
         self.close(number, Kept::No, &figures(if gained { "kept-no-better" } else { "kept-no-idle" }, with, &without));
+        let confirmed = self.states.first().map(|state| state.standing.iter().copied().collect()).unwrap_or_default();
         if let Some(phase) = &mut self.leave_out {
-            phase.seen.clear();
+            phase.seen = confirmed;
             if gained {
                 (phase.has_better, phase.with) = (true, without);
             } else {

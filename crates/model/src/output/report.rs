@@ -106,8 +106,10 @@ impl Diagnosis {
     pub fn result(&self) -> Option<&Round> {
         let stays = |round: &&Round| round.kind == RoundKind::Apply && round.kept != Kept::No;
         let applied = self.rounds.iter().rfind(stays)?;
-        // Rounds after the chain measured only a part of what stays, except the confirmation and a round whose left-out change was then dropped.
-        match self.rounds.last() {
+        // Rounds after the chain measured only a part of what stays, except the confirmation and a round whose left-out change was then dropped. A change that was
+        // tried last and did not stay is taken back.
+        let is_taken_back = |round: &&Round| round.kind == RoundKind::Apply && round.kept == Kept::No;
+        match self.rounds.iter().rfind(|round| !is_taken_back(round)) {
             Some(last) if last.kind == RoundKind::Confirm || (last.kind == RoundKind::Without && last.kept == Kept::No) => Some(last),
             _ => Some(applied),
         }

@@ -218,6 +218,60 @@ fn without_an_objective_no_request_may_take_longer_for_an_improvement() {
     assert!(kept(&ended.report).contains(&"keep"), "an objective allows it: {}", rounds(&ended.report));
 }
 
+/// An improvement that shows only from one measurement on: the profile of a few seconds missed it before.
+struct Late {
+    /// That measurement, from 0.
+    from: u32,
+    /// The p99 with the improvement in force.
+    p99_us: f64,
+    seen: std::cell::Cell<u32>,
+}
+
+impl World for Late {
+    fn start(&self) -> Settings {
+        Settings::from([("queue".to_owned(), 0), ("children".to_owned(), 0), ("keep".to_owned(), 0)])
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let mut truth = LongTail(self.p99_us).truth(settings);
+        if settings["children"] == 0 {
+            truth.goodput_rps /= 2.0;
+            let sets = vec![("children".to_owned(), 1)];
+            let raise = Cure { id: "raise".to_owned(), sets, signal: Signal::Goodput, group: None, starved_s: None };
+            truth.findings.push(Found { id: "pool".to_owned(), station: "pool".to_owned(), role: Role::Cause, remedies: vec![raise] });
+        }
+        truth
+    }
+
+    fn seen(&self, settings: &Settings, _: &mut Random) -> Truth {
+        let mut truth = self.truth(settings);
+        if self.seen.replace(self.seen.get() + 1) < self.from {
+            truth.improvements.clear();
+        }
+        truth
+    }
+}
+
+#[test]
+fn what_only_the_confirmation_shows_is_tried_too() {
+    // Found, two causes, each left out, confirmed: the sixth measurement is the last one without the improvement.
+    for (from, p99_us, is_kept) in [(5, 95_000.0, true), (0, 95_000.0, true), (6, 95_000.0, false), (5, 800_000.0, false)] {
+        let ended = run(&Late { from, p99_us, seen: Default::default() }, 0.0, 1, None, None);
+        let told = rounds(&ended.report);
+        assert_eq!((ended.settings["queue"], ended.settings["children"], ended.settings["keep"] == 1), (1, 1, is_kept), "{told}");
+        assert_eq!(kept(&ended.report).contains(&"keep"), is_kept, "{told}");
+        let of_keep = |kind| ended.report.rounds.iter().filter(|round| round.remedy == "keep" && round.kind == kind).count();
+        assert_eq!((of_keep(RoundKind::Apply) > 0, of_keep(RoundKind::Without) > 0), (from < 6, is_kept), "{told}");
+        assert_eq!(
+            ended.report.rounds.iter().filter(|round| round.remedy == "raise" && round.kind == RoundKind::Without).count(),
+            1,
+            "{told}"
+        );
+        let result = ended.report.result().expect("changes stay");
+        assert_eq!(result.measured_rps, if is_kept { 6_000.0 } else { 3_000.0 }, "the result is of the state that stays: {told}");
+    }
+}
+
 /// Kept connections under which some requests starve, in some measurements only.
 struct Starving {
     /// The measurements with the improvement in which requests fail, from 0.
