@@ -42,7 +42,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
 
 impl MarkdownPage<'_> {
     fn head(&mut self, diagnosis: &Diagnosis) {
-        let verdict = view::verdict_word(diagnosis.verdict, self.phrases);
+        let verdict = view::Shown::of_first(diagnosis).word(self.phrases);
         self.block(&format!("# {}: {}", prose(&verdict), code(&diagnosis.target.url)));
         self.block(&format!("**{}**", prose(&diagnosis.summary)));
         if let Some([done, summary]) = view::rounds::result(diagnosis, self.phrases) {

@@ -19,8 +19,9 @@ pub(crate) mod runs;
 pub(crate) mod size;
 pub(crate) mod wire;
 
+use chokepoint_model::fix::FAILED_SHARE_NOISE;
 use chokepoint_model::outcome::utc;
-use chokepoint_model::report::Verdict;
+use chokepoint_model::report::{Diagnosis, LoadReport, Round, Verdict};
 use serde::Serialize;
 
 pub(crate) use chokepoint_foreign::{printable, steers};
@@ -52,22 +53,57 @@ pub(crate) fn span(ink: Ink, text: impl Into<String>) -> Span {
     Span { ink, text: text.into() }
 }
 
-/// The word of a verdict.
-pub(crate) fn verdict_word(verdict: Verdict, phrases: Phrases<'_>) -> String {
-    phrases.word(match verdict {
-        Verdict::Choked => "html-verdict-choked",
-        Verdict::Healthy => "html-verdict-healthy",
-        Verdict::ClientLimited => "html-verdict-client-limited",
-        Verdict::Unknown => "html-verdict-unknown",
-    })
+/// A verdict as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Choked,
+    Healthy,
+    /// Nothing but physics limits it, and more is asked for than it can answer: nobody whose requests fail would call that healthy.
+    Overloaded,
+    ClientLimited,
+    Unknown,
 }
 
-/// The ink of a verdict.
-pub(crate) fn ink(verdict: Verdict) -> Ink {
-    match verdict {
-        Verdict::Choked => Ink::BadStrong,
-        Verdict::Healthy => Ink::GoodStrong,
-        Verdict::ClientLimited | Verdict::Unknown => Ink::WarnStrong,
+impl Shown {
+    /// A verdict, and the share of the requests that failed, if it is known.
+    pub(crate) fn of(verdict: Verdict, failed_share: Option<f64>) -> Self {
+        match verdict {
+            Verdict::Choked => Self::Choked,
+            Verdict::Healthy if failed_share.is_some_and(|share| share >= FAILED_SHARE_NOISE) => Self::Overloaded,
+            Verdict::Healthy => Self::Healthy,
+            Verdict::ClientLimited => Self::ClientLimited,
+            Verdict::Unknown => Self::Unknown,
+        }
+    }
+
+    /// The verdict of a diagnosis, before any change.
+    pub(crate) fn of_first(diagnosis: &Diagnosis) -> Self {
+        Self::of(diagnosis.verdict, diagnosis.load.as_ref().and_then(LoadReport::failed_share))
+    }
+
+    /// The verdict of a round.
+    pub(crate) fn of_round(round: &Round) -> Self {
+        Self::of(round.verdict, round.load.failed_share())
+    }
+
+    /// Its word, as it begins a sentence.
+    pub(crate) fn word(self, phrases: Phrases<'_>) -> String {
+        phrases.word(match self {
+            Self::Choked => "html-verdict-choked",
+            Self::Healthy => "html-verdict-healthy",
+            Self::Overloaded => "html-verdict-overloaded",
+            Self::ClientLimited => "html-verdict-client-limited",
+            Self::Unknown => "html-verdict-unknown",
+        })
+    }
+
+    /// Its ink.
+    pub(crate) fn ink(self) -> Ink {
+        match self {
+            Self::Choked | Self::Overloaded => Ink::BadStrong,
+            Self::Healthy => Ink::GoodStrong,
+            Self::ClientLimited | Self::Unknown => Ink::WarnStrong,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 brief-choked = CHOKED
 brief-healthy = HEALTHY
+brief-overloaded = OVERLOADED
 brief-client-limited = CLIENT-LIMITED
 brief-unknown = UNKNOWN
 brief-fixed = FIXED

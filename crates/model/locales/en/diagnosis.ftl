@@ -3,6 +3,8 @@
 verdict-choked = Choked: { $title }.
 verdict-client-limited = No verdict about the server's rate: { $title }.
 verdict-healthy-cpu = Healthy, limited by CPU: { $why }
+verdict-overloaded-cpu = Overloaded, limited by CPU: { $why } { $failed } % of the requests failed, because more are made than these cores can answer.
+verdict-overloaded-link = Overloaded, limited by the link: { $why } { $failed } % of the requests failed, because more are made than it can carry.
 verdict-healthy-link = Healthy, limited by the link: { $why }
 verdict-healthy-demand = Healthy: { $connections } connections are too few to reach any limit of the server.
 verdict-healthy-demand-open = Healthy: the server answered all of the { $rate } requests/s that were offered; no limit was reached.

@@ -4,6 +4,7 @@ html-title = { $verdict }: { $url }
 html-brand = chokepoint diagnosis
 html-verdict-choked = Choked
 html-verdict-healthy = Healthy
+html-verdict-overloaded = Overloaded
 html-verdict-client-limited = Client-limited
 html-verdict-unknown = Unknown
 html-as-found = As found

@@ -21,7 +21,7 @@ use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
 use crate::output::message::Message;
-use crate::output::report::{Cause, LimitedBy, Role, StationState, Verdict};
+use crate::output::report::{Cause, LedgerPlaceKind as Place, LimitedBy, Role, StationState, Verdict};
 use crate::predict::Scene;
 
 /// Share of its time that the load generator may wait for a core. Above it, the measured times include the generator's own delays.
@@ -256,11 +256,15 @@ fn waits_alike(ctx: &Context<'_>, load: &LoadResult) -> bool {
     mean_s.is_some_and(|mean_s| load.latency_us.p50 as f64 >= 0.5e6 * mean_s)
 }
 
-/// True if most requests stand in front of full cores, or of threads that have no more of one: not accepted, not read, or ready to run.
+/// True if most requests of those whose place is known stand in front of full cores, or of threads that have no more of one: not accepted, not read, or ready to
+/// run. The rest may stand there or nowhere; nothing is known if it is most of them.
 fn queues_for_cores(ctx: &Context<'_>) -> bool {
     let limiting = limiting(ctx);
     let is_full = |tier: usize| limiting.iter().flat_map(|cores| &cores.tiers).any(|full| full.id.0 == tier);
-    ctx.account().is_some_and(|account| 2.0 * account.before_cores(is_full) > account.under_way())
+    ctx.account().is_some_and(|account| {
+        let known = account.under_way() - account.at(|place| place == Place::Undecided);
+        2.0 * known > account.under_way() && 2.0 * account.before_cores(is_full) > known
+    })
 }
 
 /// True if connections came or bytes moved in the passive window.
@@ -317,10 +321,10 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         return Judgement::unknown(starved);
     }
     if let Some(link) = in_state(StationId::LINK, StationState::Saturated) {
-        return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.why.clone()));
+        return at_limit(ctx, LimitedBy::Link, ("verdict-healthy-link", "verdict-overloaded-link"), link);
     }
     if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated) {
-        return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.why.clone()));
+        return at_limit(ctx, LimitedBy::Cpu, ("verdict-healthy-cpu", "verdict-overloaded-cpu"), cpu);
     }
     if let Some(cpu) = in_state(StationId::CPU, StationState::Unknown).filter(|_| ctx.core_groups().iter().any(|group| !group.is_known())) {
         return Judgement::unknown(Message::new("verdict-unknown-cpu-whose").with("why", cpu.why.clone()));
@@ -348,6 +352,13 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         }
         Loop::Closed { connections } => closed(ctx, stations, connections),
     }
+}
+
+/// Nothing but cores or a link limits the server. With a load of which a part fails for that reason, the sentence is another one than where all of it is answered.
+fn at_limit(ctx: &Context<'_>, by: LimitedBy, (all, part): (&'static str, &'static str), full: &StationReading) -> Judgement {
+    let failed = ctx.failed_share().filter(|share| Cost::share_of_requests(*share).hurts());
+    let told = failed.map_or_else(|| Message::new(all), |share| Message::new(part).with("failed", share * 100.0));
+    Judgement::healthy(by, told.with("why", full.why.clone()))
 }
 
 /// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that

@@ -2,17 +2,17 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, Finding as FindingReport, Kept, LoadReport, Prediction, Remedy, Role, RoundKind, Verdict};
+use chokepoint_model::report::{Diagnosis, Finding as FindingReport, Kept, LoadReport, Prediction, Remedy, Role, RoundKind};
 
 use super::{Answer, Bar, Block, Finding, Fix, Link, Place, ReportPage, Section, Severity, Station, Tier, columns, list, remark, text};
 use crate::report::view::readings::Gap;
 use crate::report::view::rounds::RoundRow;
-use crate::report::view::{self, Ink, Phrases, Span, span};
+use crate::report::view::{self, Ink, Phrases, Shown, Span, span};
 
 /// The page; the same for the same diagnosis.
 pub(crate) fn page(diagnosis: &Diagnosis, words: &Catalogue) -> ReportPage {
     let phrases = Phrases(words);
-    let word = view::verdict_word(diagnosis.verdict, phrases);
+    let word = Shown::of_first(diagnosis).word(phrases);
     let title = Message::new("html-title").with("verdict", word).with("url", diagnosis.target.url.as_str());
     let section = |id: &'static str, blocks: Vec<Block>| Section::of(id, phrases.word(id), blocks);
     let lines = |lines: Vec<String>, ink| list(lines, ink).into_iter().collect::<Vec<_>>();
@@ -42,20 +42,20 @@ pub(crate) fn page(diagnosis: &Diagnosis, words: &Catalogue) -> ReportPage {
 
 /// The verdict; after a fix also the one of the last measurement.
 fn answers(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Answer> {
-    let answer = |verdict: Verdict, summary: &str| {
-        let word = view::verdict_word(verdict, phrases);
+    let answer = |shown: Shown, summary: &str| {
+        let word = shown.word(phrases);
         let text = view::told(&word, summary);
-        let severity = match verdict {
-            Verdict::Choked => Severity::Bad,
-            Verdict::Healthy => Severity::Good,
-            Verdict::ClientLimited | Verdict::Unknown => Severity::Unknown,
+        let severity = match shown {
+            Shown::Choked | Shown::Overloaded => Severity::Bad,
+            Shown::Healthy => Severity::Good,
+            Shown::ClientLimited | Shown::Unknown => Severity::Unknown,
         };
         Answer { severity, word, text, done: None }
     };
-    let found = answer(diagnosis.verdict, &diagnosis.summary);
+    let found = answer(Shown::of_first(diagnosis), &diagnosis.summary);
     let Some(([done, _], last)) = view::rounds::result(diagnosis, phrases).zip(diagnosis.result()) else { return vec![found] };
     let when = |id, answer: Answer| Answer { word: format!("{}: {}", phrases.word(id), answer.word), ..answer };
-    let after = Answer { done: Some(done.text), ..answer(last.verdict, &last.summary) };
+    let after = Answer { done: Some(done.text), ..answer(Shown::of_round(last), &last.summary) };
     vec![when("html-as-found", found), when("html-after-fix", after)]
 }
 

@@ -15,7 +15,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
 use super::page::TextPage;
-use crate::report::view::{ink, span};
+use crate::report::view::{Shown, span};
 use crate::terminal::output::{Painted, Style};
 
 /// The report of a diagnosis, ending in a newline.
@@ -24,7 +24,7 @@ use crate::terminal::output::{Painted, Style};
 /// answers) are escaped, so that nothing in a report can control the terminal.
 pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
-    page.flow(&[], &[], &[span(ink(diagnosis.verdict), &diagnosis.summary)]);
+    page.flow(&[], &[], &[span(Shown::of_first(diagnosis).ink(), &diagnosis.summary)]);
     rounds::write_result(&mut page, diagnosis);
     load::write(&mut page, diagnosis);
     path::write(&mut page, diagnosis);

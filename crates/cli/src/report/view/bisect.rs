@@ -1,11 +1,11 @@
 //! The measurements of each tier alone.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, PartKind, PartReport};
+use chokepoint_model::report::{Diagnosis, LoadReport, PartKind, PartReport};
 
 use super::load::p99;
 use super::rounds::failed_share;
-use super::{Ink, Phrases, Span, ink, span};
+use super::{Ink, Phrases, Shown, Span, span};
 
 /// One tier alone.
 pub(crate) struct PartRow<'a> {
@@ -29,6 +29,7 @@ pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option
 }
 
 fn row<'a>(part: &'a PartReport, phrases: Phrases<'_>) -> PartRow<'a> {
+    let shown = |verdict| Shown::of(verdict, part.load.as_ref().and_then(LoadReport::failed_share));
     PartRow {
         tier: &part.tier,
         how: phrases.word(match (part.kind, &part.load) {
@@ -38,7 +39,7 @@ fn row<'a>(part: &'a PartReport, phrases: Phrases<'_>) -> PartRow<'a> {
         }),
         url: part.url.as_deref().unwrap_or_default(),
         notes: notes(part, phrases),
-        summary: span(part.verdict.map_or(Ink::Faint, ink), part.summary.as_str()),
+        summary: span(part.verdict.map_or(Ink::Faint, |verdict| shown(verdict).ink()), part.summary.as_str()),
         explains: part.explains,
     }
 }

@@ -4,7 +4,7 @@ use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, Round, RoundKind};
 
 use super::load::p99;
-use super::{Ink, Phrases, Span, ink, span};
+use super::{Ink, Phrases, Shown, Span, span};
 
 /// The kept changes and the verdict with them; nothing if none was kept.
 pub(crate) fn result(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<[Span; 2]> {
@@ -12,7 +12,7 @@ pub(crate) fn result(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<[Spa
     let kept = diagnosis.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
     let remedies = kept.map(|round| round.remedy.as_str()).collect::<Vec<_>>().join(", ");
     let before = phrases.say(&Message::new("report-result").with("remedies", remedies));
-    Some([span(Ink::Strong, before), span(ink(last.verdict), &last.summary)])
+    Some([span(Ink::Strong, before), span(Shown::of_round(last).ink(), &last.summary)])
 }
 
 /// What a round changed: "raise-conntrack-max", "without raise-conntrack-max", "all that stays".

@@ -12,7 +12,7 @@ use chokepoint_profile::output::folded;
 use chokepoint_recorder::incident::{Cause, Diagnosed};
 
 use crate::args::RedactLevel;
-use crate::report::view::{Phrases, told, verdict_word};
+use crate::report::view::{Phrases, Shown, told};
 use crate::report::{page, text};
 use crate::run::measure::{self, Setup};
 use crate::run::recordings::{self, Event};
@@ -94,7 +94,7 @@ fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Cause> {
         LimitedBy::Link => "link",
         LimitedBy::Demand => return None,
     };
-    let title = told(&verdict_word(diagnosis.verdict, Phrases(words)), &diagnosis.summary);
+    let title = told(&Shown::of_first(diagnosis).word(Phrases(words)), &diagnosis.summary);
     Some(Cause { id: station.to_owned(), is_limit: true, title })
 }
 

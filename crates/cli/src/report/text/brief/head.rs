@@ -1,13 +1,13 @@
 //! The verdict in one line; below it what changed from before to after, or how the server serves now.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, LoadReport, Served, Verdict};
+use chokepoint_model::report::{Diagnosis, LoadReport, Served};
 
 use super::{Detail, padded};
 use crate::report::text::page::TextPage;
 use crate::report::view::load::response_time;
 use crate::report::view::rounds::failed_share;
-use crate::report::view::{Ink, Phrases, ink, span, told, verdict_word};
+use crate::report::view::{Ink, Phrases, Shown, span, told};
 
 /// Columns of the rows' names, and of the figures before.
 const NAME_COLUMNS: usize = 10;
@@ -15,10 +15,11 @@ const BEFORE_COLUMNS: usize = 26;
 
 /// Writes the verdict and the figures.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
+    let found = Shown::of_first(diagnosis);
     let (ink, word) = match &diagnosis.after {
-        Some(after) if after.verdict == Verdict::Healthy => (Ink::GoodStrong, "brief-fixed"),
+        Some(after) if Shown::of(after.verdict, after.failed_share) == Shown::Healthy => (Ink::GoodStrong, "brief-fixed"),
         Some(_) => (Ink::WarnStrong, "brief-improved"),
-        None => (ink(diagnosis.verdict), verdict_id(diagnosis.verdict)),
+        None => (found.ink(), verdict_id(found)),
     };
     let word = page.word(word);
     page.line_within(&[span(ink, word), span(Ink::Plain, "  "), span(Ink::Strong, &diagnosis.target.url)], false);
@@ -28,12 +29,13 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
     }
 }
 
-fn verdict_id(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Choked => "brief-choked",
-        Verdict::Healthy => "brief-healthy",
-        Verdict::ClientLimited => "brief-client-limited",
-        Verdict::Unknown => "brief-unknown",
+fn verdict_id(shown: Shown) -> &'static str {
+    match shown {
+        Shown::Choked => "brief-choked",
+        Shown::Healthy => "brief-healthy",
+        Shown::Overloaded => "brief-overloaded",
+        Shown::ClientLimited => "brief-client-limited",
+        Shown::Unknown => "brief-unknown",
     }
 }
 
@@ -75,7 +77,7 @@ fn write_now(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
             detail.summary,
             &indent,
             &indent,
-            &[span(Ink::Plain, told(&verdict_word(diagnosis.verdict, page.phrases()), &diagnosis.summary))],
+            &[span(Ink::Plain, told(&Shown::of_first(diagnosis).word(page.phrases()), &diagnosis.summary))],
         );
     }
 }
