@@ -195,6 +195,19 @@ impl Files {
     }
 }
 
+/// Reads a file by which this program's own user steers it, such as a configuration: a regular one, opened without waiting, of at most so many bytes, and for
+/// root one that nobody else may change.
+///
+/// # Errors
+/// As of [`Files::open`], for root as of [`Files::open_trusted`]; "longer than N bytes".
+pub fn read_own(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, Metadata)> {
+    let (files, path) = (Files::of_directory(Path::new("/"))?, std::path::absolute(path)?);
+    let own = rustix::process::geteuid();
+    let file = if own.is_root() { files.open_trusted(path, own.as_raw())? } else { files.open(path)? };
+    let meta = file.metadata()?;
+    Ok((read_bounded(file, bytes_max)?, meta))
+}
+
 /// The path of an open file with all links resolved, as this process sees it.
 ///
 /// # Errors

@@ -1,12 +1,17 @@
 //! The identity of a process: its executable file, users, groups and namespaces; not its command line, which it controls itself.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::rights::Rights;
 use crate::status::{Status, unreadable};
+use crate::within::within;
+
+/// How long a process may delay the reading of its command line.
+const COMMAND_LINE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The identity of a file: the device of its file system and its inode (inode(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +63,19 @@ pub struct Identity {
     pub capabilities: u64,
     /// Its namespaces.
     pub namespaces: Namespaces,
+}
+
+/// The beginning of a process's command line, at most `bytes_max` bytes, from procfs at `proc` ("/proc"). Its words end with a zero byte. The process writes
+/// it as it likes, and says how long it is: up to its whole memory (PR_SET_MM_MAP of prctl(2)).
+///
+/// # Errors
+/// It has ended, is not accessible, or delays the reading for longer than a second.
+pub fn command_line(proc: &Path, pid: u32, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let opened = fs::File::open(proc.join(pid.to_string()).join("cmdline"))?;
+    within(COMMAND_LINE_TIME_MAX, move || {
+        let mut bytes = Vec::new();
+        opened.take(bytes_max as u64).read_to_end(&mut bytes).map(|_| bytes)
+    })?
 }
 
 impl Identity {

@@ -214,6 +214,18 @@ pub enum ApplyError {
         /// Files and directories changed since the server read its configuration.
         files: Vec<String>,
     },
+    /// A file is restored, and the server's test refuses the configuration with it: the server still runs with what it has read.
+    #[error(
+        "{key}: {path} is restored, and the server still runs with what it has read before, because it refuses this configuration: {said}"
+    )]
+    RestoredUnread {
+        /// The setting.
+        key: String,
+        /// The file.
+        path: String,
+        /// The server's message.
+        said: String,
+    },
     /// The server's test refuses the configuration.
     #[error("{key} is not changed: the server refuses the configuration{when}: {said}")]
     ServerRefuses {

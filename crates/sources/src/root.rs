@@ -65,12 +65,7 @@ impl Root {
 
     /// The beginning of a process's command line. Its words end with a zero byte.
     pub(crate) fn command_line(&self, pid: u32, bytes_max: usize) -> io::Result<Vec<u8>> {
-        let opened = self.open(&format!("proc/{pid}/cmdline"))?;
-        // The process can delay this.
-        within(MEMORY_TIME_MAX, move || {
-            let mut bytes = Vec::new();
-            opened.take(bytes_max as u64).read_to_end(&mut bytes).map(|_| bytes)
-        })?
+        chokepoint_foreign::command_line(&self.path("proc"), pid, bytes_max)
     }
 
     /// `length` bytes of a process's memory.

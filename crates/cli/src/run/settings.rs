@@ -124,6 +124,7 @@ impl Target {
             addresses: self.addresses.clone(),
             unix: self.unix.clone(),
             started_s: started_s(),
+            by_uid: Some(rustix::process::geteuid().as_raw()),
             tool: Some(env!("CARGO_PKG_VERSION").to_owned()),
             ..Request::default()
         };

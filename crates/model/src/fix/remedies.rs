@@ -7,10 +7,11 @@ mod server;
 
 use crate::facts::Context;
 use crate::fix::change::Change;
-use crate::fix::remedy::{Remedy, Starved};
+use crate::fix::remedy::{Remedy, Starved, Step};
 use crate::fix::steps;
 use crate::judge::finding::Finding;
 use crate::judge::station::StationReading;
+use crate::output::message::Message;
 use crate::predict::{Scene, predict};
 
 use definition::AdviceDef;
@@ -124,21 +125,35 @@ fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading) -> 
 }
 
 fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &StationReading) -> Remedy {
-    let steps = steps::of(scene.ctx, def.id, &proposal);
+    let mut steps = steps::of(scene.ctx, def.id, &proposal);
+    let activation = proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation);
+    // Root changes its own servers only: what it is told of another user's, that user may have made up.
+    let anothers = proposal.change.iter().find_map(|change| of_another_user(scene.ctx, change));
+    let change = if anothers.is_some() { Vec::new() } else { proposal.change };
+    if let Some(uid) = anothers {
+        steps.runtime.insert(0, Step::words(Message::new("step-of-another-user").with("uid", uid.to_string())));
+    }
     Remedy {
         id: def.id,
         text: proposal.text,
         runtime: steps.runtime,
         persistent: steps.persistent,
-        activation: proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation),
+        activation,
         risk: [proposal.risk].into_iter().chain(steps.stops).collect(),
         undo: steps.undo,
         signal: proposal.signal,
         prediction: predict(scene, finding, placed, proposal.lifts),
         group: group_of(def.id),
         starved: group(def.id).and_then(|group| (group.starved)(scene.ctx, placed)),
-        change: proposal.change,
+        change,
     }
+}
+
+/// The user of the server that a change is about, if that is not root and root measured.
+fn of_another_user(ctx: &Context<'_>, change: &Change) -> Option<u32> {
+    let Change::Server { pid, .. } = change else { return None };
+    let uid = ctx.obs.processes.get(pid)?.identity.last()?.uid;
+    (ctx.obs.request.by_uid == Some(0) && uid != 0).then_some(uid)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ step-edit-back = Revert the edit of { $file }:
 step-write = Set in { $file }:
 step-write-back = Set back in { $file }:
 step-write-away = Remove again from { $file }:
+step-of-another-user = This server runs as user { $uid }, and root changes only its own servers. Run chokepoint as that user (sudo -u '#{ $uid }'), or paste:
 step-test = Test the configuration:
 step-reload = Reload { $server }:
 step-wait-for-old-workers = Wait until the old workers of nginx have finished their requests:

@@ -48,6 +48,9 @@ pub struct Request {
     /// When the run began, seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_s: Option<i64>,
+    /// The user who measured, by number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_uid: Option<u32>,
     /// The version of the program that measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,

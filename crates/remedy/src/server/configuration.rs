@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chokepoint_config::text;
 use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 
 use super::file::{self, real_path};
@@ -60,8 +61,12 @@ impl Server {
         ApplyError::NotHere { key: self.key.clone(), why }
     }
 
-    /// The present master, found by the journal's knowledge of it; nothing where the server does not run.
+    /// The present master, found by the journal's knowledge of it; nothing where the server does not run, or where what was found is another user's.
     pub(super) fn master(&self, known: Option<&KnownMaster>) -> Result<Option<Master>, ApplyError> {
+        Ok(self.found(known)?.filter(|master| master.is_anothers().is_none()))
+    }
+
+    fn found(&self, known: Option<&KnownMaster>) -> Result<Option<Master>, ApplyError> {
         let found = Master::find(self.kind, self.pid, self.start_ticks, &self.main, known).map_err(|why| self.not_here(why))?;
         match found.as_ref().and_then(Master::is_elsewhere) {
             Some(why) => Err(self.not_here(elsewhere(why, &self.setting, &self.main))),
@@ -71,7 +76,8 @@ impl Server {
 
     pub(super) fn running(&self) -> Result<Master, ApplyError> {
         let gone = || self.not_here(format!("{} (process {}, {}) is no longer running", self.kind.name(), self.pid, self.main));
-        self.master(None)?.ok_or_else(gone)
+        let master = self.found(None)?.ok_or_else(gone)?;
+        master.is_anothers().map_or(Ok(master), |why| Err(self.not_here(why)))
     }
 
     /// The configuration as the server can read it. Without a master it is read with the rights of its owner.
@@ -112,7 +118,7 @@ impl Server {
     }
 
     /// Replaces a file that has the expected bytes. The server tests the configuration before and after. Then puts the wanted value in force, or the
-    /// whole configuration without one.
+    /// whole configuration without one. What was there before any change is put back without asking first: no process keeps the owner from the own bytes.
     pub(crate) fn put_file(&self, backup: &Backup, expected: &[u8], bytes: &[u8], wanted: Option<Wanted<'_>>) -> Result<(), ApplyError> {
         let path = Path::new(&backup.path);
         let changed = || ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
@@ -122,7 +128,8 @@ impl Server {
             return Err(changed());
         }
         let master = self.master(backup.master.as_deref())?;
-        if let Some(master) = &master {
+        let restores = bytes == text::encode(&backup.before);
+        if let Some(master) = master.as_ref().filter(|_| !restores) {
             trial::run(master, &self.main, Some(Instead { path, meta: target.meta(), bytes })).map_err(refused)?;
         }
         // Without a reload the workers keep the configuration that they have read.
@@ -136,7 +143,10 @@ impl Server {
             return Err(changed());
         }
         let Some(master) = master else { return Ok(()) };
-        trial::run(&master, &self.main, None).map_err(refused)?;
+        trial::run(&master, &self.main, None).map_err(|said| match restores {
+            true => ApplyError::RestoredUnread { key: self.key.clone(), path: backup.path.clone(), said },
+            false => refused(said),
+        })?;
         self.activate(&master, wanted, is_read)
     }
 

@@ -19,6 +19,8 @@ const PROC: &str = "/proc";
 
 /// How much newer than the workers a file must be to be unread, seconds: start times are in ticks of 10 ms, rounded down.
 const FILE_SLACK_S: f64 = 0.02;
+/// Most bytes read of a command line: the longest single argument that execve(2) takes is 128 KiB (MAX_ARG_STRLEN), and a server's has some hundreds.
+const TITLE_BYTES_MAX: usize = 128 << 10;
 
 /// A running master.
 #[derive(Debug, Clone)]
@@ -41,8 +43,8 @@ pub(super) struct Worker {
 }
 
 impl Master {
-    /// The process with this pid and start time, else the one with this main file that matches `known`, or that belongs to root or the own user where
-    /// nothing is known. Nothing where there is none. The error is a clause.
+    /// The process with this pid and start time, whoever's it is, else the own user's with this main file, which matches `known` where that is given. Nothing
+    /// where there is none. The error is a clause.
     ///
     /// The process must execute a server's program in the own mount and user namespaces: a command line proves nothing.
     pub(super) fn find(
@@ -65,11 +67,7 @@ impl Master {
                 (Err(_), Some(_)) => {}
             }
         }
-        let own = rustix::process::geteuid().as_raw();
-        let is_candidate = |master: &Self| match known {
-            Some(known) => known.matches(&master.identity),
-            None => master.identity.uids.iter().all(|uid| *uid == 0 || *uid == own),
-        };
+        let is_candidate = |master: &Self| master.is_anothers().is_none() && known.is_none_or(|known| known.matches(&master.identity));
         let masters = processes().filter(|pid| executes(*pid, kind)).filter_map(|pid| {
             let identity = Identity::of(Path::new(PROC), pid).ok()?;
             Self::of(kind, identity).ok()
@@ -115,6 +113,18 @@ impl Master {
             return Some("the server has another file system than chokepoint");
         }
         None
+    }
+
+    /// A clause where the server is another user's. Root makes changes for its own servers, everybody else for theirs: what a process of another user says of
+    /// itself is no reason to edit a file, to execute its program, or to signal it.
+    pub(super) fn is_anothers(&self) -> Option<String> {
+        let (own, uid) = (rustix::process::geteuid().as_raw(), self.identity.uid());
+        let is_own = self.identity.uids.iter().all(|uid| *uid == own);
+        (!is_own).then(|| {
+            format!(
+                "the server runs as user {uid}, and user {own} changes only its own servers: run chokepoint as that user (sudo -u '#{uid}')"
+            )
+        })
     }
 
     /// True while the process is the inspected one.
@@ -249,7 +259,9 @@ pub(super) fn now_ticks() -> u64 {
 
 /// Arguments joined by blanks; nothing for kernel threads and processes that ended.
 fn command_line(pid: u32) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|bytes| !bytes.is_empty())?;
+    let bytes = chokepoint_foreign::command_line(Path::new(PROC), pid, TITLE_BYTES_MAX).ok()?;
+    // A longer one is no server's.
+    let bytes = Some(bytes).filter(|bytes| (1..TITLE_BYTES_MAX).contains(&bytes.len()))?;
     let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
     Some(text.trim().to_owned())
 }

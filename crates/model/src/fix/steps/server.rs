@@ -26,6 +26,8 @@ pub(super) struct ServerByHand<'a> {
     identity: Option<&'a Identity>,
     /// What gets a command into its network namespace.
     enter: Enter,
+    /// The user as whom its program is run and its files are edited, if that is neither root nor the user who measured.
+    as_user: Option<u32>,
 }
 
 /// Where a server runs, which decides how it is restarted.
@@ -54,12 +56,24 @@ impl<'a> ServerByHand<'a> {
         };
         let home = home(ctx, *pid, view, identity);
         let edits = edits(view, &earlier, &changes);
-        Some(Self { kind: *server, pid: *pid, main: file, changes, edits, home, view, identity, enter })
+        let by_uid = ctx.obs.request.by_uid;
+        let as_user = identity.map(|identity| identity.uid).filter(|uid| *uid != 0 && by_uid.is_some() && by_uid != Some(*uid));
+        Some(Self { kind: *server, pid: *pid, main: file, changes, edits, home, view, identity, enter, as_user })
+    }
+
+    /// A command as the server's user, who may have chosen the program, the file and what it does: it is no command for a shell of root.
+    fn as_user(&self, command: &str) -> String {
+        self.as_user.map_or_else(|| command.to_owned(), |uid| format!("sudo -u '#{uid}' {command}"))
+    }
+
+    /// The command that edits a file.
+    fn patch(&self, reverse: &str, edit: &FileEdit) -> String {
+        format!("{} |\n  {}", printed(&edit.diff), self.as_user(&format!("{PATCH}{reverse} {}", quoted(&edit.path))))
     }
 
     /// The edit.
     pub(super) fn edit(&self) -> Vec<Step> {
-        let patched = |edit: &FileEdit| Step::told(Message::new("step-edit").with("file", edit.path.as_str()), patch("", edit));
+        let patched = |edit: &FileEdit| Step::told(Message::new("step-edit").with("file", edit.path.as_str()), self.patch("", edit));
         match (&self.edits, self.is_here()) {
             (Some(edits), true) => edits.iter().map(patched).collect(),
             _ => self.lines(|setting, _, to| (self.words("step-write"), setting.line(to))),
@@ -68,7 +82,8 @@ impl<'a> ServerByHand<'a> {
 
     /// The edit backwards.
     pub(super) fn take_back(&self) -> Vec<Step> {
-        let restored = |edit: &FileEdit| Step::told(Message::new("step-edit-back").with("file", edit.path.as_str()), patch(" -R", edit));
+        let restored =
+            |edit: &FileEdit| Step::told(Message::new("step-edit-back").with("file", edit.path.as_str()), self.patch(" -R", edit));
         match (&self.edits, self.is_here()) {
             (Some(edits), true) => edits.iter().rev().map(restored).collect(),
             _ => self.lines(|setting, from, to| match from {
@@ -156,8 +171,8 @@ impl<'a> ServerByHand<'a> {
         let program = self.program()?;
         Some(match self.kind {
             // nginx tries to bind its addresses.
-            ServerKind::Nginx => self.in_netns(&format!("{program} -t{}", self.nginx_options())),
-            ServerKind::PhpFpm => format!("{program} -t -y {}", quoted(self.main)),
+            ServerKind::Nginx => self.in_netns(&self.as_user(&format!("{program} -t{}", self.nginx_options()))),
+            ServerKind::PhpFpm => self.as_user(&format!("{program} -t -y {}", quoted(self.main))),
         })
     }
 
@@ -194,10 +209,12 @@ impl<'a> ServerByHand<'a> {
             return Some(format!("systemctl {verb} {}", quoted(unit)));
         }
         match (self.kind, restarts) {
-            (ServerKind::Nginx, false) => Some(format!("kill -HUP {}", self.pid)),
+            (ServerKind::Nginx, false) => Some(self.as_user(&format!("kill -HUP {}", self.pid))),
             // How it was started is not known from its title.
             (ServerKind::Nginx, true) => None,
-            (ServerKind::PhpFpm, false) => Some(format!("kill -USR2 \"$({})\"", self.find_master())),
+            (ServerKind::PhpFpm, false) => Some(self.as_user(&format!("kill -USR2 \"$({})\"", self.find_master()))),
+            // A line that ends and starts it would have to be another user's as a whole.
+            (ServerKind::PhpFpm, true) if self.as_user.is_some() => None,
             (ServerKind::PhpFpm, true) => {
                 let start = format!("{} -D -y {}", self.program()?, quoted(self.main));
                 let find = format!("pid=$({}) && ", self.find_master());
@@ -259,9 +276,4 @@ fn wanted<'c>(changes: &[&'c Change]) -> Vec<SettingValue<'c>> {
         _ => None,
     };
     changes.iter().filter_map(wanted).collect()
-}
-
-/// The command that edits a file.
-fn patch(reverse: &str, edit: &FileEdit) -> String {
-    format!("{} |\n  {PATCH}{reverse} {}", printed(&edit.diff), quoted(&edit.path))
 }
