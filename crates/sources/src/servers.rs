@@ -6,6 +6,7 @@ pub(crate) mod command_line;
 pub(crate) mod config;
 pub(crate) mod counter;
 pub(crate) mod follow;
+mod held;
 pub(crate) mod keeps;
 pub(crate) mod logs;
 mod mark;

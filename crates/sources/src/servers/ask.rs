@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use chokepoint_foreign::Files;
 use chokepoint_model::observation::ListenerAddress;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::access::Access;
@@ -39,10 +40,11 @@ pub(super) enum AskError {
     Broken(&'static str),
 }
 
-/// A server to ask: the files that its process sees, and the access to its unix sockets.
+/// A server to ask: the files that its process sees, the access to its unix sockets, and its user.
 pub(super) struct Server<'a> {
     pub(super) files: &'a Files,
     pub(super) access: &'a Access,
+    pub(super) uid: u32,
 }
 
 /// The body of a page over HTTP/1.0: the response ends with the connection and has no chunks (RFC 1945).
@@ -100,6 +102,10 @@ fn unix(server: &Server<'_>, path: &str) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     connect(&socket, &address)?;
+    // A path may lead elsewhere by now. Who listens there is the kernel's word (SO_PEERCRED, unix(7)), and hears nothing before.
+    if socket_peercred(&socket)?.uid.as_raw() != server.uid {
+        return Err(io::Error::other("another user listens there, so it is not asked"));
+    }
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     Ok(stream)
@@ -286,7 +292,7 @@ mod tests {
         #[test]
         fn a_silent_or_endless_server_is_given_up_in_time() {
             let files = Files::of_process(std::path::Path::new("/proc"), std::process::id()).unwrap();
-            let server = Server { files: &files, access: &Access::default() };
+            let server = Server { files: &files, access: &Access::default(), uid: rustix::process::geteuid().as_raw() };
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let at = listener.local_addr().unwrap();
             let at = ListenerAddress::Tcp(at.ip(), at.port());

@@ -4,19 +4,18 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use chokepoint_model::observation::{ListenerAddress, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
-use chokepoint_model::path::is_configured_at;
 use chokepoint_recording::{Entry, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::access::{Access, files};
 use super::ask::{self, AskError, Server};
 use super::config::{collect, parsed};
+use super::held::Held;
 use super::master::master;
 use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, StatusPage, pages};
 use crate::reduction::Reduction;
 use crate::root::{Root, WHY_DENIED, reading_of};
 use crate::scope::server_view;
-use crate::sock_diag::listeners::{LISTENERS, parse_listeners};
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source};
 
 const NAME: &str = "server_status";
@@ -51,9 +50,10 @@ fn read(context: &ReadContext<'_>) -> Items {
     note(context, pid, &enabled);
     let until = Instant::now() + TURN_TIME_MAX;
     let mut items = Vec::new();
-    let server = Server { files: &files, access: &enabled.access };
+    let server = Server { files: &files, access: &enabled.access, uid: enabled.uid };
+    let held = Held::read(context);
     enabled.pages.retain(|page| {
-        let (outcome, again) = ask(context, &server, page, until);
+        let (outcome, again) = ask(context, &server, held.as_ref(), page, until);
         items.push((page.item(), outcome));
         again
     });
@@ -72,6 +72,8 @@ fn note(context: &ReadContext<'_>, pid: u32, enabled: &Enabled) {
 struct Enabled {
     pages: Vec<StatusPage>,
     access: Access,
+    /// The user of the master.
+    uid: u32,
 }
 
 /// Nothing for other processes, and if the configuration cannot be read, which `server_config` reports.
@@ -80,11 +82,12 @@ fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     let collected = collect(&files(root, pid).ok()?, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (_, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
-    Some(Enabled { pages: pages(&parsed), access: collected.access_of_all() })
+    let uid = chokepoint_foreign::Identity::of(&root.path("proc"), pid).ok()?.uid();
+    Some(Enabled { pages: pages(&parsed), access: collected.access_of_all(), uid })
 }
 
-/// Requests a page. Returns the outcome, and whether to request it again later.
-fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
+/// Requests a page from the server itself, and from nobody else. Returns the outcome, and whether to request it again later.
+fn ask(context: &ReadContext<'_>, server: &Server<'_>, held: Option<&Held>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
     let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
     if time.is_zero() {
@@ -95,8 +98,12 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until:
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
         }
+        StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if held.is_none_or(|held| held.refuses(at).is_some()) => {
+            let unread = || "whether the server itself listens there cannot be read, so it is not asked".to_owned();
+            return (Outcome::Absent(held.and_then(|held| held.refuses(at)).unwrap_or_else(unread), None), true);
+        }
         StatusPage::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
-        StatusPage::PhpFpm { at, own: true, .. } if queued(context, at) != Some(0) => {
+        StatusPage::PhpFpm { at, own: true, .. } if held.and_then(|held| held.queued(at)) != Some(0) => {
             return (absent("connections wait for the pool's workers, and the page would need one of them"), true);
         }
         StatusPage::PhpFpm { at, path, .. } => (at, ask::fastcgi(server, at, path, &format!("json&{MARK}"), time)),
@@ -127,15 +134,6 @@ fn lack(page: &StatusPage, at: &ListenerAddress, error: &AskError) -> (Outcome, 
         },
     };
     (Outcome::Absent(format!("{at}: {why}"), None), again)
-}
-
-/// Connections that wait at a listener of this namespace; nothing if it is not found.
-fn queued(context: &ReadContext<'_>, at: &ListenerAddress) -> Option<u32> {
-    let dump = (LISTENERS.read)(context).into_iter().find(|(item, _)| item.is_empty())?;
-    let Outcome::Ok(bytes) = dump.1 else { return None };
-    let listeners = parse_listeners(&bytes).ok()?;
-    let waiting = listeners.iter().filter(|listener| is_configured_at(at, &listener.address)).map(|listener| listener.accept_queue);
-    waiting.reduce(u32::saturating_add)
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

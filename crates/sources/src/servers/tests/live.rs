@@ -227,6 +227,60 @@ fn a_refused_page_is_requested_once() {
     assert_eq!(log.matches("access forbidden").count(), 1, "{log}");
 }
 
+/// Why a page was not read.
+fn why_unread(nginx: &Running, observation: &Observation) -> String {
+    match observation.servers[&nginx.child.id()].nginx_status().map(|page| page.state()) {
+        Some(chokepoint_model::series::SeriesState::Absent(lack)) => lack.why.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A file that its server has not read is enough to name any address. Whoever listens there hears nothing of us.
+#[test]
+fn nobody_but_the_server_itself_is_asked() {
+    let Some(nginx) = Running::nginx("", "") else { return };
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let port = other.local_addr().unwrap().port();
+    let unix = std::os::unix::net::UnixListener::bind(nginx.at("other")).unwrap();
+    unix.set_nonblocking(true).unwrap();
+    let text = std::fs::read_to_string(nginx.at("c.conf")).unwrap();
+    let at = |listen: String| {
+        let page = format!("server {{ listen {listen}; location = /status {{ stub_status; access_log off; }} }}\n}}\n");
+        std::fs::write(nginx.at("c.conf"), text.trim_end().strip_suffix('}').unwrap().to_owned() + &page).unwrap();
+        let mut observation = Observation::default();
+        nginx.read(&SERVER_STATUS, Phase::First, &mut observation);
+        nginx.read(&SERVER_STATUS, Phase::Running, &mut observation);
+        why_unread(&nginx, &observation)
+    };
+    for (listen, why) in [
+        (format!("127.0.0.1:{port}"), "another process listens there"),
+        (port.to_string(), "another process listens there"),
+        ("192.0.2.9:80".to_owned(), "does not listen there itself"),
+        (format!("unix:{}", nginx.at("other").display()), "another process listens there"),
+    ] {
+        let told = at(listen.clone());
+        assert!(told.contains(why), "{listen}: {told}");
+    }
+    assert!(other.accept().is_err() && unix.accept().is_err(), "nobody connected");
+}
+
+/// The path of the server's own socket may lead to somebody else's by now.
+#[test]
+fn a_socket_that_took_the_place_of_the_servers_own_is_not_asked() {
+    let Some(nginx) = Running::nginx("", "location = /status { stub_status; }") else { return };
+    let mut observation = Observation::default();
+    nginx.read(&SERVER_STATUS, Phase::First, &mut observation);
+    assert_eq!(nginx_status(&nginx, &observation).accepts, 1);
+    std::fs::rename(nginx.at("s"), nginx.at("moved")).unwrap();
+    let other = std::os::unix::net::UnixListener::bind(nginx.at("s")).unwrap();
+    other.set_nonblocking(true).unwrap();
+    let mut observation = Observation::default();
+    nginx.read(&SERVER_STATUS, Phase::Running, &mut observation);
+    let told = why_unread(&nginx, &observation);
+    assert!(told.contains("another process listens there") && other.accept().is_err(), "{told}");
+}
+
 /// A pool of two workers.
 fn php_fpm(listen: &str, more: &str) -> Option<Running> {
     let user = if rustix::process::geteuid().is_root() { "user = root\ngroup = root\n" } else { "" };
