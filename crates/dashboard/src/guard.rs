@@ -1,11 +1,17 @@
 //! Which requests are answered. A page of another site that the user's browser shows may send requests to loopback, and may give a name of its own that address (DNS
 //! rebinding). So the Host must be this server's, and a foreign Origin is refused (RFC 9110, 7.2; RFC 6454). Where others can reach it, each request shows a token.
 
+use std::net::SocketAddr;
+
 use hyper::header::{CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING};
 use hyper::{HeaderMap, Method, StatusCode};
 
 use crate::protection::Token;
 
+/// What every user of the host may read: sums that name no request, and that it lives.
+const OPEN: [&str; 2] = ["/metrics", "/healthz"];
+/// Where a request comes from, as a browser says it.
+const SITE: &str = "sec-fetch-site";
 /// The names of this host's loopback.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -14,8 +20,8 @@ const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub(crate) enum Reached {
     /// At a unix socket, which no page can reach.
     Unix,
-    /// At this port of loopback.
-    Loopback(u16),
+    /// At this address of loopback; with a token for those who are neither root nor the own user.
+    Loopback(SocketAddr, Option<Token>),
     /// By TLS, with this token.
     Protected(Token),
 }
@@ -23,7 +29,7 @@ pub(crate) enum Reached {
 type Refusal = (StatusCode, &'static str);
 
 /// Why a request is refused; nothing if it is answered.
-pub(crate) fn refusal(method: &Method, headers: &HeaderMap, reached: &Reached) -> Option<Refusal> {
+pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap, reached: &Reached) -> Option<Refusal> {
     if ![Method::GET, Method::HEAD].contains(method) {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered"));
     }
@@ -32,7 +38,10 @@ pub(crate) fn refusal(method: &Method, headers: &HeaderMap, reached: &Reached) -
     }
     match reached {
         Reached::Unix => None,
-        Reached::Loopback(port) => foreign(headers, "http://", |authority| is_loopback(authority, *port)),
+        Reached::Loopback(at, token) => foreign(headers, "http://", |authority| is_loopback(authority, *at)).or_else(|| {
+            let is_refused = token.as_ref().is_some_and(|token| !OPEN.contains(&path) && !token.is_shown(headers));
+            is_refused.then_some((StatusCode::UNAUTHORIZED, "root and the user of this program may read this: others open the address with the token once, which it printed at its start"))
+        }),
         Reached::Protected(token) => {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
             let is_shown = token.is_shown(headers);
@@ -50,17 +59,24 @@ fn foreign(headers: &HeaderMap, scheme: &str, is_own: impl Fn(&str) -> bool) -> 
     if hosts.next().is_some() || !host.is_some_and(&is_own) {
         return Some((StatusCode::MISDIRECTED_REQUEST, "the Host is not this server's"));
     }
+    // A browser says whether another site's page asks (Fetch Metadata, W3C): even an image would open a live view here.
+    let is_elsewhere = |site: &hyper::header::HeaderValue| ![&b"same-origin"[..], b"none"].contains(&site.as_bytes());
+    if headers.get_all(SITE).iter().any(is_elsewhere) {
+        return Some((StatusCode::FORBIDDEN, "another site asks: open this address yourself"));
+    }
     let is_foreign =
         |origin: &hyper::header::HeaderValue| !origin.to_str().is_ok_and(|origin| origin.strip_prefix(scheme).is_some_and(&is_own));
     headers.get_all(ORIGIN).iter().any(is_foreign).then_some((StatusCode::FORBIDDEN, "the Origin is another site"))
 }
 
-fn is_loopback(authority: &str, port: u16) -> bool {
+fn is_loopback(authority: &str, at: SocketAddr) -> bool {
     let (name, given) = match authority.rsplit_once(':') {
         Some((name, given)) if !given.ends_with(']') => (name, given.parse().ok()),
         _ => (authority, Some(80)),
     };
-    NAMES.contains(&name) && given == Some(port)
+    // The address itself is no name that another site could have given to it.
+    let is_name = NAMES.contains(&name) || name.trim_start_matches('[').trim_end_matches(']').parse() == Ok(at.ip());
+    is_name && given == Some(at.port())
 }
 
 #[cfg(test)]
@@ -69,19 +85,19 @@ mod tests {
 
     fn refused_at(reached: &Reached, method: &Method, headers: &[(hyper::header::HeaderName, &str)]) -> Option<u16> {
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        refusal(method, &headers, reached).map(|(status, _)| status.as_u16())
+        refusal(method, "/", &headers, reached).map(|(status, _)| status.as_u16())
     }
 
     fn refused(method: Method, headers: &[(hyper::header::HeaderName, &str)], port: Option<u16>) -> Option<u16> {
-        refused_at(&port.map_or(Reached::Unix, Reached::Loopback), &method, headers)
+        refused_at(&port.map_or(Reached::Unix, |port| Reached::Loopback(([127, 0, 0, 5], port).into(), None)), &method, headers)
     }
 
     #[test]
     fn only_this_servers_names_are_answered() {
-        for host in ["127.0.0.1:9464", "localhost:9464", "[::1]:9464"] {
+        for host in ["127.0.0.1:9464", "localhost:9464", "[::1]:9464", "127.0.0.5:9464"] {
             assert_eq!(refused(Method::GET, &[(HOST, host)], Some(9464)), None, "{host}");
         }
-        for host in ["evil.example:9464", "127.0.0.1", "localhost:80", "127.0.0.1:9464.evil.example", "", "[::1]"] {
+        for host in ["127.0.0.6:9464", "evil.example:9464", "127.0.0.1", "localhost:80", "127.0.0.1:9464.evil.example", "", "[::1]"] {
             assert_eq!(refused(Method::GET, &[(HOST, host)], Some(9464)), Some(421), "{host}");
         }
         assert_eq!(refused(Method::GET, &[], Some(9464)), Some(421));
@@ -90,13 +106,36 @@ mod tests {
         let from = |origin| refused(Method::GET, &[(HOST, "localhost:9464"), (ORIGIN, origin)], Some(9464));
         assert_eq!([from("http://localhost:9464"), from("http://evil.example"), from("null")], [None, Some(403), Some(403)]);
         assert_eq!(refused(Method::GET, &[(HOST, "anything")], None), None, "a unix socket");
+        let asks =
+            |site| refused(Method::GET, &[(HOST, "localhost:9464"), (hyper::header::HeaderName::from_static(SITE), site)], Some(9464));
+        assert_eq!([asks("none"), asks("same-origin")], [None, None], "typed by the user, and asked by the page itself");
+        assert_eq!([asks("cross-site"), asks("same-site"), asks("x")], [Some(403); 3], "an image of another site, or of another port");
+    }
+
+    #[test]
+    fn another_user_of_the_host_needs_the_token_but_for_sums() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 9464));
+        let token = Token::for_loopback(9464).unwrap();
+        let cookie = token.cookie();
+        assert!(cookie.starts_with("chokepoint-9464=") && cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+        assert!(token.text().len() == 32 && token.text() != Token::for_loopback(9464).unwrap().text());
+        let get = |path: &str, headers: &[(hyper::header::HeaderName, &str)]| {
+            let all = headers.iter().chain(&[(HOST, "localhost:9464")]);
+            let headers: HeaderMap = all.map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+            refusal(&Method::GET, path, &headers, &Reached::Loopback(at, Some(token.clone()))).map(|(status, _)| status.as_u16())
+        };
+        assert_eq!([get("/", &[]), get("/api/v1/runs", &[]), get("/metrics/x", &[])], [Some(401); 3]);
+        assert_eq!([get("/metrics", &[]), get("/healthz", &[])], [None, None]);
+        let shown = cookie.split(';').next().unwrap();
+        assert_eq!(get("/api/v1/runs", &[(hyper::header::COOKIE, shown)]), None);
+        assert_eq!(get("/", &[(hyper::header::COOKIE, shown), (ORIGIN, "http://evil.example")]), Some(403));
     }
 
     #[test]
     fn others_need_the_token_and_a_body_is_refused() {
         const TOKEN: &str = "0123456789abcdef0123456789abcdef";
         let bearer = format!("Bearer {TOKEN}");
-        let protected = Reached::Protected(Token::of(TOKEN));
+        let protected = Reached::Protected(Token::by_tls(TOKEN));
         let get = |headers: &[(hyper::header::HeaderName, &str)]| refused_at(&protected, &Method::GET, headers);
         let shown = (hyper::header::AUTHORIZATION, bearer.as_str());
         assert_eq!(get(&[(HOST, "server.example:9464")]), Some(401));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ use tokio_rustls::TlsAcceptor;
 /// Characters that a token has at least: as many as 16 random bytes in hexadecimal.
 const TOKEN_MIN: usize = 32;
 /// The most bytes of a certificate's, a key's and a token's file.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// Read permission of everybody.
+const READ_OTHERS: u32 = 0o004;
 /// The cookie in which a browser keeps the token. The prefix makes browsers demand TLS for it (RFC 6265bis, section 4.1.3).
 const COOKIE_NAME: &str = "__Host-chokepoint";
 
@@ -41,6 +44,9 @@ pub enum ProtectionError {
         /// The error.
         source: io::Error,
     },
+    /// Everybody can read a secret.
+    #[error("every user of this host can read {}: chmod o-r it, and make a new one", .0.display())]
+    Readable(PathBuf),
     /// A file is no PEM, or has nothing of the kind that is needed.
     #[error("{} has no {what} in PEM", path.display())]
     NoPem {
@@ -81,42 +87,71 @@ impl fmt::Debug for Protected {
 
 /// The token that requests show.
 #[derive(Clone)]
-pub(crate) struct Token(Arc<str>);
+pub(crate) struct Token {
+    text: Arc<str>,
+    /// The cookie in which a browser keeps it, and whether it is sent by TLS alone.
+    cookie: Arc<str>,
+    is_secure: bool,
+}
+
+impl fmt::Debug for Token {
+    /// Without its text.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Token").finish_non_exhaustive()
+    }
+}
 
 impl Protected {
     pub(crate) fn of(files: &Protection) -> Result<Self, ProtectionError> {
         let no_pem = |path: &Path, what| ProtectionError::NoPem { path: path.to_owned(), what };
-        let pem = read(&files.certificate)?;
+        let pem = read(&files.certificate, false)?;
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
         let certificates = certificates.ok().filter(|all| !all.is_empty()).ok_or_else(|| no_pem(&files.certificate, "certificate"))?;
-        let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?).map_err(|_| no_pem(&files.key, "private key"))?;
+        let key = PrivateKeyDer::from_pem_slice(&read(&files.key, true)?).map_err(|_| no_pem(&files.key, "private key"))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(ProtectionError::Tls)?;
         let config = config.with_no_client_auth().with_single_cert(certificates, key).map_err(ProtectionError::Tls)?;
-        let token = String::from_utf8_lossy(&read(&files.token)?).trim().to_owned();
+        let token = String::from_utf8_lossy(&read(&files.token, true)?).trim().to_owned();
         if token.len() < TOKEN_MIN {
             return Err(ProtectionError::ShortToken { path: files.token.clone(), length: token.len() });
         }
         if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) {
             return Err(ProtectionError::OddToken(files.token.clone()));
         }
-        Ok(Self { tls: TlsAcceptor::from(Arc::new(config)), token: Token(token.into()) })
+        Ok(Self { tls: TlsAcceptor::from(Arc::new(config)), token: Token::by_tls(&token) })
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ProtectionError> {
+fn read(path: &Path, is_secret: bool) -> Result<Vec<u8>, ProtectionError> {
     let failed = |source| ProtectionError::Read { path: path.to_owned(), source };
-    let length = std::fs::metadata(path).map_err(failed)?.len();
-    if length > FILE_BYTES_MAX {
-        return Err(failed(io::Error::other("it is too large")));
+    let (bytes, meta) = chokepoint_foreign::read_own(path, FILE_BYTES_MAX).map_err(failed)?;
+    if is_secret && meta.mode() & READ_OTHERS != 0 {
+        return Err(ProtectionError::Readable(path.to_owned()));
     }
-    std::fs::read(path).map_err(failed)
+    Ok(bytes)
 }
 
 impl Token {
-    #[cfg(test)]
-    pub(crate) fn of(text: &str) -> Self {
-        Self(text.into())
+    /// One that is sent by TLS alone.
+    pub(crate) fn by_tls(text: &str) -> Self {
+        Self { text: text.into(), cookie: COOKIE_NAME.into(), is_secure: true }
+    }
+
+    /// A new one for a port of loopback, where nobody listens in.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub(crate) fn for_loopback(port: u16) -> Result<Self, rustls::crypto::GetRandomFailed> {
+        let mut bytes = [0; TOKEN_MIN / 2];
+        rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes)?;
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        // Ports of one address share their cookies (RFC 6265, section 8.5).
+        Ok(Self { text: text.into(), cookie: format!("chokepoint-{port}").into(), is_secure: false })
+    }
+
+    /// The token itself, to be told to its owner.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// True if a request shows the token: in its `Authorization` (RFC 6750) or in the cookie.
@@ -124,7 +159,7 @@ impl Token {
         let texts = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         let bearer = texts(AUTHORIZATION).filter_map(|text| text.strip_prefix("Bearer "));
         let cookies = texts(COOKIE).flat_map(|text| text.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-        let own = cookies.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value);
+        let own = cookies.filter(|(name, _)| **name == *self.cookie).map(|(_, value)| value);
         bearer.chain(own).any(|shown| self.is(shown))
     }
 
@@ -135,12 +170,13 @@ impl Token {
 
     /// The cookie that a browser is to keep.
     pub(crate) fn cookie(&self) -> String {
-        format!("{COOKIE_NAME}={}; Path=/; Secure; HttpOnly; SameSite=Strict", self.0)
+        let secure = if self.is_secure { "Secure; " } else { "" };
+        format!("{}={}; Path=/; {secure}HttpOnly; SameSite=Strict", self.cookie, self.text)
     }
 
     /// Compares in a time that tells nothing of how much is alike.
     fn is(&self, shown: &str) -> bool {
-        let (own, shown) = (self.0.as_bytes(), shown.as_bytes());
+        let (own, shown) = (self.text.as_bytes(), shown.as_bytes());
         own.len() == shown.len() && own.iter().zip(shown).fold(0, |different, (a, b)| different | (a ^ b)) == 0
     }
 }
@@ -155,7 +191,7 @@ mod tests {
 
     fn is_shown(headers: &[(HeaderName, String)]) -> bool {
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        Token(TOKEN.into()).is_shown(&headers)
+        Token::by_tls(TOKEN).is_shown(&headers)
     }
 
     #[test]
@@ -173,7 +209,7 @@ mod tests {
             assert!(!is_shown(&[(name, value.clone())]), "{value}");
         }
         assert!(!is_shown(&[]));
-        let token = Token(TOKEN.into());
+        let token = Token::by_tls(TOKEN);
         assert!(token.is_in(&format!("a=1&token={TOKEN}")) && !token.is_in("token=") && !token.is_in(TOKEN));
         assert!(token.cookie().ends_with("Secure; HttpOnly; SameSite=Strict"));
     }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,11 +30,12 @@ use crate::freshness::Freshness;
 use crate::guard::{self, Reached};
 use crate::live::{self, PAGES_MAX};
 use crate::page::{self, File};
-use crate::protection::{Protected, Protection, ProtectionError};
+use crate::protection::{Protected, Protection, ProtectionError, Token};
+use crate::shares::{Client, Shares};
 use crate::stream::Stream;
 
 /// Connections at a time. Others wait in the accept queue.
-const CONNECTIONS_MAX: usize = 32;
+const CONNECTIONS_MAX: usize = 64;
 /// The longest time to send a request's head, and a connection in all.
 const HEAD_MAX: Duration = Duration::from_secs(5);
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
@@ -49,6 +50,9 @@ const STALE: HeaderName = HeaderName::from_static("chokepoint-stale");
 const NO_PAGE: &str = "default-src 'none'; frame-ancestors 'none'";
 /// Reading the archive may wait for the disk; so many at a time.
 const BLOCKING_MAX: usize = 4;
+
+/// Tells the user who holds the far end of a connection on this host: `None` if that is not known. The first address is the client's, the second the own.
+pub type UserOf = dyn Fn(SocketAddr, SocketAddr) -> Option<u32> + Send + Sync;
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +80,9 @@ pub enum ListenError {
         /// The error.
         source: io::Error,
     },
+    /// The kernel gives no random bytes.
+    #[error("no token for other users could be made: the kernel gives no random bytes")]
+    NoToken,
     /// The thread cannot be started.
     #[error("a thread for the server cannot be started: {0}")]
     Thread(io::Error),
@@ -88,6 +95,8 @@ pub struct Server {
     socket: Option<PathBuf>,
     /// What protects it. New connections take it from here.
     protected: watch::Sender<Option<Protected>>,
+    /// What other users of the host show.
+    token: Option<Token>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -104,6 +113,8 @@ struct Shown {
     reached: Reached,
     /// Pages that are open on all connections.
     pages: Arc<Semaphore>,
+    /// Whose the connections of loopback are.
+    users: Option<Arc<UserOf>>,
 }
 
 type Body = BoxBody<Bytes, Infallible>;
@@ -119,6 +130,20 @@ impl Server {
         board: Arc<Board>,
         archive: Arc<dyn Archive>,
     ) -> Result<Self, ListenError> {
+        Self::start_among(listen, protection, None, board, archive)
+    }
+
+    /// [`Server::start`] where clients of loopback are told apart: only root and the own user may read all, others with a token.
+    ///
+    /// # Errors
+    /// As of [`Server::start`].
+    pub fn start_among(
+        listen: &Listen,
+        protection: Option<&Protection>,
+        users: Option<Arc<UserOf>>,
+        board: Arc<Board>,
+        archive: Arc<dyn Archive>,
+    ) -> Result<Self, ListenError> {
         let protected = protection.filter(|_| matches!(listen, Listen::Tcp(_))).map(Protected::of).transpose()?;
         if let Listen::Tcp(address) = listen
             && !address.ip().is_loopback()
@@ -129,9 +154,11 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(BLOCKING_MAX).build();
         let runtime = runtime.map_err(ListenError::Thread)?;
         let (listener, address) = runtime.block_on(bind(listen))?;
-        let reached = address.map_or(Reached::Unix, |address| Reached::Loopback(address.port()));
+        let token = address.filter(|_| protected.is_none() && users.is_some()).map(|address| Token::for_loopback(address.port()));
+        let token = token.transpose().map_err(|_| ListenError::NoToken)?;
+        let reached = address.map_or(Reached::Unix, |address| Reached::Loopback(address, token.clone()));
         let (protected, protects) = watch::channel(protected);
-        let shown = Shown { board, archive, reached, pages: Arc::new(Semaphore::new(PAGES_MAX)) };
+        let shown = Shown { board, archive, reached, pages: Arc::new(Semaphore::new(PAGES_MAX)), users };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
@@ -145,12 +172,17 @@ impl Server {
         };
         let thread = std::thread::Builder::new().name("dashboard".to_owned()).spawn(serve).map_err(ListenError::Thread)?;
         let socket = if let Listen::Unix(path) = listen { Some(path.clone()) } else { None };
-        Ok(Self { address, socket, protected, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, socket, protected, token, stop: Some(stop), thread: Some(thread) })
     }
 
     /// True if it answers by TLS, and to those with the token.
     pub fn is_protected(&self) -> bool {
         self.protected.borrow().is_some()
+    }
+
+    /// What other users of the host than root and the own one show, by which the page opens for them.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_ref().map(Token::text)
     }
 
     /// Reads certificate, key and token again: new connections take them, those that are open keep theirs.
@@ -190,7 +222,13 @@ async fn bind(listen: &Listen) -> Result<(Listener, Option<SocketAddr>), ListenE
         }
         Listen::Unix(path) => {
             let failed = |source| ListenError::Bind { place: path.display().to_string(), source };
-            let listener = UnixListener::bind(path).map_err(failed)?;
+            let listener = match UnixListener::bind(path) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left_over(path) => {
+                    std::fs::remove_file(path).and_then(|()| UnixListener::bind(path))
+                }
+                bound => bound,
+            };
+            let listener = listener.map_err(failed)?;
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
             std::fs::set_permissions(path, mode).map_err(failed)?;
             Ok((Listener::Unix(listener), None))
@@ -198,12 +236,24 @@ async fn bind(listen: &Listen) -> Result<(Listener, Option<SocketAddr>), ListenE
     }
 }
 
+/// True for an own socket at which nobody listens any more: who listened there was killed.
+fn is_left_over(path: &Path) -> bool {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let is_own = |meta: std::fs::Metadata| meta.file_type().is_socket() && meta.uid() == rustix::process::geteuid().as_raw();
+    let refuses = || std::os::unix::net::UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    std::fs::symlink_metadata(path).is_ok_and(is_own) && refuses()
+}
+
 async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>, shown: Shown) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (permits, shares) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Shares::default());
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let mut ends = None;
         let accepted: io::Result<Box<dyn Stream>> = match &listener {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>),
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, client)| {
+                ends = stream.local_addr().ok().map(|own| (client, own));
+                Box::new(stream) as Box<dyn Stream>
+            }),
             Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>),
         };
         let Ok(stream) = accepted else {
@@ -216,13 +266,32 @@ async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>,
             shown.reached = Reached::Protected(token);
             tls
         });
+        let user = ends.and_then(|(client, own)| shown.users.as_ref()?(client, own));
+        let is_trusted = user.is_some_and(is_trusted);
+        if let Reached::Loopback(_, token) = &mut shown.reached
+            && is_trusted
+        {
+            *token = None;
+        }
+        // A unix socket is its owner's only.
+        let is_told = |(client, _): &(SocketAddr, SocketAddr)| shown.users.is_some() || !client.ip().is_loopback();
+        let client = user.map(Client::User).or(ends.filter(is_told).map(|(client, _)| Client::Address(client.ip())));
+        let place = client.filter(|_| !is_trusted).map(|client| shares.take(client));
+        if place.as_ref().is_some_and(Option::is_none) {
+            continue;
+        }
         tokio::spawn(async move {
             if let Some(stream) = secured(stream, tls).await {
                 converse(stream, shown).await;
             }
-            drop(permit);
+            drop((permit, place));
         });
     }
+}
+
+/// True for root, who may read everything anyway, and for the user of this program.
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
 /// The connection after its TLS handshake, if there is to be one.
@@ -260,7 +329,7 @@ async fn overdue(live: &Semaphore) {
 async fn respond(request: Request<Incoming>, shown: Shown, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let headers = request.headers();
-    let refusal = guard::refusal(request.method(), headers, &shown.reached);
+    let refusal = guard::refusal(request.method(), request.uri().path(), headers, &shown.reached);
     if refusal.is_none_or(|(status, _)| status == StatusCode::UNAUTHORIZED)
         && let Some(signed_in) = sign_in(&request, &shown.reached)
     {
@@ -291,7 +360,7 @@ async fn respond(request: Request<Incoming>, shown: Shown, live: Arc<Semaphore>)
 
 /// For a browser that was given the token in its address: it keeps the token in a cookie, and the address without it is opened.
 fn sign_in(request: &Request<Incoming>, reached: &Reached) -> Option<Response<Body>> {
-    let Reached::Protected(token) = reached else { return None };
+    let (Reached::Protected(token) | Reached::Loopback(_, Some(token))) = reached else { return None };
     let is_asked = request.uri().path() == "/" && token.is_in(request.uri().query().unwrap_or_default());
     let cookie = HeaderValue::from_str(&token.cookie()).ok().filter(|_| is_asked)?;
     let mut response = with_headers(Response::new(Full::new(Bytes::new()).boxed()), &[(LOCATION, "/")]);

@@ -37,7 +37,7 @@ pub use servers::tail::{FollowedLog, LogTails, count_log};
 pub use sock_diag::ports::{PortSearch, PortSocket, read_port_sockets, read_socket_programs};
 pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, listening_namespaces, read_tcp_sockets};
 pub use sock_diag::tcp_ends::{TcpEnds, TcpEndsRead, TcpTimeWait, read_tcp_time_waits};
-pub use sock_diag::tcp_peer::{TcpPeer, TcpReading};
+pub use sock_diag::tcp_peer::{TcpPeer, TcpReading, TcpUsers};
 pub use table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
 pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_congestion_control, read_tcp_info};
 pub use text::host::usage::{HostUsage, HostUsages};

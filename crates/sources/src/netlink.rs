@@ -84,7 +84,7 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Opens the sockets in the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Self> {
-        Ok(Self { diag: Netlink::open(Some(netlink::SOCK_DIAG))?, route: Netlink::open(NETLINK_ROUTE)?, memory: Default::default() })
+        Ok(Self { diag: Netlink::sock_diag()?, route: Netlink::open(NETLINK_ROUTE)?, memory: Default::default() })
     }
 
     /// For sock_diag(7).
@@ -119,6 +119,11 @@ impl Netlink {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(SILENCE_MAX))?;
         Ok(Self { socket, sequence: Cell::new(0), datagram: RefCell::new(vec![0; DATAGRAM_BYTES_MAX]) })
+    }
+
+    /// A socket for sock_diag(7).
+    pub(crate) fn sock_diag() -> io::Result<Self> {
+        Self::open(Some(netlink::SOCK_DIAG))
     }
 
     /// A socket that receives each TCP socket which the kernel destroys in this namespace (linux/sock_diag.h, SKNLGRP_INET_TCP_DESTROY and

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use chokepoint_dashboard::{Archive, Board, Listen, ListenError, Profiles, Server};
@@ -131,6 +132,39 @@ fn hostile_requests_are_refused_and_others_still_answered() {
     assert!(!String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"), "the head must come in time");
 }
 
+/// All connections but those of one port are another user's.
+#[test]
+fn another_user_gets_sums_alone_and_takes_no_place_of_the_owner() {
+    const NOBODY: u32 = 65_534;
+    let own = Arc::new(AtomicU16::new(0));
+    let port = Arc::clone(&own);
+    let users = move |client: SocketAddr, _: SocketAddr| Some(if client.port() == port.load(Ordering::SeqCst) { 0 } else { NOBODY });
+    let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
+    let server = Server::start_among(&listen, None, Some(Arc::new(users)), Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let address = server.address().unwrap();
+    let host = format!("Host: {address}\r\n");
+    assert_eq!(
+        ["/metrics", "/healthz", "/", "/api/v1/about"].map(|path| status(&get(address, path, &host)).to_owned()),
+        ["200", "200", "401", "401"]
+    );
+    // The address with the token opens it, and the cookie keeps it open.
+    let opened = get(address, &format!("/?token={}", server.token().unwrap()), &host);
+    let cookie = opened.split("set-cookie: ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    assert_eq!((status(&opened), status(&get(address, "/api/v1/about", &format!("{host}Cookie: {cookie}\r\n")))), ("303", "200"));
+    // Whoever opens as many connections as there are leaves the owner's.
+    let _crowd: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let mine = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    own.store(mine.port(), Ordering::SeqCst);
+    rustix::net::connect(&socket, &address).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.write_all(format!("GET /api/v1/about HTTP/1.1\r\n{host}Connection: close\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(status(&answer), "200", "{answer}");
+}
+
 #[test]
 fn a_slow_archive_holds_up_nobody_else() {
     let (_server, address) = server();
@@ -166,6 +200,16 @@ fn it_listens_on_loopback_or_a_socket_of_its_own() {
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let taken = Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept));
+    assert!(matches!(taken, Err(ListenError::Bind { .. })), "somebody listens there");
     drop(server);
     assert!(!path.exists());
+    // What a killed program left.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    drop(Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept)).unwrap());
+    std::fs::write(&path, "no socket").unwrap();
+    assert!(matches!(Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept)), Err(ListenError::Bind { .. })));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "no socket", "it is another's");
+    std::fs::remove_file(&path).unwrap();
 }

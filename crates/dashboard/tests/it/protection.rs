@@ -18,6 +18,10 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+}
+
 /// A certificate for 127.0.0.1, its key, and a token; nothing without openssl.
 fn files(directory: &Path) -> Option<Protection> {
     let path = |name: &str| directory.join(name);
@@ -28,6 +32,7 @@ fn files(directory: &Path) -> Option<Protection> {
         "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", &key_text, "-out", &certificate_text];
     run("openssl", &request)?;
     std::fs::write(path("token"), format!("{TOKEN}\n")).unwrap();
+    set_mode(&path("token"), 0o600);
     certificate.exists().then(|| Protection { certificate, key, token: path("token") })
 }
 
@@ -67,6 +72,13 @@ fn a_protected_address_answers_by_tls_and_to_those_with_the_token() {
     server.renew(&protection).unwrap();
     assert_eq!(curl("https", "/metrics", &["--header", &bearer]).unwrap(), "200 ", "{trusted} is the new one");
     assert_eq!(curl("https", "/metrics", &["--header", &bearer, "--cacert", &old.to_string_lossy()]).unwrap(), "000 ");
+    for secret in [&protection.token, &protection.key] {
+        set_mode(secret, 0o604);
+        let refused = server.renew(&protection).unwrap_err().to_string();
+        assert!(refused.contains(&format!("every user of this host can read {}", secret.display())), "{refused}");
+        set_mode(secret, 0o640);
+        server.renew(&protection).unwrap();
+    }
     std::fs::write(&protection.token, "short").unwrap();
     assert!(server.renew(&protection).is_err());
     assert_eq!(curl("https", "/metrics", &["--header", &bearer]).unwrap(), "200 ");

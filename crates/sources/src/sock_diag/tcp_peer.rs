@@ -1,5 +1,6 @@
 //! One TCP socket of any network namespace, read periodically: the far end of a connection, if it is on this host too.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -123,10 +124,47 @@ fn read(diag: &Netlink, request: &[u8], remote: (IpAddr, u16)) -> Option<(TcpInf
     (!measured.info.is_empty()).then(|| (TcpInfo::of(measured.info.to_vec()), measured.send_buffer))
 }
 
+/// Tells whose the other ends of connections within this network namespace are.
+#[derive(Debug)]
+pub struct TcpUsers(Netlink);
+
+impl TcpUsers {
+    /// # Errors
+    /// The kernel gives no socket of sock_diag(7).
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(Netlink::sock_diag()?))
+    }
+
+    /// The user who holds the socket with these addresses: who made it, or who it was given to (fchown(2)). `None` if there is none here.
+    pub fn of(&self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+        let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
+        let (local, remote) = (end(local), end(remote));
+        let bytes = self.0.one(SOCK_DIAG_BY_FAMILY, &inet::one_with_info(local, remote)).ok()?;
+        let socket = inet::parse(&messages(&bytes).next()?.ok()?).ok()?;
+        // Without such a connection the kernel returns a listener.
+        (socket.remote == remote && socket.inode != 0).then_some(socket.uid)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_user_of_the_far_end_is_told() {
+        let users = TcpUsers::open().unwrap();
+        for at in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(at) else { continue };
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (server, _) = listener.accept().unwrap();
+            let (far, near) = (server.peer_addr().unwrap(), server.local_addr().unwrap());
+            assert_eq!(users.of(far, near), Some(rustix::process::geteuid().as_raw()));
+            drop(client);
+            assert_eq!(users.of(far, near), None, "nobody holds what is closed");
+            assert_eq!(users.of("127.0.0.1:1".parse().unwrap(), near), None);
+        }
+    }
 
     #[test]
     fn the_far_end_is_read_until_it_is_closed() {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use chokepoint_dashboard::{Archive, Board, Listen, Profiles, Seen, Server};
+use chokepoint_dashboard::{Archive, Board, Listen, Profiles, Seen, Server, UserOf};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
 use chokepoint_runs::{Filter, History, KeptProfiles, Run, RunsError, Store};
+use chokepoint_sources::TcpUsers;
 use serde_json::json;
 
 use super::config::Settings;
@@ -41,6 +42,12 @@ pub(super) struct Showing {
     kept: Arc<Kept>,
     server: Option<Server>,
     exporter: Option<Exporter>,
+}
+
+/// Whose the clients of loopback are. Where the kernel does not tell, nobody is trusted.
+fn users() -> Arc<UserOf> {
+    let users = TcpUsers::open().ok().map(Mutex::new);
+    Arc::new(move |client, own| users.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).of(client, own))
 }
 
 /// Posts metrics to a collector in a thread of its own, until it is dropped. Nobody waits for the thread: the collector may hang.
@@ -115,9 +122,15 @@ impl Showing {
         let asked = settings.file.listen.as_deref();
         let Some(listen) = parse(asked.unwrap_or(LISTEN))? else { return Ok(None) };
         let protection = settings.file.protection()?;
-        match Server::start(&listen, protection.as_ref(), Arc::clone(&self.board), Arc::clone(&self.kept) as Arc<dyn Archive>) {
+        let archive = Arc::clone(&self.kept) as Arc<dyn Archive>;
+        match Server::start_among(&listen, protection.as_ref(), Some(users()), Arc::clone(&self.board), archive) {
             Ok(server) => {
                 match (address_of(&server), &listen) {
+                    (Some(address), _) if server.token().is_some() => {
+                        let token = server.token().unwrap_or_default();
+                        let others = format!("other users than root and the one who started this open {address}?token={token} once");
+                        output::note(&format!("note: the page is at {address} ; {others}; metrics at {address}metrics"));
+                    }
                     (Some(address), _) => output::note(&format!("note: the page is at {address}, metrics at {address}metrics")),
                     (None, Listen::Unix(path)) => {
                         output::note(&format!("note: the page and metrics are at the unix socket {}", path.display()))
