@@ -1,12 +1,13 @@
 //! The history of watched servers: samples of several lengths and incidents, in one SQLite file that one process writes and others read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::database::{Database, Kind};
 use crate::document::packed;
 use crate::error::RunsError;
+use crate::place;
 
 /// The name of the file in its directory.
 const FILE: &str = "history.sqlite";
@@ -98,6 +99,15 @@ impl History {
     /// The directory or the file cannot be made or is not safe, is damaged, or is of a newer version.
     pub fn open(dir: &Path, retention: &[Retention]) -> Result<Self, RunsError> {
         Database::open(dir, &KIND).map(|database| Self::of(database, retention))
+    }
+
+    /// A new history in place of one that is damaged, which is moved aside, and where that is now.
+    ///
+    /// # Errors
+    /// It cannot be moved, or as of [`History::open`].
+    pub fn begin_anew(dir: &Path, retention: &[Retention]) -> Result<(Self, PathBuf), RunsError> {
+        let aside = place::move_aside(dir, FILE)?;
+        Ok((Self::open(dir, retention)?, aside))
     }
 
     /// The history to read, if there is one.

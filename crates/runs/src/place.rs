@@ -12,6 +12,8 @@ const DIRECTORY_MODE: u32 = 0o700;
 const DIRECTORY_MODE_ROOT: u32 = 0o755;
 /// Rights of the file: it describes this host.
 const FILE_MODE: u32 = 0o600;
+/// Most damaged files that are kept; the last is replaced.
+const ASIDE_MAX: u32 = 9;
 
 /// Makes the directory and an empty file where they are missing. Returns the path of the file, links in the directory's path resolved.
 pub(crate) fn prepare(dir: &Path, name: &str) -> Result<PathBuf, RunsError> {
@@ -57,6 +59,21 @@ pub(crate) fn find(dir: &Path, name: &str) -> Result<Option<PathBuf>, RunsError>
         fs::set_permissions(&file, Permissions::from_mode(FILE_MODE)).map_err(|error| RunsError::io("open", &file, error))?;
     }
     Ok(Some(file))
+}
+
+/// Moves a file of SQLite aside with its log, and returns its new path. What is moved is kept: it may be mended.
+pub(crate) fn move_aside(dir: &Path, name: &str) -> Result<PathBuf, RunsError> {
+    let dir = checked_directory(dir)?;
+    let aside = |number: u32| dir.join(format!("{name}.damaged-{number}"));
+    let free = (1..=ASIDE_MAX).map(aside).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| aside(ASIDE_MAX));
+    fs::rename(dir.join(name), &free).map_err(|error| RunsError::io("move", &dir.join(name), error))?;
+    // The log and its index belong to the moved file (sqlite.org/tempfiles.html). Either may be missing.
+    for ending in ["-wal", "-shm"] {
+        let mut moved = free.clone().into_os_string();
+        moved.push(ending);
+        let _ = fs::rename(dir.join(format!("{name}{ending}")), moved);
+    }
+    Ok(free)
 }
 
 /// The directory with links resolved, if nobody else can write in it; for root also if nobody else can redirect its path.

@@ -66,6 +66,7 @@ mod tests {
             local: (IpAddr::from([127, 0, 0, 1]), port),
             drops: None,
             inode: 1,
+            uid: 0,
             program: program.map(str::to_owned),
         }
     }

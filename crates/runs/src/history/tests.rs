@@ -161,3 +161,18 @@ fn the_profiles_of_an_incident_come_back() {
     assert!(matches!(history.profiles(99), Err(RunsError::NoIncident { id: 99 })));
     assert!(matches!(history.keep_profiles(99, &both), Err(RunsError::NoIncident { id: 99 })));
 }
+
+#[test]
+fn a_damaged_history_is_moved_aside_and_a_new_one_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = History::open(dir.path(), &RETENTION).unwrap().path().to_owned();
+    for number in 1..12 {
+        let damage = format!("no database {number}, whatever its name says. {}", "x".repeat(5_000));
+        fs::write(&path, &damage).unwrap();
+        assert!(matches!(History::open(dir.path(), &RETENTION), Err(RunsError::Damaged { .. })), "{number}");
+        let (history, aside) = History::begin_anew(dir.path(), &RETENTION).unwrap();
+        assert_eq!(history.samples(1, 0, u64::MAX, 9).unwrap(), Vec::<String>::new());
+        assert!(aside.to_str().unwrap().ends_with(&format!("history.sqlite.damaged-{}", number.min(9))), "{}", aside.display());
+        assert_eq!(fs::read_to_string(aside).unwrap(), damage, "what was there is kept");
+    }
+}

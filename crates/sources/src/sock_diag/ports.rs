@@ -36,6 +36,8 @@ pub struct PortSocket {
     pub drops: Option<u64>,
     /// Its inode number, unique among the sockets of the host.
     pub inode: u64,
+    /// The user who made it.
+    pub uid: u32,
     /// The name of the process that holds it, of several the one with the lowest pid; none if it is not visible.
     pub program: Option<String>,
 }
@@ -66,6 +68,7 @@ fn read_sockets(root: &Root, with_udp: bool) -> Result<Vec<PortSocket>, NetnsErr
             local: socket.local,
             drops: socket.drops,
             inode: socket.inode,
+            uid: socket.uid,
             program: None,
         }));
     }
@@ -81,7 +84,11 @@ fn name(root: &Root, sockets: &mut [PortSocket], holding: &PidsBySocket) {
 
 fn program(root: &Root, pid: u32) -> Option<String> {
     match root.read_process(pid, "comm", NAME_BYTES_MAX, None) {
-        chokepoint_recording::Outcome::Ok(name) => Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned()),
+        chokepoint_recording::Outcome::Ok(name) => {
+            // A name may have anything in it, and it goes into lines.
+            let name = String::from_utf8_lossy(&name);
+            Some(chokepoint_foreign::printable(name.strip_suffix('\n').unwrap_or(&name)).into_owned())
+        }
         _ => None,
     }
 }

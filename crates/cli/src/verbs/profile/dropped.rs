@@ -93,6 +93,7 @@ mod tests {
             local: (local.ip(), local.port()),
             drops: Some(drops),
             inode,
+            uid: 0,
             program: (!program.is_empty()).then(|| program.to_owned()),
         }
     }

@@ -15,7 +15,7 @@ use crate::args::Watch;
 use crate::run::settings::{self, Target};
 
 /// The longest configuration file, bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: usize = 1 << 20;
 /// How alike a mistyped key and a known one must be, 0 to 1.
 const ALIKE_MIN: f64 = 0.7;
 
@@ -134,9 +134,8 @@ impl Settings {
 
 fn read(path: &Path) -> Result<File> {
     let name = path.display();
-    let length = std::fs::metadata(path).with_context(|| format!("{name} cannot be read"))?.len();
-    anyhow::ensure!(length <= FILE_BYTES_MAX, "{name} is no configuration: it has more than {FILE_BYTES_MAX} bytes");
-    let text = std::fs::read_to_string(path).with_context(|| format!("{name} cannot be read"))?;
+    let (bytes, _) = chokepoint_foreign::read_own(path, FILE_BYTES_MAX).with_context(|| format!("{name} cannot be read"))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{name} is no text"))?;
     parse(&text).with_context(|| format!("{name} is not valid"))
 }
 

@@ -36,12 +36,17 @@ impl Keeping {
     /// Opens the history. Only one program writes it.
     pub(super) fn open(settings: &Settings, words: &Catalogue) -> Result<Self> {
         let dir = directory(settings.file.data_dir.clone(), words)?;
-        let history = history(&dir).context("what is watched cannot be kept")?;
+        let unkept = "what is watched cannot be kept";
+        let opened = match history(&dir) {
+            Err(damaged @ RunsError::Damaged { .. }) => Err(damaged),
+            opened => Ok(opened.context(unkept)?),
+        };
         // The lock is on the directory: SQLite has its own on the file.
         let lock = File::open(&dir).with_context(|| format!("{} cannot be opened", dir.display()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!("another chokepoint watch keeps its history in {}: give another directory with --data-dir", dir.display());
         }
+        let history = opened.or_else(|damaged| anew(&dir, &damaged)).context(unkept)?;
         let (ring, levels, writer, failure) = (Ring::new(RING_MAX), Levels::default(), Writer::begin(history)?, WriteFailure::default());
         Ok(Self { ring, levels, writer, dir, failure, _lock: lock })
     }
@@ -142,10 +147,22 @@ impl WriteFailure {
     }
 }
 
-/// The history in a directory, with what is kept of it.
-fn history(dir: &Path) -> std::result::Result<History, RunsError> {
-    let kept = |level: &Level| Retention { span_s: level.span_s, samples_max: level.samples_max };
-    History::open(dir, &Level::ALL.iter().map(kept).collect::<Vec<_>>())
+/// What is kept of each length of samples.
+fn retention() -> Vec<Retention> {
+    Level::ALL.iter().map(|level| Retention { span_s: level.span_s, samples_max: level.samples_max }).collect()
+}
+
+/// The history in a directory.
+pub(super) fn history(dir: &Path) -> std::result::Result<History, RunsError> {
+    History::open(dir, &retention())
+}
+
+/// A new history in place of a damaged one: nothing that is wrong with the past keeps anybody from recording what happens now. Only for who holds the lock.
+pub(super) fn anew(dir: &Path, damaged: &RunsError) -> std::result::Result<History, RunsError> {
+    let (history, aside) = History::begin_anew(dir, &retention())?;
+    let why = if let RunsError::Damaged { why, .. } = damaged { why } else { "" };
+    output::note(&format!("note: the history is damaged ({why}): it is kept as {}, and a new one begins", aside.display()));
+    Ok(history)
 }
 
 /// The directory of the history.

@@ -12,8 +12,9 @@ use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, 
 use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, PortSearch, WorkerUses};
 
 use super::config::Settings;
-use super::targets::{TARGETS_MAX, Watched, watched};
+use super::targets::{Servers, TARGETS_MAX, Watched, watched};
 use crate::run::ongoing::{Looked, Ongoing, Window};
+use crate::terminal::output;
 
 /// The time that a ledger covers: the last second, or as long as it takes to have four samples of each namespace.
 const WINDOW: Window = Window { usual: Duration::from_secs(1), longest: Duration::from_secs(5), samples: 4 };
@@ -23,6 +24,8 @@ const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 const SEEN_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
+/// Most servers without a place that are named.
+const LEFT_OUT_NAMED_MAX: usize = 5;
 /// Most edges whose ports are told.
 const EDGES_MAX: usize = 16;
 /// The response times of a group of URLs and of an upstream, among [`GROUP_TIMES`].
@@ -51,6 +54,8 @@ pub(super) struct Seconds {
     searched: Instant,
     arrivals: Arrivals,
     ports: PortSearch,
+    /// The most servers without a place that were told.
+    left_out_told: usize,
     /// The second that was last reported, since 1970.
     at_s: u64,
 }
@@ -136,7 +141,8 @@ impl Seconds {
     /// Begins to watch.
     pub(super) fn begin(settings: &Settings) -> Result<Self> {
         let mut ports = PortSearch::default();
-        let watched = watched(settings, &mut ports)?;
+        let Servers { watched, left_out } = watched(settings, &mut ports)?;
+        tell_left_out(&left_out);
         let ongoing = begin(&watched)?;
         let (now, settings) = (Instant::now(), settings.clone());
         let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), log.open()?))).collect::<Result<_>>()?;
@@ -153,6 +159,7 @@ impl Seconds {
             searched: now,
             arrivals: Arrivals::default(),
             ports,
+            left_out_told: left_out.len(),
             at_s: now_s(),
         })
     }
@@ -235,7 +242,11 @@ impl Seconds {
         }
         self.searched = Instant::now();
         // It fails while a named namespace is gone. It may come back.
-        let Ok(found) = watched(&self.settings, &mut self.ports) else { return Ok(()) };
+        let Ok(Servers { watched: found, left_out }) = watched(&self.settings, &mut self.ports) else { return Ok(()) };
+        if left_out.len() > self.left_out_told {
+            tell_left_out(&left_out);
+            self.left_out_told = left_out.len();
+        }
         let came = self.arrivals.came(&found, &self.watched);
         let is_pathless = self.ongoing.as_ref().is_some_and(Ongoing::is_pathless) && !self.settings.targets.is_empty();
         if came.is_empty() && !is_pathless {
@@ -281,6 +292,19 @@ impl Arrivals {
         self.seen = unknown().filter(|found| came.iter().all(|came| came.name != found.name)).map(|found| found.name.clone()).collect();
         came
     }
+}
+
+/// Names the servers for which there is no place: what is not watched is not healthy.
+fn tell_left_out(left_out: &[String]) {
+    if left_out.is_empty() {
+        return;
+    }
+    let more = left_out.len().saturating_sub(LEFT_OUT_NAMED_MAX);
+    let named = left_out.iter().take(LEFT_OUT_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    output::note(&format!(
+        "note: not watched, because at most {TARGETS_MAX} servers are: {named}{more} (name those to watch: chokepoint watch URL...)"
+    ));
 }
 
 fn begin(watched: &[Watched]) -> Result<Option<Ongoing>> {

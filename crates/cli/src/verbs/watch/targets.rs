@@ -22,8 +22,15 @@ pub(super) struct Watched {
     pub(super) request: Request,
 }
 
+/// The servers to watch now, and the names of those for which there is no place.
+#[derive(Debug, Default)]
+pub(super) struct Servers {
+    pub(super) watched: Vec<Watched>,
+    pub(super) left_out: Vec<String>,
+}
+
 /// The servers to watch now.
-pub(super) fn watched(settings: &Settings, ports: &mut PortSearch) -> Result<Vec<Watched>> {
+pub(super) fn watched(settings: &Settings, ports: &mut PortSearch) -> Result<Servers> {
     if settings.targets.is_empty() {
         return Ok(listening(&ports.listeners(&Root::default())?, netns::own()?));
     }
@@ -35,7 +42,7 @@ pub(super) fn watched(settings: &Settings, ports: &mut PortSearch) -> Result<Vec
         name: without_values(&target.url),
         request: Request { client_netns, server_netns, loaded: false, ..target.request() },
     };
-    Ok(named_apart(settings.targets.iter().map(one).collect()))
+    Ok(Servers { watched: named_apart(settings.targets.iter().map(one).collect()), left_out: Vec::new() })
 }
 
 /// Servers whose names differ: without the values of their queries, two URLs may read the same.
@@ -52,37 +59,72 @@ fn named_apart(mut watched: Vec<Watched>) -> Vec<Watched> {
     watched
 }
 
-/// A server for each port on which something listens, those of this namespace first.
-fn listening(sockets: &[PortSocket], own: NetnsId) -> Vec<Watched> {
-    let mut ports: BTreeMap<(bool, NetnsId, u16), Vec<&PortSocket>> = BTreeMap::new();
+/// Whose a listener is: its namespace and its user.
+type Owner = (NetnsId, u32);
+
+/// A server for each port at which a program of one user listens: what another user has at the same port and another address is another server. Root's servers of
+/// this namespace come first. The other places are shared between the owners, one after the other, so that nobody who listens at many ports takes all.
+fn listening(sockets: &[PortSocket], own: NetnsId) -> Servers {
+    let mut groups: BTreeMap<(NetnsId, u16, u32, Option<&str>), Vec<&PortSocket>> = BTreeMap::new();
     for socket in sockets.iter().filter(|socket| !socket.udp && socket.program.as_deref() != Some(OWN_PROGRAM)) {
-        ports.entry((socket.netns != own, socket.netns, socket.local.1)).or_default().push(socket);
+        groups.entry((socket.netns, socket.local.1, socket.uid, socket.program.as_deref())).or_default().push(socket);
     }
-    let one = |((is_elsewhere, netns, port), sockets): ((bool, NetnsId, u16), Vec<&PortSocket>)| {
-        let addresses: BTreeSet<IpAddr> = sockets.iter().map(|socket| reached_at(socket.local.0)).collect();
-        // IPv4 sorts first.
-        let address = addresses.into_iter().next()?;
-        let host = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
-        let program = sockets.iter().find_map(|socket| socket.program.as_deref()).unwrap_or("port");
-        let place = match sockets.first().and_then(|socket| socket.netns_name.clone()) {
-            Some(name) if is_elsewhere => format!(" in {name}"),
-            None if is_elsewhere => format!(" in {netns}"),
-            _ => String::new(),
-        };
-        let request = Request {
-            url: format!("http://{host}:{port}/"),
-            scheme: "http".to_owned(),
-            host,
-            port,
-            addresses: vec![address],
-            client_netns: netns,
-            server_netns: Some(netns),
-            tool: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            ..Request::default()
-        };
-        Some(Watched { name: format!("{program}:{port}{place}"), request })
+    // A socket whose program is not visible yet is one of its user's at that port.
+    let known: BTreeSet<(NetnsId, u16, u32)> = groups.keys().filter(|key| key.3.is_some()).map(|key| (key.0, key.1, key.2)).collect();
+    groups.retain(|key, _| key.3.is_some() || !known.contains(&(key.0, key.1, key.2)));
+    let mut places: BTreeMap<Owner, usize> = BTreeMap::new();
+    let mut ordered: Vec<_> = groups
+        .into_iter()
+        .map(|((netns, port, uid, program), sockets)| {
+            let place = places.entry((netns, uid)).or_default();
+            *place += 1;
+            let is_elsewhere = netns != own;
+            let round = if uid == 0 && !is_elsewhere { 0 } else { *place };
+            ((round, is_elsewhere, netns, port, uid), program, sockets)
+        })
+        .collect();
+    ordered.sort_by_key(|(order, ..)| *order);
+    let all = ordered
+        .into_iter()
+        .filter_map(|((_, is_elsewhere, netns, port, _), program, sockets)| one(is_elsewhere, netns, port, program, &sockets));
+    let mut watched = apart_by_address(all.collect());
+    let left_out = watched.split_off(watched.len().min(TARGETS_MAX)).into_iter().map(|server| server.name).collect();
+    Servers { watched, left_out }
+}
+
+/// The server of some sockets of one port.
+fn one(is_elsewhere: bool, netns: NetnsId, port: u16, program: Option<&str>, sockets: &[&PortSocket]) -> Option<Watched> {
+    let addresses: BTreeSet<IpAddr> = sockets.iter().map(|socket| reached_at(socket.local.0)).collect();
+    // IPv4 sorts first.
+    let address = addresses.into_iter().next()?;
+    let host = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
+    let place = match sockets.first().and_then(|socket| socket.netns_name.clone()) {
+        Some(name) if is_elsewhere => format!(" in {name}"),
+        None if is_elsewhere => format!(" in {netns}"),
+        _ => String::new(),
     };
-    ports.into_iter().filter_map(one).take(TARGETS_MAX).collect()
+    let request = Request {
+        url: format!("http://{host}:{port}/"),
+        scheme: "http".to_owned(),
+        host,
+        port,
+        addresses: vec![address],
+        client_netns: netns,
+        server_netns: Some(netns),
+        tool: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        ..Request::default()
+    };
+    Some(Watched { name: format!("{}:{port}{place}", program.unwrap_or("port")), request })
+}
+
+/// Servers whose names differ: those of one name are told apart by their addresses.
+fn apart_by_address(mut all: Vec<Watched>) -> Vec<Watched> {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    all.iter().for_each(|server| *count.entry(server.name.clone()).or_default() += 1);
+    for server in all.iter_mut().filter(|server| count[&server.name] > 1) {
+        server.name = format!("{} at {}", server.name, server.request.host);
+    }
+    named_apart(all)
 }
 
 /// An address at which a listener on all addresses is reached.
@@ -106,6 +148,7 @@ mod tests {
             local: (address.parse().unwrap(), port),
             drops: None,
             inode: 1,
+            uid: 0,
             program: (!program.is_empty()).then(|| program.to_owned()),
         }
     }
@@ -129,7 +172,7 @@ mod tests {
             socket(1, "0.0.0.0", 53, "named"),
             socket(3, "0.0.0.0", 80, "nginx"),
         ];
-        let found = listening(&sockets, NetnsId(1));
+        let found = listening(&sockets, NetnsId(1)).watched;
         let all: Vec<(&str, &str)> = found.iter().map(|found| (found.name.as_str(), found.request.url.as_str())).collect();
         assert_eq!(
             all,
@@ -141,6 +184,50 @@ mod tests {
             ]
         );
         let many: Vec<PortSocket> = (1000..1100).map(|port| socket(1, "0.0.0.0", port, "x")).collect();
-        assert_eq!(listening(&many, NetnsId(1)).len(), TARGETS_MAX);
+        let found = listening(&many, NetnsId(1));
+        assert_eq!((found.watched.len(), found.left_out.len()), (TARGETS_MAX, 100 - TARGETS_MAX));
+        assert_eq!(found.left_out[0], "x:1016");
+    }
+
+    #[test]
+    fn who_listens_at_many_ports_takes_no_place_of_others() {
+        let of = |uid: u32, socket: PortSocket| PortSocket { uid, ..socket };
+        let crowd = (1000..1100).map(|port| of(65_534, socket(1, "0.0.0.0", port, "crowd")));
+        let others = [
+            of(0, socket(1, "0.0.0.0", 8080, "nginx")),
+            of(33, socket(1, "0.0.0.0", 9000, "php-fpm")),
+            of(0, socket(1, "0.0.0.0", 8443, "nginx")),
+            of(33, socket(1, "0.0.0.0", 9001, "php-fpm")),
+            of(0, socket(2, "0.0.0.0", 80, "caddy")),
+        ];
+        let found = listening(&crowd.chain(others).collect::<Vec<_>>(), NetnsId(1));
+        let names: Vec<&str> = found.watched.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(
+            names[..7],
+            ["nginx:8080", "nginx:8443", "crowd:1000", "php-fpm:9000", "caddy:80 in blue", "crowd:1001", "php-fpm:9001"]
+        );
+        assert_eq!((names.len(), found.left_out.len()), (TARGETS_MAX, 105 - TARGETS_MAX));
+        assert!(found.left_out.iter().all(|name| name.starts_with("crowd:")), "{:?}", found.left_out);
+    }
+
+    /// Root's server at one address of loopback, and a program of somebody else at another with the same port.
+    #[test]
+    fn one_port_of_two_users_is_two_servers() {
+        let sockets = [
+            socket(1, "127.0.0.5", 18120, "nginx"),
+            PortSocket { uid: 65_534, ..socket(1, "127.0.0.1", 18120, "nginx") },
+            socket(1, "127.0.0.7", 18120, "haproxy"),
+            PortSocket { program: None, ..socket(1, "127.0.0.7", 18120, "") },
+        ];
+        let found = listening(&sockets, NetnsId(1)).watched;
+        let all: Vec<(&str, &str)> = found.iter().map(|found| (found.name.as_str(), found.request.url.as_str())).collect();
+        assert_eq!(
+            all,
+            [
+                ("haproxy:18120", "http://127.0.0.7:18120/"),
+                ("nginx:18120 at 127.0.0.5", "http://127.0.0.5:18120/"),
+                ("nginx:18120 at 127.0.0.1", "http://127.0.0.1:18120/"),
+            ]
+        );
     }
 }

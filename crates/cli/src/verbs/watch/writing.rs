@@ -1,11 +1,12 @@
 //! Writes samples to the history in a thread of its own: a disk may be slow, full or held by another program, and nobody who measures waits for it.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
-use chokepoint_runs::{History, KeptSample};
+use anyhow::Context;
+use chokepoint_runs::{History, KeptSample, RunsError};
 
-use super::keeping::WriteFailure;
+use super::keeping::{WriteFailure, anew, history};
 
 /// Samples that wait for a history that cannot be written. Older ones are lost then.
 const WAITING_MAX: usize = 600;
@@ -26,7 +27,7 @@ pub(super) struct Writer(Arc<(Mutex<Queue>, Condvar)>);
 
 impl Writer {
     /// Begins to write to a history.
-    pub(super) fn begin(history: History) -> Result<Self> {
+    pub(super) fn begin(history: History) -> anyhow::Result<Self> {
         let shared = Arc::<(Mutex<Queue>, Condvar)>::default();
         let own = Arc::clone(&shared);
         let write = move || write(history, &own);
@@ -59,8 +60,37 @@ fn lock(shared: &(Mutex<Queue>, Condvar)) -> MutexGuard<'_, Queue> {
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The history that is written. One that turns out to be damaged is moved aside.
+struct Written {
+    dir: PathBuf,
+    /// None while none can be opened.
+    history: Option<History>,
+}
+
+impl Written {
+    fn add(&mut self, samples: &[KeptSample]) -> Result<(), RunsError> {
+        let history = match &mut self.history {
+            Some(history) => history,
+            none => none.insert(match history(&self.dir) {
+                Err(damaged @ RunsError::Damaged { .. }) => anew(&self.dir, &damaged)?,
+                opened => opened?,
+            }),
+        };
+        match history.add(samples) {
+            Err(damaged @ RunsError::Damaged { .. }) => {
+                // Closing it removes its log, by name: before another one has that name.
+                self.history = None;
+                self.history.insert(anew(&self.dir, &damaged)?).add(samples)
+            }
+            written => written,
+        }
+    }
+}
+
 /// Writes what waits, until nothing more comes. What cannot be written is tried again with the next sample.
-fn write(mut history: History, shared: &(Mutex<Queue>, Condvar)) {
+fn write(history: History, shared: &(Mutex<Queue>, Condvar)) {
+    let dir = history.path().parent().map(Path::to_owned).unwrap_or_default();
+    let mut written = Written { dir, history: Some(history) };
     let mut failure = WriteFailure::default();
     loop {
         let mut queue = lock(shared);
@@ -73,7 +103,7 @@ fn write(mut history: History, shared: &(Mutex<Queue>, Condvar)) {
         (queue.is_new, queue.is_writing) = (false, true);
         let samples = std::mem::take(&mut queue.waiting);
         drop(queue);
-        let is_written = failure.told(history.add(&samples));
+        let is_written = failure.told(written.add(&samples));
         let mut queue = lock(shared);
         queue.is_writing = false;
         if !is_written {
@@ -109,5 +139,22 @@ mod tests {
         (0..2 * WAITING_MAX as u64).for_each(|at_s| writer.add(vec![sample(at_s)]));
         let queue = lock(&writer.0);
         assert_eq!((queue.waiting.len(), queue.waiting[0].at_s), (WAITING_MAX, WAITING_MAX as u64), "the oldest go");
+    }
+
+    /// The file is damaged below a running program: by a disk, or by somebody with a text editor.
+    #[test]
+    fn a_history_that_is_damaged_while_it_is_written_begins_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = History::open(directory.path(), &[]).unwrap();
+        let path = first.path().to_owned();
+        drop(first);
+        let mut written = Written { dir: directory.path().to_owned(), history: None };
+        written.add(&[sample(1)]).unwrap();
+        // Nothing of it is in memory any more.
+        written.history = None;
+        std::fs::write(&path, "x".repeat(9_000)).unwrap();
+        written.add(&[sample(2)]).unwrap();
+        let kept = History::open_existing(directory.path()).unwrap().unwrap().samples(1, 0, u64::MAX, u32::MAX).unwrap();
+        assert_eq!((kept.len(), std::fs::read(path.with_extension("sqlite.damaged-1")).unwrap().len()), (1, 9_000));
     }
 }

@@ -1,5 +1,6 @@
 //! The identity of a process: its name, parent, executable, command line, namespace, user and allowed cores.
 
+use chokepoint_foreign::printable;
 use chokepoint_model::observation::{Identity, NetnsId, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
@@ -96,7 +97,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, ParseError> {
         pid: stat.pid,
         parent: stat.parent,
         start_ticks: stat.start_ticks,
-        comm: stat.comm,
+        // It goes into names, and these into lines.
+        comm: printable(&stat.comm).into_owned(),
         exe: facts::find(&facts, "exe").map(|fact| {
             let exe = String::from_utf8_lossy(&fact.value);
             exe.strip_suffix(" (deleted)").unwrap_or(&exe).to_owned()
@@ -135,6 +137,14 @@ mod tests {
         assert_eq!(identity.cmdline, "php-fpm: pool www --k=a\nb");
         assert_eq!(identity.netns, NetnsId(4_026_532_201));
         assert_eq!(identity.cpus_allowed, [0, 1, 4]);
+    }
+
+    /// A name is up to 15 bytes of anything (prctl(2), PR_SET_NAME).
+    #[test]
+    fn a_name_with_a_line_feed_forges_no_line() {
+        let text = TEXT.replace("(php-fpm: ) (x)", "(a\\nHEALTHY \u{1b}[2J)");
+        let identity = parse(text.as_bytes()).unwrap();
+        assert_eq!(identity.comm, "a\\nHEALTHY \\x1b[2J");
     }
 
     #[test]
