@@ -109,7 +109,7 @@ fn measure_in_pairs(event: &Event, consumers: usize, call: fn()) -> Option<Cost>
             event::enable(opened.first()?).ok()?;
             let time = timed();
             // A probe that counted nothing was not active.
-            (counter::read(opened.first()?) > 0).then_some(time)
+            (counter::counted(counter::Words::default(), counter::read(opened.first()?)) > 0).then_some(time)
         };
         // Alternate the order, so that changes on the machine do not favour one of the two.
         if pair % 2 == 0 {

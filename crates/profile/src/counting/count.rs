@@ -1,9 +1,9 @@
 //! Counts how often something happens with perf_event_open(2), for a few seconds and for each thread, and measures what counting costs. Nothing remains
 //! behind: the kernel removes a probe with its last descriptor, however this program ends.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use perf_event_open_sys::bindings as b;
@@ -94,7 +94,12 @@ struct Opened {
     fd: OwnedFd,
     /// Index into the threads.
     thread: usize,
+    /// True if it counts from its opening on.
+    counts: bool,
 }
+
+/// What events counted until counting began, by their descriptors.
+type Beginnings = HashMap<RawFd, counter::Words>;
 
 /// Something to count, with its open events.
 #[derive(Debug)]
@@ -192,7 +197,7 @@ impl Counting {
         let mut opened = Vec::with_capacity(chosen.len());
         for index in chosen {
             match counter::open(event, self.threads[*index].tid) {
-                Ok(fd) => opened.push(Opened { fd, thread: *index }),
+                Ok(fd) => opened.push(Opened { fd, thread: *index, counts: counter::is_inherited(event) }),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => return Err(OpenError::Kernel(error)),
             }
@@ -222,9 +227,10 @@ impl Counting {
         requests_per_s: impl FnOnce(Duration) -> Option<f64>,
     ) -> Result<Counts, Error> {
         let opened = || self.counters.iter().flat_map(|counter| &counter.opened).chain(&self.clocks);
-        for opened in opened() {
+        for opened in opened().filter(|opened| !opened.counts) {
             event::enable(&opened.fd).map_err(|error| Error::Io("counting cannot be started".to_owned(), error))?;
         }
+        let beginnings: Beginnings = opened().map(|opened| (opened.fd.as_raw_fd(), counter::read(&opened.fd))).collect();
         let begin = Instant::now();
         while go_on(begin.elapsed()) {
             std::thread::sleep(GO_ON_EVERY);
@@ -238,9 +244,9 @@ impl Counting {
         let mut clock: BTreeMap<&str, u64> = BTreeMap::new();
         for opened in &self.clocks {
             let time = clock.entry(&self.threads[opened.thread].program).or_default();
-            *time = time.saturating_add(counter::read(&opened.fd));
+            *time = time.saturating_add(counted(opened, &beginnings));
         }
-        let counts = self.counters.iter().map(|counter| self.count(counter, duration, requests, &clock)).collect();
+        let counts = self.counters.iter().map(|counter| self.count(counter, duration, requests, (&clock, &beginnings))).collect();
         Ok(Counts {
             schema: COUNTS_SCHEMA,
             scope: self.scope.clone(),
@@ -252,11 +258,17 @@ impl Counting {
         })
     }
 
-    fn count(&self, counter: &Counter, duration: Duration, requests: Option<f64>, clock: &BTreeMap<&str, u64>) -> Count {
+    fn count(
+        &self,
+        counter: &Counter,
+        duration: Duration,
+        requests: Option<f64>,
+        (clock, beginnings): (&BTreeMap<&str, u64>, &Beginnings),
+    ) -> Count {
         let mut programs: BTreeMap<&str, (u64, HashSet<u32>)> = BTreeMap::new();
         for opened in &counter.opened {
             let thread = &self.threads[opened.thread];
-            let count = counter::read(&opened.fd);
+            let count = counted(opened, beginnings);
             let (sum, pids) = programs.entry(&thread.program).or_default();
             *sum = sum.saturating_add(count);
             if count > 0 {
@@ -290,6 +302,11 @@ impl Counting {
             notes: counter.notes.clone(),
         }
     }
+}
+
+/// What an event counted since counting began.
+fn counted(opened: &Opened, beginnings: &Beginnings) -> u64 {
+    counter::counted(beginnings.get(&opened.fd.as_raw_fd()).copied().unwrap_or_default(), counter::read(&opened.fd))
 }
 
 /// Why events could not be opened.
