@@ -68,8 +68,12 @@ fn requests_are_followed_newly_while_the_others_go_on() {
     assert!(observer.path_found());
 }
 
+/// What was measured last is stale after this time (docs/watch/README.md). On a machine that is slow or busy samples cost more, and are taken more rarely: at most
+/// four seconds pass between two, so that each second is part of a window with samples.
+const STALE_US: u64 = 5_000_000;
+
 #[test]
-fn no_second_is_missed_beside_listeners_that_come_and_go() {
+fn samples_never_pause_for_long_beside_listeners_that_come_and_go() {
     let stays = Holder::new();
     let over = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&over);
@@ -90,23 +94,20 @@ fn no_second_is_missed_beside_listeners_that_come_and_go() {
     let came = Holder::new();
     let also: Vec<Request> = (0..8).map(|_| Holder::new().request()).chain([came.request()]).collect();
     let observer = Observer::start(ObserveOptions::endless(stays.request(), also)).unwrap();
-    let (begin, mut seconds, mut last_us) = (Instant::now(), BTreeSet::new(), 0);
+    let (begin, mut times_us) = (Instant::now(), BTreeSet::from([0]));
     let sampled = |entry: &&Entry| entry.source == "requests" && entry.item.is_empty();
     while begin.elapsed() < Duration::from_secs(14) {
         std::thread::sleep(Duration::from_millis(250));
         let asked = Instant::now();
-        for entry in observer.drain().iter().filter(sampled) {
-            seconds.insert(entry.at_us / 1_000_000);
-            last_us = entry.at_us;
-        }
+        times_us.extend(observer.drain().iter().filter(sampled).map(|entry| entry.at_us));
         assert!(asked.elapsed() < Duration::from_secs(2), "the observer's owner waits for it: {:?}", asked.elapsed());
     }
     over.store(true, Ordering::Relaxed);
     assert!(churn.join().unwrap() > 20);
-    let first = *seconds.first().expect("a sample");
-    let missing: Vec<u64> = (first..last_us / 1_000_000).filter(|second| !seconds.contains(second)).collect();
-    assert!(first <= 6 && last_us >= 11_000_000, "samples from second {first} to {last_us} us");
-    assert!(missing.len() <= 2, "seconds without a sample: {missing:?}");
+    times_us.insert(observer.elapsed_us());
+    let pauses = times_us.iter().zip(times_us.iter().skip(1)).map(|(from_us, to_us)| (to_us - from_us, *from_us));
+    let (longest_us, from_us) = pauses.max().expect("two times");
+    assert!(longest_us <= STALE_US, "no sample for {longest_us} us from {from_us} us on, {} samples", times_us.len() - 2);
     let asked = Instant::now();
     drop(observer);
     assert!(asked.elapsed() < Duration::from_secs(1), "it does not end");
