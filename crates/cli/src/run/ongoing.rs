@@ -112,6 +112,11 @@ impl Ongoing {
         true
     }
 
+    /// How long ago a window may have ended that can still be looked at.
+    pub(crate) fn reach(&self) -> Duration {
+        (self.window.longest + MARGIN).saturating_sub(self.window.usual)
+    }
+
     /// How long it has observed.
     pub(crate) fn age(&self) -> Duration {
         self.began.elapsed()
@@ -128,15 +133,18 @@ impl Ongoing {
         Duration::from_micros(period_us - self.observer.elapsed_us() % period_us) + REPORT_TIME_MAX
     }
 
-    /// Takes over what was read since the last call and calls `each` with the ledger of every target, in their order.
-    pub(crate) fn look(&mut self, words: &Catalogue, mut each: impl FnMut(usize, Looked<'_>)) {
+    /// Takes over what was read since the last call and calls `each` with the ledger of every target, in their order. `ended`: when the window ended, at most
+    /// [`Ongoing::reach`] ago; nothing for now. In a window of before now no paths are searched for.
+    pub(crate) fn look(&mut self, words: &Catalogue, ended: Option<Instant>, mut each: impl FnMut(usize, Looked<'_>)) {
         self.recent.add(self.observer.drain());
-        let newest_us =
-            self.recent.entries().iter().rfind(|entry| is_sample(entry)).map_or(self.observer.elapsed_us(), |entry| entry.at_us);
+        let ago_us = ended.map_or(0, |ended| u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX));
+        let (is_now, now_us) = (ended.is_none(), self.observer.elapsed_us().saturating_sub(ago_us));
+        let is_newest = |entry: &&Entry| is_sample(entry) && entry.at_us <= now_us;
+        let newest_us = self.recent.entries().iter().rfind(is_newest).map_or(now_us, |entry| entry.at_us);
         let oldest_us = || self.recent.entries().iter().find(|entry| is_sample(entry)).map_or(newest_us, |entry| entry.at_us);
         let first_us = *self.first_us.get_or_insert_with(oldest_us);
         let window_us = (begin_us(self.recent.entries(), newest_us, self.window).max(first_us), newest_us);
-        let without: &[&str] = if self.targets.iter().any(TargetPath::is_due) { &[] } else { &NOT_FOR_LEDGER };
+        let without: &[&str] = if is_now && self.targets.iter().any(TargetPath::is_due) { &[] } else { &NOT_FOR_LEDGER };
         let mut observation: Option<Observation> = None;
         for (number, target) in self.targets.iter_mut().enumerate() {
             let observation = observation.get_or_insert_with(|| self.recent.observation(&target.request, window_us, without));
@@ -144,12 +152,12 @@ impl Ongoing {
             if !listens(&target.path, observation) {
                 // It is searched for in the next look, which has what that takes.
                 (target.path, target.ports, target.sought) = (Path::default(), Vec::new(), Instant::now());
-            } else if target.is_due() {
+            } else if is_now && target.is_due() {
                 target.find_path(observation, words);
             }
             let (report, unanswered) = with_ages(observation, &target.path, self.began_s, words);
             let report = Whereabouts { lacking: target.lacking.clone(), ..report };
-            let age = target.age(self.recent.entries(), self.observer.elapsed_us());
+            let age = target.age(self.recent.entries(), now_us);
             each(number, Looked { report, unanswered, path: &target.path, ports: &target.ports, observation, age });
         }
         if let Some(observation) = observation {
@@ -177,12 +185,12 @@ impl TargetPath {
         is_sought || self.searched.is_none_or(|searched| searched.elapsed() >= PATH_PERIOD)
     }
 
-    /// How long ago its namespace was sampled last. Where nothing listens nothing is sampled, and any reading shows that it is looked at.
+    /// How long before `now_us` its namespace was sampled last. Where nothing listens nothing is sampled, and any reading shows that it is looked at.
     fn age(&self, entries: &[Entry], now_us: u64) -> Option<Duration> {
         let first = self.path.tiers.first().and_then(|tier| tier.listeners.first()).map(|placed| placed.netns);
         let netns = first.or(self.request.server_netns).unwrap_or(self.request.client_netns);
         let counts = |entry: &&Entry| entry.scope == Scope::Netns(netns.0) && (first.is_none() || is_sample(entry));
-        let newest = entries.iter().rfind(counts)?;
+        let newest = entries.iter().rfind(|entry| entry.at_us <= now_us && counts(entry))?;
         Some(Duration::from_micros(now_us.saturating_sub(newest.at_us)))
     }
 
@@ -210,7 +218,7 @@ fn begin_us(entries: &[Entry], newest_us: u64, window: Window) -> u64 {
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let (usual_us, longest_us) = (newest_us.saturating_sub(micros(window.usual)), newest_us.saturating_sub(micros(window.longest)));
     let mut times: BTreeMap<Scope, Vec<u64>> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| is_sample(entry) && entry.at_us >= longest_us) {
+    for entry in entries.iter().filter(|entry| is_sample(entry) && (longest_us..=newest_us).contains(&entry.at_us)) {
         times.entry(entry.scope).or_default().push(entry.at_us);
     }
     let enough = |times: &Vec<u64>| times.iter().rev().nth(window.samples.saturating_sub(1)).or(times.first()).copied();
@@ -274,7 +282,8 @@ mod tests {
         assert_eq!(begin_ms(&often), 9_000);
         let rare: Vec<Entry> = (0..10).map(|n| sample(2, 1_000 + 1_000 * n)).collect();
         assert_eq!(begin_ms(&rare), 7_000, "four samples");
-        assert_eq!(begin_ms(&[often, rare].concat()), 7_000, "of each namespace");
+        assert_eq!(begin_ms(&[often.clone(), rare].concat()), 7_000, "of each namespace");
+        assert_eq!(begin_us(&often, 6_000_000, window), 5_000_000, "samples from behind its end do not count");
         assert_eq!((begin_ms(&[sample(1, 6_000), sample(1, 10_000)]), begin_ms(&[sample(1, 3_000)]), begin_ms(&[])), (6_000, 9_000, 9_000));
     }
 

@@ -121,6 +121,6 @@ fn ledger(observation: &mut Ongoing, setup: &WhereSetup, words: &Catalogue) -> R
         *observation = anew;
     }
     let mut seen = None;
-    observation.look(words, |_, looked| seen = Some(Seen { report: looked.report, age: looked.age }));
+    observation.look(words, None, |_, looked| seen = Some(Seen { report: looked.report, age: looked.age }));
     seen.ok_or_else(|| anyhow::anyhow!("nothing is watched"))
 }

@@ -23,6 +23,9 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::leaving::Doing;
 use crate::terminal::output;
 
+/// Time between two looks.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// Everything that a second passes through.
 pub(super) struct Following<'a> {
     words: &'a Catalogue,
@@ -95,15 +98,18 @@ impl<'a> Following<'a> {
                 self.interrupt.wait(Some(if is_waiting { until.min(Instant::now() + super::POLL) } else { until }));
                 continue;
             }
-            self.doing.now("the readings of a second");
-            let look = self.seconds.look(self.words)?;
-            has_seen |= look.targets.iter().any(|target| target.sample.under_way.value().is_some());
-            if !self.second(&look)? {
-                return Ok(has_seen);
-            }
-            // Missed turns are skipped.
-            while due <= Instant::now() {
-                due += Duration::from_secs(1);
+            let missed;
+            (missed, due) = missed_and_next(due, Instant::now(), self.seconds.reach());
+            for ended in missed.into_iter().map(Some).chain([None]) {
+                if ended.is_some() && self.interrupt.is_set() {
+                    continue;
+                }
+                self.doing.now("the readings of a second");
+                let look = self.seconds.look(self.words, ended)?;
+                has_seen |= look.targets.iter().any(|target| target.sample.under_way.value().is_some());
+                if !self.second(&look)? {
+                    return Ok(has_seen);
+                }
             }
         }
     }
@@ -170,5 +176,33 @@ impl<'a> Following<'a> {
             Err(error) => output::note(&format!("note: the configuration stays as it was: {error:#}")),
         }
         self.service.ready();
+    }
+}
+
+/// Where this thread got no time, or waited, for longer than a second: the ends of the seconds that it missed, of which the readings are still there, the oldest first,
+/// and when the next one is due. The newest second is no missed one.
+fn missed_and_next(due: Instant, now: Instant, reach: Duration) -> (Vec<Instant>, Instant) {
+    let complete = now.saturating_duration_since(due).as_secs();
+    let turns = (0..complete).map(|number| due + SECOND * u32::try_from(number).unwrap_or(u32::MAX));
+    let missed = turns.skip(usize::try_from(complete.saturating_sub(reach.as_secs())).unwrap_or(usize::MAX));
+    (missed.collect(), due + SECOND * u32::try_from(complete.saturating_add(1)).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_seconds_are_looked_at_as_long_as_their_readings_are_kept() {
+        let due = Instant::now();
+        let of = |late_ms: u64| {
+            let (missed, next) = missed_and_next(due, due + Duration::from_millis(late_ms), Duration::from_secs(6));
+            (missed.iter().map(|ended| (*ended - due).as_secs()).collect::<Vec<_>>(), (next - due).as_secs())
+        };
+        assert_eq!(of(0), (vec![], 1));
+        assert_eq!(of(999), (vec![], 1));
+        assert_eq!(of(1_000), (vec![0], 2), "the second that is due now is the newest one");
+        assert_eq!(of(3_840), (vec![0, 1, 2], 4));
+        assert_eq!(of(20_500), ((14..20).collect(), 21), "what is not kept any more is missing");
     }
 }

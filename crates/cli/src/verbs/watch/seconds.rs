@@ -35,6 +35,8 @@ const UPSTREAM_TIME: &str = "upstream-response";
 const WORKER: &str = "worker";
 /// Most pools of a sample.
 const POOLS_MAX: usize = 16;
+/// Shortest time between two readings of a log, seconds: answers of a shorter one are no rate.
+const READ_S_MIN: f64 = 0.25;
 /// The name of nginx's processes.
 const NGINX: &str = "nginx";
 /// The wall clock may differ so much from the seconds that passed before it counts as set anew.
@@ -46,6 +48,8 @@ pub(super) struct Seconds {
     watched: Vec<Watched>,
     ongoing: Option<Ongoing>,
     logs: LogTails,
+    /// When they were read last.
+    logs_read: Instant,
     /// Logs that the configuration of this program names, and their servers.
     named: Vec<(String, NamedLog)>,
     host: HostUsages,
@@ -152,6 +156,7 @@ impl Seconds {
             watched,
             ongoing,
             logs,
+            logs_read: now,
             named,
             host,
             workers,
@@ -174,21 +179,31 @@ impl Seconds {
         self.ongoing.as_ref().map_or(WINDOW.usual, Ongoing::until_readings)
     }
 
-    /// The last second.
-    pub(super) fn look(&mut self, words: &Catalogue) -> Result<Look> {
-        self.search()?;
+    /// How long ago a second may have ended that was missed and can still be looked at.
+    pub(super) fn reach(&self) -> Duration {
+        self.ongoing.as_ref().map_or(Duration::ZERO, Ongoing::reach)
+    }
+
+    /// The last second, or one that was missed and ended before. Logs and the host are read with the last one.
+    pub(super) fn look(&mut self, words: &Catalogue, ended: Option<Instant>) -> Result<Look> {
+        if ended.is_none() {
+            self.search()?;
+        }
         let mut targets = Vec::new();
         if let Some(ongoing) = &mut self.ongoing {
             let watched = &self.watched;
-            ongoing.look(words, |number, looked| targets.push(looked_target(&watched[number], looked)));
+            ongoing.look(words, ended, |number, looked| targets.push(looked_target(&watched[number], looked)));
         }
         // A server behind another one is a tier of that one, unless it was named.
         if self.settings.targets.is_empty() {
             let behind: BTreeSet<(NetnsId, u64)> = targets.iter().flat_map(|target| target.behind.iter().copied()).collect();
             targets.retain(|target| target.first.is_empty() || !target.first.iter().any(|listener| behind.contains(listener)));
         }
+        self.at_s = next_s(self.at_s, now_s().saturating_sub(ended.map_or(0, |ended| ended.elapsed().as_secs())));
+        if ended.is_some() {
+            return Ok(Look { at_s: self.at_s, targets, host: None });
+        }
         self.add_logs(&mut targets);
-        self.at_s = next_s(self.at_s, now_s());
         let host = self.look_at_host(&mut targets);
         Ok(Look { at_s: self.at_s, targets, host })
     }
@@ -228,9 +243,10 @@ impl Seconds {
                 target.take(growth);
             }
         }
+        let since_s = std::mem::replace(&mut self.logs_read, Instant::now()).elapsed().as_secs_f64();
         for target in targets.iter_mut().filter(|target| target.tells_answers && target.sample.rate.value().is_none()) {
             let answers = target.sample.logged.as_ref().map_or(0, Logged::answers);
-            target.sample.rate = Mean::of(Some(answers as f64), target.sample.under_way.seconds);
+            target.sample.rate = Mean::of(Some(rate(answers, since_s)), target.sample.under_way.seconds);
         }
     }
 
@@ -316,6 +332,11 @@ fn begin(watched: &[Watched]) -> Result<Option<Ongoing>> {
 
 fn requests(watched: &[Watched]) -> Vec<Request> {
     watched.iter().map(|watched| watched.request.clone()).collect()
+}
+
+/// Answers a second that a log gained in this time. Where seconds were missed it is longer than one.
+fn rate(answers: u64, since_s: f64) -> f64 {
+    answers as f64 / since_s.max(READ_S_MIN)
 }
 
 fn now_s() -> u64 {
@@ -452,6 +473,11 @@ mod tests {
         assert_eq!(arrivals.period(), SEEN_PERIOD);
         assert_eq!(arrivals.came(&[server("java:8080")], &known), [server("java:8080")]);
         assert_eq!((arrivals.period(), arrivals.came(&[], &known)), (SEARCH_PERIOD, Vec::new()));
+    }
+
+    #[test]
+    fn answers_of_missed_seconds_are_no_higher_rate() {
+        assert_eq!((rate(1_563, 3.84).round(), rate(500, 1.0), rate(100, 0.01)), (407.0, 500.0, 400.0));
     }
 
     #[test]
