@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use chokepoint_foreign::within;
 
 /// Maximum bytes of one file of `/proc`.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// The same of the kernel's symbols, which are read line by line.
+const KALLSYMS_BYTES_MAX: u64 = 64 << 20;
 /// Time limit for files that the kernel fills from a process's memory. It has the memory at once, or after reading a page from disk.
 const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
 /// Where the hierarchies of cgroups are mounted (systemd's and the kernel documentation's place).
@@ -23,6 +25,12 @@ pub(crate) fn text(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// The kernel's symbols (`/proc/kallsyms`), up to a bound; nothing if they cannot be read.
+pub(crate) fn kallsyms() -> impl BufRead {
+    let file: Box<dyn Read> = open("/proc/kallsyms").map_or_else(|| Box::new(std::io::empty()) as _, |file| Box::new(file) as _);
+    BufReader::with_capacity(64 << 10, file.take(KALLSYMS_BYTES_MAX))
 }
 
 fn open(path: &str) -> Option<File> {

@@ -14,7 +14,8 @@ use crate::profile::Profile;
 use crate::sampling::record;
 use crate::unwinding::image::Image;
 use crate::unwinding::mappings::{Backing, Mapping, Mappings};
-use crate::unwinding::tables::Bytes;
+use crate::unwinding::sections::{NamedSections as _, Sections};
+use crate::unwinding::tables::{Bytes, MemoryLimit};
 use crate::unwinding::unwinder::{Space, Unwinder};
 use crate::{tracefs, waits_text};
 
@@ -102,8 +103,7 @@ fn text_of_other_programs_is_read_within_bounds() {
         assert!(inserted_one_by_one(maps.iter().rev()) == maps);
     });
     run("kallsyms", &Corpus::text(&[KALLSYMS]), |input| {
-        let text = String::from_utf8_lossy(input);
-        let kallsyms = Kallsyms::parse(&text);
+        let kallsyms = Kallsyms::read(input, &[0xffff_ffff_8100_0000, u64::MAX, 0]);
         let _ = (kallsyms.find(0xffff_ffff_8100_0000), kallsyms.find(u64::MAX), kallsyms.find(0));
     });
     run("tracepoint format", &Corpus::text(&[FORMAT]), |input| {
@@ -157,13 +157,18 @@ fn sparse(path: &std::path::Path, name: &str, kind: u32, size: u64) {
 
 /// Peak of the bytes held for the address space of a process that maps these files, and the note about it.
 fn held_bytes_for(paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
+    held_bytes_within(MemoryLimit::default(), paths)
+}
+
+/// The same within a limit.
+fn held_bytes_within(limit: MemoryLimit, paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
     let (mut mappings, mut note) = (Mappings::default(), None);
     for (start, path) in (0..).map(|number| 0x10_0000 + number * 0x1000).zip(paths) {
         let path = path.to_str().expect("a plain name").to_owned();
         mappings.insert(Mapping { start, end: start + 0x1000, offset: 0, backing: Backing::File { device: (0, 0), inode: 0, path } });
     }
     let held = chokepoint_hostile::peak(|| {
-        let mut unwinder = Unwinder::default();
+        let mut unwinder = Unwinder::within(limit);
         unwinder.space(std::process::id(), &mappings);
         let (images, told) = unwinder.finish();
         assert!(!images.is_empty(), "the files are programs");
@@ -209,9 +214,59 @@ fn files_that_claim_large_symbol_tables_take_bounded_memory() {
     let file = std::fs::File::open(&path).expect("it is there");
     let images = [Image::bare("symbols".to_owned(), 0, Bytes::File(file)).expect("a program")];
     let held = chokepoint_hostile::peak(|| {
-        names::resolve([Raw::Image(0, 0x1000)].into_iter(), &images, |_| true);
+        names::resolve([Raw::Image(0, 0x1000)].into_iter(), &images, MemoryLimit::default(), |_| true);
     });
     assert!(held < chokepoint_hostile::MEMORY_MAX, "{held} bytes to name an address in it");
+}
+
+#[test]
+fn a_function_of_a_large_symbol_table_is_named_and_what_is_left_out_is_said() {
+    const SYMTAB: u32 = 2;
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    // Its last symbol is a global function at 0x1000 with the name of the section, which is the only text of the file.
+    let named = |name: &str, size: u64| {
+        let path = directory.path().join(name);
+        sparse(&path, ".symtab", SYMTAB, size);
+        let symbol = [[1, 0, 0, 0, 0x12, 0, 1, 0], 0x1000_u64.to_le_bytes(), 16_u64.to_le_bytes()].concat();
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).expect("it is there");
+        std::os::unix::fs::FileExt::write_all_at(&file, &symbol, 0x1000 + size - 24).expect("it can be written");
+        let images = [Image::bare(name.to_owned(), 0, Bytes::File(file)).expect("a program")];
+        let mut told = None;
+        let held = chokepoint_hostile::peak(|| {
+            told = Some(names::resolve([Raw::Image(0, 0x1004)].into_iter(), &images, MemoryLimit::default(), |_| true));
+        });
+        let (frames, unnamed) = told.expect("it was resolved");
+        (frames[&Raw::Image(0, 0x1004)][0].name.clone(), held, unnamed.left_out)
+    };
+    let (name, held, left_out) = named("large", 24 * (2 << 20));
+    assert_eq!((name.as_str(), left_out.as_slice()), (".symtab", [].as_slice()));
+    assert!(held < 4 << 20, "{held} bytes to name one of two million functions");
+    let (name, held, left_out) = named("larger", 24 * (8 << 20));
+    assert_eq!((name.as_str(), left_out.as_slice()), ("larger+0x1004", ["symbols left out: larger (64 MiB)".to_owned()].as_slice()));
+    assert!(held < 4 << 20, "{held} bytes");
+}
+
+#[test]
+fn a_smaller_limit_holds_for_tables_and_debugging_information_and_what_is_left_out_is_said() {
+    const PROGBITS: u32 = 1;
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    let paths: Vec<_> = (0..4).map(|number| directory.path().join(format!("compiler{number}"))).collect();
+    // A file without a search table takes as much again for the one that is made for it.
+    paths.iter().for_each(|path| sparse(path, ".eh_frame", PROGBITS, 3 << 19));
+    let limit = MemoryLimit::within(8 << 20);
+    let (held, note) = held_bytes_within(limit, &paths);
+    assert!(held > 3 << 19 && held < 5 << 20, "{held} bytes for four files");
+    let note = note.expect("three are left out");
+    assert!(note.contains("compiler3") && note.contains(", 4.5 MiB of unwind tables are left out") && note.contains("4 MiB"), "{note}");
+    sparse(&paths[0], ".debug_info", PROGBITS, 3 << 20);
+    let file = std::fs::File::open(&paths[0]).expect("it is there");
+    let images = [Image::bare("compiler".to_owned(), 0, Bytes::File(file)).expect("a program")];
+    let held = chokepoint_hostile::peak(|| {
+        let (_, unnamed) = names::resolve([Raw::Image(0, 0x1000)].into_iter(), &images, limit, |_| true);
+        let told = unnamed.left_out.join(" ");
+        assert!(told.contains("compiler (3 MiB); at most 2 MiB"), "{told}");
+    });
+    assert!(held < 1 << 20, "{held} bytes");
 }
 
 /// The memory kept for a map depends on what it names, not on its length.
@@ -276,23 +331,24 @@ fn read_program(input: &[u8]) {
     let addresses: Vec<u64> = [0, 1, 0x1000, 0x1013, 0x1080, 0x10f0, 0x40_1010, 0x40_1090, u64::MAX].to_vec();
     let _ = (image.bias(&mapping), image.function_offset("outer"), image.code(0x1000, 64));
     assert!(addresses.iter().all(|address| image.function_start(*address).is_none_or(|start| start <= *address)));
-    image.with_elf(|elf| {
-        (elf.build_id(), elf.debug_link(), elf.find("small::mangled"), elf.section(".debug_info", 1 << 20).map(|bytes| bytes.len()))
-    });
+    let section = |sections: Sections<'_>| {
+        (sections.build_id(), sections.debug_link(), sections.section(".debug_info", 1 << 20).map(|bytes| bytes.len()))
+    };
+    let _ = (image.sections().map(section), image.function_offset("small::mangled"));
     let space = Space::of_one(&image, 0x10000, &mapping);
     for address in [0x11000_u64, 0x11013, 0x11080, 0x110f0] {
         let mut places = Vec::new();
         Unwinder::default().walk(&space, [0, 0, 0x7010, 0x7000, address, address], &[0x11; 512], |_| None, &mut places);
     }
     let images = [image];
-    names::resolve(addresses.into_iter().map(|address| Raw::Image(0, address)), &images, |_| true);
+    names::resolve(addresses.into_iter().map(|address| Raw::Image(0, address)), &images, MemoryLimit::default(), |_| true);
 }
 
 #[test]
 fn program_files_are_read_within_bounds() {
     let programs: Vec<_> = PROGRAMS.iter().map(|program| (*program, regions(program))).collect();
     let image = Image::new("small".to_owned(), 0, Bytes::Memory(PROGRAMS[0].to_vec())).expect("a program");
-    let (frames, _) = names::resolve((0x1000..0x1120).map(|address| Raw::Image(0, address)), &[image], |_| true);
+    let (frames, _) = names::resolve((0x1000..0x1120).map(|address| Raw::Image(0, address)), &[image], MemoryLimit::default(), |_| true);
     let named = |name: &str| frames.values().flatten().any(|frame| frame.name == name);
     assert!(named("outer") && named("inner") && named("innermost"), "functions and what was put into them are found: {frames:?}");
     for program in PROGRAMS {

@@ -23,6 +23,9 @@ pub struct Profile {
     pub clock: Clock,
     /// Sentences for the reader, such as why the cycle counter was not used or that the kernel was left out.
     pub notes: Vec<String>,
+    /// What was left out for its size, in sentences: "symbols left out: rustc (140 MiB)".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Requested samples a second on each busy core.
     pub frequency_hz: u32,
     /// Time sampled, seconds.
@@ -192,6 +195,7 @@ impl Profile {
             schema: SCHEMA.to_owned(),
             clock,
             notes: Vec::new(),
+            left_out: Vec::new(),
             frequency_hz: 0,
             duration_s: 0.0,
             scope,

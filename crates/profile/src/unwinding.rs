@@ -2,5 +2,6 @@
 
 pub(crate) mod image;
 pub(crate) mod mappings;
+pub(crate) mod sections;
 pub(crate) mod tables;
 pub(crate) mod unwinder;

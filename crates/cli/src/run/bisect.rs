@@ -181,16 +181,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         ..base.clone()
     };
     plan.check()?;
-    Ok(Setup {
-        request,
-        plan: Some(plan),
-        duration: whole.duration,
-        foreign: whole.foreign,
-        profile: whole.profile,
-        unloaded: true,
-        capture: None,
-        bound_bytes: chokepoint_sources::ObserveOptions::BOUND_BYTES,
-    })
+    Ok(Setup { plan: Some(plan), foreign: whole.foreign, profile: whole.profile, ..Setup::new(request, whole.duration) })
 }
 
 /// The namespace from which to reach the part; nothing if this process is in it.

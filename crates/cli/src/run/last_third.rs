@@ -22,12 +22,12 @@ const FUNCTIONS_MAX: usize = 64;
 /// Time between two checks whether the load ended early.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Samples the last third of a window that begins now. `begin_us`: now, by the observation's clock.
-pub(crate) fn start(window: Duration, begin_us: u64) -> BackgroundTask {
-    BackgroundTask::start("profile", move |stop| take(window, begin_us, stop))
+/// Samples the last third of a window that begins now. `begin_us`: now, by the observation's clock. `bytes_max`: the most that is held of other programs' files.
+pub(crate) fn start(window: Duration, begin_us: u64, bytes_max: Option<u64>) -> BackgroundTask {
+    BackgroundTask::start("profile", move |stop| take(window, begin_us, bytes_max, stop))
 }
 
-fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
+fn take(window: Duration, begin_us: u64, bytes_max: Option<u64>, stop: &AtomicBool) -> Outcome {
     let begin = Instant::now();
     let early = || Outcome::Absent("the load ended before its last third".to_owned(), None);
     let third = window / 3;
@@ -42,7 +42,7 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
     }
     let at_us = |since: Duration| begin_us.saturating_add(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     let from_us = at_us(begin.elapsed());
-    match sampled(|| begin.elapsed() < window && !stop.load(Ordering::Relaxed)) {
+    match sampled(bytes_max, || begin.elapsed() < window && !stop.load(Ordering::Relaxed)) {
         Ok(profile) if profile.duration_s < SPAN_MIN.as_secs_f64() => early(),
         Ok(profile) => match serde_json::to_vec(&counted(&profile, from_us)) {
             Ok(json) => Outcome::Ok(json),
@@ -56,9 +56,13 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
     }
 }
 
-/// Samples all cores while this is true.
-pub(crate) fn sampled(goes_on: impl Fn() -> bool) -> Result<Profile, Error> {
+/// Samples all cores while this is true. `bytes_max`: the most that is held of other programs' files.
+pub(crate) fn sampled(bytes_max: Option<u64>, goes_on: impl Fn() -> bool) -> Result<Profile, Error> {
     let sampler = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })?;
+    let sampler = match bytes_max {
+        Some(bytes) => sampler.with_memory_limit(bytes),
+        None => sampler,
+    };
     sampler.with_cpu_limit(SHARE_MAX).run(|_| goes_on())
 }
 
@@ -95,6 +99,7 @@ pub(crate) fn counted(profile: &Profile, from_us: u64) -> CpuProfile {
         broken,
         unnamed_kernel: profile.quality().unnamed_kernel,
         cost_cpu_s: profile.cost_cpu_s,
+        left_out: profile.left_out.clone(),
         cores: profile.cores.iter().map(|core| core.cpu).collect(),
         parts: parts::parts(profile, PARTS_MAX).into_iter().map(part).collect(),
         functions: parts::functions(profile, FUNCTIONS_MAX).into_iter().map(function).collect(),
@@ -136,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_window_that_is_too_short_or_ends_early_gives_an_absent_profile() {
-        let outcome = take(Duration::from_millis(30), 0, &AtomicBool::new(false));
+        let outcome = take(Duration::from_millis(30), 0, None, &AtomicBool::new(false));
         assert!(matches!(outcome, Outcome::Absent(ref why, None) if why.contains("third")), "{outcome:?}");
-        let waiting = start(Duration::from_secs(600), 0);
+        let waiting = start(Duration::from_secs(600), 0, None);
         assert!(matches!(waiting.finish(), Outcome::Absent(ref why, None) if why.contains("ended before")));
     }
 }

@@ -62,9 +62,26 @@ pub(crate) struct Setup {
     pub(crate) capture: Option<packet_capture::Source>,
     /// Most bytes of readings to keep.
     pub(crate) bound_bytes: usize,
+    /// Most bytes that the profile holds of other programs' files; nothing for its own bounds.
+    pub(crate) profile_bytes: Option<u64>,
 }
 
 impl Setup {
+    /// Watches for this long, within the usual bounds, without a profile.
+    pub(crate) fn new(request: Request, duration: Duration) -> Self {
+        Self {
+            request,
+            plan: None,
+            duration,
+            foreign: false,
+            profile: false,
+            unloaded: true,
+            capture: None,
+            bound_bytes: ObserveOptions::BOUND_BYTES,
+            profile_bytes: None,
+        }
+    }
+
     /// Starts an observation. With each sample it counts the requests that the load of `control` has in flight.
     fn observer(&self, control: Option<&Arc<Control>>) -> Result<Observer> {
         let under_way = control.map(|control| {
@@ -137,7 +154,7 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Ba
     let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);
     let is_here = plan.is_none() || observer.path_found();
     let lasts = lasts.filter(|_| setup.profile && is_here)?;
-    Some(last_third::start(warm_up + lasts, observer.elapsed_us()))
+    Some(last_third::start(warm_up + lasts, observer.elapsed_us(), setup.profile_bytes))
 }
 
 /// Why a load is not sent.

@@ -8,7 +8,7 @@ use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::observation::Request;
 use chokepoint_sizing::capacity;
 use chokepoint_sizing::growth::Growth;
-use chokepoint_sources::{ObserveOptions, Root, netns};
+use chokepoint_sources::{Root, netns};
 
 use crate::Usage;
 use crate::args::Capacity;
@@ -48,14 +48,5 @@ fn setup(args: &Capacity, target: &Target, duration: Duration) -> Result<Setup> 
     let client_netns = named(&args.client_netns)?.map_or_else(netns::own, |netns| Ok(netns.id))?;
     let server_netns = named(&args.server_netns)?.map(|netns| netns.id);
     let request = Request { client_netns, server_netns, loaded: false, ..target.request() };
-    Ok(Setup {
-        request,
-        plan: None,
-        duration,
-        foreign: false,
-        profile: false,
-        capture: None,
-        unloaded: true,
-        bound_bytes: ObserveOptions::BOUND_BYTES,
-    })
+    Ok(Setup::new(request, duration))
 }

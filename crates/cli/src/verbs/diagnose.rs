@@ -18,8 +18,8 @@ use chokepoint_model::report::{Diagnosis, Remedy, Verdict};
 use chokepoint_model::surroundings::{Surroundings, surroundings};
 use chokepoint_remedy::{ApplyError, Consent};
 use chokepoint_runs::NewRun;
+use chokepoint_sources::Root;
 use chokepoint_sources::netns;
-use chokepoint_sources::{ObserveOptions, Root};
 
 use crate::args::{Diagnose, RedactLevel};
 use crate::report::{page, text};
@@ -537,16 +537,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: Options { objective, tls, ..plan.options }, ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     let capture = args.capture.as_ref().map(|file| file.clone().map_or(packet_capture::Source::Live, packet_capture::Source::File));
-    Ok(Setup {
-        request,
-        plan,
-        duration,
-        foreign: args.yes,
-        profile: !args.no_profile,
-        unloaded: true,
-        capture,
-        bound_bytes: ObserveOptions::BOUND_BYTES,
-    })
+    Ok(Setup { plan, foreign: args.yes, profile: !args.no_profile, capture, ..Setup::new(request, duration) })
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub struct CpuProfile {
     pub unnamed_kernel: f64,
     /// CPU time spent on collecting, unwinding and naming, seconds.
     pub cost_cpu_s: f64,
+    /// What was left out of it for its size, in sentences: "symbols left out: rustc (140 MiB)".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The cores that were sampled.
     pub cores: Vec<u32>,
     /// The busy samples, each in exactly one part.

@@ -65,7 +65,7 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
         user_samples: profile.user_samples,
         broken,
         cost_cpu_s: profile.cost_cpu_s,
-        quality: ctx.text(quality),
+        quality: profile.left_out.iter().fold(ctx.text(quality), |told, left_out| format!("{told} {left_out}.")),
         tiers,
         others,
         cores: profile.cores.iter().map(on_core).collect(),

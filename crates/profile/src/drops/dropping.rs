@@ -84,7 +84,7 @@ impl Dropping {
             Method::Samples(sampling) => sampling.run(&self.drop_tracepoint, begin, go_on)?,
         };
         let DropCounts { kinds, lost, duration } = counted;
-        let (drops, mut notes) = named::drops(kinds, &self.drop_tracepoint.format, &host::text("/proc/kallsyms").unwrap_or_default());
+        let (drops, mut notes) = named::drops(kinds, &self.drop_tracepoint.format, host::kallsyms());
         notes.extend(self.notes);
         Ok(Drops {
             schema: DROPS_SCHEMA,

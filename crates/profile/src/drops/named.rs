@@ -1,6 +1,7 @@
 //! Names for the numbers of drops, and one line for connections that share an end. Both methods of counting use it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -50,8 +51,9 @@ pub(super) struct DropCounts {
 type LineKey = (u64, String, u64, Option<bool>, String, Option<u64>, Option<&'static str>, Option<&'static str>, Option<u64>);
 
 /// The drops with their names, most packets first, and notes on what is not known.
-pub(super) fn drops(kinds: Vec<(DropKey, u64)>, format: &Format, kallsyms: &str) -> (Vec<Drop>, Vec<String>) {
-    let functions = Kallsyms::parse(kallsyms);
+pub(super) fn drops(kinds: Vec<(DropKey, u64)>, format: &Format, kallsyms: impl BufRead) -> (Vec<Drop>, Vec<String>) {
+    let locations: Vec<u64> = kinds.iter().map(|(kind, _)| kind.location).collect();
+    let functions = Kallsyms::read(kallsyms, &locations);
     let mut lines: BTreeMap<LineKey, Vec<(DropSocket, u64)>> = BTreeMap::new();
     for (kind, count) in kinds {
         let DropKey { reason, location, protocol, socket, program, program_namespace, end } = kind;
@@ -86,7 +88,7 @@ pub(super) fn drops(kinds: Vec<(DropKey, u64)>, format: &Format, kallsyms: &str)
     }
     drops.sort_by_key(|drop| std::cmp::Reverse(drop.count));
     let mut notes = Vec::new();
-    if functions.hidden || kallsyms.is_empty() {
+    if functions.hidden || functions.is_empty {
         notes.push("this user may not see the names of kernel functions (needs CAP_SYSLOG)".to_owned());
     }
     (drops, notes)

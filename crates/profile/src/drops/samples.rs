@@ -279,7 +279,7 @@ mod tests {
         take(&mut tally, &bytes);
         let counted = tally.finish(Duration::ZERO);
         assert_eq!(counted.lost, 5);
-        let (drops, _) = named::drops(counted.kinds, &format(), "0000000000001000 T udp_rcv\n0000000000002000 T other\n");
+        let (drops, _) = named::drops(counted.kinds, &format(), "0000000000001000 T udp_rcv\n0000000000002000 T other\n".as_bytes());
         let reports: Vec<_> = drops.iter().map(|drop| (drop.reason.as_str(), drop.location.as_str(), drop.count)).collect();
         assert_eq!(reports, [("NO_SOCKET", "udp_rcv", 2), ("reason 99", "other", 1)]);
         let first = &drops[0];

@@ -5,10 +5,8 @@ use std::time::Instant;
 use addr2line::Context;
 use addr2line::gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
 
-use crate::unwinding::image::Elf;
+use crate::unwinding::sections::NamedSections;
 
-/// Maximum bytes of debugging information read from one file. They are freed before the next file.
-const DEBUG_BYTES_MAX: u64 = 48 << 20;
 /// Maximum nesting of inlined functions.
 const DEPTH_MAX: usize = 64;
 
@@ -16,15 +14,17 @@ const DEPTH_MAX: usize = 64;
 pub(crate) enum Inlined {
     /// The file has no debugging information.
     None,
-    /// There was too much of it or too little time. Holds the number of addresses without a result.
-    LeftOut(usize),
+    /// It has so many bytes: too many.
+    TooLarge(u64),
+    /// There was too little time.
+    Late,
     /// For each address the inlined functions as mangled names, outermost first.
     Found(Vec<Vec<String>>),
 }
 
-/// Finds the functions inlined at addresses of a file, until time runs out.
-pub(crate) fn inlined(elf: &dyn Elf, addresses: &[u64], until: Instant) -> Inlined {
-    let size = |id: SectionId| elf.section_size(id.name());
+/// Finds the functions inlined at addresses of a file, until time runs out. `bytes_max`: of its debugging information.
+pub(crate) fn inlined(file: &dyn NamedSections, addresses: &[u64], until: Instant, bytes_max: u64) -> Inlined {
+    let size = |id: SectionId| file.section_size(id.name());
     if size(SectionId::DebugInfo).is_none_or(|size| size == 0) {
         return Inlined::None;
     }
@@ -41,11 +41,14 @@ pub(crate) fn inlined(elf: &dyn Elf, addresses: &[u64], until: Instant) -> Inlin
         SectionId::DebugStrOffsets,
     ];
     let all = wanted.iter().filter_map(|id| size(*id)).fold(0, u64::saturating_add);
-    if all > DEBUG_BYTES_MAX || Instant::now() >= until {
-        return Inlined::LeftOut(addresses.len());
+    if all > bytes_max {
+        return Inlined::TooLarge(all);
+    }
+    if Instant::now() >= until {
+        return Inlined::Late;
     }
     let load = |id: SectionId| {
-        let bytes = if wanted.contains(&id) { elf.section(id.name(), DEBUG_BYTES_MAX) } else { None };
+        let bytes = if wanted.contains(&id) { file.section(id.name(), bytes_max) } else { None };
         Ok::<Vec<u8>, std::convert::Infallible>(bytes.unwrap_or_default())
     };
     let Ok(sections) = DwarfSections::load(load);
@@ -59,7 +62,7 @@ pub(crate) fn inlined(elf: &dyn Elf, addresses: &[u64], until: Instant) -> Inlin
         found.push(names(&context, *address));
     }
     if found.is_empty() {
-        return Inlined::LeftOut(addresses.len());
+        return Inlined::Late;
     }
     // Addresses that there was no time for count as having no inlined functions.
     found.resize(addresses.len(), Vec::new());
@@ -121,38 +124,30 @@ mod tests {
         let address = calls_an_inlined_function as *const () as u64;
         let inside = address.wrapping_sub(image.bias(maps.find(address).unwrap()).unwrap());
         let addresses: Vec<u64> = (inside..inside + 64).collect();
-        let found = image.with_elf(|elf| inlined(elf, &addresses, later())).unwrap();
+        let found = inlined(&image.sections().unwrap(), &addresses, later(), u64::MAX);
         match found {
             Inlined::Found(names) => assert!(names.iter().flatten().any(|name| name.contains("inlined_into_another")), "{names:?}"),
             other => eprintln!("skipped: this test was built without debugging information, or with more than is read: {other:?}"),
         }
         // Nothing is read if no time is left.
-        let late = image.with_elf(|elf| inlined(elf, &addresses, Instant::now())).unwrap();
-        assert!(matches!(late, Inlined::LeftOut(64) | Inlined::None), "{late:?}");
+        let late = inlined(&image.sections().unwrap(), &addresses, Instant::now(), u64::MAX);
+        assert!(matches!(late, Inlined::Late | Inlined::None), "{late:?}");
+        let large = inlined(&image.sections().unwrap(), &addresses, later(), 100);
+        assert!(matches!(large, Inlined::TooLarge(101..) | Inlined::None), "{large:?}");
     }
 
     #[test]
     fn a_file_without_debugging_information_has_no_inlined_functions() {
         let Ok(bytes) = fs::read("/bin/sh") else { return eprintln!("skipped: there is no /bin/sh") };
         let image = Image::new("sh".to_owned(), 0, Bytes::Memory(bytes)).unwrap();
-        let found = image.with_elf(|elf| inlined(elf, &[0x1000], later())).unwrap();
+        let found = inlined(&image.sections().unwrap(), &[0x1000], later(), u64::MAX);
         assert!(matches!(found, Inlined::None | Inlined::Found(_)), "{found:?}");
     }
 
     /// A file with the given sections.
     struct FileOfSections(Vec<u8>, Vec<u8>);
 
-    impl Elf for FileOfSections {
-        fn functions(&self, _: &dyn Fn(u64, u64) -> bool, _: &mut dyn FnMut(u64, u64, &str, bool)) {}
-        fn find(&self, _: &str) -> Option<(u64, bool)> {
-            None
-        }
-        fn build_id(&self) -> Option<Vec<u8>> {
-            None
-        }
-        fn debug_link(&self) -> Option<String> {
-            None
-        }
+    impl NamedSections for FileOfSections {
         fn section_size(&self, name: &str) -> Option<u64> {
             self.section(name, u64::MAX).and_then(|bytes| u64::try_from(bytes.len()).ok())
         }
@@ -173,8 +168,8 @@ mod tests {
             unit.extend(version.to_le_bytes());
             unit.extend(if version == 5 { vec![1, 8, 0, 0, 0, 0] } else { vec![0, 0, 0, 0, 8] });
             unit.extend(&info);
-            inlined(&FileOfSections(unit, abbreviations.clone()), &[address, 0], later());
-            inlined(&FileOfSections(info, abbreviations), &[address], later());
+            inlined(&FileOfSections(unit, abbreviations.clone()), &[address, 0], later(), u64::MAX);
+            inlined(&FileOfSections(info, abbreviations), &[address], later(), u64::MAX);
         }
     }
 }

@@ -1,57 +1,82 @@
 //! Names of kernel addresses, from `/proc/kallsyms`.
 
+use std::io::{BufRead, Read as _};
+
 /// Maximum number of symbols; a distribution kernel with all its modules has about 300,000.
 const SYMBOLS_MAX: usize = 4 << 20;
 /// An address further than this behind the last symbol has no name.
 const REACH: u64 = 1 << 20;
+/// Maximum bytes kept of a line. The kernel's names have at most 512 (`KSYM_NAME_LEN`).
+const LINE_BYTES_MAX: u64 = 4096;
 
-/// The kernel's functions. The text has hundreds of thousands of lines, so only their places are kept.
+/// The kernel's functions at given addresses. The text has hundreds of thousands of lines: it is read line by line, and no other name is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Kallsyms<'a> {
-    text: &'a str,
-    /// In address order; of several at one address the best comes last.
-    functions: Vec<Function>,
+pub(crate) struct Kallsyms {
+    /// In ascending order.
+    addresses: Vec<u64>,
+    /// For each address, the best function that begins at or before it but behind the previous address.
+    functions: Vec<Option<Function>>,
+    /// Where the last function begins.
+    last: u64,
     /// True if all addresses are zero: the kernel hides them from this user.
     pub(crate) hidden: bool,
+    /// True if there was no text.
+    pub(crate) is_empty: bool,
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 struct Function {
     address: u64,
     /// How good the name is, compared with others of the same address: global ones are better, then those with fewer underscores in front.
     rank: u8,
-    /// Where its line begins.
-    line: u32,
+    name: String,
+    module: String,
 }
 
-impl<'a> Kallsyms<'a> {
-    /// Parses lines such as "ffffffff81000000 T name\t[module]". Others are skipped.
-    pub(crate) fn parse(text: &'a str) -> Self {
-        let mut kallsyms = Self { text, ..Self::default() };
-        let mut next = 0;
-        for line in text.split_inclusive('\n').take(SYMBOLS_MAX) {
-            let begin = next;
-            next += line.len();
-            let Some((address, is_global, name, _)) = function(line) else { continue };
-            if address == 0 {
-                kallsyms.hidden = true;
-            } else if let Ok(line) = u32::try_from(begin) {
-                let rank = (u8::from(is_global) << 7) | (0x7f - underscores(name).min(0x7f) as u8);
-                kallsyms.functions.push(Function { address, rank, line });
+impl Kallsyms {
+    /// Reads lines such as "ffffffff81000000 T name\t[module]", of the functions that these addresses may be in. Others are skipped, and so is everything behind a
+    /// line that cannot be read.
+    pub(crate) fn read(mut text: impl BufRead, addresses: &[u64]) -> Self {
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut kallsyms = Self { functions: vec![None; addresses.len()], addresses, is_empty: true, ..Self::default() };
+        let mut line = Vec::new();
+        for _ in 0..SYMBOLS_MAX {
+            line.clear();
+            if !text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                break;
+            }
+            kallsyms.is_empty = false;
+            kallsyms.take(&String::from_utf8_lossy(&line));
+            if !line.ends_with(b"\n") && text.skip_until(b'\n').is_err() {
+                break;
             }
         }
-        kallsyms.hidden &= kallsyms.functions.is_empty();
-        kallsyms.functions.sort_unstable();
+        kallsyms.hidden &= kallsyms.last == 0;
         kallsyms
     }
 
-    /// Name and module of the function at an address.
-    pub(crate) fn find(&self, address: u64) -> Option<(&'a str, &'a str)> {
-        let behind = self.functions.partition_point(|function| function.address <= address);
-        let found = self.functions.get(behind.checked_sub(1)?)?;
-        let is_near = behind < self.functions.len() || address - found.address < REACH;
-        let (_, _, name, module) = function(self.text.get(found.line as usize..)?.lines().next()?).filter(|_| is_near)?;
-        Some((name, module))
+    fn take(&mut self, line: &str) {
+        let Some((address, is_global, name, module)) = function(line) else { return };
+        self.hidden |= address == 0;
+        if address == 0 {
+            return;
+        }
+        self.last = self.last.max(address);
+        let Some(known) = self.functions.get_mut(self.addresses.partition_point(|wanted| *wanted < address)) else { return };
+        let rank = (u8::from(is_global) << 7) | (0x7f - underscores(name).min(0x7f) as u8);
+        if known.as_ref().is_none_or(|known| (known.address, known.rank) <= (address, rank)) {
+            *known = Some(Function { address, rank, name: name.to_owned(), module: module.to_owned() });
+        }
+    }
+
+    /// Name and module of the function at one of the addresses.
+    pub(crate) fn find(&self, address: u64) -> Option<(&str, &str)> {
+        let behind = self.addresses.partition_point(|wanted| *wanted <= address);
+        let found = self.functions.get(..behind)?.iter().rev().find_map(Option::as_ref)?;
+        let is_near = address < self.last || address - found.address < REACH;
+        is_near.then_some((found.name.as_str(), found.module.as_str()))
     }
 }
 
@@ -87,7 +112,9 @@ garbage
 
     #[test]
     fn functions_are_found_with_their_modules() {
-        let kallsyms = Kallsyms::parse(TEXT);
+        let wanted =
+            [0xffff_ffff_8100_0000, 0xffff_ffff_8100_01ff, 0xffff_ffff_8100_0200, 0xffff_ffff_c000_1001, 0xffff_ffff_c000_1000 + REACH, 17];
+        let kallsyms = Kallsyms::read(TEXT.as_bytes(), &wanted);
         assert_eq!(kallsyms.find(0xffff_ffff_8100_0000), Some(("plain", "kernel")));
         assert_eq!(kallsyms.find(0xffff_ffff_8100_01ff), Some(("plain", "kernel")));
         assert_eq!(kallsyms.find(0xffff_ffff_8100_0200), Some(("second", "kernel")));
@@ -99,14 +126,15 @@ garbage
 
     #[test]
     fn hidden_addresses_differ_from_missing_ones() {
-        assert!(Kallsyms::parse("0000000000000000 T a\n0000000000000000 t b\n").hidden);
-        assert!(!Kallsyms::parse("").hidden);
+        let hidden = Kallsyms::read("0000000000000000 T a\n0000000000000000 t b\n".as_bytes(), &[1]);
+        let missing = Kallsyms::read("".as_bytes(), &[1]);
+        assert_eq!([hidden.hidden, hidden.is_empty, missing.hidden, missing.is_empty], [true, false, false, true]);
     }
 
     proptest! {
         #[test]
         fn arbitrary_text_is_parsed(text in "[0-9a-f]{0,17} ?[tTD]? ?[a-z_]{0,5}\n?[\\PC\n]{0,60}", address: u64) {
-            Kallsyms::parse(&text).find(address);
+            Kallsyms::read(text.as_bytes(), &[address]).find(address);
         }
     }
 }

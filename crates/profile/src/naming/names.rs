@@ -14,8 +14,9 @@ use crate::naming::inline::{Inlined, inlined};
 use crate::naming::kallsyms::{Kallsyms, underscores};
 use crate::naming::perf_map::{PerfMap, PerfMapBudget};
 use crate::profile::{Frame, FrameKind};
-use crate::unwinding::image::{Elf, Image};
-use crate::unwinding::tables::Bytes;
+use crate::unwinding::image::Image;
+use crate::unwinding::sections::Sections;
+use crate::unwinding::tables::{Bytes, MemoryLimit, mib};
 use crate::unwinding::unwinder::ImageId;
 
 /// A function without a size ends at most this far behind its start.
@@ -23,6 +24,9 @@ const SIZELESS_REACH: u64 = 4096;
 
 /// Time limit for looking up inlined functions, for all files together.
 const INLINE_TIME: Duration = Duration::from_millis(500);
+
+/// Maximum number of files that a sentence names.
+const NAMED_MAX: usize = 8;
 
 /// An address as sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,15 +56,23 @@ impl Candidate {
     }
 }
 
+/// What could not be read, in sentences.
+#[derive(Debug, Default)]
+pub(crate) struct Unnamed {
+    pub(crate) notes: Vec<String>,
+    /// What was left out for its size.
+    pub(crate) left_out: Vec<String>,
+}
+
 /// Names all addresses: each gets its function, followed by the functions inlined into it. Inlined functions are looked up only in files for which `is_worth_inlining`
-/// is true. The second part lists what could not be read, in sentences.
+/// is true.
 pub(crate) fn resolve(
     raws: impl Iterator<Item = Raw>,
     images: &[Image],
+    limit: MemoryLimit,
     is_worth_inlining: impl Fn(ImageId) -> bool,
-) -> (HashMap<Raw, Vec<Frame>>, Vec<String>) {
-    let mut frames = HashMap::new();
-    let mut notes = Vec::new();
+) -> (HashMap<Raw, Vec<Frame>>, Unnamed) {
+    let (mut frames, mut unnamed) = (HashMap::new(), Unnamed::default());
     let (mut kernel, mut files, mut memory) = (Vec::new(), BTreeMap::<ImageId, Vec<u64>>::new(), BTreeMap::<u32, Vec<u64>>::new());
     for raw in raws {
         match raw {
@@ -71,26 +83,34 @@ pub(crate) fn resolve(
         }
     }
     if !kernel.is_empty() {
-        name_kernel(&kernel, &mut frames, &mut notes);
+        name_kernel(&kernel, &mut frames, &mut unnamed.notes);
     }
-    let (until, mut left_out) = (Instant::now() + INLINE_TIME, Vec::new());
+    let until = Instant::now() + INLINE_TIME;
+    let (mut late, mut large, mut many) = (Vec::new(), Vec::new(), Vec::new());
     for (id, mut addresses) in files {
         let Some(image) = usize::try_from(id).ok().and_then(|index| images.get(index)) else { continue };
         addresses.sort_unstable();
         addresses.dedup();
-        let (names, whole) = name_image(image, &addresses, is_worth_inlining(id).then_some(until));
-        frames.extend(addresses.iter().zip(names).map(|(address, frames)| (Raw::Image(id, *address), frames)));
-        if !whole {
-            left_out.push(host::file_name(&image.path).to_owned());
+        let named = name_image(image, &addresses, is_worth_inlining(id).then_some(until), limit);
+        frames.extend(addresses.iter().zip(named.frames).map(|(address, frames)| (Raw::Image(id, *address), frames)));
+        let name = host::file_name(&image.path);
+        match named.inlined {
+            Inlined::Late => late.push(name.to_owned()),
+            Inlined::TooLarge(bytes) => large.push(format!("{name} ({})", mib(bytes))),
+            Inlined::None | Inlined::Found(_) => {}
+        }
+        if named.symbols_left_out > 0 {
+            many.push(format!("{name} ({})", mib(named.symbols_left_out)));
         }
     }
-    if !left_out.is_empty() {
-        left_out.truncate(8);
-        notes.push(format!(
-            "inlined functions are not shown for {}: its debugging information is too large, or time ran out",
-            left_out.join(", ")
-        ));
-    }
+    unnamed.notes.extend(first(&late).map(|names| format!("inlined functions are not shown for {names}: time ran out")));
+    let most = mib(limit.debug);
+    unnamed.left_out.extend(
+        first(&large).map(|names| {
+            format!("debugging information left out, and with it inlined functions: {names}; at most {most} of a file are read")
+        }),
+    );
+    unnamed.left_out.extend(first(&many).map(|names| format!("symbols left out: {names}")));
     let mut budget = PerfMapBudget::new();
     for (pid, addresses) in memory {
         for (address, found) in PerfMap::read(pid, &addresses, &mut budget).named(&mut budget) {
@@ -98,8 +118,15 @@ pub(crate) fn resolve(
             frames.insert(Raw::Memory(pid, address), vec![frame(name, "[jit]", FrameKind::Jit, found.is_some())]);
         }
     }
-    notes.extend(budget.note());
-    (frames, notes)
+    unnamed.left_out.extend(budget.note());
+    (frames, unnamed)
+}
+
+/// The first of these names; none if there are none.
+fn first(names: &[String]) -> Option<String> {
+    let shown = names.get(..names.len().min(NAMED_MAX))?.join(", ");
+    let others = if names.len() > NAMED_MAX { " and others" } else { "" };
+    (!names.is_empty()).then(|| format!("{shown}{others}"))
 }
 
 fn frame(name: String, module: &str, kind: FrameKind, named: bool) -> Frame {
@@ -107,14 +134,13 @@ fn frame(name: String, module: &str, kind: FrameKind, named: bool) -> Frame {
 }
 
 fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Vec<Frame>>, notes: &mut Vec<String>) {
-    let text = host::text("/proc/kallsyms").unwrap_or_default();
-    let kallsyms = Kallsyms::parse(&text);
+    let kallsyms = Kallsyms::read(host::kallsyms(), addresses);
     if kallsyms.hidden {
         notes.push(
             "kernel functions have no names: /proc/kallsyms hides addresses from this user (needs CAP_SYSLOG, or kernel.kptr_restrict 0)"
                 .to_owned(),
         );
-    } else if text.is_empty() {
+    } else if kallsyms.is_empty {
         notes.push("kernel functions have no names: /proc/kallsyms cannot be read".to_owned());
     }
     for address in addresses {
@@ -127,28 +153,34 @@ fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Vec<Frame>>, notes: 
     }
 }
 
-/// The functions at ascending addresses of a file. The flag is false if there was no time to look up inlined functions before `until`; without `until`
-/// they are not looked up.
-fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<Vec<Frame>>, bool) {
+/// The functions of a file.
+struct NamedImage {
+    /// At each address, followed by those inlined into it.
+    frames: Vec<Vec<Frame>>,
+    /// How the search for inlined functions ended.
+    inlined: Inlined,
+    /// Bytes of symbols that were left out.
+    symbols_left_out: u64,
+}
+
+/// The functions at ascending addresses of a file. Inlined ones are looked up `until` there is no time; without it they are not looked up.
+fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>, limit: MemoryLimit) -> NamedImage {
     let mut best: Vec<Option<Candidate>> = vec![None; addresses.len()];
     let starts: Vec<Option<u64>> = addresses.iter().map(|address| image.function_start(*address)).collect();
-    let mut inlined_frames = Inlined::None;
-    let inlined = |elf: &dyn Elf| until.map_or(Inlined::None, |until| inlined(elf, addresses, until));
-    let debug = image.with_elf(|elf| {
-        collect(elf, addresses, &starts, &mut best);
-        inlined_frames = inlined(elf);
-        debug_files(image, elf)
-    });
+    let (mut found_inlined, mut symbols_left_out) = (Inlined::None, 0);
+    let mut take = |sections: &Sections<'_>| {
+        symbols_left_out += collect(sections, addresses, &starts, &mut best);
+        if found_inlined == Inlined::None {
+            found_inlined = until.map_or(Inlined::None, |until| inlined(sections, addresses, until, limit.debug));
+        }
+    };
+    let sections = image.sections();
+    sections.iter().for_each(&mut take);
     // A stripped file's own table names only exported functions; its debugging file names all.
-    for file in open_debug_files(image, &debug.unwrap_or_default()) {
-        let Some(found) = Image::bare(image.path.clone(), image.pid, Bytes::File(file)) else { continue };
-        found.with_elf(|elf| {
-            collect(elf, addresses, &starts, &mut best);
-            if inlined_frames == Inlined::None {
-                inlined_frames = inlined(elf);
-            }
-        });
-        break;
+    let debug = sections.map(|sections| debug_files(image, &sections)).unwrap_or_default();
+    let mut debug = open_debug_files(image, &debug).filter_map(|file| Image::bare(image.path.clone(), image.pid, Bytes::File(file)));
+    if let Some(debug) = debug.next() {
+        debug.sections().iter().for_each(&mut take);
     }
     let module = host::file_name(&image.path);
     let named = addresses.iter().zip(&starts).zip(best).map(|((address, start), candidate)| {
@@ -160,22 +192,24 @@ fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<
         }
         frame(format!("{module}+{:#x}", start.unwrap_or(*address)), module, FrameKind::User, false)
     });
-    let whole = !matches!(inlined_frames, Inlined::LeftOut(_));
-    let mut inlined_frames = if let Inlined::Found(names) = inlined_frames { names } else { Vec::new() }.into_iter();
-    let frames = named.map(|function| {
-        let inside =
-            inlined_frames.next().unwrap_or_default().into_iter().map(|name| frame(demangle(&name), module, FrameKind::User, true));
+    let inside = |index: usize| match &found_inlined {
+        Inlined::Found(names) => names.get(index).map(Vec::as_slice).unwrap_or_default(),
+        _ => &[],
+    };
+    let frames = named.enumerate().map(|(index, function)| {
+        let inside = inside(index).iter().map(|name| frame(demangle(name), module, FrameKind::User, true));
         std::iter::once(function).chain(inside).collect()
     });
-    (frames.collect(), whole)
+    let frames = frames.collect();
+    NamedImage { frames, inlined: found_inlined, symbols_left_out }
 }
 
-/// Keeps the best function of a symbol table for each address.
-fn collect(elf: &dyn Elf, addresses: &[u64], starts: &[Option<u64>], best: &mut [Option<Candidate>]) {
+/// Keeps the best function of a symbol table for each address. Returns the bytes of symbols that were left out.
+fn collect(sections: &Sections<'_>, addresses: &[u64], starts: &[Option<u64>], best: &mut [Option<Candidate>]) -> u64 {
     let end = |start: u64, size: u64| start.saturating_add(if size > 0 { size } else { SIZELESS_REACH });
     let wanted =
         |start, size| addresses.get(addresses.partition_point(|address| *address < start)).is_some_and(|next| *next < end(start, size));
-    elf.functions(&wanted, &mut |start, size, name, global| {
+    sections.functions(&wanted, &mut |start, size, name, global| {
         let (sized, end) = (size > 0, end(start, size));
         let first = addresses.partition_point(|address| *address < start);
         for index in first..addresses.len() {
@@ -191,7 +225,7 @@ fn collect(elf: &dyn Elf, addresses: &[u64], starts: &[Option<u64>], best: &mut 
                 best[index] = Some(candidate);
             }
         }
-    });
+    })
 }
 
 /// Opens the debugging files that exist, in order. They lie below the root of the process that maps the program, where only root and the process's user
@@ -207,13 +241,13 @@ fn open_debug_files<'a>(image: &Image, paths: &'a [String]) -> impl Iterator<Ite
 }
 
 /// Where the debugging file of a program may lie, as its process sees it (gdb manual, "Separate Debug Files").
-fn debug_files(image: &Image, elf: &dyn Elf) -> Vec<String> {
+fn debug_files(image: &Image, sections: &Sections<'_>) -> Vec<String> {
     let mut inside = Vec::new();
-    if let Some(id) = elf.build_id().filter(|id| (2..=64).contains(&id.len())) {
+    if let Some(id) = sections.build_id().filter(|id| (2..=64).contains(&id.len())) {
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         inside.push(format!("/usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]));
     }
-    if let Some(link) = elf.debug_link().filter(|link| !link.contains('/') && !link.is_empty() && link != "..")
+    if let Some(link) = sections.debug_link().filter(|link| !link.contains('/') && !link.is_empty() && link != "..")
         && let Some((directory, _)) = image.path.rsplit_once('/')
     {
         inside.extend([format!("{directory}/.debug/{link}"), format!("/usr/lib/debug{directory}/{link}")]);
@@ -232,7 +266,7 @@ mod tests {
         let address = this_programs_functions_are_named as *const () as u64;
         let mapping = maps.find(address).unwrap();
         let inside = address.wrapping_sub(image.bias(mapping).unwrap());
-        let (names, _) = name_image(&image, &[1, inside + 1], Some(Instant::now()));
+        let names = name_image(&image, &[1, inside + 1], Some(Instant::now()), MemoryLimit::default()).frames;
         assert!(names[1][0].name.ends_with("this_programs_functions_are_named") && names[1][0].named, "{names:?}");
         assert_eq!((names[0][0].name.as_str(), names[0][0].named), ("self+0x1", false));
     }
@@ -249,7 +283,7 @@ mod tests {
     #[test]
     fn an_address_without_a_symbol_counts_as_unnamed() {
         let raws = [Raw::Kernel(1), Raw::Memory(u32::MAX, 5), Raw::Image(7, 1)];
-        let (frames, _) = resolve(raws.into_iter(), &[], |_| true);
+        let (frames, _) = resolve(raws.into_iter(), &[], MemoryLimit::default(), |_| true);
         assert!(!frames[&Raw::Kernel(1)][0].named && !frames[&Raw::Memory(u32::MAX, 5)][0].named);
         assert!(!frames.contains_key(&Raw::Image(7, 1)));
     }

@@ -14,6 +14,11 @@ const LINES_MAX: usize = 1 << 20;
 /// Maximum number of samples that counts are expanded to. Beyond it one sample stands for the whole count of a line.
 const SAMPLES_MAX: usize = 1 << 20;
 
+/// Begins a line of what was left out, in front of the stacks.
+const NOTE: &str = "# ";
+/// Maximum number of such lines.
+const NOTES_MAX: usize = 16;
+
 /// Why a text is no list of folded stacks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {0} is not a folded stack, which is \"program;function;function COUNT\"")]
@@ -53,6 +58,12 @@ pub fn write(profile: &Profile) -> String {
     })
 }
 
+/// [`write`] with what was left out of the profile in front, each in a line that begins with "# ". [`read`] takes them back; flame graph programs skip such lines.
+pub fn write_with_left_out(profile: &Profile) -> String {
+    let told = profile.left_out.iter().map(|note| format!("{NOTE}{}\n", plain(note).replace('\n', " ")));
+    told.chain([write(profile)]).collect()
+}
+
 /// Reads folded stacks as a profile without times and cores. Each sample weighs one, unless there are millions.
 ///
 /// # Errors
@@ -61,7 +72,8 @@ pub fn read(text: &str) -> Result<Profile, FoldedError> {
     let mut interned = Interned::default();
     let mut threads: Vec<Thread> = Vec::new();
     let mut samples = Vec::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    let left_out: Vec<String> = text.lines().map_while(|line| line.strip_prefix(NOTE)).take(NOTES_MAX).map(str::to_owned).collect();
+    for (number, line) in text.lines().enumerate().skip(left_out.len()).filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = || FoldedError(number + 1);
         let (stack, count) = line.trim_end().rsplit_once(' ').ok_or_else(wrong)?;
         let weight: u64 = count.parse().map_err(|_| wrong())?;
@@ -88,6 +100,7 @@ pub fn read(text: &str) -> Result<Profile, FoldedError> {
         stacks: interned.stacks,
         threads,
         samples,
+        left_out,
         ..Profile::new(Clock::CpuClock, "folded stacks".to_owned())
     };
     profile.classify();
@@ -125,6 +138,14 @@ mod tests {
         assert_eq!(layers, ["tls", "file-system", "interpreter"]);
         assert_eq!(profile.weight_busy(), 6);
         assert_eq!(write(&profile), text);
+    }
+
+    #[test]
+    fn what_was_left_out_is_written_in_front_and_read_back() {
+        let text = "# symbols left out: rustc (140 MiB)\nrustc;main 3\n";
+        let profile = read(text).unwrap();
+        assert_eq!(profile.left_out, ["symbols left out: rustc (140 MiB)"]);
+        assert_eq!((write_with_left_out(&profile).as_str(), write(&profile).as_str()), (text, "rustc;main 3\n"));
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn head(profile: &Profile, report: &Report) -> String {
     if profile.outside > 0 {
         let _ = writeln!(text, "note: {} samples hit other processes", profile.outside);
     }
-    for note in &profile.notes {
+    for note in profile.notes.iter().chain(&profile.left_out) {
         let _ = writeln!(text, "note: {}", printable(note));
     }
     let _ = writeln!(text, "chokepoint used {:.2} s of CPU time for sampling, unwinding and naming", profile.cost_cpu_s);

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use crate::host::{self, thread_cpu_s};
 use crate::layers::layer::Layer;
-use crate::naming::names::{Raw, resolve};
+use crate::naming::names::{Raw, Unnamed, resolve};
 use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
 use crate::sampling::interned::Interned;
 use crate::sampling::record::{self, Record};
 use crate::sampling::scope::Scope;
 use crate::unwinding::image::Image;
 use crate::unwinding::mappings::{Backing, Mapping, Mappings};
+use crate::unwinding::tables::MemoryLimit;
 use crate::unwinding::unwinder::{CodeLocation, ImageId, Space, Unwinder};
 use crate::waiting::peers;
 use crate::waiting::waits::Wait;
@@ -92,6 +93,8 @@ pub(crate) struct NamedSamples {
     pub(crate) threads: Vec<Thread>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) notes: Vec<String>,
+    /// What was left out for its size, in sentences.
+    pub(crate) left_out: Vec<String>,
     /// All named threads, and the index in `threads` of each thread that has one.
     named: Vec<Thread>,
     numbers: HashMap<u32, u32>,
@@ -128,6 +131,8 @@ pub(crate) struct Collector {
     peers: Vec<Rc<str>>,
     /// What the next sample waits for.
     pub(crate) peer: Option<Rc<str>>,
+    /// The most that it holds of other programs' files.
+    limit: MemoryLimit,
     /// User stacks are not walked once this thread has used this much CPU time, seconds.
     pub(crate) unwind_cpu_s_max: Option<f64>,
 }
@@ -136,6 +141,11 @@ impl Collector {
     /// `begin_ns`: sample times count from here, on the monotonic clock.
     pub(crate) fn new(wanted: Wanted, begin_ns: u64) -> Self {
         Self { wanted, begin_ns, ..Self::default() }
+    }
+
+    /// Holds no more than this of other programs' files.
+    pub(crate) fn within(self, limit: MemoryLimit) -> Self {
+        Self { unwinder: Unwinder::within(limit), limit, ..self }
     }
 
     /// Whether samples of a process are kept.
@@ -319,8 +329,8 @@ impl Collector {
         let through = samples_through(&keys, &self.samples);
         let enough = self.samples.len() as f64 * INLINE_SHARE_MIN;
         let is_worth_inlining = |id: ImageId| through.get(&id).is_some_and(|samples| *samples as f64 >= enough);
-        let (named, mut notes) = resolve(unique.into_iter(), &images, is_worth_inlining);
-        notes.extend(without);
+        let (named, mut unnamed) = resolve(unique.into_iter(), &images, self.limit, is_worth_inlining);
+        unnamed.left_out.extend(without);
         let mut interned = Interned::default();
         let mut stack_of = Vec::with_capacity(keys.len());
         for ((raws, end), _) in &keys {
@@ -342,7 +352,8 @@ impl Collector {
         }
         samples.sort_by_key(|sample| sample.time_ms);
         let (threads, numbers) = sampled_threads(&self.threads, &mut samples);
-        NamedSamples { frames: interned.frames, stacks: interned.stacks, threads, samples, notes, named: self.threads, numbers }
+        let Unnamed { notes, left_out } = unnamed;
+        NamedSamples { frames: interned.frames, stacks: interned.stacks, threads, samples, notes, left_out, named: self.threads, numbers }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::sampling::collector::{Collector, Wanted};
 use crate::sampling::event::{self, Clock, gather, is_missing, is_refusal, open_cores, open_error, open_followed, privilege, wait};
 use crate::sampling::ring::{Ring, bytes_of_each, drain};
 use crate::sampling::scope::Scope;
+use crate::unwinding::tables::MemoryLimit;
 
 /// Maximum samples a second. Beyond it a sample costs more than the code it samples.
 pub const FREQUENCY_HZ_MAX: u32 = 10_000;
@@ -42,6 +43,8 @@ pub struct Sampler {
     notes: Vec<String>,
     /// Maximum share of a core that sampling may use; unlimited if none.
     share_max: Option<f64>,
+    /// The most that it holds of other programs' files.
+    limit: MemoryLimit,
 }
 
 /// Open events, with the clock and privileges they were opened with.
@@ -91,7 +94,7 @@ impl Sampler {
         let rings = opened.leaders.iter().map(ring).collect::<Result<Vec<_>, _>>()?;
         gather(&opened.leaders, &opened.followers)?;
         let OpenedEvents { leaders, followers, cores, clock, .. } = opened;
-        Ok(Self { options, clock, cores, rings, leaders, followers, wanted, notes, share_max: None })
+        Ok(Self { options, clock, cores, rings, leaders, followers, wanted, notes, share_max: None, limit: MemoryLimit::default() })
     }
 
     /// Limits sampling to this share of a core, plus [`START_CPU_S`] at the start. Above the limit user stacks are not walked and count as not walked. Use it to
@@ -99,6 +102,14 @@ impl Sampler {
     #[must_use]
     pub fn with_cpu_limit(mut self, share_max: f64) -> Self {
         self.share_max = Some(share_max);
+        self
+    }
+
+    /// Limits what is held of the sampled programs' files at a time to this many bytes: unwind tables and debugging information. What does not fit is left out, and
+    /// [`Profile::left_out`] says so. Symbols are looked through in pieces and need no room.
+    #[must_use]
+    pub fn with_memory_limit(mut self, bytes: u64) -> Self {
+        self.limit = MemoryLimit::within(bytes);
         self
     }
 
@@ -114,7 +125,7 @@ impl Sampler {
     pub fn run(mut self, mut go_on: impl FnMut(Duration) -> bool) -> Result<Profile, Error> {
         let cost_before = thread_cpu_s();
         let wanted = Wanted::new(&self.options.scope, std::mem::take(&mut self.wanted));
-        let mut collector = Collector::new(wanted, monotonic_ns());
+        let mut collector = Collector::new(wanted, monotonic_ns()).within(self.limit);
         let share_max = self.share_max;
         let (begin, times) = (Instant::now(), host::core_times());
         for fd in self.leaders.iter().chain(&self.followers) {
@@ -150,6 +161,7 @@ impl Sampler {
         notes.extend(collected.notes);
         let mut profile = Profile {
             notes,
+            left_out: collected.left_out,
             frequency_hz: options.frequency_hz,
             duration_s: duration.as_secs_f64(),
             cores,

@@ -9,13 +9,12 @@ use chokepoint_foreign::{Files, open_link};
 use object::elf::{FileHeader64, PF_X, PT_LOAD, SHT_NOBITS};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadCacheOps};
-use object::{Endianness, Object, ObjectSection};
+use object::{Endianness, Object};
 
 use crate::unwinding::mappings::{Backing, Mapping};
+use crate::unwinding::sections::{SYMBOL_BYTES_MAX, Sections};
 use crate::unwinding::tables::{Allowance, Bounded, Bytes, HEADERS_MAX, Room, Section, SectionRange};
 
-/// Maximum bytes of one file that are held while its symbols or debugging information are read.
-const PARSED_BYTES_MAX: u64 = 128 << 20;
 /// Page size to which offsets of segments are rounded down. Larger pages only make the range longer.
 const PAGE: u64 = 4096;
 
@@ -96,12 +95,9 @@ impl Image {
         Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(segment.offset).wrapping_sub(segment.address))
     }
 
-    /// Calls `run` with the parsed file; none if it is no 64-bit ELF file.
-    pub(crate) fn with_elf<T>(&self, run: impl FnOnce(&dyn Elf) -> T) -> Option<T> {
-        match &self.bytes {
-            Bytes::File(file) => with_elf(file, run),
-            Bytes::Memory(bytes) => with_elf(Cursor::new(bytes.as_slice()), run),
-        }
+    /// Its sections; none if it is no 64-bit ELF file.
+    pub(crate) fn sections(&self) -> Option<Sections<'_>> {
+        Sections::read(&self.bytes)
     }
 
     /// Where the function around an address of the file begins, according to `.eh_frame_hdr` (Linux Standard Base, "Exception Frames").
@@ -111,95 +107,21 @@ impl Image {
     }
 }
 
-/// What is read from a parsed file, wherever its bytes are.
-pub(crate) trait Elf {
-    /// Calls `found` with address, size, name and whether it is global, for each function whose address and size are `wanted`. Only their names are read:
-    /// names lie elsewhere in the file, and most of a large table is not needed.
-    fn functions(&self, wanted: &dyn Fn(u64, u64) -> bool, found: &mut dyn FnMut(u64, u64, &str, bool));
-    /// Address of the function with this name, and whether it only selects another one at run time (IFUNC). `name` is the plain or the full demangled name.
-    fn find(&self, name: &str) -> Option<(u64, bool)>;
-    /// Size of a section after decompression, bytes; none if there is no such section.
-    fn section_size(&self, name: &str) -> Option<u64>;
-    /// A section, decompressed; none if it is larger than `bytes_max` or uses an unsupported compression.
-    fn section(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>>;
-    /// The build id, as bytes.
-    fn build_id(&self) -> Option<Vec<u8>>;
-    /// Name of the file with debugging information.
-    fn debug_link(&self) -> Option<String>;
-}
-
-impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, Bounded<'data, R>> {
-    fn functions(&self, wanted: &dyn Fn(u64, u64) -> bool, found: &mut dyn FnMut(u64, u64, &str, bool)) {
-        use object::{ObjectSymbol, SymbolKind};
-        let text: Vec<_> = self.sections().filter(|section| section.kind() == object::SectionKind::Text).map(|text| text.index()).collect();
-        for symbol in self.symbols().chain(self.dynamic_symbols()) {
-            let bare = matches!(symbol.kind(), SymbolKind::Unknown | SymbolKind::Label);
-            let code = symbol.kind() == SymbolKind::Text || (bare && symbol.section_index().is_some_and(|index| text.contains(&index)));
-            if !code || symbol.is_undefined() || !wanted(symbol.address(), symbol.size()) {
-                continue;
-            }
-            if let Ok(name) = symbol.name()
-                && !name.is_empty()
-                && !name.starts_with('$')
-            {
-                found(symbol.address(), symbol.size(), name, symbol.is_global());
-            }
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<(u64, bool)> {
-        use object::{ObjectSymbol, SymbolFlags, SymbolKind};
-        let all = self.symbols().chain(self.dynamic_symbols()).filter(|symbol| !symbol.is_undefined() && symbol.kind() == SymbolKind::Text);
-        let is_it = |mangled: &str| {
-            mangled.split('@').next() == Some(name) || (name.contains("::") && crate::naming::demangle::demangle(mangled) == name)
-        };
-        let found = all.filter(|symbol| symbol.name().is_ok_and(is_it)).map(|symbol| {
-            let is_ifunc = matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info.st_type() == object::elf::STT_GNU_IFUNC);
-            (symbol.address(), is_ifunc)
-        });
-        // Of several versions of a function, the newer one selects at run time: prefer it.
-        found.reduce(|first, other| if other.1 && !first.1 { other } else { first })
-    }
-
-    fn section_size(&self, name: &str) -> Option<u64> {
-        let section = self.section_by_name(name)?;
-        // From the headers alone: the bytes may be hundreds of megabytes.
-        section.compressed_file_range().ok().map(|range| range.uncompressed_size)
-    }
-
-    fn section(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>> {
-        use std::io::Read as _;
-
-        use object::CompressionFormat;
-        let section = self.section_by_name(name)?;
-        let size = section.compressed_file_range().ok()?.uncompressed_size;
-        let size = usize::try_from(size).ok().filter(|_| size <= bytes_max)?;
-        let data = section.compressed_data().ok()?;
-        match data.format {
-            CompressionFormat::None => Some(data.data.to_vec()),
-            CompressionFormat::Zlib => {
-                let mut bytes = Vec::with_capacity(size);
-                flate2::read::ZlibDecoder::new(data.data).take(data.uncompressed_size).read_to_end(&mut bytes).ok()?;
-                Some(bytes)
-            }
-            _ => None,
-        }
-    }
-
-    fn build_id(&self) -> Option<Vec<u8>> {
-        Object::build_id(self).ok()?.map(<[u8]>::to_vec)
-    }
-
-    fn debug_link(&self) -> Option<String> {
-        let (name, _) = self.gnu_debuglink().ok()??;
-        Some(String::from_utf8_lossy(name).into_owned())
-    }
-}
-
-fn with_elf<R: ReadCacheOps, T>(bytes: R, run: impl FnOnce(&dyn Elf) -> T) -> Option<T> {
-    let (cache, allowance) = (ReadCache::new(bytes), Allowance::new(PARSED_BYTES_MAX));
-    let elf: ElfFile64<'_, Endianness, Bounded<'_, R>> = ElfFile64::parse(Bounded { cache: &cache, allowance: &allowance }).ok()?;
-    Some(run(&elf))
+/// Address of the function with this name, and whether it only selects another one at run time (IFUNC). `name` is the plain or the full demangled name.
+fn find(bytes: impl ReadCacheOps, name: &str) -> Option<(u64, bool)> {
+    use object::{ObjectSymbol, SymbolFlags, SymbolKind};
+    let (cache, allowance) = (ReadCache::new(bytes), Allowance::new(SYMBOL_BYTES_MAX));
+    let elf: ElfFile64<'_, Endianness, Bounded<'_, _>> = ElfFile64::parse(Bounded { cache: &cache, allowance: &allowance }).ok()?;
+    let all = elf.symbols().chain(elf.dynamic_symbols()).filter(|symbol| !symbol.is_undefined() && symbol.kind() == SymbolKind::Text);
+    let is_it = |mangled: &str| {
+        mangled.split('@').next() == Some(name) || (name.contains("::") && crate::naming::demangle::demangle(mangled) == name)
+    };
+    let found = all.filter(|symbol| symbol.name().is_ok_and(is_it)).map(|symbol| {
+        let is_ifunc = matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info.st_type() == object::elf::STT_GNU_IFUNC);
+        (symbol.address(), is_ifunc)
+    });
+    // Of several versions of a function, the newer one selects at run time: prefer it.
+    found.reduce(|first, other| if other.1 && !first.1 { other } else { first })
 }
 
 /// What the headers of a file contain.
@@ -315,7 +237,10 @@ impl Image {
     /// # Errors
     /// If there is no such function, or it only selects another one at run time (IFUNC), in words.
     pub(crate) fn function_offset(&self, name: &str) -> Result<(u64, bool), String> {
-        let found = self.with_elf(|elf| elf.find(name)).flatten();
+        let found = match &self.bytes {
+            Bytes::File(file) => find(file, name),
+            Bytes::Memory(bytes) => find(Cursor::new(bytes.as_slice()), name),
+        };
         let file = self.path.rsplit('/').next().unwrap_or(&self.path);
         let (address, is_ifunc) = found.ok_or_else(|| format!("{file} has no function {name} in its symbol tables"))?;
         if is_ifunc {
@@ -381,7 +306,7 @@ mod tests {
         let image = Image::new("self".to_owned(), 0, Bytes::File(File::open("/proc/self/exe").unwrap())).unwrap();
         assert!(image.eh_frame.is_some() && !image.segments.is_empty());
         let mut functions = Vec::new();
-        image.with_elf(|elf| elf.functions(&|_, _| true, &mut |address, size, _, _| functions.push((address, size)))).unwrap();
+        image.sections().unwrap().functions(&|_, _| true, &mut |address, size, _, _| functions.push((address, size)));
         assert!(functions.len() > 100);
         // Functions with both a table entry and a symbol begin at the same address in both.
         let same = functions.iter().filter(|(address, size)| *size > 8 && image.function_start(address + 4) == Some(*address)).count();
@@ -396,12 +321,10 @@ mod tests {
         let image = Image::open(std::process::id(), mapping).unwrap();
         let inside = address.wrapping_sub(image.bias(mapping).unwrap());
         let mut names = Vec::new();
-        image.with_elf(|elf| {
-            elf.functions(&|_, _| true, &mut |start, size, name, _| {
-                if (start..start + size.max(1)).contains(&inside) {
-                    names.push(name.to_owned());
-                }
-            });
+        image.sections().unwrap().functions(&|_, _| true, &mut |start, size, name, _| {
+            if (start..start + size.max(1)).contains(&inside) {
+                names.push(name.to_owned());
+            }
         });
         assert!(names.iter().any(|name| name.contains("a_mapping_leads")), "{names:?}");
     }
@@ -419,8 +342,10 @@ mod tests {
         let step = (bytes.len() / 200).max(1);
         for length in (0..bytes.len()).step_by(step).chain(0..200) {
             if let Some(image) = Image::new("cut".to_owned(), 0, Bytes::Memory(bytes[..length.min(bytes.len())].to_vec())) {
-                image.with_elf(|elf| elf.functions(&|_, _| true, &mut |_, _, _, _| {}));
-                image.with_elf(|elf| (elf.build_id(), elf.debug_link()));
+                let all = |sections: Sections<'_>| {
+                    (sections.functions(&|_, _| true, &mut |_, _, _, _| {}), sections.build_id(), sections.debug_link())
+                };
+                image.sections().map(all);
             }
         }
     }
@@ -443,7 +368,7 @@ mod tests {
                 *old = byte;
             }
             if let Some(image) = Image::new("odd".to_owned(), 0, Bytes::Memory(bytes)) {
-                image.with_elf(|elf| elf.functions(&|_, _| true, &mut |_, _, _, _| {}));
+                image.sections().map(|sections| sections.functions(&|_, _| true, &mut |_, _, _, _| {}));
                 image.bias(&Mapping { start: 0, end: u64::MAX, offset: 0, backing: Backing::Anonymous });
             }
         }

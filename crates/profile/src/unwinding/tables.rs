@@ -11,6 +11,8 @@ use object::read::{ReadCache, ReadCacheOps, ReadRef};
 /// Maximum bytes of the unwind tables of all files together: a quarter of this program's memory limit (256 MB, docs/fuzzing.md), enough for a few hundred
 /// programs and libraries. Search tables that the unwinder builds for files files_without_tables one count as well.
 const ALL_BYTES_MAX: u64 = 64 << 20;
+/// Maximum bytes of debugging information read from one file. They are freed before the next file.
+const DEBUG_BYTES_MAX: u64 = 48 << 20;
 /// Maximum bytes of the tables of one file; the largest browsers have about 20 MB.
 pub(crate) const FILE_BYTES_MAX: u64 = 32 << 20;
 /// Maximum bytes of headers read from all files together; a file usually has less than 10 kB.
@@ -19,6 +21,30 @@ const HEADERS_ALL_MAX: u64 = 256 << 20;
 pub(crate) const HEADERS_MAX: u64 = 1 << 20;
 /// Maximum number of files that the note names.
 const NAMED_MAX: usize = 4;
+
+/// The most bytes that a profile holds of other programs' files, and of what it makes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MemoryLimit {
+    /// Of the unwind tables of all files, while stacks are walked.
+    pub(crate) tables: u64,
+    /// Of the debugging information of one file, while names are read.
+    pub(crate) debug: u64,
+}
+
+impl Default for MemoryLimit {
+    fn default() -> Self {
+        Self { tables: ALL_BYTES_MAX, debug: DEBUG_BYTES_MAX }
+    }
+}
+
+impl MemoryLimit {
+    /// Within this many bytes in all. Search tables stay while names are read: an eighth of the tables; what is made of debugging information takes about as much
+    /// as it does. So the two times each have about the half and a quarter.
+    pub(crate) fn within(bytes: u64) -> Self {
+        let most = Self::default();
+        Self { tables: most.tables.min(bytes / 2), debug: most.debug.min(bytes / 4) }
+    }
+}
 
 /// The bytes of a program. Its file stays open, since it may be deleted meanwhile.
 #[derive(Debug)]
@@ -65,20 +91,29 @@ impl SectionRange {
 /// The memory that is left for the files of one profile.
 #[derive(Debug)]
 pub(crate) struct Room {
+    /// Of the tables of all files, and what is left of it.
+    tables_max: u64,
     tables: u64,
     headers: u64,
-    /// Number of files files_without_tables an unwind table for lack of room, and the names of the first ones.
+    /// Bytes of tables that there was no room for.
+    left_out: u64,
+    /// Number of files without an unwind table for lack of room, and the names of the first ones.
     files_without_tables: usize,
     named: Vec<String>,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        Self { tables: ALL_BYTES_MAX, headers: HEADERS_ALL_MAX, files_without_tables: 0, named: Vec::new() }
+        Self::within(MemoryLimit::default())
     }
 }
 
 impl Room {
+    pub(crate) fn within(limit: MemoryLimit) -> Self {
+        let MemoryLimit { tables, .. } = limit;
+        Self { tables_max: tables, tables, headers: HEADERS_ALL_MAX, left_out: 0, files_without_tables: 0, named: Vec::new() }
+    }
+
     /// The allowance for the headers of one more file.
     pub(crate) fn headers(&self) -> Allowance {
         Allowance::new(self.headers.min(HEADERS_MAX))
@@ -98,6 +133,7 @@ impl Room {
         if fits {
             self.tables -= bytes;
         } else {
+            self.left_out = self.left_out.saturating_add(bytes);
             self.add_to_note(path);
         }
         fits
@@ -117,14 +153,20 @@ impl Room {
     pub(crate) fn note(&self) -> Option<String> {
         (self.files_without_tables > 0).then(|| {
             format!(
-                "stacks through {}{} are unwound by frame pointers only: the unwind tables of one file may take at most {} MiB, and those of all files {} MiB",
+                "stacks through {}{} are unwound by frame pointers only, {} of unwind tables are left out: those of one file may take at most {}, and those of all files {}",
                 self.named.join(", "),
                 if self.files_without_tables > self.named.len() { " and others" } else { "" },
-                FILE_BYTES_MAX >> 20,
-                ALL_BYTES_MAX >> 20
+                mib(self.left_out),
+                mib(FILE_BYTES_MAX.min(self.tables_max)),
+                mib(self.tables_max)
             )
         })
     }
+}
+
+/// A size for readers.
+pub(crate) fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)).replace(".0 ", " ")
 }
 
 /// Bytes that may be read from a file while it is parsed. They are held until the parsing ends.

@@ -11,7 +11,7 @@ use crate::profile::StackEnd;
 use crate::sampling::event::Registers;
 use crate::unwinding::image::{Image, open_bytes};
 use crate::unwinding::mappings::{Backing, Mapping, Mappings};
-use crate::unwinding::tables::{Bytes, Room, Section};
+use crate::unwinding::tables::{Bytes, MemoryLimit, Room, Section};
 
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{CacheAarch64 as Cache, UnwinderAarch64 as Native};
@@ -174,6 +174,11 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
+    /// Holds no more unwind tables than this.
+    pub(crate) fn within(limit: MemoryLimit) -> Self {
+        Self { images: Images { room: Room::within(limit), ..Images::default() }, ..Self::default() }
+    }
+
     /// The files without their unwind tables, and a note if some had none.
     pub(crate) fn finish(self) -> (Vec<Image>, Option<String>) {
         let Images { mut all, room, .. } = self.images;

@@ -153,6 +153,7 @@ impl Waiting {
         notes.extend(collected.notes);
         let mut profile = Profile {
             notes,
+            left_out: collected.left_out,
             duration_s: duration.as_secs_f64(),
             cores,
             lost,

@@ -56,7 +56,7 @@ pub fn head(profile: &Profile) -> String {
         profile.samples.len(),
         profile.lost
     );
-    for note in &profile.notes {
+    for note in profile.notes.iter().chain(&profile.left_out) {
         let _ = writeln!(text, "note: {note}");
     }
     let _ = writeln!(text, "chokepoint used {:.2} s of CPU time for sampling, unwinding and naming", profile.cost_cpu_s);

@@ -67,7 +67,8 @@ pub(crate) fn told(profile: &Profile, summary: &Report, layout: &Layout) -> Stri
 /// A profile is no list of folded stacks.
 pub(crate) fn of_incident(profiles: &KeptProfiles, incident: &Incident, words: &Catalogue) -> Result<ReportPage, FoldedError> {
     let title = Message::new("watch-flame-title").with("number", incident.id.to_string()).with("target", incident.drop.target.as_str());
-    let (title, during, told) = (words.text(&title), folded::read(&profiles.during)?, vec![incident.headline.clone()]);
+    let (title, during) = (words.text(&title), folded::read(&profiles.during)?);
+    let told = [&incident.headline].into_iter().chain(&during.left_out).cloned().collect();
     Ok(match &profiles.before {
         Some(before) => page(&flame::of_difference(&difference::join(&during, &folded::read(before)?)), &title, told),
         None => page(&flame::of(&during), &title, told),

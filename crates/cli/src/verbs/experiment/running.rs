@@ -179,16 +179,7 @@ impl Running {
             plan.path_and_query = path.clone();
         }
         let request = Request { client_netns: netns::own()?, expect, loaded: true, ..target.request() };
-        Ok(Setup {
-            request,
-            plan: Some(plan),
-            duration: std::time::Duration::ZERO,
-            foreign: self.yes,
-            profile: false,
-            unloaded: true,
-            capture: None,
-            bound_bytes: ObserveOptions::BOUND_BYTES,
-        })
+        Ok(Setup { plan: Some(plan), foreign: self.yes, ..Setup::new(request, std::time::Duration::ZERO) })
     }
 
     /// Takes back everything.

@@ -10,7 +10,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::{LoadResult, Loop};
 use chokepoint_model::observation::Request;
 use chokepoint_model::report::Diagnosis;
-use chokepoint_sources::{ObserveOptions, Root, netns};
+use chokepoint_sources::{Root, netns};
 
 use crate::args::RedactLevel;
 use crate::run::files::Output;
@@ -72,16 +72,7 @@ pub(crate) fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
         ..target.request()
     };
     let plan = if passive { None } else { Some(plan(lab)?) };
-    Ok(Setup {
-        request,
-        plan,
-        duration: load.duration.0,
-        foreign: true,
-        profile: true,
-        unloaded: true,
-        capture: None,
-        bound_bytes: ObserveOptions::BOUND_BYTES,
-    })
+    Ok(Setup { plan, foreign: true, profile: true, ..Setup::new(request, load.duration.0) })
 }
 
 /// The load of a lab's scenario.

@@ -7,7 +7,7 @@ use chokepoint_load::{Options, Plan};
 use chokepoint_model::load::patience_us;
 use chokepoint_model::observation::Request;
 use chokepoint_sizing::objective::Objective;
-use chokepoint_sources::{ObserveOptions, Root, netns};
+use chokepoint_sources::{Root, netns};
 
 use crate::Usage;
 use crate::args::Size;
@@ -75,15 +75,7 @@ impl SizeSetup {
 
     /// One measurement with this load.
     pub(super) fn of(&self, plan: Plan) -> Setup {
-        Setup {
-            request: self.request.clone(),
-            duration: plan.duration.unwrap_or_default(),
-            plan: Some(plan),
-            foreign: self.foreign,
-            profile: false,
-            capture: None,
-            unloaded: true,
-            bound_bytes: ObserveOptions::BOUND_BYTES,
-        }
+        let duration = plan.duration.unwrap_or_default();
+        Setup { plan: Some(plan), foreign: self.foreign, ..Setup::new(self.request.clone(), duration) }
     }
 }

@@ -29,6 +29,8 @@ const REPORT_COLUMNS: usize = 100;
 const BETWEEN: Duration = Duration::from_secs(2);
 /// Most bytes of its readings: beside a site with thousands of connections a part of the samples must do, for this program runs beside it all the time.
 const BOUND_BYTES: usize = 12 << 20;
+/// Most bytes that each of the two profiles of a drop holds of other programs' files: compilers beside the site have hundreds of megabytes of tables.
+const PROFILE_BYTES: u64 = 8 << 20;
 /// The most bytes of a profile's stacks that are kept.
 const STACKS_BYTES_MAX: usize = 4 << 20;
 
@@ -123,8 +125,8 @@ fn profiled(duration: Duration, interrupt: &Interrupt) -> Option<JoinHandle<Opti
     let interrupt = interrupt.clone();
     spawn(move || {
         let begin = Instant::now();
-        let profile = last_third::sampled(|| begin.elapsed() < duration && !interrupt.is_set()).ok()?;
-        Some(folded::write(&profile)).filter(|stacks| stacks.len() <= STACKS_BYTES_MAX)
+        let profile = last_third::sampled(Some(PROFILE_BYTES), || begin.elapsed() < duration && !interrupt.is_set()).ok()?;
+        Some(folded::write_with_left_out(&profile)).filter(|stacks| stacks.len() <= STACKS_BYTES_MAX)
     })
 }
 
@@ -138,7 +140,8 @@ fn measured(
     profile: bool,
     interrupt: &Interrupt,
 ) -> Result<Vec<chokepoint_recording::Entry>, String> {
-    let setup = Setup { request, plan: None, duration, foreign: false, profile, unloaded: false, capture: None, bound_bytes: BOUND_BYTES };
+    let bounded = Setup { bound_bytes: BOUND_BYTES, profile_bytes: Some(PROFILE_BYTES), ..Setup::new(request, duration) };
+    let setup = Setup { profile, unloaded: false, ..bounded };
     let measured = measure::measure(&setup, "", interrupt).map_err(|error| format!("{error:#}"));
     measured.map(|(entries, _)| entries)
 }
