@@ -144,7 +144,8 @@ impl Ongoing {
         let oldest_us = || self.recent.entries().iter().find(|entry| is_sample(entry)).map_or(newest_us, |entry| entry.at_us);
         let first_us = *self.first_us.get_or_insert_with(oldest_us);
         let window_us = (begin_us(self.recent.entries(), newest_us, self.window).max(first_us), newest_us);
-        let without: &[&str] = if is_now && self.targets.iter().any(TargetPath::is_due) { &[] } else { &NOT_FOR_LEDGER };
+        let are_searched = is_now && self.targets.iter().any(TargetPath::is_due);
+        let without: &[&str] = if are_searched { &[] } else { &NOT_FOR_LEDGER };
         let mut observation: Option<Observation> = None;
         for (number, target) in self.targets.iter_mut().enumerate() {
             let observation = observation.get_or_insert_with(|| self.recent.observation(&target.request, window_us, without));
@@ -152,7 +153,7 @@ impl Ongoing {
             if !listens(&target.path, observation) {
                 // It is searched for in the next look, which has what that takes.
                 (target.path, target.ports, target.sought) = (Path::default(), Vec::new(), Instant::now());
-            } else if is_now && target.is_due() {
+            } else if are_searched && (target.is_due() || target.joins()) {
                 target.find_path(observation, words);
             }
             let (report, unanswered) = with_ages(observation, &target.path, self.began_s, words);
@@ -183,6 +184,11 @@ impl TargetPath {
     fn is_due(&self) -> bool {
         let is_sought = self.path.tiers.is_empty() && self.sought.elapsed() < SOUGHT_MAX;
         is_sought || self.searched.is_none_or(|searched| searched.elapsed() >= PATH_PERIOD)
+    }
+
+    /// What a search needs is read out once for all paths: one that is due soon joins, and from then on they are due together.
+    fn joins(&self) -> bool {
+        self.searched.is_none_or(|searched| searched.elapsed() >= PATH_PERIOD / 2)
     }
 
     /// How long before `now_us` its namespace was sampled last. Where nothing listens nothing is sampled, and any reading shows that it is looked at.
@@ -285,6 +291,17 @@ mod tests {
         assert_eq!(begin_ms(&[often.clone(), rare].concat()), 7_000, "of each namespace");
         assert_eq!(begin_us(&often, 6_000_000, window), 5_000_000, "samples from behind its end do not count");
         assert_eq!((begin_ms(&[sample(1, 6_000), sample(1, 10_000)]), begin_ms(&[sample(1, 3_000)]), begin_ms(&[])), (6_000, 9_000, 9_000));
+    }
+
+    #[test]
+    fn paths_that_were_searched_for_apart_are_searched_for_together() {
+        let searched = |ago_ms: u64| TargetPath {
+            path: path(7, 1),
+            searched: Instant::now().checked_sub(Duration::from_millis(ago_ms)),
+            ..TargetPath::of(Request::default())
+        };
+        let of = |ago_ms: u64| (searched(ago_ms).is_due(), searched(ago_ms).joins());
+        assert_eq!([of(5_100), of(4_900), of(1_100)], [(true, true), (false, true), (false, false)]);
     }
 
     #[test]
