@@ -39,6 +39,10 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     if tenths(account.found_under_way().high) <= 1.0 {
         return Some(Message::new("healthy-watched-single"));
     }
+    let met = varying.met_share();
+    if varying.are_enough() && !Cost::of_time(met).hurts() {
+        return Some(Message::new("healthy-watched-met").with("share", (100.0 * met).ceil()));
+    }
     if !account.clients_wait(ctx) {
         return Some(Message::new("healthy-watched-idle").with("idle", account.clients(ctx).1.round()));
     }

@@ -247,7 +247,7 @@ impl Account {
                 next_us = at_us + apart_us;
             }
         }
-        is_by_chance(&numbers)
+        is_by_chance(&numbers, self.varying(ctx).pausing_share())
     }
 
     /// The tier's connections to one server outside the path on which most requests wait.
@@ -267,8 +267,9 @@ fn syns_are_lost(ctx: &Context<'_>) -> bool {
 }
 
 /// True if the numbers vary like a Poisson process: the sum of squares over their mean is within the middle 95 % of its distribution (the index of dispersion,
-/// R. A. Fisher 1922), by Wilson and Hilferty's approximation of chi-square (1931).
-fn is_by_chance(numbers: &[f64]) -> bool {
+/// R. A. Fisher 1922), by Wilson and Hilferty's approximation of chi-square (1931). And they vary more than those of clients who wait for answers and pause for this share of
+/// their time, whose variance is that share of the mean (a binomial distribution). Few numbers cannot tell the two apart.
+fn is_by_chance(numbers: &[f64], pausing_share: f64) -> bool {
     /// The 97.5 % quantile of the normal distribution.
     const Z: f64 = 1.959_964;
     let freedom = numbers.len() as f64 - 1.0;
@@ -279,6 +280,7 @@ fn is_by_chance(numbers: &[f64]) -> bool {
     let index = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / mean;
     let spread = 2.0 / (9.0 * freedom);
     let quantile = |z: f64| freedom * (1.0 - spread + z * spread.sqrt()).max(0.0).powi(3);
+    let least = quantile(-Z).max(pausing_share * quantile(Z));
     // With too few numbers even equal ones may be chance.
-    quantile(-Z) > 0.0 && (quantile(-Z)..=quantile(Z)).contains(&index)
+    quantile(-Z) > 0.0 && (least..=quantile(Z)).contains(&index)
 }

@@ -24,8 +24,12 @@ const APART_ROOTS: f64 = 3.0;
 /// Spare connections for each request under way from which the clients have a pace of their own.
 const SPARE_SHARE_MIN: f64 = 0.5;
 /// A peak is more than the usual number by this many roots of it. Where clients wait for most of their time, the number varies as that of those who pause: in 25
-/// samples by two roots of them, which is less if they are fewer than half of those who wait.
+/// samples by two roots of them, which is less if they are fewer than half of those who wait. Clients that come in step vary as much even if few pause.
 const DRAINED_ROOTS: f64 = 1.5;
+/// Where the pausing clients are seen, it is also more by this many standard deviations of their number: in twenty samples chance gives one in 37 runs (normal distribution).
+const PEAK_DEVIATIONS: f64 = 3.0;
+/// The most of their time for which clients pause who wait for answers most of it.
+const PAUSING_SHARE_MAX: f64 = 0.5;
 /// Times grow with the number if they are longer by at least this power of the ratio of numbers. Behind a limit the power is one, without one it is zero.
 const GROWS_POWER: f64 = 0.5;
 
@@ -38,6 +42,11 @@ struct Moment {
     age_ms: Option<f64>,
     /// Connections that clients could have asked on and did not, although they had done so in the window.
     spare: f64,
+    /// Connections without a request.
+    idle: f64,
+    /// Requests of those that are read, and those of them that are the first of their connection.
+    service: f64,
+    first: f64,
     /// Connections of which it is not known whether they have a request, and those that stream or carry several.
     uncertain: f64,
     /// Requests under way if all that are undecided are.
@@ -96,6 +105,9 @@ impl Varying {
             under_way: counts.known_requests() + counts.unaccepted,
             age_ms: (counts.service > 0.0).then(|| counts.age_ms / counts.service),
             spare: counts.spare,
+            idle: counts.idle,
+            service: counts.service,
+            first: counts.first,
             uncertain: counts.undecided + counts.streaming + counts.multiplexed,
             at_most: counts.known_requests() + counts.unaccepted + counts.undecided,
         };
@@ -120,6 +132,26 @@ impl Varying {
     /// Share of the samples in which no request was under way, and none possibly.
     pub(crate) fn empty_share(&self) -> f64 {
         self.share(|moment| moment.under_way + moment.uncertain < 0.5)
+    }
+
+    /// The most that a request can have waited for others, as a share of its time: all but one of those that are under way, if a single place had to serve them.
+    pub(crate) fn met_share(&self) -> f64 {
+        let number = |moment: &Moment| moment.under_way + moment.uncertain;
+        let met: f64 = self.moments.iter().map(|moment| (number(moment) - 1.0).max(0.0)).sum();
+        met / self.moments.iter().map(number).sum::<f64>().max(f64::MIN_POSITIVE)
+    }
+
+    /// The most of their time for which clients pause, if they wait for answers.
+    pub(crate) fn pausing_share(&self) -> f64 {
+        self.pausing_seen().unwrap_or(PAUSING_SHARE_MAX)
+    }
+
+    /// The same as it is seen: the share of the connections without a request. `None` if each request comes on a connection of its own.
+    fn pausing_seen(&self) -> Option<f64> {
+        let sum = |of: fn(&Moment) -> f64| self.moments.iter().map(of).sum::<f64>();
+        let are_kept = sum(|moment| moment.first) < 0.5 * sum(|moment| moment.service);
+        let (idle, under_way) = (sum(|moment| moment.idle), sum(|moment| moment.under_way));
+        are_kept.then(|| (idle / (idle + under_way)).min(PAUSING_SHARE_MAX))
     }
 
     /// Mean number of spare connections, if most samples had half as many as requests: then clients do not spend most of their time waiting for answers.
@@ -156,7 +188,9 @@ impl Varying {
     /// they came, which a place at its limit cannot do. Where clients wait, there are never many more than those who usually do.
     pub(crate) fn drained(&self) -> Option<(f64, f64)> {
         let usual = median(self.whole.iter().map(|moment| moment.under_way));
-        let more = |moment: &Moment| moment.under_way - usual >= (DRAINED_ROOTS * usual.sqrt()).max(2.0);
+        let roots = self.pausing_seen().map_or(DRAINED_ROOTS, |share| DRAINED_ROOTS.max(PEAK_DEVIATIONS * share.sqrt()));
+        let least = (roots * usual.sqrt()).max(2.0);
+        let more = |moment: &Moment| moment.under_way - usual >= least;
         let first = self.whole.iter().position(more).filter(|_| self.are_enough())?;
         self.whole[first..]
             .iter()
