@@ -6,6 +6,11 @@ pub(crate) const FLOW_US: u64 = 133;
 /// The same for an observation without an end: 0.8 % of a core. Together with the account of each second, logs and the history
 /// it takes less than 2 %.
 pub(super) const FLOW_RECORDER_US: u64 = 125;
+/// In the first seconds of watching, samples of requests may take one part in so many of a core, beside the budget: six of them, the fewest from which the judge tells how
+/// requests vary, come in five seconds even if each takes 25 ms.
+pub(crate) const EARLY_PART: u64 = 20;
+/// How long these first seconds are. Whoever watches without saying for how long watches for five; an observation of a minute spends no more than 0.4 % of a core on them.
+pub(crate) const EARLY_US: u64 = 5_000_000;
 /// First and largest content, microseconds: the inflow of nearly three seconds, since a load may last only four.
 const CAPACITY_US: i64 = 20_000;
 /// Largest debt, microseconds. A burst of work, such as the first reads of hundreds of new processes, must not leave everything unread for longer than a load
@@ -100,6 +105,11 @@ impl Bucket {
         cost_us * self.flow_us * SAMPLES_PART * self.sampled
     }
 
+    /// The same in the first seconds of watching.
+    pub(super) fn early_sample_period_us(&self, cost_us: u64) -> u64 {
+        cost_us * EARLY_PART * self.sampled
+    }
+
     /// Adds the inflow since the last call and divides the content evenly among the waiting accounts, to none more than it lacks. So cheap work is paid at
     /// once, and expensive work saves while nothing else has to wait for it.
     pub(super) fn refill<'a>(&mut self, now_us: u64, accounts: impl Iterator<Item = &'a mut Account>) {
@@ -126,6 +136,11 @@ impl Bucket {
     /// Spends CPU time that was used, even beyond the content.
     pub(super) fn spend(&mut self, cost_us: u64) {
         self.level_us = (self.level_us - cost_us as i64).max(-OWED_MAX_US);
+    }
+
+    /// Gives back what was spent on work that the budget does not pay.
+    pub(super) fn give_back(&mut self, cost_us: u64) {
+        self.level_us = (self.level_us + cost_us as i64).min(CAPACITY_US);
     }
 
     /// Sets aside the cost of the next turn, taken as that of the last one. False if the content does not suffice; then the account waits, but never too long.

@@ -308,10 +308,12 @@ impl Sampler {
     // ---- readers and their work
 
     fn add_lane(&mut self, scope: Scope, reader: Reader) {
-        self.lanes.insert(
-            scope,
-            ReaderLane::new(scope, reader, if self.endless { Pace::Recorder } else { Pace::Measurement }, self.shared.clock.now_us()),
-        );
+        let pace = match (self.endless, self.request.loaded || self.shared.under_way.is_some()) {
+            (true, _) => Pace::Recorder,
+            (false, true) => Pace::Measurement,
+            (false, false) => Pace::Watch,
+        };
+        self.lanes.insert(scope, ReaderLane::new(scope, reader, pace, self.shared.clock.now_us()));
         self.add_scope(scope, scope);
     }
 

@@ -3,7 +3,7 @@
 
 use chokepoint_recording::Scope;
 
-use super::bucket::{Account, Bucket, FLOW_US};
+use super::bucket::{Account, Bucket, EARLY_US, FLOW_US};
 use crate::SOURCES;
 use crate::table::{Cadence, ScopeKind, Source};
 
@@ -61,8 +61,11 @@ pub(super) enum PathRole {
 /// What the readings are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// A measurement of some seconds, in which every moment counts.
+    /// A measurement of some seconds under a load of this process, in which every moment counts.
     Measurement,
+    /// The same of traffic that others make. It may be as short, and only samples of requests tell whether the server keeps up: the first seconds have as many as a
+    /// verdict needs, whatever the budget owes. No load suffers from that, and production no more than the bound of these seconds.
+    Watch,
     /// An observation without an end: queues are read four times a second, and what only the search for the path needs every five seconds. So samples of requests, on
     /// which its account rests, keep their rate.
     Recorder,
@@ -105,6 +108,8 @@ struct Slot {
     /// Time of its last turn.
     given_us: u64,
     account: Account,
+    /// End of the first seconds, since its first turn.
+    early_until_us: Option<u64>,
     /// The last reading gave nothing, so it need not be read often.
     is_absent: bool,
     /// It was due and the bucket could not pay.
@@ -118,7 +123,8 @@ struct Slot {
 impl Slot {
     fn of(source: &'static Source, reader: Scope, pace: Pace, now_us: u64) -> Self {
         let account = Account::default();
-        Self { source, reader, pace, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
+        let (early_until_us, is_absent, is_late) = (None, false, false);
+        Self { source, reader, pace, due_us: 0, given_us: now_us, account, early_until_us, is_absent, is_late, gap_us: 0, gap_us_max: 0 }
     }
 
     fn is_cheap(&self) -> bool {
@@ -143,7 +149,7 @@ impl Slot {
         match self.source.cadence {
             _ if role == PathRole::OffPath || (role == PathRole::Client && OF_SERVERS.contains(&self.source.name)) => ASIDE_PERIOD_US,
             _ if self.pace == Pace::Recorder && AFFORDED.contains(&self.source.name) => ASIDE_PERIOD_US,
-            Cadence::Fast if !self.is_absent && self.pace == Pace::Measurement => FAST_PERIOD_US,
+            Cadence::Fast if !self.is_absent && self.pace != Pace::Recorder => FAST_PERIOD_US,
             Cadence::Fast if !self.is_absent => OFTEN_PERIOD_US,
             Cadence::Sampled | Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
             _ => SLOW_PERIOD_US,
@@ -152,10 +158,13 @@ impl Slot {
 
     /// The time until the next turn. A search uses only what is left over. A source that costs the inflow of a whole second pauses until the bucket has plenty,
     /// so that nothing else waits for it.
-    fn period_us(&self, role: PathRole, bucket: &Bucket) -> u64 {
+    fn period_us(&self, now_us: u64, role: PathRole, bucket: &Bucket) -> u64 {
         let cadence_us = self.cadence_us(role);
         let is_sought = matches!(role, PathRole::OnPath { sought } if sought.contains(&self.source.name));
         match bucket.is_plentiful(&self.account) {
+            _ if self.is_early(now_us) => {
+                cadence_us.max(bucket.early_sample_period_us(self.account.cost_us())).min(self.sample_period_us_max())
+            }
             _ if self.is_sampled() && !self.is_cheap() => {
                 (cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.backoff()).min(self.sample_period_us_max())
             }
@@ -166,16 +175,21 @@ impl Slot {
         }
     }
 
+    /// True for samples in the first seconds of watching, which do not wait for the budget.
+    fn is_early(&self, now_us: u64) -> bool {
+        self.is_sampled() && self.pace == Pace::Watch && self.early_until_us.is_none_or(|until_us| now_us < until_us)
+    }
+
     fn sample_period_us_max(&self) -> u64 {
         match self.pace {
-            Pace::Measurement => SAMPLED_MAX_US,
+            Pace::Measurement | Pace::Watch => SAMPLED_MAX_US,
             Pace::Recorder => SAMPLED_RECORDER_MAX_US,
         }
     }
 
     /// True if it is read now. Otherwise it becomes due later.
     fn takes_turn(&mut self, now_us: u64, role: PathRole, is_paired: bool, bucket: &mut Bucket) -> bool {
-        let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(role, bucket));
+        let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(now_us, role, bucket));
         // The content of the bucket and the path may have changed. Off the path there are no requests to sample.
         let is_early = next(self.given_us, period_us) > at_us && !is_paired;
         if is_early || (self.is_sampled() && role == PathRole::OffPath) {
@@ -193,6 +207,7 @@ impl Slot {
         let is_forced = (self.is_late || period_us > cadence_us) && gap_us >= 2 * cadence_us;
         self.gap_us = if is_forced { gap_us } else { 0 };
         self.is_late = false;
+        self.early_until_us.get_or_insert(now_us + EARLY_US);
         // Missed turns are not made up for.
         (self.given_us, self.due_us) = (at_us, self.moment_us(next(at_us, period_us)));
         true
@@ -270,7 +285,7 @@ impl Schedule {
     /// Delays the files of processes while the connections, which `others` read, are too expensive. Files alone tell nothing.
     pub(super) fn pair<'a>(&mut self, now_us: u64, role: PathRole, others: impl Iterator<Item = &'a mut Self>, bucket: &mut Bucket) {
         let Some(files) = self.slot(FILES) else { return };
-        let turn_us = files.due_us.max(next(files.given_us, files.period_us(role, bucket)));
+        let turn_us = files.due_us.max(next(files.given_us, files.period_us(now_us, role, bucket)));
         if turn_us > now_us + TOGETHER_US || (files.is_afforded() && !bucket.reserve(&mut files.account)) {
             return;
         }
@@ -294,9 +309,12 @@ impl Schedule {
             return None;
         }
         // A sample with a longer period than the reader's own repetition is ordered separately.
-        let given =
-            often.into_iter().filter(|slot| !slot.is_sampled() || slot.period_us(role, bucket) <= slot.cadence_us(role)).map(|slot| {
+        let given = often
+            .into_iter()
+            .filter(|slot| !slot.is_sampled() || slot.period_us(now_us, role, bucket) <= slot.cadence_us(role))
+            .map(|slot| {
                 (slot.given_us, slot.due_us) = (until_us - period_us, until_us);
+                slot.early_until_us.get_or_insert(now_us + EARLY_US);
                 slot.source
             });
         let sources: Vec<&'static Source> = given.collect();
@@ -310,6 +328,9 @@ impl Schedule {
             let (first, others): (Vec<&ReadCost>, Vec<&ReadCost>) = of_slot.partition(|read| read.is_first);
             let there = first.iter().chain(&others).filter(|read| read.is_there).count();
             let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
+            if slot.is_early(now_us) {
+                bucket.give_back(cost_us);
+            }
             // First readings can cost more than a turn: they cover all processes, a turn only a few. So do first samples, which have all connections and not a
             // share.
             if !slot.is_sampled() {

@@ -1,6 +1,7 @@
 //! Whole observations with costs that each test defines, by the clock of the test.
 
 use super::*;
+use crate::observer::bucket::EARLY_PART;
 use crate::source;
 
 const PATH: PathRole = PathRole::OnPath { sought: &[] };
@@ -42,6 +43,7 @@ struct Reader {
     scope: Scope,
     schedule: Schedule,
     again: Option<RepeatedSources>,
+    pace: Pace,
     sampled_us: Option<u64>,
     /// Costs that it has not reported yet.
     unreported: Vec<ReadCost>,
@@ -49,12 +51,12 @@ struct Reader {
 
 impl Reader {
     /// A reader that knows the costs of the next readings from its first ones.
-    fn new(scope: Scope, bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
-        let mut schedule = Schedule::new(scope, Pace::Measurement, 0);
+    fn new((scope, pace): (Scope, Pace), bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
+        let mut schedule = Schedule::new(scope, pace, 0);
         let names = schedule.slots.iter().map(|slot| slot.source.name);
         let first: Vec<ReadCost> = names.map(|name| ReadCost { is_first: true, ..spent(name, cost_us(scope, name)) }).collect();
         schedule.done(0, bucket, &first);
-        Self { scope, schedule, again: None, sampled_us: None, unreported: Vec::new() }
+        Self { scope, schedule, pace, again: None, sampled_us: None, unreported: Vec::new() }
     }
 
     /// Samples pause as in the reader of requests.
@@ -62,7 +64,8 @@ impl Reader {
         for source in sources {
             let cost_us = cost_us(self.scope, source.name);
             let is_sampled = source.cadence == Cadence::Sampled;
-            if is_sampled && self.sampled_us.is_some_and(|sampled_us| now_us < sampled_us + (cost_us * FLOW_US).clamp(175_000, 1_700_000)) {
+            let times = if self.pace == Pace::Watch && now_us < EARLY_US { EARLY_PART } else { FLOW_US };
+            if is_sampled && self.sampled_us.is_some_and(|sampled_us| now_us < sampled_us + (cost_us * times).clamp(175_000, 1_700_000)) {
                 self.unreported.push(ReadCost { is_there: false, ..spent(source.name, 1) });
                 continue;
             }
@@ -112,11 +115,15 @@ impl Reader {
 
 /// Runs the readers of a host and of these namespaces as the sampler does.
 fn observe(seconds: u64, namespaces: &[(Scope, PathRole)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
+    observe_at(Pace::Measurement, seconds, namespaces, cost_us)
+}
+
+fn observe_at(pace: Pace, seconds: u64, namespaces: &[(Scope, PathRole)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
     let (mut bucket, mut readings) = (Bucket::new(0), Readings::default());
     bucket.shared_by(namespaces.iter().filter(|(_, role)| *role != PathRole::OffPath).count());
-    let mut host = Reader::new(Scope::Host, &mut bucket, &cost_us);
+    let mut host = Reader::new((Scope::Host, pace), &mut bucket, &cost_us);
     let mut others: Vec<(Reader, PathRole)> =
-        namespaces.iter().map(|(scope, role)| (Reader::new(*scope, &mut bucket, &cost_us), *role)).collect();
+        namespaces.iter().map(|(scope, role)| (Reader::new((*scope, pace), &mut bucket, &cost_us), *role)).collect();
     for now_us in (0..seconds * SECOND_US).step_by(10_000) {
         bucket.spend(OVERHEAD_US / 100);
         readings.used_us += OVERHEAD_US / 100;
@@ -221,6 +228,37 @@ fn a_load_of_four_seconds_gets_readings_of_expensive_sources() {
     let readings = watched(60, PATH, many);
     let gaps_s = ["sockets", "requests", "process_files"].map(|name| readings.gap_s(name));
     assert!(gaps_s[0] < 10.0 && gaps_s[1] < 2.0 && gaps_s[2] < 30.0, "samples of requests come first: {gaps_s:?}");
+}
+
+#[test]
+fn the_first_seconds_of_watching_have_enough_samples_whatever_the_others_cost() {
+    // As beside 50,000 sockets in TIME_WAIT, all of which the kernel walks over for each sample.
+    for (requests_us, others_us, least) in
+        [(1_700, 170, 16), (5_000, 5_000, 16), (10_000, 20_000, 15), (25_000, 60_000, 6), (40_000, 60_000, 5)]
+    {
+        let busy = |_: Scope, name: &str| match name {
+            "requests" => requests_us,
+            _ if AFFORDED.contains(&name) => others_us,
+            _ => few(name),
+        };
+        let readings = observe_at(Pace::Watch, 5, &[(Scope::Netns(1), PATH)], busy);
+        assert!(readings.count("requests") >= least, "{requests_us} {others_us}: {:?}", readings.times("requests"));
+        for name in ["cpu", "process_cpu", "netstat"] {
+            assert!(readings.count(name) >= 4, "{name} {requests_us}: {:?}", readings.times(name));
+        }
+    }
+}
+
+#[test]
+fn a_minute_of_watching_costs_little_more_than_one_of_a_load_and_an_hour_no_more() {
+    let cost_us = |_: Scope, name: &str| if name == "requests" { 40_000 } else { many(name) };
+    let paths = [(Scope::Netns(1), PATH)];
+    let minute = observe_at(Pace::Watch, 60, &paths, cost_us);
+    let load = observe(60, &paths, cost_us);
+    let early_us = EARLY_US / EARLY_PART;
+    assert!(minute.used_us < load.used_us + early_us + 80_000, "{} {}", minute.used_us, load.used_us);
+    let late = |readings: &Readings| readings.times("requests").iter().filter(|at_us| **at_us > 2 * EARLY_US).count();
+    assert!(late(&minute).abs_diff(late(&load)) <= 3, "{} {}", late(&minute), late(&load));
 }
 
 #[test]

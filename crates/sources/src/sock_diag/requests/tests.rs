@@ -153,6 +153,21 @@ fn one_slow_sample_delays_no_other_and_no_pause_is_long() {
 }
 
 #[test]
+fn the_first_seconds_without_a_load_do_not_wait_for_the_budget() {
+    let now = Instant::now();
+    let mut requests = RequestSampling { early_until: now.checked_add(Duration::from_micros(EARLY_US)), ..RequestSampling::default() };
+    let mut pause = |after: Duration, cost_ms| {
+        let then = now + after;
+        requests.learn(&sampled(message(80, 1), (1.0, 1.0)), Duration::from_millis(cost_ms), then);
+        requests.due.unwrap() - then
+    };
+    assert!(pause(Duration::ZERO, 10) <= Duration::from_millis(225), "a twentieth of a core");
+    assert!(pause(Duration::from_secs(1), 40) <= Duration::from_millis(225), "of one slow sample the machine is the reason");
+    assert_eq!(pause(Duration::from_secs(2), 40), Duration::from_millis(800));
+    assert_eq!(pause(Duration::from_secs(5), 10), Duration::from_millis(1_330), "then the budget pays");
+}
+
+#[test]
 fn a_flood_of_handshakes_does_not_reduce_the_share_of_connections() {
     let mut requests = RequestSampling::default();
     let flood = (0..3_000).flat_map(|n| message_in(TcpState::SynRecv, 80, 10_000 + n));
