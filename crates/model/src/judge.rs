@@ -8,6 +8,7 @@ pub mod id;
 pub(crate) mod improvements;
 pub mod location;
 pub mod settle;
+mod starts;
 pub mod station;
 pub mod stations;
 pub(crate) mod unseen;

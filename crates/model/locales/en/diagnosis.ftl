@@ -61,6 +61,8 @@ verdict-unknown-few-samples = { $why } Only { $samples ->
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
 warning-shared-cores = The load generator shares cores with the servers: without it the servers would be faster.
+warning-generator-waited = The load generator itself waited for a core { $share } % of the time, and the response times include that. With cores of its own (--cpus) they would be the server's alone.
+warning-start-drops = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) at the start of the load, when all connections came at once, and none after that. It cost { $share } % of the clients' time, less than the cause above.
 warning-other-clients = Other clients had { $others } of the { $all } requests under way ({ $share } %). Shares and limits are those of all requests; goodput and response times are those of the load.
 warning-other-tenants = Other programs used { $share } % of the servers' cores ({ $cores }): part of the CPU use is theirs.
 warning-ledger-multiplexed = { $number } connections of { $tier } carry several requests at once, or messages without an answer; where requests stood counts each connection once.

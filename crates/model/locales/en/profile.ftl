@@ -110,6 +110,9 @@ finding-single-core-saturated-title = { $tier } serves requests with { $threads 
     [1] one thread
    *[other] { $threads } threads
 }, although it may run on { $cores } cores
+finding-single-core-saturated-title-turns = the interpreter of { $tier } runs one of its { $turns } threads at a time, although it may use { $cores } cores
+finding-single-core-saturated-explanation-turns = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, while { $idle } cores are idle. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation-turns-waits = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, and requests wait for it, while { $idle } cores that { $tier } may use are idle. More processes could use them; more threads could not.
 finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $idle } cores are idle. More threads or processes could use them.
 finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $idle } cores that { $tier } may use are idle. More threads or processes could use them.
 finding-port-search-sampled-title = { $tier } spends { $share } % of { $of } on the search for free local ports
@@ -144,6 +147,7 @@ remedy-split-lock-risk = With reuseport each worker has its own accept queue: a 
 remedy-raise-worker-processes-text = Let nginx start a worker for each core: set worker_processes to auto (it is { $count } in { $where }, and nginx may use { $cores } cores), test with nginx -t, and reload.
 remedy-raise-worker-processes-risk = Each worker has its own connections (worker_connections), its own kept connections to upstreams and its own memory.
 remedy-use-more-cores-text = Let the program use more cores: more worker processes or threads (nginx: worker_processes auto; Node.js: cluster; gunicorn: --workers), or several instances behind a proxy.
+remedy-use-more-cores-text-turns = Let the program use more cores: more worker processes (gunicorn: --workers; Puma: workers), or several instances behind a proxy. More threads do not help: the lock of the interpreter lets one run at a time.
 remedy-use-more-cores-risk = Each process needs memory. What they share (sessions, in-memory caches) must be stored outside of them.
 remedy-spread-received-packets-text = Spread received packets over the cores: configure more queues of the network card (ethtool -L), or else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).
 remedy-spread-received-packets-risk = Moving packets between cores takes some CPU time. The programs on those cores get less.

@@ -4,6 +4,7 @@ mod cost;
 pub(crate) mod limiting;
 mod polling;
 mod threads;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,7 @@ pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use threads::Threads;
+pub(crate) use turns::Turns;
 
 use super::{Context, CoreGroupId, TierId};
 use crate::facts::path::Tier;

@@ -3,6 +3,7 @@
 mod asked;
 pub(crate) mod egress;
 mod reach;
+mod runtime;
 mod services;
 pub(crate) mod shaper;
 mod target;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 pub use reach::{ListenerRef, Reach};
+pub(crate) use runtime::Runtime;
 pub use translation::{ArrivalAddress, Endpoint, Hop, Translations};
 
 use crate::facts::TierId;

@@ -32,6 +32,8 @@ pub struct Finding {
     pub explanation: Vec<Message>,
     /// What would remove it, the best first.
     pub remedies: Vec<Remedy>,
+    /// Share of the clients' time that is lost there, if it is known.
+    pub lost_time: Option<f64>,
 }
 
 impl Finding {
@@ -49,6 +51,7 @@ impl Finding {
             evidence: Vec::new(),
             explanation: Vec::new(),
             remedies: Vec::new(),
+            lost_time: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A station is one folder (code, messages, page, lines of the cause graph, ids of its remedies, tests) and one line in [`STATIONS`]. It reads its instances
 //! from the observation and judges its own findings; `verdict` decides what they mean together.
 
-mod accept_queue;
+pub(crate) mod accept_queue;
 mod clients;
 pub(crate) mod conntrack_table;
 mod cpu;

@@ -13,10 +13,11 @@ use crate::fix::remedies::remedies;
 use crate::judge::causes;
 use crate::judge::few_samples;
 use crate::judge::finding::{Coupling, Finding, OrderReason};
-use crate::judge::id::StationId;
+use crate::judge::id::{FindingId, StationId};
 use crate::judge::improvements::{Faster, faster};
+use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
-use crate::judge::unseen::waits_unseen;
+use crate::judge::unseen::{at_servers, waits_unseen};
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
@@ -26,6 +27,9 @@ use crate::predict::Scene;
 
 /// Share of its time that the load generator may wait for a core. Above it, the measured times include the generator's own delays.
 const GENERATOR_WAITED_MAX: f64 = 0.1;
+
+/// The sentence that the generator's own waits may be all that was measured.
+const GENERATOR_WAITS: &str = "verdict-unknown-generator-waits";
 
 /// Least length of a load for ceilings, microseconds: servers and caches are cold at its start, and a hundred clock ticks tell one per cent of a core.
 const CEILING_FROM_US: u64 = 1_000_000;
@@ -51,6 +55,8 @@ pub(crate) struct JudgedObservation {
     pub(crate) improvements: Vec<Finding>,
     /// The verdict with its sentence.
     pub(crate) judgement: Judgement,
+    /// What makes the measurement less certain and follows from the judgement.
+    pub(crate) notes: Vec<Message>,
 }
 
 /// Judges the readings of a table's stations.
@@ -65,6 +71,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
         findings.extend((def.judge)(ctx, &read));
         stations.extend(read);
     }
+    let mut notes = starts::put_aside(ctx, &mut stations, &mut findings);
     let mut couplings = causes::link(ctx, &stations, &mut findings);
     let Faster { wasted, mut other } = faster(ctx, &stations, &findings);
     findings.extend(wasted);
@@ -75,7 +82,8 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     prescribe(ctx, &stations, &mut other);
     let judgement = judgement(ctx, &stations, (&findings, &couplings));
     stations.iter_mut().filter(|reading| is_guess(reading)).for_each(|reading| reading.ceiling_rps = None);
-    JudgedObservation { stations, findings, couplings, order, improvements: other, judgement }
+    notes.extend(generator_waited(ctx, &findings, &judgement));
+    JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
 
 /// False for a load so short that its rate, and every ceiling computed from it, is that of its start.
@@ -361,6 +369,20 @@ fn at_limit(ctx: &Context<'_>, by: LimitedBy, (all, part): (&'static str, &'stat
     Judgement::healthy(by, told.with("why", full.why.clone()))
 }
 
+/// The share of its time that the generator waited for a core, if it is long enough to show in its times.
+fn waited_much(ctx: &Context<'_>) -> Option<f64> {
+    crate::judge::stations::generator_waited(ctx).filter(|share| *share > GENERATOR_WAITED_MAX)
+}
+
+/// A note where the judgement compares times that the generator measured, and these include its own waits for a core.
+fn generator_waited(ctx: &Context<'_>, findings: &[Finding], judgement: &Judgement) -> Option<Message> {
+    const BY_TIMES: [FindingId; 2] = [FindingId::WAITS_INSIDE, FindingId::SINGLE_CORE];
+    let first = findings.iter().find(|finding| finding.role == Role::Cause);
+    let is_by_times = first.is_some_and(|first| BY_TIMES.contains(&first.id)) || judgement.summary.id == "verdict-unknown-waits";
+    let share = waited_much(ctx).filter(|_| is_by_times)?;
+    Some(Message::new("warning-generator-waited").with("share", share * 100.0))
+}
+
 /// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that
 /// cannot be observed.
 fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> Judgement {
@@ -372,8 +394,8 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
         return Judgement::unknown(why.with("mean", queue.waiting.unwrap_or(0.0)));
     }
     if let Some(waits) = waits_unseen(ctx) {
-        let own = crate::judge::stations::generator_waited(ctx).filter(|share| *share > GENERATOR_WAITED_MAX);
-        let waits = own.map_or(waits, |share| Message::new("verdict-unknown-generator-waits").with("share", share * 100.0));
+        let own = waited_much(ctx).filter(|_| !at_servers(ctx));
+        let waits = own.map_or(waits, |share| Message::new(GENERATOR_WAITS).with("share", share * 100.0));
         return Judgement::unknown(waits.with("connections", connections));
     }
     // Of servers whose processes are not known neither threads nor what they call are seen. That answers hardly wait shows that nothing holds them back.

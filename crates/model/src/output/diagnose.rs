@@ -36,12 +36,12 @@ pub fn diagnose_without(station: &str, obs: &Observation, words: &Catalogue) -> 
 fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words: &Catalogue) -> Diagnosis {
     let path = path::discover(obs);
     let ctx = Context::new(obs, &path, words);
-    let JudgedObservation { stations, findings, couplings, order, improvements, judgement } = judge(&ctx, table);
+    let JudgedObservation { stations, findings, couplings, order, improvements, judgement, notes } = judge(&ctx, table);
     let (ledger, ledger_warnings) = ledger::of(&ctx).unzip();
     let readings = readings(obs, &path);
     let failed = readings.iter().filter(|reading| reading.status == SourceStatus::Failed);
     let unread = Unread { sources: failed.map(told).collect(), unjudged: unjudged(&ctx, &stations) };
-    let warnings = warnings(&ctx, &unread).into_iter().map(|warning| ctx.text(warning));
+    let warnings = warnings(&ctx, &unread).into_iter().chain(notes).map(|warning| ctx.text(warning));
     Diagnosis {
         schema: SCHEMA.to_owned(),
         target: target(&ctx),

@@ -229,6 +229,40 @@ fn one_thread_at_its_limit_beside_an_idle_core_is_a_choke_point() {
     }
 }
 
+/// A program with this executable may run on both cores. Its 21 threads used this many cores, and its own code this many.
+fn taking_turns(exe: &str, used: f64, user: f64) -> Observation {
+    let mut obs = threaded(&[used / 21.0; 21], &[(42, 0, "interpreter", &[], 150), (42, 1, "interpreter", &[], 240)]);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { exe: Some(exe.to_owned()), ..process.identity.first().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
+    let points: Vec<(u64, CpuUse)> = process.cpu.points().to_vec();
+    process.cpu = Default::default();
+    for (at_us, cpu) in points {
+        let ticks = |cores: f64| (at_us as f64 / 1e4 * cores) as u64;
+        process.cpu.push(at_us, Reading::Ok(CpuUse { user_ticks: ticks(user), system_ticks: ticks(used - user), ..cpu }));
+    }
+    obs
+}
+
+#[test]
+fn threads_under_the_lock_of_an_interpreter_are_worth_one_core() {
+    let found = told(&taking_turns("/usr/bin/python3.11", 1.02, 0.83));
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Choked, vec!["single-core-saturated"]));
+    let finding = &found.findings[0];
+    assert!(finding.title.contains("one of its 21 threads at a time"), "{}", finding.title);
+    assert!(finding.remedies[0].text.contains("More threads do not help"), "{:?}", finding.remedies[0]);
+    let cores = found.path.iter().find(|station| station.station == "cpu").unwrap();
+    assert!(cores.why.contains("the 21 threads of nginx take turns"), "{}", cores.why);
+    // In order: threads that run side by side; an interpreter without the lock; one that is not always busy; a library that computes outside of the lock.
+    let others =
+        [("/usr/bin/java", 1.02, 0.83), ("/usr/bin/python3.13t", 1.02, 0.83), ("/usr/bin/ruby", 0.8, 0.7), ("/usr/bin/ruby", 1.6, 1.5)];
+    for (exe, used, user) in others {
+        assert_eq!(told(&taking_turns(exe, used, user)).findings.len(), 0, "{exe} {used} {user}");
+    }
+    assert_eq!(causes(&told(&taking_turns("/usr/bin/ruby3.1", 1.1, 0.9))), ["single-core-saturated"]);
+}
+
 #[test]
 fn the_share_of_a_thread_counts_its_own_time_on_any_core() {
     let hot: &[Counted<'_>] = &[(42, 0, "compression", &[], 150), (42, 1, "application", &[], 240), (7, 0, "application", &[], 200)];

@@ -98,6 +98,8 @@ pub(crate) struct Limiting<'c, 'a> {
     pub(crate) tiers: Vec<&'a Tier>,
     /// Number of serving threads, if they are the limit and not the cores.
     pub(crate) threads: Option<usize>,
+    /// The most threads of a process that take turns on one core, where each such process counts as one thread.
+    pub(crate) turns: Option<u32>,
     /// Mean number of idle cores.
     pub(crate) idle: f64,
 }
@@ -119,10 +121,10 @@ pub(crate) fn limiting<'c, 'a>(ctx: &'c Context<'a>) -> Vec<Limiting<'c, 'a>> {
         let busy = busy(ctx, &group.cores)?;
         let idle = (group.count() - busy).max(0.0);
         if are_limiting(ctx, group, busy / group.count().max(1.0)) {
-            return Some(Limiting { group, tiers: group.tiers.clone(), threads: None, idle });
+            return Some(Limiting { group, tiers: group.tiers.clone(), threads: None, turns: None, idle });
         }
         let (tier, threads) = saturated_threads(ctx, group)?;
-        Some(Limiting { group, tiers: vec![tier], threads: Some(threads.serving), idle })
+        Some(Limiting { group, tiers: vec![tier], threads: Some(threads.serving), turns: threads.turns, idle })
     };
     ctx.core_groups().iter().filter_map(of).collect()
 }

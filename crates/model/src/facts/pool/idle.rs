@@ -2,7 +2,7 @@
 
 use super::{Pool, PoolKind};
 use crate::facts::Context;
-use crate::facts::cores::{SATURATED_UTILIZATION, charged_share, utilization_of};
+use crate::facts::cores::{SATURATED_UTILIZATION, Turns, charged_share, utilization_of};
 use crate::facts::path::Tier;
 
 /// Largest share of time running or ready for workers that count as waiting for something other than a core. Workers that compute, or that lose their cores to
@@ -35,6 +35,10 @@ pub(crate) enum IdleEvidence {
 impl IdleEvidence {
     /// `None` if more workers would only share the same cores.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
+        // Of threads under one lock one runs at a time, however many there are.
+        if pool.kind == PoolKind::Threads && Turns::of_tier(ctx, tier).is_some() {
+            return None;
+        }
         let cores = || utilization_of(ctx, tier);
         let Some(ready) = ready_share(ctx, &tier.pids) else {
             let compute = charged_share(ctx, &tier.pids).is_some_and(|share| share > READY_SHARE_MAX);

@@ -38,7 +38,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
     let is_cause = waits(ctx, tier) && limiting.room(ctx) >= NOISE_SHARE;
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
-        message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle)
+        message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("turns", limiting.turns.unwrap_or(0))
     };
     let mut proofs = vec![Evidence::new(args("evidence-single-idle"), "/proc/stat", Some(limiting.idle))];
     if let Some((profiled, ran)) = profiled.zip(ran) {
@@ -50,13 +50,16 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
         let times = tenths(1.0 + limiting.room(ctx));
         proofs.push(Evidence::new(args("evidence-single-bound").with("times", times), "/proc/stat", Some(times)));
     }
-    let explanation = match is_cause {
-        true => "finding-single-core-saturated-explanation-waits",
-        false => "finding-single-core-saturated-explanation",
+    let explanation = match (is_cause, limiting.turns) {
+        (true, Some(_)) => "finding-single-core-saturated-explanation-turns-waits",
+        (false, Some(_)) => "finding-single-core-saturated-explanation-turns",
+        (true, None) => "finding-single-core-saturated-explanation-waits",
+        (false, None) => "finding-single-core-saturated-explanation",
     };
+    let title = if limiting.turns.is_some() { "finding-single-core-saturated-title-turns" } else { "finding-single-core-saturated-title" };
     let finding = Finding {
         confidence: if ran.is_some() { Confidence::High } else { Confidence::Medium },
-        title: args("finding-single-core-saturated-title"),
+        title: args(title),
         explanation: vec![args(explanation)],
         evidence: proofs,
         ..Finding::new(FindingId::SINGLE_CORE, StationId::CPU, tier, cores.at.clone())

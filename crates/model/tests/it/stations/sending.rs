@@ -3,7 +3,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::load::{Loop, Percentiles};
+use chokepoint_model::load::{Loop, Lost, Percentiles};
 use chokepoint_model::observation::{Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
@@ -311,4 +311,49 @@ fn without_samples_there_is_no_statement() {
     let diagnosis = told(&obs);
     assert!(diagnosis.path.iter().all(|station| station.station != "sending"));
     is_silent(&obs, "a recording of before");
+}
+
+/// The listener dropped these connections in the first second of the load, and later ones in the rest of it. Each waited for a second.
+fn dropped(obs: &mut Observation, first: u64, later: u64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        let grown = |from: u64, until: u64, drops: u64| drops * at.clamp(from, until).saturating_sub(from) / (until - from);
+        let settled = WINDOW.0 + 1_000_000;
+        listeners[0].drops = Some(grown(WINDOW.0, settled, first) + grown(settled, WINDOW.1, later));
+        listeners[0].accept_queue_limit = 5;
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    let load = obs.load.as_mut().unwrap();
+    let time_us = (first + later) * 1_000_000;
+    load.lost = Some(Lost { patience_us: 1_000_000, late: first + later, time_us, of_us: CONNECTIONS * load.duration_us });
+    load.latency_us.max = 1_050_000;
+}
+
+/// Twenty clients for ten seconds, of which 26 drops cost an eighth. The stall holds most of the connections, or a quarter.
+#[test]
+fn what_only_the_start_of_the_load_did_is_a_note_beside_what_costs_more() {
+    const QUEUE: &str = "accept-queue-full";
+    let with = |stalled_of_8: u64, first: u64, later: u64| {
+        let held = move |number, second| if number % 8 < stalled_of_8 { stalled(number, second) } else { idle(number) };
+        let mut obs = observed(held);
+        dropped(&mut obs, first, later);
+        told(&obs)
+    };
+    let found = with(6, 26, 0);
+    assert_eq!(causes(&found), [STALL], "{found:#?}");
+    assert_eq!(found.findings.len(), 1, "{found:#?}");
+    let queue = found.path.iter().find(|station| station.station == "accept-queue").unwrap();
+    assert!(queue.state == StationState::Near && queue.why.contains("at the start of the load"), "{queue:?}");
+    let note = found.warnings.iter().find(|warning| warning.contains("at the start of the load"));
+    assert!(
+        note.is_some_and(|note| note.starts_with("26 connections") && note.contains("13 % of the clients' time")),
+        "{:?}",
+        found.warnings
+    );
+    // What goes on through the load is no matter of its start; and alone the start is what costs, as it is where it costs more.
+    assert!(causes(&with(6, 26, 26)).contains(&QUEUE));
+    assert_eq!(causes(&with(0, 26, 0)), [QUEUE]);
+    assert!(causes(&with(2, 90, 0)).contains(&QUEUE));
 }

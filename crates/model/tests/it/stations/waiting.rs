@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::load::{LoadResult, Loop, Lost};
-use chokepoint_model::observation::{Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use chokepoint_model::observation::{
+    Identity, Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState,
+};
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Diagnosis, LimitedBy, Role, Verdict};
+use chokepoint_model::report::{Diagnosis, Evidence, LimitedBy, Role, Verdict};
 
 use crate::stage::*;
 
@@ -113,6 +115,11 @@ fn seen(sockets: Sockets<'_>) -> Observation {
 
 /// A load of 100 connections whose answers took a second each, or this long alone.
 fn loaded(alone_us: u64, sockets: Sockets<'_>) -> Diagnosis {
+    told(&under_load(alone_us, sockets))
+}
+
+/// The same before it is judged.
+fn under_load(alone_us: u64, sockets: Sockets<'_>) -> Observation {
     let mut obs = sampled(healthy(), sockets);
     let load = obs.load.as_mut().unwrap();
     (load.requests, load.good, load.status) = (1_000, 1_000, BTreeMap::from([(200, 1_000)]));
@@ -120,7 +127,7 @@ fn loaded(alone_us: u64, sockets: Sockets<'_>) -> Diagnosis {
     let mut few = load.clone();
     (few.requests, few.good, few.latency_us.p50) = (10, 10, alone_us);
     obs.unloaded = Some(few);
-    told(&obs)
+    obs
 }
 
 fn verdict(diagnosis: &Diagnosis) -> (Verdict, Option<LimitedBy>, Vec<&str>) {
@@ -277,6 +284,61 @@ fn with_load_the_time_of_a_single_request_shows_whether_requests_wait_for_each_o
     assert!(queue.findings[0].evidence.iter().any(|proof| proof.text.contains("40 ms alone") || proof.text.contains("took 40 ms")));
     let slow = loaded(990_000, &|_| evenly(100, 10));
     assert_eq!(verdict(&slow), (Verdict::Healthy, Some(LimitedBy::Demand), Vec::new()), "an answer takes a second alone");
+}
+
+#[test]
+fn a_wait_inside_names_the_dump_of_the_runtime_and_the_number_that_goes_through() {
+    let with = |exe: &str| {
+        let mut obs = under_load(40_000, &|_| at_random(100, 1_000));
+        let process = obs.processes.get_mut(&42).unwrap();
+        let identity = Identity { exe: Some(exe.to_owned()), ..process.identity.first().unwrap().clone() };
+        process.identity = Default::default();
+        process.identity.push(0, Reading::Ok(identity));
+        let finding = told(&obs).findings.swap_remove(0);
+        let says = |proof: &Evidence| proof.text.contains("100/s x 40 ms = 4 at a time");
+        assert!(finding.evidence.iter().any(says), "{:?}", finding.evidence);
+        let steps = &finding.remedies.iter().find(|remedy| remedy.id == "look-inside").unwrap().runtime;
+        steps.iter().flat_map(|step| [&step.text, &step.command]).flatten().cloned().collect::<Vec<_>>().join(" ")
+    };
+    let dumps = [
+        ("/usr/bin/java", "jstack 42"),
+        ("/usr/bin/python3.11", "py-spy dump --pid 42"),
+        ("/usr/bin/python3.14t", "py-spy dump --pid 42"),
+        ("/usr/bin/ruby3.1", "rbspy snapshot --pid 42"),
+        ("/usr/bin/node", "--cpu-prof"),
+        ("/usr/sbin/php-fpm8.2", "phpspy --pid=42"),
+        ("/srv/app/server", "kill -QUIT 42"),
+        ("/srv/app/server", "/debug/pprof/goroutine"),
+    ];
+    for (exe, dump) in dumps {
+        assert!(with(exe).contains(dump), "{exe}: {}", with(exe));
+    }
+    assert!(!with("/usr/sbin/nginx").contains("QUIT"));
+}
+
+#[test]
+fn a_generator_that_waited_is_a_note_where_requests_wait_at_the_server() {
+    let with = |at_server: u16| {
+        let unread = |number: u16| RequestSocket { receive_queue: 80, ..client(number, 500, true) };
+        let mut obs = sampled(healthy(), &|_| (0..at_server).map(|n| if n % 2 == 0 { unread(n) } else { client(n, 500, true) }).collect());
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.good, load.status) = (1_000, 1_000, BTreeMap::from([(200, 1_000)]));
+        (load.latency_us.p50, load.latency_us.p99) = (1_000_000, 1_010_000);
+        load.threads[0].wait_us = Some(1_100_000);
+        load.under_way_us = Some(100 * load.duration_us);
+        let mut few = load.clone();
+        (few.requests, few.good, few.latency_us.p50) = (10, 10, 4_000);
+        obs.unloaded = Some(few);
+        told(&obs)
+    };
+    let server = with(90);
+    assert_eq!(verdict(&server), UNKNOWN);
+    assert!(server.summary.contains("alone") && !server.summary.contains("generator itself waited"), "{}", server.summary);
+    let note = server.warnings.iter().find(|warning| warning.contains("generator itself waited"));
+    assert!(note.is_some_and(|note| note.contains("11 %")), "{:?}", server.warnings);
+    let client = with(1);
+    assert!(client.summary.contains("generator itself waited"), "{}", client.summary);
+    assert!(client.warnings.iter().all(|warning| !warning.contains("generator itself")), "{:?}", client.warnings);
 }
 
 #[test]

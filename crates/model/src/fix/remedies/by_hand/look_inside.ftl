@@ -8,6 +8,8 @@ remedy-allow-more-connections-risk = The server behind gets more requests at onc
 remedy-look-inside-text = Find what the threads of { $tier } wait for: look at the stacks where they stop running, and at how often they make the call that waits. A stack that most threads share names the lock, the queue or the pool. The limits of the program are in its documentation.
 remedy-look-inside-java = Java: the stack of each thread, with the lock that it waits for and the thread that holds it:
 remedy-look-inside-python = Python: the stack of each thread, by its own function names (pip install py-spy; the program goes on):
+remedy-look-inside-ruby = Ruby: the stack of the thread that runs, by its own function names (rbspy; the program goes on):
 remedy-look-inside-node = Node.js: where its only thread spends time is what --cpu-prof writes at the end (node --cpu-prof); kill -USR1 { $pid } opens the inspector of the running program (chrome://inspect).
+remedy-look-inside-php = PHP: php-fpm writes the stack of each request that takes longer than request_slowlog_timeout to the file in slowlog; phpspy --pid={ $pid } shows the functions of the running one.
 remedy-look-inside-go = A Go program: all goroutines and what they wait for are at /debug/pprof/goroutine?debug=2 (net/http/pprof), or, where that is not served, in what it prints when it is ended by kill -QUIT { $pid }.
 remedy-look-inside-risk = Sampling uses a few per cent of a core while it runs.

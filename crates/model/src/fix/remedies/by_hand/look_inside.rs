@@ -1,12 +1,14 @@
 //! Advice for requests that wait inside a program: more room at what they wait for if that is known, otherwise where to look.
 
 use crate::facts::Context;
+use crate::facts::path::Runtime;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Step;
 use crate::judge::id::FindingId;
 use crate::judge::stations::waiting::{args, found};
 use crate::ledger::{Inside, WaitEvidence};
+use crate::observation::Identity;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -45,16 +47,23 @@ fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<Step> {
 /// no runtime is known of, their dump is named among the words.
 fn own_dump(ctx: &Context<'_>, pid: u32) -> Option<Step> {
     let identity = ctx.obs.processes.get(&pid)?.identity.last()?;
-    let name = identity.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).unwrap_or(&identity.comm);
-    let is = |program: &str| name.strip_prefix(program).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'));
     let told = |id: &'static str, command: String| Some(Step::told(Message::new(id), command));
     // What would end another program than the one it is meant for is no command to paste.
     let words = |id: &'static str| Some(Step::words(Message::new(id).with("pid", pid.to_string())));
-    match name {
-        _ if is("java") => told("remedy-look-inside-java", format!("jstack {pid}")),
-        _ if is("python") || is("pypy") => told("remedy-look-inside-python", format!("py-spy dump --pid {pid}")),
-        _ if is("node") || is("nodejs") => words("remedy-look-inside-node"),
-        _ if is("php-fpm") || is("nginx") || is("ruby") || is("mysqld") || is("mariadbd") || is("postgres") || is("redis-server") => None,
-        _ => words("remedy-look-inside-go"),
+    match Runtime::of(identity) {
+        Some(Runtime::Java) => told("remedy-look-inside-java", format!("jstack {pid}")),
+        Some(Runtime::Python(_)) => told("remedy-look-inside-python", format!("py-spy dump --pid {pid}")),
+        Some(Runtime::Ruby) => told("remedy-look-inside-ruby", format!("rbspy snapshot --pid {pid}")),
+        Some(Runtime::Node) => words("remedy-look-inside-node"),
+        Some(Runtime::Php) => words("remedy-look-inside-php"),
+        None if is_native(identity) => None,
+        None => words("remedy-look-inside-go"),
     }
+}
+
+/// Programs that are known to have no runtime.
+fn is_native(identity: &Identity) -> bool {
+    const NATIVE: [&str; 8] = ["apache2", "haproxy", "httpd", "mariadbd", "mysqld", "nginx", "postgres", "redis-server"];
+    let name = identity.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).unwrap_or(&identity.comm);
+    NATIVE.contains(&name)
 }

@@ -1,6 +1,7 @@
 //! Advice for what a profile shows. It is text only: which way is open depends on the program, and the gain must be measured.
 
 use crate::facts::Context;
+use crate::facts::cores::Turns;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::server::servers::tiers;
@@ -47,7 +48,9 @@ pub(in crate::fix::remedies) const RAISE_WORKERS: AdviceDef = AdviceDef {
     },
 };
 pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores", FindingId::SINGLE_CORE, |ctx, placed| {
-    advice("remedy-use-more-cores-text", "remedy-use-more-cores-risk").filter(|_| few_processes(ctx, placed).is_none())
+    let take_turns = tiers(ctx, placed).into_iter().any(|tier| Turns::of_tier(ctx, tier).is_some());
+    let text = if take_turns { "remedy-use-more-cores-text-turns" } else { "remedy-use-more-cores-text" };
+    advice(text, "remedy-use-more-cores-risk").filter(|_| few_processes(ctx, placed).is_none())
 });
 
 /// The setting of an nginx that starts fewer workers than there are cores for it.

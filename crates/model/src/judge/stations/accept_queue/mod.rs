@@ -15,7 +15,7 @@ use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
 use crate::observation::NetnsView;
-use crate::observation::load::{INITIAL_RTO_S, INITIAL_RTO_US};
+use crate::observation::load::{INITIAL_RTO_S, INITIAL_RTO_US, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -39,6 +39,8 @@ pub(super) const STATION: StationDef = StationDef {
 
 /// Mean fill of a queue, as a share of its limit, from which it does more than overflow in bursts: the process cannot keep up.
 const STANDING_SHARE: f64 = 0.5;
+/// The sentence of a queue that overflowed at the start of a load alone.
+pub(crate) const AT_START: &str = "state-accept-queue-start";
 /// Share of its limit from which a queue's headroom is reported as small.
 const NEAR_UTILIZATION: f64 = 0.80;
 
@@ -83,7 +85,7 @@ fn reading(
         None => harmed(ctx, tier, view, refused.unwrap_or(0)),
     };
     let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_time(ctx, count)) && harmed && queue.only_began_with(ctx) {
-        (StationState::Near, args("state-accept-queue-start"))
+        (StationState::Near, args(AT_START))
     } else if refused.is_some_and(|count| count > 0) && harmed {
         (StationState::Refusing, args("state-accept-queue-refusing"))
     } else if refused.is_some_and(|count| count > 0) {
@@ -99,6 +101,19 @@ fn reading(
 /// True if dropped connections cost clients that keep their connections too much time: each waited for at least one retry.
 fn cost_time(ctx: &Context<'_>, refused: u64) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64).hurts())
+}
+
+/// Share of the clients' time that they waited for the retry of dropped connections. `None` if it is not known how many clients there are.
+fn lost_time(ctx: &Context<'_>, placed: &StationReading) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|load| matches!(load.shape, Loop::Closed { .. }))?;
+    Some(suffered::of_time(load, placed.refused_per_s? * ctx.seconds() * INITIAL_RTO_US as f64).time)
+}
+
+/// True if this is a queue at a TCP listener that overflowed in the first burst of the load and not any more after that.
+pub(crate) fn began_with_load(ctx: &Context<'_>, placed: &StationReading) -> bool {
+    let listener = || listener_of(ctx, placed).filter(|(_, listener)| unix::path_of(listener).is_none());
+    let queue = || watch(ctx, ctx.obs.netns.get(&placed.at.netns?)?, listener()?.1);
+    placed.station == STATION.id && placed.state == StationState::Refusing && queue().is_some_and(|queue| queue.only_began_with(ctx))
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
@@ -188,6 +203,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
         title: args("finding-accept-queue-full-title"),
         evidence: proofs(ctx, placed, &listener, at_unix.map(|_| how), logged.as_ref()),
         explanation: vec![explanation],
+        lost_time: lost_time(ctx, placed),
         ..placed.finding(FindingId::ACCEPT_QUEUE_FULL)
     }
 }

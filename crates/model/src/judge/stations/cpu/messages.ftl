@@ -26,6 +26,7 @@ state-cpu-threads = { $threads ->
     [1] the one serving thread of { $tier } was running or ready to run all the time, and can use one core; { $count } cores ({ $cores }) were { $share } % busy in total.
    *[other] the { $threads } serving threads of { $tier } were running or ready to run all the time, and can use { $threads } cores; { $count } ({ $cores }) were { $share } % busy in total.
 }
+state-cpu-turns = the { $turns } threads of { $tier } take turns and kept one core busy all the time: the lock of its interpreter lets one thread run at a time; { $count } cores ({ $cores }) were { $share } % busy in total.
 state-cpu-polling = { $count ->
     [1] Core { $cores } was { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.
    *[other] Cores { $cores } were { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.

@@ -59,7 +59,9 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         let told = args(if full { "state-cpu-saturated" } else { "state-cpu-crowded" });
         (StationState::Saturated, told.with("waiting", station.waiting.unwrap_or(0.0)))
     } else if let Some((tier, threads)) = saturated_threads(ctx, group) {
-        let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
+        let id = if threads.turns.is_some() { "state-cpu-turns" } else { "state-cpu-threads" };
+        let told = args(id).with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
+        let told = told.with("turns", threads.turns.unwrap_or(0));
         // These threads are the limit: the rate if they ran all the time is the most that they can give.
         station.ceiling_rps = now_at(ctx, &threads);
         (StationState::Saturated, told)

@@ -71,6 +71,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
             title: held.title,
             evidence: held.proofs,
             explanation: vec![held.explanation],
+            lost_time: Some(held.share),
             ..STATION.finding(held.id, held.owner, flow.at.clone())
         })
     };

@@ -73,8 +73,11 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::SlowerThanAlone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
         WaitEvidence::Grows(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium),
     };
+    let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
+    let under_way = ctx.account().map_or(f64::INFINITY, |account| account.under_way());
     Finding {
         confidence,
+        lost_time: Some(((inside.mean.value - alone) / under_way).clamp(0.0, 1.0)),
         title: args(ctx, title, inside),
         evidence: proofs(ctx, inside, shown),
         explanation: vec![args(ctx, explanation, inside)],
@@ -92,6 +95,15 @@ fn want_cores(ctx: &Context<'_>) -> bool {
     2.0 * account.at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready)) >= alone
 }
 
+/// The number that goes through at once, if each takes as long as one alone (Little's law): that of the places, connections or threads which the others wait for.
+fn at_a_time(ctx: &Context<'_>, inside: &Inside) -> Option<Evidence> {
+    let (alone_us, _) = ctx.answer_us()?;
+    let rate_rps = ctx.account()?.rate_rps()?;
+    let number = tenths(rate_rps * alone_us / 1e6);
+    let text = args(ctx, "evidence-waits-inside-little", inside).with("rate", rate_rps).with("ms", alone_us / 1e3).with("at_once", number);
+    Some(Evidence::new(text, "load", Some(number)))
+}
+
 fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evidence> {
     let Some(account) = ctx.account() else { return Vec::new() };
     let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(ctx.path.tiers[inside.tier].netns));
@@ -105,7 +117,7 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
             let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));
             proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(used))));
         }
-        WaitEvidence::SlowerThanAlone(_) => {}
+        WaitEvidence::SlowerThanAlone(_) => proofs.extend(at_a_time(ctx, inside)),
         WaitEvidence::Grows(Levels { few, many }) => {
             let text =
                 args(ctx, "evidence-waits-inside-grows", inside).with("few", tenths(few.under_way)).with("many", tenths(many.under_way));

@@ -9,20 +9,40 @@ state-worker-pool-unread = { $busy } of { $workers } workers were busy on averag
 state-worker-pool-clients = { $held } connections were answered and waited for the client to close, while { $waiting } waited to be accepted.
 
 finding-worker-pool-exhausted-title = { $kind ->
-    [unread] all { $workers } threads of { $tier } that serve requests are taken, and they do not compute but wait
+    [unread] { $workers ->
+        [1] the one thread of { $tier } that serves requests is taken, and does not compute but waits
+        [2] both threads of { $tier } that serve requests are taken, and they do not compute but wait
+       *[other] all { $workers } threads of { $tier } that serve requests are taken, and they do not compute but wait
+    }
     [threads] { $tier } serves at most { $workers } connections at a time
     [loops] { $tier } accepts at most { $workers } connections at a time
     [left] { $tier } accepts at most { $workers } connections and leaves the rest unanswered
-    [compute] all { $workers } workers of { $tier } are busy, and other cores are idle
-   *[wait] all { $workers } workers of { $tier } are taken, and they do not compute but wait
+    [compute] { $workers ->
+        [1] the one worker of { $tier } is busy, and other cores are idle
+        [2] both workers of { $tier } are busy, and other cores are idle
+       *[other] all { $workers } workers of { $tier } are busy, and other cores are idle
+    }
+   *[wait] { $workers ->
+        [1] the one worker of { $tier } is taken, and does not compute but waits
+        [2] both workers of { $tier } are taken, and they do not compute but wait
+       *[other] all { $workers } workers of { $tier } are taken, and they do not compute but wait
+    }
 }
 finding-worker-pool-exhausted-explanation = { $kind ->
     [unread] { $tier } accepts every connection, but a request waits unread until a thread is free. At most { $workers } requests were in service at once while more waited, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer. More threads let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more threads only move the wait there.
     [threads] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer, or more threads could compute. More threads or processes let more requests wait in parallel. If they wait for a shared resource that is at its limit, more threads only move the wait there.
     [loops] { $tier } serves its connections with event loops, which had time left. Still, it never held more than { $workers } connections while more waited in the accept queue: it stops accepting at a limit of its own (maxconn, max connections, the size of a pool). Raise that limit. A longer accept queue would only let more clients wait.
     [left] { $tier } held { $workers } connections at once while others waited in the accept queue all the time. It stops accepting at a limit of its own (maxconn, max connections), and each accepted client keeps its place for as long as the connection is kept. The others wait until they give up, however many requests the first get answered. Raise that limit, or let kept connections end sooner (keep-alive timeout, requests per connection).
-    [compute] Each worker of { $tier } serves one connection at a time and runs on one core at a time. All { $workers } were busy and more connections waited in the accept queue, while cores on which more workers could run were idle.
-   *[wait] Each worker of { $tier } serves one connection at a time. All { $workers } were taken and more connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more workers only move the wait there.
+    [compute] Each worker of { $tier } serves one connection at a time and runs on one core at a time. { $workers ->
+        [1] It was busy
+        [2] Both were busy
+       *[other] All { $workers } were busy
+    } and more connections waited in the accept queue, while cores on which more workers could run were idle.
+   *[wait] Each worker of { $tier } serves one connection at a time. { $workers ->
+        [1] It was taken
+        [2] Both were taken
+       *[other] All { $workers } were taken
+    } and more connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more workers only move the wait there.
 }
 
 evidence-worker-pool-busy = { $unit ->
@@ -30,7 +50,11 @@ evidence-worker-pool-busy = { $unit ->
    *[workers] { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 }
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
-evidence-worker-pool-active = In { $full } of { $looks } readings of php-fpm's status page, all { $workers } workers of pool { $pool } were active.
+evidence-worker-pool-active = In { $full } of { $looks } readings of php-fpm's status page, { $workers ->
+    [1] the one worker of pool { $pool } was
+    [2] both workers of pool { $pool } were
+   *[other] all { $workers } workers of pool { $pool } were
+} active.
 evidence-worker-pool-reached = php-fpm's status page says that pool { $pool } needed more than { $workers } workers { $times } times.
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
 evidence-worker-pool-unread = On average { $waiting } requests waited unread on connections that were already accepted.
@@ -43,8 +67,16 @@ evidence-worker-pool-cpu = The cores on which they may run were { $share } % bus
 evidence-worker-pool-times = A request took a worker for about { $service } ms, after about { $wait } ms of waiting.
 
 finding-workers-blocked-on-upstream-title = the workers of { $tier } wait for { $upstream }
-finding-workers-blocked-on-upstream-explanation = All { $workers } workers of { $tier } were taken, and most of them waited for a response from { $upstream }. If { $upstream } is at its limit, more workers would only send it more requests at once, and those would wait longer. Look there first: at its own workers, locks, slow queries and connections. If it answers a single request just as slowly (time one by hand), it is not at its limit, and more workers of { $tier } would help.
-finding-workers-blocked-on-upstream-symptom = All { $workers } workers of { $tier } were taken because most of them waited for a response from { $upstream }. The cores on which it, or a server behind it, may run are all busy. More workers would not make them faster.
+finding-workers-blocked-on-upstream-explanation = { $workers ->
+    [1] The one worker of { $tier } was taken
+    [2] Both workers of { $tier } were taken
+   *[other] All { $workers } workers of { $tier } were taken
+}, and most of them waited for a response from { $upstream }. If { $upstream } is at its limit, more workers would only send it more requests at once, and those would wait longer. Look there first: at its own workers, locks, slow queries and connections. If it answers a single request just as slowly (time one by hand), it is not at its limit, and more workers of { $tier } would help.
+finding-workers-blocked-on-upstream-symptom = { $workers ->
+    [1] The one worker of { $tier } was taken
+    [2] Both workers of { $tier } were taken
+   *[other] All { $workers } workers of { $tier } were taken
+} because most of them waited for a response from { $upstream }. The cores on which it, or a server behind it, may run are all busy. More workers would not make them faster.
 
 evidence-workers-blocked = In { $count } of { $looks } samples a busy worker waited for { $upstream }.
 evidence-workers-blocked-time = A request took a worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
