@@ -4,6 +4,7 @@ mod by_hand;
 mod definition;
 mod kernel;
 mod server;
+mod sums;
 
 use crate::facts::Context;
 use crate::fix::change::Change;

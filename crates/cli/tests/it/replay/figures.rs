@@ -72,6 +72,38 @@ fn wrong_sums(text: &str) -> Vec<String> {
     wrong
 }
 
+/// "= 250, rounded up to a power of two: 256": the second number is the power of two at or above the first.
+fn wrong_roundings(text: &str) -> Vec<String> {
+    const ROUNDED: &str = ", rounded up to a power of two: ";
+    let digits = |text: &str| text.replace(',', "").parse::<u64>().ok();
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == ',';
+    let is_wrong = |(at, _): &(usize, &str)| {
+        let (before, after) = (&text[..*at], &text[at + ROUNDED.len()..]);
+        let needed = digits(&before[before.rfind(|letter| !is_number(letter)).map_or(0, |at| at + 1)..]);
+        let advised = digits(after[..after.find(|letter| !is_number(letter)).unwrap_or(after.len())].trim_end_matches(','));
+        needed.and_then(u64::checked_next_power_of_two) != advised || advised.is_none()
+    };
+    text.match_indices(ROUNDED).filter(is_wrong).map(|_| format!("does not follow: {text}")).collect()
+}
+
+/// Remedies that set a number, which has to follow from the text.
+const SETS_A_NUMBER: [&str; 9] = [
+    "raise-worker-connections",
+    "raise-accept-backlog",
+    "raise-nofile",
+    "raise-nofile-by-hand",
+    "raise-syn-backlog",
+    "widen-port-range",
+    "raise-conntrack-max",
+    "raise-cpu-quota",
+    "raise-send-buffer",
+];
+
+/// True if the text says how its number follows: by a sum, or by a limit that is named.
+fn has_a_sum(text: &str) -> bool {
+    [" = ", "default: ", "as many ", "the most that "].iter().any(|words| text.contains(words))
+}
+
 /// What is wrong with a report as JSON.
 fn wrong_in_json(report: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -90,7 +122,12 @@ fn wrong_in_json(report: &Value) -> Vec<String> {
     for remedy in
         ["findings", "improvements"].iter().flat_map(|name| list(name)).flat_map(|found| found["remedies"].as_array().cloned().unwrap())
     {
-        wrong.extend(wrong_sums(remedy["text"].as_str().unwrap()));
+        let text = remedy["text"].as_str().unwrap();
+        wrong.extend(wrong_sums(text));
+        wrong.extend(wrong_roundings(text));
+        if SETS_A_NUMBER.contains(&remedy["id"].as_str().unwrap()) && !has_a_sum(text) {
+            wrong.push(format!("no sum: {text}"));
+        }
     }
     let causes = list("findings").iter().filter(|finding| finding["role"] == "cause").count();
     let verdict = report["verdict"].as_str().unwrap();
@@ -149,6 +186,8 @@ fn the_checks_of_figures_find_what_they_look_for() {
     assert_eq!(wrong_in_text("requests 180 % accept queue\n-100 % unaccounted\np99 0 \u{b5}s").len(), 3);
     assert!(wrong_in_text("99.9 % of 100 %, 0 % failed, p99 10 ms").is_empty());
     assert!(wrong_sums("7 workers: 20/s x 250 ms = 5 at once, plus reserve: 7.").is_empty());
+    assert!(wrong_roundings("x 1.25 in reserve = 1,250, rounded up to a power of two: 2,048.").is_empty());
+    assert_eq!(wrong_roundings("x 1.25 in reserve = 1,250, rounded up to a power of two: 4,096.").len(), 1);
     assert_eq!(wrong_sums("20/s x 250 ms = 5 at once, plus reserve: 147.").len(), 1);
     assert_eq!(wrong_sums("20/s x 250 ms = 50 at once, plus reserve: 57.").len(), 1);
 }

@@ -227,7 +227,10 @@ fn a_logged_errno_with_failures_is_a_cause_and_the_queue_before_it_a_symptom() {
         logged(&mut obs, kind, count, "accept4() failed (24: Too many open files)");
         let diagnosis = told(&obs);
         assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![FILES], Confidence::High), "{kind}");
-        assert_eq!(changes(remedy(&diagnosis, FILES)), [(ServerSetting::NginxWorkerRlimitNofile, "unset", "256")], "{kind}");
+        // 100 clients, each with a connection of its own and one to the server behind.
+        assert_eq!(changes(remedy(&diagnosis, FILES)), [(ServerSetting::NginxWorkerRlimitNofile, "unset", "512")], "{kind}");
+        let text = &remedy(&diagnosis, FILES).text;
+        assert!(text.contains("200 connections x 2 files each = 400, rounded up to a power of two: 512"), "{text}");
     }
     let mut obs = nginx(80, 80, false, Vec::new());
     overflow(&mut obs);

@@ -87,3 +87,13 @@ fn no_more_are_advised_than_the_cores_carry() {
     let text = advice(&obs).text;
     assert!(text.contains("the cores have time for") && text.contains("plus reserve"), "{text}");
 }
+
+/// Connections of clients that gave up stand in the queue until a worker finds them closed.
+#[test]
+fn no_more_clients_ask_at_once_than_there_are() {
+    let mut obs = pool(5, 5, 60);
+    cpu(&mut obs, 0.02);
+    obs.load.as_mut().unwrap().shape = Loop::Closed { connections: 20 };
+    let text = advice(&obs).text;
+    assert!(text.contains("20 workers instead of 5") && text.contains("20 clients ask at once"), "{text}");
+}

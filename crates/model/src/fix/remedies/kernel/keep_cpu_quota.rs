@@ -16,7 +16,7 @@ pub(in crate::fix::remedies) const ADVICE: AdviceDef =
 
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let quota = raise_cpu_quota::of(ctx, placed)?;
-    let wanted = raise_cpu_quota::wanted(ctx, quota, placed)?;
+    let (wanted, _) = raise_cpu_quota::wanted(ctx, quota, placed)?;
     let (id, persistent) = owner(&quota.id.path, wanted);
     Some(Advice {
         text: Message::new(id).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted),

@@ -1,6 +1,6 @@
 # What remedy mend-sending does, and its risk.
 
-remedy-raise-send-buffer-text = Let send buffers of { $name } grow to { $to } KiB instead of { $from } KiB (the third number of net.ipv4.tcp_wmem). The kernel enlarges a buffer only as far as the connection's window needs.
+remedy-raise-send-buffer-text = Let send buffers of { $name } grow to { $to } KiB instead of { $from } KiB (the third number of net.ipv4.tcp_wmem): { $sum }. The kernel enlarges a buffer only as far as the connection's window needs.
 remedy-raise-send-buffer-risk = Each connection over a long path may use this much memory while it sends. net.ipv4.tcp_mem limits the total of all connections.
 remedy-free-send-buffer-text = Let the kernel choose the size of the send buffers of { $name }: remove "sndbuf=" from nginx's listen line (takes effect only on a restart), or the call that sets SO_SNDBUF from the program. The kernel never enlarges a buffer of a fixed size. If it must be fixed, make it twice the rate you want times the round-trip time.
 remedy-free-send-buffer-risk = A restart closes connections. Without a fixed size, a connection may use as much memory as the third number of net.ipv4.tcp_wmem.

@@ -61,12 +61,15 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         return None;
     }
     let wanted = DEFAULT_MAX_BYTES.max(max.saturating_mul(2));
+    let kib = |bytes: u64| bytes as f64 / 1024.0;
+    let sum = Message::new(if wanted == DEFAULT_MAX_BYTES { "sum-buffer-default" } else { "sum-buffer-twice" });
+    let text = at(ctx, placed, "remedy-raise-send-buffer-text");
     let from = format!("{least} {first} {max}");
     let to = format!("{least} {first} {wanted}");
     Some(Proposal {
         reload: None,
         change: vec![Change::Sysctl { key: KEY_WMEM.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to }],
-        text: at(ctx, placed, "remedy-raise-send-buffer-text").with("from", max as f64 / 1024.0).with("to", wanted as f64 / 1024.0),
+        text: text.with("from", kib(max)).with("to", kib(wanted)).with("sum", sum.with("now", kib(max)).with("needed", kib(wanted))),
         risk: Message::new("remedy-raise-send-buffer-risk"),
         signal: Signal::Goodput,
         lifts: Lift::Further,

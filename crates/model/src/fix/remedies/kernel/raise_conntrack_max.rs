@@ -4,6 +4,7 @@ use crate::facts::Context;
 use crate::facts::table::{KEY_MAX, Table};
 use crate::fix::change::{Activation, Change};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
+use crate::fix::remedies::sums::Advised;
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -27,6 +28,8 @@ const ENTRIES_PER_BUCKET_MAX: u64 = 4;
 /// The room for growth, as a multiple of the growth that was seen. While the table was full, or something else was short, fewer connections came than will
 /// come later.
 const GROWTH_ROOM: f64 = 4.0;
+/// Largest limit proposed.
+const LIMIT_MAX: u64 = 1 << 31;
 /// Share of the host's memory that the table may take when full: 1/16.
 const MEMORY_SHARE: u64 = 16;
 
@@ -34,10 +37,11 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let id = placed.at.netns?;
     let view = ctx.obs.netns.get(&id)?;
     let table = Table::of(ctx, id, view)?;
-    let wanted = wanted(ctx, view, &table);
+    let advised = wanted(ctx, view, &table);
+    let wanted = advised.number;
     let memory_mib = (wanted * ENTRY_BYTES) as f64 / f64::from(1 << 20);
     let risk = Message::new("remedy-raise-conntrack-max-risk").with("mib", memory_mib);
-    let text = Message::new("remedy-raise-conntrack-max-text").with("from", table.max).with("to", wanted);
+    let text = Message::new("remedy-raise-conntrack-max-text").with("from", table.max).with("to", wanted).with("sum", advised.sum);
     let change = match place(ctx, id, view) {
         Some((netns, writable)) => changes(ctx, netns, writable, wanted),
         None => Vec::new(),
@@ -81,12 +85,16 @@ fn changes(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView, wanted: u64) -> 
 
 /// Entries needed: the fastest growth seen while there was room, with a margin, times the lifetime of an entry. At least four times the old limit and the
 /// kernel's own default for this host (one per bucket); at most what memory allows.
-fn wanted(ctx: &Context<'_>, view: &NetnsView, table: &Table) -> u64 {
+fn wanted(ctx: &Context<'_>, view: &NetnsView, table: &Table) -> Advised {
     let life_s = view.sysctl_number(KEY_TIME_WAIT).map_or(TIME_WAIT_S, |seconds| seconds as f64);
-    let needed = (GROWTH_ROOM * table.growth_per_s_max * life_s).min(u64::MAX as f64 / 4.0) as u64;
-    let floor = table.max.saturating_mul(4).max(view.sysctl_number(KEY_BUCKETS).unwrap_or(0));
-    let cap = ctx.obs.memory.last().map_or(u64::MAX / 2, |memory| memory.total / MEMORY_SHARE / ENTRY_BYTES);
-    let rounded = needed.max(floor).max(1).checked_next_power_of_two().unwrap_or(1 << 31).min(1 << 31);
+    let sum = Message::new("sum-entries").with("rate", table.growth_per_s_max).with("life", life_s);
+    let needed = Advised::new((GROWTH_ROOM * table.growth_per_s_max * life_s).min(u64::MAX as f64 / 4.0), sum);
+    let times = Message::new("sum-entries-four-times").with("now", table.max);
+    let floor = Advised::new(table.max.saturating_mul(4) as f64, times);
+    let buckets = Advised::new(view.sysctl_number(KEY_BUCKETS).unwrap_or(0) as f64, Message::new("sum-entries-buckets"));
+    let memory = ctx.obs.memory.last().map_or(u64::MAX / 2, |memory| memory.total / MEMORY_SHARE / ENTRY_BYTES);
+    let rounded = needed.at_least(floor).at_least(buckets).power_of_two(u64::MAX).at_most(LIMIT_MAX, "sum-entries-most");
     // Never below the old limit, however little memory there is.
-    rounded.min(cap).max(table.max.saturating_add(1))
+    let least = Advised::new(table.max.saturating_add(1) as f64, Message::new("sum-entries-one-more"));
+    rounded.at_most(memory, "sum-entries-memory").at_least(least)
 }

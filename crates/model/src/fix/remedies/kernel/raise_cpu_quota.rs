@@ -28,13 +28,13 @@ const GRAIN_US: f64 = 1_000.0;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let quota = of(ctx, placed)?;
-    let wanted = wanted(ctx, quota, placed)?;
+    let (wanted, sum) = wanted(ctx, quota, placed)?;
     let raised = raised(ctx, quota, wanted);
     let is_writable = raised.iter().all(|(_, level, _)| level.writable != Some(false));
     let change: Vec<Change> =
         if is_writable { raised.iter().map(|(id, level, cores)| change(id, level, *cores)).collect() } else { Vec::new() };
     let text = if is_writable { "remedy-raise-cpu-quota-text" } else { "remedy-raise-cpu-quota-text-other" };
-    let text = Message::new(text).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted);
+    let text = Message::new(text).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted).with("sum", sum);
     let signal = match harm(ctx, quota)? {
         Harm::Rate => Signal::Goodput,
         Harm::Wait | Harm::Tail => Signal::LatencyP99,
@@ -47,26 +47,33 @@ pub(super) fn of<'c, 'a>(ctx: &'c Context<'a>, placed: &StationReading) -> Optio
     ctx.quotas().iter().find(|quota| placed.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
 }
 
-/// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the offered rate needs;
-/// `None` if that is hardly more than they have. Capped at the cores on which the servers may run; what others in the cgroup use is added.
-pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &StationReading) -> Option<f64> {
+/// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the offered rate needs, and
+/// the sum that gives them; `None` if that is hardly more than they have. Capped at the cores on which the servers may run; what others in the cgroup use is added.
+pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &StationReading) -> Option<(f64, Message)> {
     let online = ctx.obs.cpu.last()?.cores.len() as f64;
     let used = quota.used?;
     let others = Some(quota.others()).filter(|others| *others >= OTHERS_SHARE_MIN * used).unwrap_or(0.0);
-    let most = (cores_held(ctx, quota)? + others).min(online);
-    let asked = placed.waiting.map_or(most, |waiting| ROOM * (used + waiting));
+    let most = ((cores_held(ctx, quota)? + others).min(online), Message::new("sum-cores-most"));
+    let sum = Message::new("sum-cores-asked").with("used", used).with("waiting", placed.waiting.unwrap_or(0.0));
+    let asked = placed.waiting.map_or_else(|| most.clone(), |waiting| (ROOM * (used + waiting), sum));
     let offered = ctx.obs.load.as_ref().and_then(|load| match load.shape {
-        Loop::Open { rate_per_s, .. } if ctx.can_divide_by_good() => Some(ROOM * used * rate_per_s / load.goodput_rps()),
+        Loop::Open { rate_per_s, .. } if ctx.can_divide_by_good() => {
+            let sum = Message::new("sum-cores-offered").with("used", used).with("rate", rate_per_s).with("goodput", load.goodput_rps());
+            Some((ROOM * used * rate_per_s / load.goodput_rps(), sum))
+        }
         _ => None,
     });
+    let lower = |a: (f64, Message), b: (f64, Message)| if b.0 < a.0 { b } else { a };
     let wanted = match harm(ctx, quota)? {
-        Harm::Rate => asked.min(offered.unwrap_or(f64::MAX)),
+        Harm::Rate => offered.into_iter().fold(asked, lower),
         // The mean is enough, but short moments are not: at such a moment each process may ask for a core.
-        Harm::Wait | Harm::Tail => asked.max(processes(quota)),
+        Harm::Wait | Harm::Tail if processes(quota) > asked.0 => (processes(quota), Message::new("sum-cores-processes")),
+        Harm::Wait | Harm::Tail => asked,
     };
+    let (cores, sum) = lower(wanted, most);
     let period_us = quota.now.period_us as f64;
-    let whole = (wanted.min(most) * period_us / GRAIN_US).ceil() * GRAIN_US / period_us;
-    (whole >= STEP_MIN * quota.limit).then_some(whole)
+    let whole = (cores * period_us / GRAIN_US).ceil() * GRAIN_US / period_us;
+    (whole >= STEP_MIN * quota.limit).then(|| (whole, sum.with("needed", whole)))
 }
 
 fn processes(quota: &Quota<'_>) -> f64 {

@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
+use crate::fix::remedies::sums::Advised;
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -23,8 +24,10 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     queue.backlog_limit?;
     let from = ctx.obs.netns.get(&id)?.sysctl_number(KEY_BACKLOG)?;
     // The kernel gives unknown peers only three quarters of it.
-    let wanted = queue.listen_limit.saturating_mul(2).checked_next_power_of_two().unwrap_or(BACKLOG_MAX).min(BACKLOG_MAX);
-    let to = Some(wanted).filter(|to| *to > from)?;
+    let sum = Message::new("sum-handshakes").with("limit", queue.listen_limit);
+    let advised =
+        Advised::new(queue.listen_limit.saturating_mul(2) as f64, sum).power_of_two(u64::MAX).at_most(BACKLOG_MAX, "sum-handshakes-most");
+    let to = Some(advised.number).filter(|to| *to > from)?;
     let change = Change::Sysctl {
         key: KEY_BACKLOG.to_owned(),
         netns: id,
@@ -32,7 +35,11 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         from: from.to_string(),
         to: to.to_string(),
     };
-    let text = Message::new("remedy-raise-syn-backlog-text").with("from", from).with("to", to).with("limit", queue.listen_limit);
+    let text = Message::new("remedy-raise-syn-backlog-text")
+        .with("from", from)
+        .with("to", to)
+        .with("limit", queue.listen_limit)
+        .with("sum", advised.sum);
     Some(Proposal {
         reload: None,
         change: vec![change],

@@ -4,6 +4,7 @@ use crate::facts::Context;
 use crate::facts::port_range::{KEY_RANGE, usable};
 use crate::fix::change::{Activation, Change};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
+use crate::fix::remedies::sums::Advised;
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -31,7 +32,12 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let listening = listening(view, wide);
     let change =
         Change::Sysctl { key: KEY_RANGE.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to: format!("{} {}", wide.0, wide.1) };
+    let to = usable(view, wide);
+    let reserved = wide.1 - wide.0 + 1 - to;
+    let sum = Message::new(if reserved > 0 { "sum-ports-reserved" } else { "sum-ports" });
+    let advised = Advised::new(f64::from(to), sum.with("low", wide.0).with("high", wide.1).with("reserved", reserved));
     let text = Message::new("remedy-widen-port-range-text").with("low", wide.0).with("high", wide.1).with("from", ports.usable);
+    let text = text.with("to", to).with("sum", advised.sum);
     let risk = match listening.is_empty() {
         true => Message::new("remedy-widen-port-range-risk"),
         false => Message::new("remedy-widen-port-range-risk-listeners").with("ports", listening.join(", ")),
@@ -42,7 +48,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         text,
         risk,
         signal: Signal::Refusals(StationId::EPHEMERAL_PORTS),
-        lifts: Lift::Limit(f64::from(usable(view, wide))),
+        lifts: Lift::Limit(f64::from(to)),
     })
 }
 

@@ -86,6 +86,11 @@ impl Demand {
         if clients > workers + waiting {
             return Self { workers: clients, sum: Message::new("sum-workers-clients").with("clients", clients) };
         }
+        // Connections of clients that gave up stay in the queue: no more ask at once than there are.
+        let all = ctx.obs.load.as_ref().map_or(f64::INFINITY, |load| (in_flight_peak(load) * ctx.times_own()).ceil());
+        if workers + waiting > all && all > workers {
+            return Self { workers: all, sum: Message::new("sum-workers-clients").with("clients", all) };
+        }
         let sum = Message::new("sum-workers-standing").with("taken", workers).with("waiting", waiting).with("workers", workers + waiting);
         Self { workers: workers + waiting, sum }
     }

@@ -7,6 +7,7 @@ use crate::facts::setting;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, Change, ServerKind};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
+use crate::fix::remedies::sums::{Advised, AtOnce};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -35,7 +36,8 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let limit = listener.listener.accept_queue_limit;
     ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
     let backlog = configured(ctx, tier, &listener.listener.address);
-    let wanted = wanted(ctx, placed, limit);
+    let advised = wanted(ctx, placed, limit);
+    let wanted = advised.number as u32;
     // The kernel's limit comes first, because listen(2) reads it when it is called.
     let mut change: Vec<Change> = raise_somaxconn(ctx, id, wanted).into_iter().collect();
     let text = match &backlog {
@@ -51,6 +53,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     };
     let name = listener.listener.address.to_string();
     let text = Message::new(text).with("listener", name).with("from", limit).with("to", wanted).with("tier", tier.name.as_str());
+    let text = text.with("sum", advised.sum);
     Some(Proposal {
         reload: None,
         change,
@@ -75,7 +78,7 @@ pub(super) fn raise_somaxconn(ctx: &Context<'_>, netns: NetnsId, wanted: u32) ->
 
 /// The length of a new queue, in place of one with this many connections in it.
 pub(super) fn queue_for(ctx: &Context<'_>, waiting: u32) -> u32 {
-    room_for(ctx, f64::from(waiting))
+    room_for(ctx, f64::from(waiting)).number as u32
 }
 
 /// True if all requests that the load had under way at once fit into a queue of this length.
@@ -84,16 +87,21 @@ pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
 }
 
 /// Room for all requests that can be under way at once, as a power of two, and always more than before.
-fn wanted(ctx: &Context<'_>, placed: &StationReading, limit: u32) -> u32 {
-    let rounded = room_for(ctx, placed.used.unwrap_or(0.0));
-    if rounded > limit { rounded } else { limit.saturating_mul(2).clamp(limit, LIMIT_MAX.max(limit)) }
+fn wanted(ctx: &Context<'_>, placed: &StationReading, limit: u32) -> Advised {
+    let room = room_for(ctx, placed.used.unwrap_or(0.0));
+    let most = u64::from(LIMIT_MAX.max(limit));
+    if room.number > u64::from(limit) { room } else { Advised::twice(u64::from(limit)).at_most(most, "sum-backlog-most") }
 }
 
 /// Room for all requests that can be under way at once, as a power of two. Without a load, for these in the queue.
-fn room_for(ctx: &Context<'_>, waiting: f64) -> u32 {
-    let peak = ctx.obs.load.as_ref().map_or(waiting, in_flight_peak);
-    let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
-    needed.checked_next_power_of_two().unwrap_or(LIMIT_MAX).min(LIMIT_MAX)
+fn room_for(ctx: &Context<'_>, waiting: f64) -> Advised {
+    let needed = match AtOnce::of(ctx) {
+        Some(at_once) => Advised::new(ROOM * at_once.number, Message::new("sum-backlog").with("at_once", at_once.sum)),
+        None => Advised::new(ROOM * waiting, Message::new("sum-backlog-waiting").with("waiting", waiting)),
+    };
+    let default = Advised::new(f64::from(LIMIT_MIN), Message::new("sum-backlog-default"));
+    let room = needed.at_least(default).power_of_two(u64::MAX);
+    room.at_most(u64::from(LIMIT_MAX), "sum-backlog-most")
 }
 
 /// The setting that gives a listener its backlog, in the server that has it.

@@ -4,9 +4,9 @@ use super::raise_nofile;
 use super::servers;
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::fix::remedies::sums::{Advised, AtOnce};
 use crate::fix::remedy::{Signal, Step};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -27,9 +27,11 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     }
     let tier = ctx.only_tier(&placed.owner)?;
     let files = Files::of(ctx, tier)?;
-    let asked = (FILES_PER_REQUEST * ctx.obs.load.as_ref().map_or(0.0, in_flight_peak)).ceil() as u64;
-    let floor = files.limit.saturating_mul(2);
-    let wanted = asked.max(floor).checked_next_power_of_two().unwrap_or(floor);
+    let twice = Advised::twice(files.limit);
+    let asked = AtOnce::of(ctx)
+        .map(|at_once| Advised::new(FILES_PER_REQUEST * at_once.number, Message::new("sum-files").with("at_once", at_once.sum)));
+    let advised = asked.map_or_else(|| twice.clone(), |asked| asked.at_least(twice.clone())).power_of_two(u64::MAX);
+    let wanted = advised.number;
     let limits: Vec<(u32, u64, Option<u64>)> =
         tier.pids.iter().filter_map(|pid| limits_of(ctx, *pid)).filter(|(_, soft, _)| *soft < wanted).collect();
     let raised = limits.iter().map(|(pid, _, hard)| (*pid, wanted, hard.map(|hard| hard.max(wanted))));
@@ -37,7 +39,8 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
         text: Message::new("remedy-raise-nofile-by-hand-text")
             .with("tier", tier.name.as_str())
             .with("from", files.limit)
-            .with("to", wanted),
+            .with("to", wanted)
+            .with("sum", advised.sum),
         risk: Message::new("remedy-raise-nofile-by-hand-risk"),
         runtime: commands(raised),
         persistent: persistent(ctx, tier, wanted),

@@ -3,9 +3,9 @@
 use super::servers::{self, Server};
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
+use crate::fix::remedies::sums::{Advised, AtOnce};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -35,7 +35,9 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let (server, nginx) = nginx_of(ctx, tier)?;
     let from = nginx.worker_connections.value;
     let most = files_most(ctx, tier, &server);
-    let wanted = needed(ctx, &held).min(most / FILES_PER_CONNECTION);
+    let needed = needed(ctx, &held);
+    let advised = needed.clone().at_most(most / FILES_PER_CONNECTION, "sum-nr-open-half");
+    let wanted = advised.number;
     if wanted <= u64::from(from.max(held.limit)) {
         return None;
     }
@@ -50,10 +52,10 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     Some(Proposal {
         reload: None,
         change,
-        text: Message::new("remedy-raise-worker-connections-text").with("from", from).with("to", wanted),
+        text: Message::new("remedy-raise-worker-connections-text").with("from", from).with("to", wanted).with("sum", advised.sum),
         risk: Message::new(risk).with("mib", mib).with("files", files).with("limit", files_now(ctx, tier).unwrap_or(0)),
         signal: Signal::Refusals(StationId::WORKER_CONNECTIONS),
-        lifts: Lift::to_room(wanted >= needed(ctx, &held)),
+        lifts: Lift::to_room(wanted >= needed.number),
     })
 }
 
@@ -65,14 +67,22 @@ pub(super) fn nginx_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(Server<'a>
     found.is_empty().then_some(only)
 }
 
-/// Connections that each worker needs: those under way at once, twice as many if requests are passed on, rounded to a power of two; at least twice the
+/// Connections that a worker needs for the requests under way at once, without reserve; `None` without load.
+pub(super) fn at_once(ctx: &Context<'_>, held: &Held) -> Option<f64> {
+    let share = if held.workers > 1 { UNEVEN / held.workers as f64 } else { 1.0 };
+    AtOnce::of(ctx).map(|at_once| at_once.number * held.each * share)
+}
+
+/// Connections that each worker needs: those under way at once, twice as many if requests are passed on, rounded up to a power of two; at least twice the
 /// current limit.
-pub(super) fn needed(ctx: &Context<'_>, held: &Held) -> u64 {
-    let workers = held.workers as f64;
-    let share = if held.workers > 1 { (UNEVEN / workers).min(1.0) } else { 1.0 };
-    let asked = ctx.obs.load.as_ref().map_or(0.0, in_flight_peak) * held.each * share * ROOM;
-    let floor = u64::from(held.limit).saturating_mul(2);
-    (asked.ceil() as u64).max(floor).checked_next_power_of_two().unwrap_or(floor)
+fn needed(ctx: &Context<'_>, held: &Held) -> Advised {
+    let twice = Advised::twice(u64::from(held.limit));
+    let asked = AtOnce::of(ctx).zip(at_once(ctx, held)).map(|(all, at_once)| {
+        let id = if held.workers > 1 { "sum-connections-uneven" } else { "sum-connections" };
+        let sum = Message::new(id).with("at_once", all.sum).with("each", held.each).with("workers", held.workers as f64);
+        Advised::new(at_once * ROOM, sum)
+    });
+    asked.map_or_else(|| twice.clone(), |asked| asked.at_least(twice.clone())).power_of_two(u64::MAX)
 }
 
 /// The most descriptors that the workers can get: a master that runs as root can set any number up to `fs.nr_open`.

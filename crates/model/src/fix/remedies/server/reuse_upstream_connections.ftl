@@ -1,7 +1,16 @@
 # What remedy reuse-upstream-connections does, and its risk.
 
-remedy-reuse-upstream-connections-text = Keep { $connections } connections to { $remote } open in each of the { $workers } nginx workers, for { $requests } requests each.
-remedy-reuse-upstream-connections-text-grown = Give the pool { $children } workers, and keep { $connections } connections to { $remote } open in each of the { $workers } nginx workers, for { $requests } requests each.
+remedy-reuse-upstream-connections-text = Keep { $connections } { $connections ->
+    [one] connection
+   *[other] connections
+} to { $remote } open in { $workers ->
+    [one] nginx's worker
+   *[other] each of the { $workers } nginx workers
+}, for { $requests } requests each: { $sum }.
+remedy-reuse-upstream-connections-text-grown = Give the pool { $children } workers ({ $grown }), and keep { $connections } connections to { $remote } open in { $workers ->
+    [one] nginx's worker
+   *[other] each of the { $workers } nginx workers
+}, for { $requests } requests each: { $sum }.
 remedy-reuse-upstream-connections-risk = A kept connection occupies one of the { $children } workers behind it even while it is idle. At most { $kept } workers are occupied this way. The others serve all other connections, which wait longer the longer a connection is kept.
 remedy-reuse-upstream-connections-starved = they waited behind kept connections
 remedy-reuse-upstream-connections-advice = Keep connections to { $remote }: an upstream with keepalive, and fastcgi_keep_conn on. A kept connection occupies a worker of the pool, so keep fewer connections over all nginx workers than the pool has workers, and close each after some requests (keepalive_requests).

@@ -88,7 +88,12 @@ fn keep<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<Keep<'a>> {
 
 /// Connections that each of nginx's workers may keep, for a pool with this many workers.
 fn kept(children: u32, workers: u32) -> u32 {
-    children.saturating_sub((children / RESERVE).max(1)) / workers
+    children.saturating_sub(reserved(children)) / workers
+}
+
+/// Workers of a pool that are left to connections that are not kept.
+fn reserved(children: u32) -> u32 {
+    (children / RESERVE).max(1)
 }
 
 /// Workers that the pool needs for a worthwhile number of kept connections; `None` if it has them or cannot have them.
@@ -135,7 +140,10 @@ fn propose(ctx: &Context<'_>, placed: &StationReading, requests: u32) -> Option<
     let setting = ServerSetting::NginxFastcgiReuse { pass: keep.pass };
     let to = ServerSetting::reuse(keep.connections, requests);
     let id = if keep.grown.is_some() { "remedy-reuse-upstream-connections-text-grown" } else { "remedy-reuse-upstream-connections-text" };
+    let sum = Message::new("sum-kept").with("children", keep.children).with("free", reserved(keep.children)).with("workers", keep.workers);
+    let grown = Message::new("sum-kept-grown").with("workers", keep.workers).with("needed", keep.children);
     let text = edge.args(id).with("connections", keep.connections).with("requests", requests);
+    let text = text.with("sum", sum.with("needed", keep.connections)).with("grown", grown);
     let risk = Message::new("remedy-reuse-upstream-connections-risk").with("kept", keep.connections * keep.workers);
     Some(Proposal {
         reload: None,
