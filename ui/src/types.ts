@@ -38,7 +38,7 @@ export interface Ports {
 export interface GroupUse {
     answers: number;
     failed: number;
-    time_us: number;
+    time_us: number | null;
     bytes?: number;
     durations_us?: Record<string, Durations>;
 }
@@ -81,8 +81,8 @@ export interface Host {
     /** Seconds of each core: programs, the kernel, interrupts, taken by a hypervisor. */
     core_s?: Record<string, [number, number, number, number]>;
     programs: Record<string, number>;
-    memory_total: number;
-    memory_available: number;
+    memory_total: number | null;
+    memory_available: number | null;
     disks: Record<string, number>;
 }
 

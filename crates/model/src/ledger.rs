@@ -175,10 +175,12 @@ fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
 
 /// The clients, those with the most requests under way first.
 fn clients(counted: &SampleCounts, under_way: f64) -> Vec<LedgerClient> {
+    // Of a client's connections some do not show whether a request is under way: all clients together are the whole then.
+    let whole = under_way.max(counted.clients.values().sum());
     let client = |(address, mean): (&std::net::IpAddr, &f64)| LedgerClient {
         address: *address,
         mean: rounded(*mean),
-        share: rounded(share(*mean, under_way)),
+        share: rounded(share(*mean, whole)),
     };
     let mut clients: Vec<LedgerClient> = counted.clients.iter().map(client).filter(|client| client.mean > 0.0).collect();
     // A stable sort: clients with equal numbers keep the order of their addresses.

@@ -29,10 +29,10 @@ pub struct Host {
     /// CPU time by name of the program, seconds: the eight with most.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, f64>,
-    /// Memory, bytes; 0 if it is not known.
-    pub memory_total: u64,
-    /// The least memory that programs could still get without swapping, bytes.
-    pub memory_available: u64,
+    /// Memory, bytes. `None` if it was not read.
+    pub memory_total: Option<u64>,
+    /// The least memory that programs could still get without swapping, bytes. `None` if it was not read.
+    pub memory_available: Option<u64>,
     /// Time in which a disk had something to do, seconds, by disk: the eight busiest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disks: BTreeMap<String, f64>,
@@ -50,8 +50,8 @@ impl Host {
                 ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
             }
         }
-        self.memory_total = other.memory_total;
-        self.memory_available = self.memory_available.min(other.memory_available);
+        self.memory_total = other.memory_total.or(self.memory_total);
+        self.memory_available = self.memory_available.into_iter().chain(other.memory_available).min();
         add(&mut self.programs, &other.programs);
         add(&mut self.disks, &other.disks);
     }
@@ -86,7 +86,7 @@ pub fn busier_programs(series: &[Sample], since_s: u64) -> Vec<BusierProgram> {
     let sum = |is_in: &dyn Fn(&Sample, u64) -> bool| {
         let hosts = series.iter().filter_map(|sample| Some((sample, sample.host.as_ref()?)));
         hosts.filter(|(sample, host)| is_in(sample, host.seconds.ceil() as u64)).fold(None, |sum: Option<Host>, (_, host)| {
-            let mut sum = sum.unwrap_or(Host { memory_available: u64::MAX, ..Host::default() });
+            let mut sum = sum.unwrap_or_default();
             sum.merge(host);
             Some(sum)
         })
@@ -111,14 +111,14 @@ mod tests {
 
     fn host(seconds: f64, programs: &[(&str, f64)]) -> Host {
         let programs = programs.iter().map(|(name, used_s)| ((*name).to_owned(), *used_s)).collect();
-        Host { seconds, cores: 2, programs, memory_available: 7, ..Host::default() }
+        Host { seconds, cores: 2, programs, memory_available: Some(7), ..Host::default() }
     }
 
     #[test]
     fn spans_add_up_and_the_largest_programs_stay() {
         let mut sum = host(5.0, &[("nginx", 1.0)]);
-        sum.merge(&Host { memory_available: 3, ..host(5.0, &[("nginx", 2.0), ("php", 1.0)]) });
-        assert_eq!((sum.cores_of("nginx"), sum.cores_of("none"), sum.memory_available), (0.3, 0.0, 3));
+        sum.merge(&Host { memory_available: Some(3), ..host(5.0, &[("nginx", 2.0), ("php", 1.0)]) });
+        assert_eq!((sum.cores_of("nginx"), sum.cores_of("none"), sum.memory_available), (0.3, 0.0, Some(3)));
         for number in 0..20 {
             sum.merge(&host(1.0, &[(&format!("p{number}"), 0.01 * f64::from(number))]));
         }

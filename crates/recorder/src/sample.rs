@@ -209,8 +209,8 @@ pub struct GroupUse {
     pub answers: u64,
     /// Of those, the ones that failed.
     pub failed: u64,
-    /// Sum of their response times, microseconds; 0 if the log has none.
-    pub time_us: u64,
+    /// Sum of their response times, microseconds. `None` if the log has none.
+    pub time_us: Option<u64>,
     /// Bytes of the answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: u64,
@@ -397,13 +397,9 @@ impl TargetSample {
 
 impl GroupUse {
     fn merge(&mut self, other: &Self) {
-        let sums = [
-            (&mut self.answers, other.answers),
-            (&mut self.failed, other.failed),
-            (&mut self.time_us, other.time_us),
-            (&mut self.bytes, other.bytes),
-        ];
+        let sums = [(&mut self.answers, other.answers), (&mut self.failed, other.failed), (&mut self.bytes, other.bytes)];
         sums.into_iter().for_each(|(ours, theirs)| *ours = ours.saturating_add(theirs));
+        self.time_us = self.time_us.into_iter().chain(other.time_us).reduce(u64::saturating_add);
         merge_durations(&mut self.durations_us, &other.durations_us);
     }
 }
@@ -468,7 +464,7 @@ mod tests {
                 urls: BTreeMap::new(),
                 upstreams: BTreeMap::from([(
                     "127.0.0.1:9000".to_owned(),
-                    GroupUse { answers: 2, failed: 1, time_us: 3, ..GroupUse::default() },
+                    GroupUse { answers: 2, failed: 1, time_us: Some(3), ..GroupUse::default() },
                 )]),
                 durations_us: durations(&[1_000, 2_000]),
             }),
@@ -486,7 +482,7 @@ mod tests {
         assert_eq!((target.queues[0].most, target.response_s()), (4, Some(3.0 / 8.0)));
         let logged = target.logged.as_ref().unwrap();
         assert_eq!((logged.answers(), logged.bytes, logged.durations_us["request"].0.total()), (4, 20, 4));
-        assert_eq!(logged.upstreams["127.0.0.1:9000"], GroupUse { answers: 4, failed: 2, time_us: 6, ..GroupUse::default() });
+        assert_eq!(logged.upstreams["127.0.0.1:9000"], GroupUse { answers: 4, failed: 2, time_us: Some(6), ..GroupUse::default() });
         let (connections, pool) = (target.connections.unwrap(), target.pools["www"]);
         assert_eq!((connections.writing.value(), connections.reading.value()), (Some(3.0), None));
         assert_eq!((pool.active.value(), pool.total.value()), (Some(8.0), Some(20.0)), "busy workers were seen in one of two seconds");

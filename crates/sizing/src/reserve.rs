@@ -64,13 +64,13 @@ pub fn full_at(station: &Station, rate_rps: Option<f64>) -> Result<Full, Unknown
     Ok(Full { rate_rps: Interval::exact(rate / share), basis: Basis::Proportion })
 }
 
-/// The share of a station that is used, 0 to 1 and beyond. `None` if it has no limit or was not read.
+/// The share of a station that is used, 0 to 1. `None` if it has no limit or was not read.
 pub fn share(station: &Station) -> Option<f64> {
     if station.state == StationState::Unknown {
         return None;
     }
     let counted = || station.used.zip(station.limit).filter(|(_, limit)| *limit > 0.0).map(|(used, limit)| used / limit);
-    station.utilization.or_else(counted)
+    station.utilization.or_else(counted).map(|share| share.clamp(0.0, 1.0))
 }
 
 /// True if a station has a limit of its own, so that it can fill.

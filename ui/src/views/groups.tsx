@@ -27,7 +27,7 @@ interface Sum {
     group: string;
     answers: number;
     failed: number;
-    time_us: number;
+    time_us: number | null;
     counts: Map<number, number>;
     max_us: number;
 }
@@ -37,11 +37,11 @@ function sums(samples: Sample[], server: string, of: "urls" | "upstreams", time:
     const all = new Map<string, Sum>();
     for (const sample of samples) {
         for (const [group, use] of Object.entries(ofServer(sample, server)?.logged?.[of] ?? {})) {
-            const sum = all.get(group) ?? { group, answers: 0, failed: 0, time_us: 0, counts: new Map<number, number>(), max_us: 0 };
+            const sum = all.get(group) ?? { group, answers: 0, failed: 0, time_us: null, counts: new Map<number, number>(), max_us: 0 };
             all.set(group, sum);
             sum.answers += use.answers;
             sum.failed += use.failed;
-            sum.time_us += use.time_us;
+            if (use.time_us !== null) sum.time_us = (sum.time_us ?? 0) + use.time_us;
             const durations = use.durations_us?.[time];
             if (!durations) continue;
             add(sum.counts, durations);
@@ -82,7 +82,7 @@ export function Groups({ title, name, samples, server, of, time, zoom, onZoom }:
                                 </td>
                                 <td class="figure">{number(sum.answers)}</td>
                                 <td class="figure">{number(sum.failed)}</td>
-                                <td class="figure">{told(sum.answers > 0 ? sum.time_us / sum.answers : null)}</td>
+                                <td class="figure">{told(sum.answers > 0 && sum.time_us !== null ? sum.time_us / sum.answers : null)}</td>
                                 {[0.5, 0.95].map((share) => (
                                     <td key={share} class="figure">
                                         {told(percentile(sum.counts, share))}

@@ -169,7 +169,7 @@ function chartsOf(samples: Sample[], server: string): Chart[] {
         ...edges,
         {
             title: "Memory of the host",
-            lines: [area("used", host(samples, (host) => host.memory_total - host.memory_available)), bound("all", host(samples, (host) => host.memory_total))],
+            lines: [area("used", host(samples, (host) => (host.memory_total === null || host.memory_available === null ? null : host.memory_total - host.memory_available))), bound("all", host(samples, (host) => host.memory_total))],
             say: bytes,
         },
     ];

@@ -5,6 +5,7 @@
 mod figures;
 mod improvements;
 mod misses;
+mod schemas;
 mod unread;
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ size-capacity = { $kind ->
 }
 size-capacity-unsafe = { $rate } requests per second at p99 < { $objective } ms; no rate is safe for requests that arrive at random
 size-capacity-missed = none of the rates from { $lowest } to { $highest }/s keeps p99 < { $objective } ms; at most { $rate } requests per second are answered
-size-capacity-hopeless = a single request already takes longer than p99 < { $objective } ms; at most { $rate } requests per second are answered
+size-capacity-hopeless = a single request alone takes longer than the objective of { $objective } ms; at most { $rate } requests per second are answered
 size-capacity-untried = at most { $rate } requests per second; the rate at p99 < { $objective } ms was not measured
 size-client-limited = The load generator was the limit, so the capacity of the server is not known. { $why }
 size-nothing-answered = Nothing answered as expected. { $why }

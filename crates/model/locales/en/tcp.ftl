@@ -86,6 +86,7 @@ tcp-live-rtt = round-trip time
 tcp-live-cwnd = congestion window
 tcp-live-segments = p50 { $p50 }, p95 { $p95 }, p99 { $p99 }, max { $max } segments
 tcp-live-resent = { $again } of { $out } segments ({ $share }), on { $sockets } sockets
+tcp-live-resent-alone = { $again } segments, on { $sockets } sockets
 tcp-live-idle = since the last data
 tcp-live-limited = limited now
 tcp-live-limited-by = { $count } { $who }

@@ -220,16 +220,16 @@ pub struct Bench {
     pub offered: Offered,
     /// The result. Latency counts from the intended start and includes timed-out requests.
     pub load: LoadReport,
-    /// Mean of that latency.
-    pub latency_us_mean: f64,
-    /// Latency of good answers only.
-    pub good_latency_us: Percentiles,
-    /// From the intended start to the first byte of the answer.
-    pub first_byte_us: Percentiles,
-    /// From connect() to the established connection.
-    pub connect_us: Percentiles,
-    /// From the connection to the end of the TLS handshake.
-    pub tls_us: Percentiles,
+    /// Mean of that latency. `None` if no request ended.
+    pub latency_us_mean: Option<f64>,
+    /// Latency of good answers only. `None` if there was none.
+    pub good_latency_us: Option<Percentiles>,
+    /// From the intended start to the first byte of the answer. `None` if nothing was answered.
+    pub first_byte_us: Option<Percentiles>,
+    /// From connect() to the established connection. `None` if no connection was established.
+    pub connect_us: Option<Percentiles>,
+    /// From the connection to the end of the TLS handshake. `None` without TLS.
+    pub tls_us: Option<Percentiles>,
     /// Completed TLS handshakes. `None` without TLS.
     pub tls_handshakes: Option<Handshakes>,
     /// Closed loop: latency corrected for the requests that slow answers delayed.
@@ -295,11 +295,11 @@ pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed
             bind: asked.bind.clone(),
         },
         load: traffic::load_report(&result),
-        latency_us_mean: detail.latency_us_mean,
-        good_latency_us: result.good_latency_us,
-        first_byte_us: detail.first_byte_us,
-        connect_us: result.connect_us,
-        tls_us: detail.tls_us,
+        latency_us_mean: Some(detail.latency_us_mean).filter(|_| result.requests > 0),
+        good_latency_us: known(result.good_latency_us),
+        first_byte_us: known(detail.first_byte_us),
+        connect_us: known(result.connect_us),
+        tls_us: known(detail.tls_us),
         tls_handshakes: result.tls.map(|tls| tls.handshakes),
         corrected_latency_us: detail.corrected_latency_us,
         distribution: detail.distribution,
@@ -323,6 +323,11 @@ pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed
         interrupted: result.interrupted,
         error_samples: result.error_samples,
     }
+}
+
+/// Percentiles of times that were measured: all are zero where nothing was.
+fn known(times: Percentiles) -> Option<Percentiles> {
+    Some(times).filter(|times| *times != Percentiles::default())
 }
 
 fn outcome(load: &LoadResult) -> BenchOutcome {

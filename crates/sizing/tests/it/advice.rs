@@ -198,3 +198,12 @@ fn an_interrupted_step_is_no_point() {
     let size = of(&asked(), &steps);
     assert_eq!(size.capacity.at_objective_rps.unwrap().value, 210.0);
 }
+
+#[test]
+fn an_objective_that_one_request_misses_is_said_plainly() {
+    let mut asked = asked();
+    asked.objective.p99_us = 5_000;
+    let measured: Vec<Step> = steps().into_iter().filter(|step| step.rate_per_s().is_none()).collect();
+    let text = of(&asked, &measured).capacity.text;
+    assert!(text.starts_with("a single request alone takes longer than the objective of 5 ms"), "{text}");
+}

@@ -132,10 +132,10 @@ pub(crate) fn times(phrases: Phrases<'_>, bench: &Bench) -> Vec<[String; 8]> {
     let times = [
         ("bench-time-total", bench.load.latency_us),
         ("bench-time-corrected", bench.corrected_latency_us.filter(|_| bench.warnings.iter().any(|warning| warning.id == "omitted"))),
-        ("bench-time-good", Some(bench.good_latency_us).filter(|good| Some(*good) != bench.load.latency_us)),
-        ("bench-time-first-byte", Some(bench.first_byte_us)),
-        ("bench-time-connect", Some(bench.connect_us)),
-        ("bench-time-tls", Some(bench.tls_us)),
+        ("bench-time-good", bench.good_latency_us.filter(|good| Some(*good) != bench.load.latency_us)),
+        ("bench-time-first-byte", bench.first_byte_us),
+        ("bench-time-connect", bench.connect_us),
+        ("bench-time-tls", bench.tls_us),
     ];
     let mut rows = vec![["", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"].map(str::to_owned)];
     for (id, percentiles) in times {

@@ -43,7 +43,7 @@ pub(super) fn idle_ms(info: &[u8]) -> u64 {
     LAST_DATA_SENT.read(info).unwrap_or(0).min(LAST_DATA_RECV.read(info).unwrap_or(0))
 }
 
-/// Microseconds with data in flight.
-pub(super) fn busy_us(info: &[u8]) -> u64 {
-    BUSY_TIME.read(info).unwrap_or(0)
+/// Microseconds with data in flight. `None` on kernels that do not tell.
+pub(super) fn busy_us(info: &[u8]) -> Option<u64> {
+    BUSY_TIME.read(info)
 }

@@ -434,7 +434,7 @@ fn used(counts: GroupCounts, time: &str) -> GroupUse {
     let GroupCounts { answers, failed, bytes, times_us } = counts;
     let named = GROUP_TIMES.iter().zip(times_us).filter(|(_, times)| !times.is_empty());
     let durations_us: BTreeMap<String, Durations> = named.map(|(name, times)| ((*name).to_owned(), Durations(times))).collect();
-    let time_us = durations_us.get(time).map_or(0, |times| times.0.sum() as u64);
+    let time_us = durations_us.get(time).map(|times| times.0.sum() as u64);
     GroupUse { answers, failed, time_us, bytes, durations_us }
 }
 

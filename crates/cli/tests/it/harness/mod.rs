@@ -1,5 +1,6 @@
 //! The built binary as a user runs it, and the files that tests give it.
 
+mod figures;
 mod frozen;
 mod host;
 mod leftovers;
@@ -15,6 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+pub(crate) use figures::wrong_figures;
 pub(crate) use frozen::Frozen;
 pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
 pub(crate) use leftovers::one_lab;
@@ -128,11 +130,13 @@ pub(crate) fn remedies_of(chokepoint: &Chokepoint, file: &str) -> Vec<Value> {
     findings.iter().flatten().flat_map(|finding| finding["remedies"].as_array().unwrap().clone()).collect()
 }
 
-/// A document that fits a schema of docs/schema and has no field that the schema does not describe.
+/// A document that fits a schema of docs/schema, has no field that the schema does not describe, and no figure that cannot be.
 pub(crate) fn fits(text: &str, schema: &str) -> Value {
     let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let errors = errors(&closed(schema_of(schema)), &document);
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+    let wrong = wrong_figures(&document);
+    assert!(wrong.is_empty(), "{wrong:#?}\n{document:#}");
     document
 }
 

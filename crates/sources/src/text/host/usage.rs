@@ -37,10 +37,10 @@ pub struct HostUsage {
     pub core_s: BTreeMap<u32, [f64; 4]>,
     /// CPU time by the name of the program, seconds: at most eight, those with most. What ended within the span is missing.
     pub programs: BTreeMap<String, f64>,
-    /// Memory, bytes.
-    pub memory_total: u64,
-    /// Memory that programs can still get without swapping, bytes.
-    pub memory_available: u64,
+    /// Memory, bytes. `None` if it could not be read.
+    pub memory_total: Option<u64>,
+    /// Memory that programs can still get without swapping, bytes. `None` if it could not be read.
+    pub memory_available: Option<u64>,
     /// Time in which each disk had something to do, seconds: at most eight, the busiest.
     pub disks: BTreeMap<String, f64>,
 }
@@ -101,8 +101,8 @@ impl HostUsages {
             cores: u32::try_from(now.cores.len()).unwrap_or(u32::MAX),
             busy_s,
             programs: most(programs, PROGRAMS_MAX),
-            memory_total: memory.as_ref().map_or(0, |memory| memory.total),
-            memory_available: memory.as_ref().map_or(0, |memory| memory.available),
+            memory_total: memory.as_ref().map(|memory| memory.total),
+            memory_available: memory.as_ref().map(|memory| memory.available),
             disks: most(now.disks.iter().filter_map(busy_ms).filter(|(_, seconds)| *seconds > 0.0).collect(), DISKS_MAX),
         })
     }
@@ -195,7 +195,7 @@ mod tests {
         process(9, "again", 30, 2);
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         let found = usages.look().unwrap();
-        assert_eq!((found.cores, found.memory_total, found.memory_available), (2, 8 << 10, 4 << 10));
+        assert_eq!((found.cores, found.memory_total, found.memory_available), (2, Some(8 << 10), Some(4 << 10)));
         assert!((found.busy_s - 150.0 / ticks).abs() < 1e-9 && (found.disks["sda"] - 0.5).abs() < 1e-9 && found.disks.len() == 1);
         assert_eq!(found.core_s[&0].map(|seconds| (seconds * ticks).round()), [150.0, 0.0, 0.0, 0.0]);
         let used: Vec<(&str, f64)> = found.programs.iter().map(|(name, seconds)| (name.as_str(), (seconds * ticks).round())).collect();

@@ -44,7 +44,7 @@ pub struct WorkerUse {
 
 impl WorkerUse {
     /// The values under the names that the agent of NGINX Amplify gave them. `memory_total`: of the host, bytes.
-    pub fn amplify(&self, memory_total: u64) -> BTreeMap<&'static str, f64> {
+    pub fn amplify(&self, memory_total: Option<u64>) -> BTreeMap<&'static str, f64> {
         let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let percent = |part: f64, whole: f64| share(100.0 * part, whole);
         let number = |value: Option<u64>| value.map(|value| value as f64);
@@ -55,7 +55,7 @@ impl WorkerUse {
             ("nginx.workers.cpu.system", percent(self.system_s, self.seconds)),
             ("nginx.workers.mem.rss", Some(self.resident_bytes as f64)),
             ("nginx.workers.mem.vms", Some(self.virtual_bytes as f64)),
-            ("nginx.workers.mem.rss_pct", percent(self.resident_bytes as f64, memory_total as f64)),
+            ("nginx.workers.mem.rss_pct", memory_total.and_then(|total| percent(self.resident_bytes as f64, total as f64))),
             ("nginx.workers.fds_count", number(self.open_files)),
             ("nginx.workers.rlimit_nofile", number(self.open_files_limit)),
             ("nginx.workers.io.kbs_r", kilobytes(self.read_bytes)),
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!((used.workers, used.virtual_bytes, used.open_files_limit), (2, 2 * MIB, Some(2_048)));
         assert!((used.user_s - 30.0 / ticks).abs() < 1e-9 && (used.system_s - 10.0 / ticks).abs() < 1e-9);
         assert_eq!((used.read_bytes, used.written_bytes, used.reloads), (Some(8_192), Some(0), 0));
-        let values = used.amplify(8 * used.resident_bytes);
+        let values = used.amplify(Some(8 * used.resident_bytes));
         assert_eq!((values["nginx.workers.count"], values["nginx.workers.mem.rss_pct"]), (2.0, 12.5));
         // One of two died and was replaced; then all were.
         worker(8, 9, 1, 1, 0);
@@ -211,7 +211,9 @@ mod tests {
         std::fs::write(tree.path().join("proc/7/stat"), "7 (nginx) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 4096 10 0 1 1 0\n").unwrap();
         let used = uses.look(&masters)[&1];
         assert_eq!((used.workers, used.read_bytes, used.open_files_limit), (1, None, None));
-        assert!(!used.amplify(0).contains_key("nginx.workers.io.kbs_r") && !used.amplify(0).contains_key("nginx.workers.mem.rss_pct"));
+        assert!(
+            !used.amplify(None).contains_key("nginx.workers.io.kbs_r") && !used.amplify(None).contains_key("nginx.workers.mem.rss_pct")
+        );
         for wrong in ["", "read_bytes: 1\n", "read_bytes: 1\nwrite_bytes: x\n", "read_bytes: 1\nwrite_bytes: 2"] {
             assert_eq!(parse_io(wrong.as_bytes()), None, "{wrong:?}");
         }

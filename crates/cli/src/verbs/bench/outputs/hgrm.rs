@@ -22,7 +22,7 @@ pub(super) fn render(bench: &Bench) -> String {
         // The last point is quantile 1, whose inverse is infinite.
         let _ = if point.quantile < 1.0 { writeln!(out, " {:>14.2}", 1.0 / (1.0 - point.quantile)) } else { writeln!(out) };
     }
-    let (mean, stdev) = (bench.latency_us_mean / UNIT_US, bench.latency_us_stdev / UNIT_US);
+    let (mean, stdev) = (bench.latency_us_mean.unwrap_or(0.0) / UNIT_US, bench.latency_us_stdev / UNIT_US);
     let (max, count) = (bench.load.latency_us.map_or(0.0, |times| times.max as f64) / UNIT_US, bench.load.requests);
     let _ = writeln!(out, "#[Mean    = {mean:>12.3}, StdDeviation   = {stdev:>12.3}]");
     let _ = writeln!(out, "#[Max     = {max:>12.3}, Total count    = {count:>12}]");

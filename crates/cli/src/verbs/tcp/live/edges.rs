@@ -43,16 +43,24 @@ pub(crate) struct LiveEdge {
     pub(crate) retransmits: Histogram,
     /// Time since each socket last sent or received data, ms.
     pub(crate) idle: Histogram,
-    pub(crate) segments_out: u64,
+    /// Segments sent, as far as the kernel tells.
+    pub(crate) segments_out: Option<u64>,
     /// Sockets that retransmitted.
     pub(crate) retransmitting: u64,
     /// Sockets by what limits them now.
     pub(crate) limited: BTreeMap<Limiter, u64>,
-    /// Time with data in flight, and the parts of it limited by the peer's window and by the send buffer, us.
-    pub(crate) busy_us: u64,
-    pub(crate) rwnd_us: u64,
-    pub(crate) sndbuf_us: u64,
+    /// Time with data in flight, and the parts of it limited by the peer's window and by the send buffer, us, as far as the kernel tells (since Linux 4.10).
+    pub(crate) busy_us: Option<u64>,
+    pub(crate) rwnd_us: Option<u64>,
+    pub(crate) sndbuf_us: Option<u64>,
     pub(crate) lost_us: u64,
+}
+
+/// Adds a value to a sum, which is `None` until there is one.
+fn add(sum: &mut Option<u64>, value: Option<u64>) {
+    if let Some(value) = value {
+        *sum = Some(sum.unwrap_or(0).saturating_add(value));
+    }
 }
 
 impl LiveEdge {
@@ -62,14 +70,14 @@ impl LiveEdge {
         self.cwnd.merge(&other.cwnd);
         self.retransmits.merge(&other.retransmits);
         self.idle.merge(&other.idle);
-        self.segments_out += other.segments_out;
+        add(&mut self.segments_out, other.segments_out);
         self.retransmitting += other.retransmitting;
         for (limiter, count) in other.limited {
             *self.limited.entry(limiter).or_default() += count;
         }
-        self.busy_us += other.busy_us;
-        self.rwnd_us += other.rwnd_us;
-        self.sndbuf_us += other.sndbuf_us;
+        add(&mut self.busy_us, other.busy_us);
+        add(&mut self.rwnd_us, other.rwnd_us);
+        add(&mut self.sndbuf_us, other.sndbuf_us);
         self.lost_us = self.lost_us.saturating_add(other.lost_us);
     }
 }
@@ -85,7 +93,7 @@ pub(crate) struct WorstSocket {
     pub(crate) limiter: Limiter,
     pub(crate) sender: Sender,
     pub(crate) idle_ms: u64,
-    pub(crate) busy_us: u64,
+    pub(crate) busy_us: Option<u64>,
     pub(crate) send_queue: u32,
     pub(crate) receive_queue: u32,
 }
@@ -131,12 +139,12 @@ impl LiveSockets {
         edge.cwnd.add(sender.cwnd);
         edge.retransmits.add(sender.total_retrans);
         edge.idle.add(idle_ms);
-        edge.segments_out += SEGS_OUT.read(socket.info).unwrap_or(0);
+        add(&mut edge.segments_out, SEGS_OUT.read(socket.info));
         edge.retransmitting += u64::from(sender.total_retrans > 0);
         *edge.limited.entry(limiter).or_default() += 1;
-        edge.busy_us += busy_us;
-        edge.rwnd_us += sender.rwnd_limited_us.unwrap_or(0);
-        edge.sndbuf_us += sender.sndbuf_limited_us.unwrap_or(0);
+        add(&mut edge.busy_us, busy_us);
+        add(&mut edge.rwnd_us, sender.rwnd_limited_us);
+        add(&mut edge.sndbuf_us, sender.sndbuf_limited_us);
         edge.lost_us = edge.lost_us.saturating_add(lost_us);
         if lost_us > 0 && (self.worst.len() < WORST_MAX || self.worst.last().is_some_and(|last| lost_us > last.lost_us)) {
             let (inode, send_queue, receive_queue) = (socket.inode, socket.send_queue, socket.receive_queue);
@@ -306,11 +314,27 @@ mod tests {
         let edges = live.sorted();
         let (key, edge) = edges[0];
         assert_eq!((key.end, edge.sockets, edge.retransmitting, edge.retransmits.sum()), (LocalEnd::Server, 100, 99, 4950));
-        assert_eq!((edge.lost_us, edge.busy_us, edge.limited[&Limiter::Application]), (4950 * 200, 5000, 100));
+        assert_eq!((edge.lost_us, edge.busy_us, edge.limited[&Limiter::Application]), (4950 * 200, Some(5000), 100));
         assert_eq!(edges[1].1.limited, BTreeMap::from([(Limiter::Cwnd, 1)]));
         let worst: Vec<u16> = live.worst.iter().map(|worst| worst.remote.port()).collect();
         assert_eq!(worst, (1090..1100).rev().collect::<Vec<u16>>());
         assert_eq!(live.netns(key), "blue");
+    }
+
+    /// The struct tcp_info of Linux 4.9 ends before busy_time.
+    #[test]
+    fn what_an_older_kernel_does_not_tell_is_null_and_not_zero() {
+        let mut live = LiveSockets::default();
+        let old = &info(&[("rtt", 200), ("snd_cwnd", 10), ("total_retrans", 3)])[..160];
+        live.add(&netns(), &socket(1, true, old));
+        let json = live.json(&TcpSocketsRead::default(), None);
+        for (list, names) in
+            [("edges", &["busy_us", "rwnd_limited_us", "sndbuf_limited_us"][..]), ("worst", &["busy_us", "rwnd_limited_us"])]
+        {
+            assert!(names.iter().all(|name| json[list][0][*name].is_null()), "{json:#}");
+        }
+        live.add(&netns(), &socket(2, true, &info(&[("rtt", 200), ("busy_time", 7)])));
+        assert_eq!(live.json(&TcpSocketsRead::default(), None)["edges"][0]["busy_us"], 7);
     }
 
     #[test]

@@ -103,21 +103,25 @@ fn rows(edge: &LiveEdge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
         }),
     );
     let retransmits = edge.retransmits.sum() as u64;
-    let share = if edge.segments_out > 0 { retransmits as f64 / edge.segments_out as f64 } else { 0.0 };
-    let message = Message::new("tcp-live-resent").with("again", retransmits).with("out", edge.segments_out);
-    put("streams-resent", Some(phrases.say(&message.with("share", phrases.percent(share)).with("sockets", edge.retransmitting))));
+    let resent = match edge.segments_out.filter(|out| *out > 0) {
+        Some(out) => {
+            Message::new("tcp-live-resent").with("out", out).with("share", phrases.percent((retransmits as f64 / out as f64).min(1.0)))
+        }
+        None => Message::new("tcp-live-resent-alone"),
+    };
+    put("streams-resent", Some(phrases.say(&resent.with("again", retransmits).with("sockets", edge.retransmitting))));
     put("tcp-live-idle", times(&edge.idle, 1000.0, phrases));
     let limited = edge.limited.iter().map(|(limiter, count)| {
         phrases.say(&Message::new("tcp-live-limited-by").with("count", *count).with("who", limiter_text(*limiter, phrases)))
     });
     put("tcp-live-limited", Some(limited.collect::<Vec<_>>().join(", ")));
-    let part = |us: u64| phrases.percent(if edge.busy_us > 0 { us as f64 / edge.busy_us as f64 } else { 0.0 });
-    let network = edge.busy_us.saturating_sub(edge.rwnd_us).saturating_sub(edge.sndbuf_us);
-    let message = Message::new("tcp-live-busy").with("busy", phrases.duration_us(edge.busy_us as f64));
-    put(
-        "tcp-live-time",
-        Some(phrases.say(&message.with("network", part(network)).with("rwnd", part(edge.rwnd_us)).with("sndbuf", part(edge.sndbuf_us)))),
-    );
+    let busy = edge.busy_us.zip(edge.rwnd_us.zip(edge.sndbuf_us)).map(|(busy_us, (rwnd_us, sndbuf_us))| {
+        let part = |us: u64| phrases.percent(if busy_us > 0 { (us as f64 / busy_us as f64).min(1.0) } else { 0.0 });
+        let network = busy_us.saturating_sub(rwnd_us).saturating_sub(sndbuf_us);
+        let message = Message::new("tcp-live-busy").with("busy", phrases.duration_us(busy_us as f64));
+        phrases.say(&message.with("network", part(network)).with("rwnd", part(rwnd_us)).with("sndbuf", part(sndbuf_us)))
+    });
+    put("tcp-live-time", busy);
     rows
 }
 

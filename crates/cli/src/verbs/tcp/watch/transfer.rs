@@ -107,7 +107,7 @@ impl TransferTrace {
             pacing: of(PACING).filter(|rate| *rate != NO_RATE),
             delivery: of(DELIVERY),
             received: of(RECEIVED).unwrap_or(0),
-            busy_us: busy_us(info.bytes()),
+            busy_us: busy_us(info.bytes()).unwrap_or(0),
         });
         if self.samples.len() >= SAMPLES_MAX {
             let mut place = 0;
