@@ -77,6 +77,14 @@ async function faultIsTold() {
     check(`the band "${BAND}" grew from ${before} to ${during}`);
     await page.waitForSelector(`.piece.choke[data-station="${STATION}"]`, { timeout: TOLD_MAX_MS });
     check(`the pipe marks ${STATION}`);
+    const cut = await page.evaluate(() => {
+        const [right, tiers] = [document.querySelector(".pipe").getBoundingClientRect().right, [...document.querySelectorAll(".piece .tier")]];
+        const names = tiers.filter((tier) => tier.textContent.trim() !== "").map((tier) => tier.getBoundingClientRect());
+        const meet = names.filter((one, at) => names[at + 1] && names[at + 1].top === one.top && names[at + 1].left < one.right - 1);
+        return { outside: [...document.querySelectorAll(".piece")].filter((piece) => piece.getBoundingClientRect().right > right + 1).length, meet: meet.length };
+    });
+    assert.deepEqual(cut, { outside: 0, meet: 0 }, "the whole path is visible, and no label runs into another");
+    assert.match(await page.locator("header .link").textContent(), /^Host /);
     await page.locator(".piece.choke button").click();
     assert.match(await page.locator(".details").first().textContent(), /Evidence/);
     check("a click shows the evidence");

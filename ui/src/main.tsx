@@ -72,7 +72,7 @@ function Page() {
                     </select>
                 </label>
                 <span class={`link ${held.connected && !stale ? "on" : "off"}`} role="status">
-                    {!held.connected ? "no connection" : stale ? "nothing measured" : (held.about?.host ?? "connected")}
+                    {!held.connected ? "no connection" : stale ? "nothing measured" : held.about?.host ? `Host ${held.about.host}` : "connected"}
                 </span>
             </header>
             {stale && (

@@ -36,14 +36,14 @@ export function Pipe({ tiers, findings, isWhole = false }: PipeProps) {
     if (stations.length === 0) return <p class="absent">No station of the path was read.</p>;
     return (
         <>
-            <ol class={isWhole ? "pipe whole" : "pipe"} aria-label="Stations in the order in which a request passes them">
+            <ol class="pipe" aria-label="Stations in the order in which a request passes them">
                 {stations.map(({ station, tier, isFirst }, at) => {
                     const share = Math.min(1, Math.max(0, station.utilization ?? 0));
                     const half = ((tall[at] ?? UNKNOWN) * (TALL - 2 * THIN)) / 2;
                     const middle = TALL / 2;
                     return (
                         <li key={at} class={`piece ${station.state}${station.is_choke ? " choke" : ""}`} data-station={station.station} data-tier={tier.name}>
-                            <span class="tier" aria-hidden="true">
+                            <span class="tier" aria-hidden="true" title={tier.name} style={{ width: `${PIECE * Math.min(3, tier.stations.length)}px` }}>
                                 {isFirst ? tier.name : " "}
                             </span>
                             <button type="button" aria-pressed={selected?.station === station} title={station.why} onClick={() => setChosen(at)}>

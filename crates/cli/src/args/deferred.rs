@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
+use super::program::with_exclusions;
+
 /// What was given to a verb.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(Box<T>);
@@ -18,11 +20,11 @@ impl<T> Deref for Deferred<T> {
 
 impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(|command| unrepeated(T::augment_args(command)))
+        command.defer(|command| with_exclusions(unrepeated(T::augment_args(command))))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(|command| unrepeated(T::augment_args_for_update(command)))
+        command.defer(|command| with_exclusions(unrepeated(T::augment_args_for_update(command))))
     }
 }
 

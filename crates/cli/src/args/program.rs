@@ -1,6 +1,8 @@
 //! The program as clap sees it, with its verbs in groups.
 
-use clap::{Command, CommandFactory};
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
 use super::deferred::unrepeated;
@@ -23,9 +25,60 @@ pub(crate) fn program() -> Command {
     command.help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}Options:\n{{options}}{{after-help}}"))
 }
 
+/// Adds to the full help of each flag which others it excludes: clap knows them, and says so only where both are given.
+pub(super) fn with_exclusions(command: Command) -> Command {
+    let mut excluded: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (one, other) in exclusions(&command) {
+        excluded.entry(one.get_id().to_string()).or_default().insert(named(other));
+        excluded.entry(other.get_id().to_string()).or_default().insert(named(one));
+    }
+    let command = command.mut_args(|arg| {
+        let Some(others) = excluded.get(arg.get_id().as_str()) else { return arg };
+        let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+        let others = others.iter().cloned().collect::<Vec<_>>().join(", ");
+        arg.long_help(format!("{} Not with {others}.", help.trim_end()))
+    });
+    command.mut_subcommands(with_exclusions)
+}
+
+/// The pairs of visible flags that exclude each other.
+fn exclusions(command: &Command) -> Vec<(&Arg, &Arg)> {
+    let visible = || command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let pairs = visible().flat_map(|arg| command.get_arg_conflicts_with(arg).into_iter().map(move |other| (arg, other)));
+    pairs.filter(|(_, other)| !other.is_hide_set()).collect()
+}
+
+/// A flag as it is written, or the place of a value: "--fix", "<URL>".
+fn named(arg: &Arg) -> String {
+    arg.get_long().map_or_else(|| format!("<{}>", arg.get_id().as_str().to_uppercase()), |long| format!("--{long}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn walk(command: &Command, call: &mut dyn FnMut(&Command)) {
+        call(command);
+        command.get_subcommands().for_each(|verb| walk(verb, call));
+    }
+
+    #[test]
+    fn flags_that_exclude_each_other_say_so_in_the_help() {
+        let mut command = program();
+        command.build();
+        let mut count = 0;
+        walk(&command, &mut |verb| {
+            for (one, other) in exclusions(verb) {
+                for (arg, told) in [(one, named(other)), (other, named(one))] {
+                    let help = arg.get_long_help().map(ToString::to_string).unwrap_or_default();
+                    let last = help.rsplit(" Not with ").next().unwrap_or_default();
+                    assert!(help.contains(" Not with ") && last.contains(&told), "{} {}: {help}", verb.get_name(), named(arg));
+                    count += 1;
+                }
+            }
+        });
+        assert!(count > 60, "{count}");
+    }
 
     #[test]
     fn every_verb_is_in_one_group_and_its_line_fits_80_columns() {

@@ -63,4 +63,3 @@ brief-next-fix = apply it, measure, keep what helps
 brief-next-undo = take the changes back
 brief-next-explain = details and remedies
 brief-next-root = reads what this user may not
-brief-next-verbose = all stations, evidence and steps

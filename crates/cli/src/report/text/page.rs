@@ -160,6 +160,7 @@ impl<'a> TextPage<'a> {
         for part in spans {
             let text = fitting(&part.text, room);
             let is_whole = text.len() == part.text.len();
+            let text = if is_whole { text } else { whole_words(text, &part.text[text.len()..], !kept.is_empty()) };
             room -= columns(text);
             kept.push(span(part.ink, text));
             if !is_whole {
@@ -275,6 +276,18 @@ fn fitting(text: &str, width: usize) -> &str {
         }
     }
     text
+}
+
+/// The text without the beginning of a word that goes on after it. A single word may be cut if nothing else stands on the line.
+fn whole_words<'t>(text: &'t str, after: &str, is_beside: bool) -> &'t str {
+    if after.starts_with(' ') || text.ends_with(' ') {
+        return text;
+    }
+    match text.trim_start().rfind(' ') {
+        Some(at) => &text[..text.len() - text.trim_start().len() + at],
+        None if is_beside => "",
+        None => text,
+    }
 }
 
 /// The nearest ASCII for another character.

@@ -3,7 +3,7 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Evidence, Finding, Prediction, Remedy, Role};
 
-use super::Detail;
+use super::{COLUMNS_USUAL, Detail};
 use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
 use crate::report::view::findings::confidence;
@@ -90,5 +90,7 @@ fn write_remedy(page: &mut TextPage<'_>, remedy: &Remedy, lines: usize) {
         let rate = page.phrases().rounded(*goodput_rps);
         text.push(span(Ink::Faint, page.phrases().say(&Message::new("brief-predicted").with("rate", rate))));
     }
+    // What mends it is never cut where a terminal is narrow.
+    let lines = if page.width() < COLUMNS_USUAL { usize::MAX } else { lines };
     page.flow_within(lines, &before, &rest, &text);
 }

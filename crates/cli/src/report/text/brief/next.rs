@@ -3,7 +3,7 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::Diagnosis;
 
-use super::{Again, label, no_label, padded};
+use super::{Again, COLUMNS_USUAL, label, no_label, padded};
 use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
 use crate::report::view::findings::offers_fix;
@@ -31,7 +31,6 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, again: Optio
     } else if let Some(cause) = choke(diagnosis).and_then(|place| diagnosis.findings.get(place)) {
         rows.push((phrases.say(&Message::new("brief-command-explain").with("id", cause.id.as_str())), "brief-next-explain"));
     }
-    rows.push((again.map_or_else(|| "--verbose".to_owned(), |again| again.with("--verbose")), "brief-next-verbose"));
     if let Some(again) = again.filter(|again| !again.is_root() && gaps(diagnosis).iter().any(|gap| gap.needs.is_some())) {
         rows.push((again.as_root(""), "brief-next-root"));
     }
@@ -61,6 +60,7 @@ fn write_rights(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
     let names: Vec<String> = gaps(diagnosis).iter().filter(|gap| gap.needs.is_some()).map(|gap| gap.names(phrases)).collect();
     if !names.is_empty() {
         let text = phrases.say(&Message::new("brief-root-adds").with("names", names.join(", ")));
-        page.flow_within(RIGHTS_LINES, &[label(page, "brief-root")], &[no_label()], &[span(Ink::Plain, text)]);
+        let lines = if page.width() < COLUMNS_USUAL { usize::MAX } else { RIGHTS_LINES };
+        page.flow_within(lines, &[label(page, "brief-root")], &[no_label()], &[span(Ink::Plain, text)]);
     }
 }
