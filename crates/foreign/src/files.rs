@@ -10,7 +10,7 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-use crate::rights::Rights;
+use crate::rights::{Rights, as_caller};
 use crate::trust::{Untrusted, check, walk};
 
 /// Most names of one directory.
@@ -203,7 +203,7 @@ impl Files {
 pub fn read_own(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, Metadata)> {
     let (files, path) = (Files::of_directory(Path::new("/"))?, std::path::absolute(path)?);
     let own = rustix::process::geteuid();
-    let file = if own.is_root() { files.open_trusted(path, own.as_raw())? } else { files.open(path)? };
+    let file = if own.is_root() { files.open_trusted(path, own.as_raw())? } else { as_caller(|| files.open(path))?? };
     let meta = file.metadata()?;
     Ok((read_bounded(file, bytes_max)?, meta))
 }

@@ -18,7 +18,7 @@ mod within;
 
 pub use files::{Files, open_link, open_link_if, path_of, read_bounded, read_own};
 pub use identity::{FileId, Identity, Namespaces, command_line};
-pub use rights::Rights;
+pub use rights::{Rights, as_caller};
 pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, other_writer, trusted, visit};
 pub use within::within;

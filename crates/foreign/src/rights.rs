@@ -76,6 +76,24 @@ impl Rights {
     }
 }
 
+/// Runs `work` with the own user's rights to files, without the capabilities that this program was given beyond them (setcap(8)): they are for readings of the
+/// kernel, and no licence to open what the caller names.
+///
+/// # Errors
+/// As of [`Rights::run`].
+pub fn as_caller<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let effective = rustix::process::geteuid();
+    if effective.is_root() || capabilities(None)?.effective.is_empty() {
+        return Ok(work());
+    }
+    // The groups stay those of the process: the thread takes nobody else's rights.
+    thread::scope(|scope| {
+        let restricted = || drop_capabilities().map(|()| work());
+        let thread = thread::Builder::new().name("caller".to_owned()).spawn_scoped(scope, restricted)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Drops all effective capabilities of the calling thread.
 fn drop_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;

@@ -30,6 +30,11 @@ const MODE: u32 = 0o600;
 /// The most random names that are tried for a temporary file.
 const NAMES_MAX: u32 = 16;
 
+/// Opens a file that the user named, to read it, with the user's own rights.
+pub(crate) fn open_named(file: &Path) -> io::Result<File> {
+    chokepoint_foreign::as_caller(|| File::open(file))?
+}
+
 /// An output file. Until it is complete it has no name, or a temporary one; a file that it replaces stays until then.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -45,7 +50,7 @@ impl Output {
     /// Opens the directory and creates the file. The error says why it cannot be written; call this before anything is measured.
     pub(crate) fn open(file: &Path, what: &'static str) -> Result<Self> {
         let cannot = || format!("the {what} {} cannot be written", file.display());
-        let place = match FilePlace::of(file) {
+        let place = match chokepoint_foreign::as_caller(|| FilePlace::of(file)).with_context(cannot)? {
             Ok(place) => place,
             Err(refused @ (PlaceError::Kind(_) | PlaceError::NoName)) => return Err(Usage(format!("{}: {refused}", cannot())).into()),
             Err(refused) => return Err(refused).with_context(cannot),

@@ -1,7 +1,6 @@
 //! Packets of a diagnosis (`--capture`): captured in the namespace of the server or read from a file, and summed up for the recording.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +15,7 @@ use chokepoint_recording::Outcome;
 use chokepoint_sources::{NetnsRef, PacketRing, Root, listening_namespaces, netns};
 
 use crate::run::background_task::BackgroundTask;
+use crate::run::files::open_named;
 
 /// Streams that may be open at once: about 2.7 KB each.
 const STREAMS_MAX: usize = 20_000;
@@ -103,7 +103,7 @@ fn live(mut ring: PacketRing, from: String, stop: &AtomicBool) -> Result<WireVie
 
 fn of_file(file: &Path) -> Result<WireView, String> {
     let in_words = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let mut capture = Capture::open(File::open(file).map_err(|error| in_words(&error))?).map_err(|error| in_words(&error))?;
+    let mut capture = Capture::open(open_named(file).map_err(|error| in_words(&error))?).map_err(|error| in_words(&error))?;
     let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
     while let Some(packet) = capture.packet().map_err(|error| in_words(&error))? {
         analyzer.packet(&packet, &mut |stream| signs.add(stream));

@@ -1,6 +1,5 @@
 //! The load of the command line, the same for every verb that offers one.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use chokepoint_load::{Guard, Options, Plan};
 use chokepoint_model::load::Loop;
 
 use crate::args::Load;
+use crate::run::files::open_named;
 use crate::run::settings::{self, Target};
 use crate::terminal::output;
 
@@ -90,7 +90,7 @@ fn check_body(load: &Load, body: &[u8]) -> Result<()> {
 pub(crate) fn read_file(what: &str, file: &Path) -> Result<Vec<u8>> {
     let name = file.display();
     let mut bytes = Vec::new();
-    let opened = File::open(file).with_context(|| format!("the {what} {name} cannot be read"))?;
+    let opened = open_named(file).with_context(|| format!("the {what} {name} cannot be read"))?;
     opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(|| format!("the {what} {name} cannot be read"))?;
     anyhow::ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "the {what} {name} is larger than {FILE_BYTES_MAX} bytes");
     Ok(bytes)

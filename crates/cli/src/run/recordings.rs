@@ -75,7 +75,8 @@ pub(crate) fn bytes(events: &[Event], level: RedactLevel) -> (Vec<u8>, String) {
 pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     let name = file.display();
     // O_NONBLOCK: opening a pipe would wait for a writer.
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
+    let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
+    let opened = chokepoint_foreign::as_caller(open).and_then(|opened| opened);
     let opened = opened.and_then(|file| Ok((file.metadata()?, file))).with_context(|| format!("the recording {name} cannot be read"))?;
     let (metadata, file) = opened;
     anyhow::ensure!(metadata.is_file(), "the recording {name} is not a regular file");

@@ -3,7 +3,6 @@
 mod counting;
 mod dropped;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +19,7 @@ use serde::Serialize;
 use crate::args;
 use crate::report::page;
 use crate::report::page::flame::{self, told};
+use crate::run::files::open_named;
 use crate::run::files::{Output, first_error};
 use crate::run::keeping::{self, Begun};
 use crate::run::settings;
@@ -172,7 +172,7 @@ fn scope(args: &args::Profile) -> Scope {
 /// Reads a stored profile as JSON or as folded stacks.
 fn stored(file: &Path) -> Result<Profile> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(STORED_BYTES_MAX).read_to_string(&mut text));
+    let read = open_named(file).and_then(|file| file.take(STORED_BYTES_MAX).read_to_string(&mut text));
     read.with_context(|| format!("{} cannot be read", file.display()))?;
     let profile = if text.trim_start().starts_with('{') {
         Profile::from_json(&text).map_err(anyhow::Error::from)

@@ -6,7 +6,6 @@ mod result;
 mod text;
 mod windows;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -173,7 +172,7 @@ fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Pro
     let reader: Box<dyn Read> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
-        Box::new(File::open(file).map_err(|error| error.to_string())?)
+        Box::new(files::open_named(file).map_err(|error| error.to_string())?)
     };
     let mut capture = Capture::open(reader).map_err(|error: CaptureError| error.to_string())?;
     while let Some(packet) = capture.packet().map_err(|error| error.to_string())? {

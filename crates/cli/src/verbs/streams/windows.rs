@@ -1,6 +1,5 @@
 //! The congestion window of a stream, from the output of `tcp --watch --json`.
 
-use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use chokepoint_packets::StreamSummary;
 use serde::Deserialize;
+
+use crate::run::files::open_named;
 
 /// The largest file, bytes: a watch keeps 4,096 samples of some hundred bytes each.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -48,7 +49,7 @@ fn canonical(of: SocketAddr) -> SocketAddr {
 impl Windows {
     pub(super) fn read(file: &Path) -> Result<Self> {
         let mut text = String::new();
-        let opened = File::open(file).with_context(|| file.display().to_string())?;
+        let opened = open_named(file).with_context(|| file.display().to_string())?;
         opened.take(FILE_BYTES_MAX).read_to_string(&mut text).with_context(|| file.display().to_string())?;
         Self::parse(&text).with_context(|| format!("{} is not the output of tcp --watch --json", file.display()))
     }

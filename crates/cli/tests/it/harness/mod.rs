@@ -73,7 +73,7 @@ impl Chokepoint {
 
     /// A copy of the binary that every user can reach. Another process writes it: if the file were open for writing here, a child forked by another
     /// test would inherit it, and the copy could not be run ("text file busy").
-    fn copy_of_binary(&self) -> PathBuf {
+    pub(crate) fn copy_of_binary(&self) -> PathBuf {
         let copy = self.file("chokepoint");
         if !copy.exists() {
             assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_chokepoint")).arg(&copy).status().unwrap().success());

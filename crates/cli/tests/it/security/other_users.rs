@@ -138,7 +138,7 @@ fn a_pipe_as_perf_map_does_not_block_a_profile_and_names_are_escaped() {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", busy.pid())).unwrap();
     let made = maps.lines().find(|line| line.contains(" rwxp ")).and_then(|line| line.split('-').next()).expect("its code");
     std::fs::write(&busy.map, format!("{made} 10 made_by_test\n")).unwrap();
-    let args = ["profile", "--pid", &busy.pid(), "-z", "500ms"];
+    let args = ["profile", "--pid", &busy.pid(), "-z", "3s"];
     assert!(run_bounded(&chokepoint, &args).stdout.contains("made_by_test"));
     if is_root() {
         chown(&busy.map, Some(NOBODY), None).unwrap();

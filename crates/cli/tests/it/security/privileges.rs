@@ -2,9 +2,11 @@
 //!
 //! Live: load on a server of the test.
 
+use std::process::Command;
+
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, Server, is_root};
+use crate::harness::{Chokepoint, Server, has_programs, is_root, ran};
 
 /// A state directory that these runs must not create.
 const STATE: &str = "/tmp/chokepoint-nobody-none";
@@ -57,4 +59,43 @@ fn an_unprivileged_user_learns_which_privilege_profiling_needs() {
         let reasons = ["CAP_PERFMON", "not readable by this user", "perf_event_open"];
         assert!(reasons.iter().any(|reason| ran.stderr.contains(reason)), "{args:?}: {}", ran.stderr);
     }
+}
+
+/// Somebody may give this program the right to read all files, for its readings (setcap(8)). Whoever runs it names files with the own rights alone.
+#[test]
+fn a_capability_opens_no_file_that_the_caller_names() {
+    if !is_root() || !has_programs(&["setpriv"]) {
+        return;
+    }
+    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+    let (secret, url) = (chokepoint.write("secret", b"listen = \"secret\"\nGET /secret\n"), server.url());
+    std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let with_rights = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--inh-caps=+dac_read_search",
+            "--ambient-caps=+dac_read_search",
+        ]);
+        command.arg(chokepoint.copy_of_binary()).args(args).current_dir("/").env_clear().env("CHOKEPOINT_STATE_DIR", STATE);
+        ran(command.output().unwrap())
+    };
+    let body = ["bench", "--no-keep", "--yes", "-n", "1", "-m", "POST", "-D", &secret, &url];
+    for args in [
+        &body[..],
+        &["bench", "-n", "1", "--targets", &secret, &url],
+        &["watch", "--config", &secret],
+        &["diagnose", "--replay", &secret],
+        &["profile", "--replay", &secret],
+        &["streams", &secret],
+    ] {
+        let ran = with_rights(args);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(ran.status != Some(0) && said.contains("ermission denied") && !said.contains("GET /secret"), "{args:?}: {said}");
+    }
+    std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let ran = with_rights(&body);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
 }
