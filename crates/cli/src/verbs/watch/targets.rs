@@ -12,6 +12,8 @@ use super::config::Settings;
 
 /// Most servers that are watched. Each has its own ledger, and 16 take about as long as reading the sockets.
 pub(super) const TARGETS_MAX: usize = 16;
+/// Places in a round for root's servers of this namespace. Whoever else has many ports gets one, a container's only server has one, too.
+const ROOT_PLACES: usize = 3;
 /// This program.
 const OWN_PROGRAM: &str = "chokepoint";
 
@@ -62,8 +64,8 @@ fn named_apart(mut watched: Vec<Watched>) -> Vec<Watched> {
 /// Whose a listener is: its namespace and its user.
 type Owner = (NetnsId, u32);
 
-/// A server for each port at which a program of one user listens: what another user has at the same port and another address is another server. Root's servers of
-/// this namespace come first. The other places are shared between the owners, one after the other, so that nobody who listens at many ports takes all.
+/// A server for each port at which a program of one user listens: what another user has at the same port and another address is another server. The places are
+/// shared in rounds: [`ROOT_PLACES`] for root's servers of this namespace, which come first, and one for each other owner, so that nobody who listens at many ports takes all.
 fn listening(sockets: &[PortSocket], own: NetnsId) -> Servers {
     let mut groups: BTreeMap<(NetnsId, u16, u32, Option<&str>), Vec<&PortSocket>> = BTreeMap::new();
     for socket in sockets.iter().filter(|socket| !socket.udp && socket.program.as_deref() != Some(OWN_PROGRAM)) {
@@ -79,14 +81,15 @@ fn listening(sockets: &[PortSocket], own: NetnsId) -> Servers {
             let place = places.entry((netns, uid)).or_default();
             *place += 1;
             let is_elsewhere = netns != own;
-            let round = if uid == 0 && !is_elsewhere { 0 } else { *place };
-            ((round, is_elsewhere, netns, port, uid), program, sockets)
+            let of_root = uid == 0 && !is_elsewhere;
+            let round = if of_root { place.div_ceil(ROOT_PLACES) } else { *place };
+            ((round, !of_root, is_elsewhere, netns, port, uid), program, sockets)
         })
         .collect();
     ordered.sort_by_key(|(order, ..)| *order);
     let all = ordered
         .into_iter()
-        .filter_map(|((_, is_elsewhere, netns, port, _), program, sockets)| one(is_elsewhere, netns, port, program, &sockets));
+        .filter_map(|((_, _, is_elsewhere, netns, port, _), program, sockets)| one(is_elsewhere, netns, port, program, &sockets));
     let mut watched = apart_by_address(all.collect());
     let left_out = watched.split_off(watched.len().min(TARGETS_MAX)).into_iter().map(|server| server.name).collect();
     Servers { watched, left_out }
@@ -208,6 +211,11 @@ mod tests {
         );
         assert_eq!((names.len(), found.left_out.len()), (TARGETS_MAX, 105 - TARGETS_MAX));
         assert!(found.left_out.iter().all(|name| name.starts_with("crowd:")), "{:?}", found.left_out);
+        // Many servers of root leave a place to a container's only one.
+        let roots = (1000..1100).map(|port| socket(1, "0.0.0.0", port, "x"));
+        let found = listening(&roots.chain([socket(2, "0.0.0.0", 80, "caddy")]).collect::<Vec<_>>(), NetnsId(1));
+        let names: Vec<&str> = found.watched.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(names[..5], ["x:1000", "x:1001", "x:1002", "caddy:80 in blue", "x:1003"]);
     }
 
     /// Root's server at one address of loopback, and a program of somebody else at another with the same port.
