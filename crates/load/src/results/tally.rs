@@ -468,7 +468,8 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         tls: plan.options.tls.as_ref().map(|tls| load::TlsLoad {
             offers_sessions: tls.resume,
             handshakes: sum.handshakes,
-            time_us: Some(sum.tls.percentiles()),
+            // Without a handshake there is no time of one.
+            time_us: (sum.handshakes != load::Handshakes::default()).then(|| sum.tls.percentiles()),
             failure: sum.tls_failure,
         }),
         received_bytes: sum.received_bytes,

@@ -125,12 +125,10 @@ impl Showing {
         let archive = Arc::clone(&self.kept) as Arc<dyn Archive>;
         match Server::start_among(&listen, protection.as_ref(), Some(users()), Arc::clone(&self.board), archive) {
             Ok(server) => {
+                if let (Some(address), Some(token)) = (address_of(&server), server.token()) {
+                    output::note(&format!("note: users other than root and the one who started this open {address}?token={token} once"));
+                }
                 match (address_of(&server), &listen) {
-                    (Some(address), _) if server.token().is_some() => {
-                        let token = server.token().unwrap_or_default();
-                        let others = format!("other users than root and the one who started this open {address}?token={token} once");
-                        output::note(&format!("note: the page is at {address} ; {others}; metrics at {address}metrics"));
-                    }
                     (Some(address), _) => output::note(&format!("note: the page is at {address}, metrics at {address}metrics")),
                     (None, Listen::Unix(path)) => {
                         output::note(&format!("note: the page and metrics are at the unix socket {}", path.display()))
