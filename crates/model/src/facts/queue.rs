@@ -83,5 +83,20 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, v
     };
     // The drops include SYNs that found the SYN queue full: those that the namespace dropped without an overflow of an accept queue.
     let others = ctx.netstat_growth(view, "TcpExt.ListenDrops").map_or(0, |all| all.saturating_sub(overflows));
-    Some(overflows.min(if queue.is_full() { drops } else { drops.saturating_sub(others) }))
+    if queue.is_full() {
+        return Some(overflows.min(drops));
+    }
+    // A listener drops packets for other reasons, too, such as those of handshakes that are over by then (`sk_drops`). Each overflow is one listener's: of a queue that
+    // was never seen full are only those that the drops of the others cannot be.
+    let left = overflows.saturating_sub(dropped_by_others(ctx, view, placed));
+    Some(left.min(drops.saturating_sub(others)))
+}
+
+/// What the other listeners of a namespace dropped in the window.
+fn dropped_by_others(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> u64 {
+    let Some((first, last, _)) = ctx.around(&view.listeners) else { return 0 };
+    let begin: BTreeMap<u64, u64> = first.iter().filter_map(|listener| Some((listener.inode, listener.drops?))).collect();
+    let others = last.iter().filter(|listener| listener.inode != placed.listener.inode);
+    let grown = |listener: &Listener| Some(listener.drops?.saturating_sub(begin.get(&listener.inode).copied().unwrap_or(0)));
+    others.filter_map(grown).sum()
 }

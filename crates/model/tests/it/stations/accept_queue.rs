@@ -2,7 +2,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::Observation;
+use chokepoint_model::observation::{ListenerAddress, Observation};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role, StationState, Verdict};
 
@@ -82,6 +82,37 @@ fn drops_of_a_listener_with_room_are_no_overflow_with_and_without_load() {
             }
             assert_eq!(causes(&told(&obs)), expected, "{overflows} overflows, loaded: {loaded}");
         }
+    }
+}
+
+/// Another server of the namespace overflows; this one, whose queue was nearly empty whenever it was looked at, dropped packets for another reason.
+#[test]
+fn what_another_listener_overflowed_is_not_this_ones() {
+    for (limit, standing, elsewhere, expected) in [
+        (511, 1, 200, vec![]),
+        (511, 1, 300, vec![]),
+        // More than the other one can have dropped.
+        (511, 1, 100, vec!["accept-queue-full"]),
+        // Seen at its limit.
+        (5, 6, 200, vec!["accept-queue-full"]),
+    ] {
+        let mut obs = healthy();
+        queue(&mut obs, limit, standing, 150);
+        counted(&mut obs, 200, 200);
+        suffer(&mut obs, 200, 50_000);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        for (at, mut listeners) in points {
+            let dropped = if at < WINDOW.0 { 0 } else { elsewhere * (at.min(WINDOW.1) - WINDOW.0) / (WINDOW.1 - WINDOW.0) };
+            let mut other = listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, dropped);
+            other.accept_queue_limit = 5;
+            listeners.push(other);
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        let diagnosis = told(&obs);
+        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
+        assert_eq!(found, expected, "limit {limit}, {standing} waited, {elsewhere} dropped elsewhere");
     }
 }
 
