@@ -58,12 +58,7 @@ impl Rights {
             return Ok(work());
         }
         let may_take = effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID);
-        // A separate thread: these rights belong to a thread and end with it in any case.
-        thread::scope(|scope| {
-            let restricted = || if may_take { self.take() } else { drop_capabilities() }.map(|()| work());
-            let thread = thread::Builder::new().name("rights".to_owned()).spawn_scoped(scope, restricted)?;
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        restricted(|| if may_take { self.take() } else { drop_capabilities() }, work)
     }
 
     /// Takes the rights permanently for the calling thread.
@@ -82,14 +77,17 @@ impl Rights {
 /// # Errors
 /// As of [`Rights::run`].
 pub fn as_caller<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    let effective = rustix::process::geteuid();
-    if effective.is_root() || capabilities(None)?.effective.is_empty() {
+    if rustix::process::geteuid().is_root() || capabilities(None)?.effective.is_empty() {
         return Ok(work());
     }
     // The groups stay those of the process: the thread takes nobody else's rights.
+    restricted(drop_capabilities, work)
+}
+
+/// Runs `work` on a thread of its own after `restrict`: rights belong to a thread, and end with it in any case.
+fn restricted<T: Send>(restrict: impl FnOnce() -> io::Result<()> + Send, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
-        let restricted = || drop_capabilities().map(|()| work());
-        let thread = thread::Builder::new().name("caller".to_owned()).spawn_scoped(scope, restricted)?;
+        let thread = thread::Builder::new().name("rights".to_owned()).spawn_scoped(scope, || restrict().map(|()| work()))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -89,8 +89,8 @@ impl Session<'_> {
 
     /// Takes back the improvements that were not confirmed before, because requests fail with them that do not fail without. What stays is confirmed once more.
     fn give_improvements_up(&mut self, without: &Diagnosis, with: &Diagnosis) -> Action {
-        let is_confirmed = |number: &u32| self.states.first().is_some_and(|state| state.standing.contains(number));
-        let improves = |number: &&u32| !is_confirmed(number) && self.made.get(**number).is_some_and(|made| made.improves);
+        let improves =
+            |number: &&u32| !self.confirmed_changes().contains(number) && self.made.get(**number).is_some_and(|made| made.improves);
         let back: VecDeque<u32> = self.made.standing.iter().rev().filter(improves).copied().collect();
         for number in &back {
             let why = self.made.get(*number).map(|made| gave_up(without, with, &made.remedy));

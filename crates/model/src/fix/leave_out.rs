@@ -40,18 +40,23 @@ impl Session<'_> {
 
     /// Once more for the changes that came after the confirmation. Those that it confirmed were judged without them.
     fn leave_out_late(&mut self) -> Action {
-        let (Some(phase), Some(confirmed)) = (&mut self.leave_out, self.states.first()) else { return self.end() };
-        let is_late = |number: &u32| !confirmed.standing.contains(number);
-        let Some(with) = self.current.clone().filter(|_| !self.broken && self.made.standing.iter().any(is_late)) else { return self.end() };
-        phase.seen = confirmed.standing.iter().copied().collect();
+        let Some(with) = self.current.clone().filter(|_| !self.broken && self.has_late()) else { return self.end() };
+        let confirmed = self.confirmed_changes().iter().copied().collect();
+        let Some(phase) = &mut self.leave_out else { return self.end() };
+        phase.seen = confirmed;
         (phase.with, phase.whole, phase.unimproved, phase.is_measured) = (with, None, None, true);
         self.leave_out_next()
     }
 
     /// True if a change stands that came after the confirmation and was not left out yet.
     pub(super) fn has_late(&self) -> bool {
-        let is_confirmed = |number: &u32| self.states.first().is_some_and(|state| state.standing.contains(number));
-        self.made.standing.iter().any(|number| !is_confirmed(number) && self.made.get(*number).is_some_and(|made| !made.needed))
+        let is_late = |number: &u32| !self.confirmed_changes().contains(number) && self.made.get(*number).is_some_and(|made| !made.needed);
+        self.made.standing.iter().any(is_late)
+    }
+
+    /// The changes that stood where the present chain began: none, or those that a confirmation left.
+    pub(super) fn confirmed_changes(&self) -> &[u32] {
+        self.states.first().map_or(&[], |state| &state.standing)
     }
 
     /// Leaves out the newest change that was not yet left out beside those that stand now. After a drop all changes are asked about again: a change needed
@@ -126,7 +131,7 @@ impl Session<'_> {
     fn drop_change(&mut self, number: u32, with: &Diagnosis, without: Diagnosis) -> Action {
         let gained = is_gain(with, &without, self.objective);
         self.close(number, Kept::No, &figures(if gained { "kept-no-better" } else { "kept-no-idle" }, with, &without));
-        let confirmed = self.states.first().map(|state| state.standing.iter().copied().collect()).unwrap_or_default();
+        let confirmed = self.confirmed_changes().iter().copied().collect();
         if let Some(phase) = &mut self.leave_out {
             phase.seen = confirmed;
             if gained {

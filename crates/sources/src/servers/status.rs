@@ -98,9 +98,8 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, held: Option<&Held>, page
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
         }
-        StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if held.is_none_or(|held| held.refuses(at).is_some()) => {
-            let unread = || "whether the server itself listens there cannot be read, so it is not asked".to_owned();
-            return (Outcome::Absent(held.and_then(|held| held.refuses(at)).unwrap_or_else(unread), None), true);
+        StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if let Some(why) = refused(held, at) => {
+            return (Outcome::Absent(why, None), true);
         }
         StatusPage::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
         StatusPage::PhpFpm { at, own: true, .. } if held.and_then(|held| held.queued(at)) != Some(0) => {
@@ -112,6 +111,12 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, held: Option<&Held>, page
         Ok(body) => (Outcome::Ok(body), true),
         Err(error) => lack(page, at, &error),
     }
+}
+
+/// Why a page at this address is not asked for.
+fn refused(held: Option<&Held>, at: &ListenerAddress) -> Option<String> {
+    let unread = || Some("whether the server itself listens there cannot be read, so it is not asked".to_owned());
+    held.map_or_else(unread, |held| held.refuses(at))
 }
 
 fn lack(page: &StatusPage, at: &ListenerAddress, error: &AskError) -> (Outcome, bool) {

@@ -46,7 +46,7 @@ impl Keeping {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!("another chokepoint watch keeps its history in {}: give another directory with --data-dir", dir.display());
         }
-        let history = opened.or_else(|damaged| anew(&dir, &damaged)).context(unkept)?;
+        let history = opened.or_else(|damaged| anew(&dir, damaged)).context(unkept)?;
         let (ring, levels, writer, failure) = (Ring::new(RING_MAX), Levels::default(), Writer::begin(history)?, WriteFailure::default());
         Ok(Self { ring, levels, writer, dir, failure, _lock: lock })
     }
@@ -157,10 +157,11 @@ pub(super) fn history(dir: &Path) -> std::result::Result<History, RunsError> {
     History::open(dir, &retention())
 }
 
-/// A new history in place of a damaged one: nothing that is wrong with the past keeps anybody from recording what happens now. Only for who holds the lock.
-pub(super) fn anew(dir: &Path, damaged: &RunsError) -> std::result::Result<History, RunsError> {
+/// A new history, if this error says that the old one is damaged: nothing that is wrong with the past keeps anybody from recording what happens now. Only for who
+/// holds the lock.
+pub(super) fn anew(dir: &Path, error: RunsError) -> std::result::Result<History, RunsError> {
+    let RunsError::Damaged { why, .. } = error else { return Err(error) };
     let (history, aside) = History::begin_anew(dir, &retention())?;
-    let why = if let RunsError::Damaged { why, .. } = damaged { why } else { "" };
     output::note(&format!("note: the history is damaged ({why}): it is kept as {}, and a new one begins", aside.display()));
     Ok(history)
 }

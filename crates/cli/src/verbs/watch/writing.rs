@@ -71,16 +71,13 @@ impl Written {
     fn add(&mut self, samples: &[KeptSample]) -> Result<(), RunsError> {
         let history = match &mut self.history {
             Some(history) => history,
-            none => none.insert(match history(&self.dir) {
-                Err(damaged @ RunsError::Damaged { .. }) => anew(&self.dir, &damaged)?,
-                opened => opened?,
-            }),
+            none => none.insert(history(&self.dir).or_else(|error| anew(&self.dir, error))?),
         };
         match history.add(samples) {
             Err(damaged @ RunsError::Damaged { .. }) => {
                 // Closing it removes its log, by name: before another one has that name.
                 self.history = None;
-                self.history.insert(anew(&self.dir, &damaged)?).add(samples)
+                self.history.insert(anew(&self.dir, damaged)?).add(samples)
             }
             written => written,
         }
