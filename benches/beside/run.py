@@ -8,6 +8,8 @@ client's fastest and slowest round, which is what the machine's noise allows."""
 import argparse, json, os, re, shutil, signal, statistics, subprocess, sys, tempfile, time, urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+from servers import PHP_FPM, program, written
 BINARY = os.environ.get("BINARY", os.path.join(HERE, "../../target/release/chokepoint"))
 VEGETA = os.environ.get("VEGETA", "vegeta")
 GUNICORN = os.environ.get("GUNICORN", "gunicorn")
@@ -64,25 +66,6 @@ http {{
     }}
 }}
 """
-PHP_FPM = """[global]
-error_log = {scratch}/php.log
-daemonize = no
-[www]
-{user}listen = {scratch}/php.sock
-listen.mode = 0666
-listen.backlog = 1024
-pm = static
-pm.max_children = {workers}
-env[SECONDS] = {seconds}
-"""
-
-
-def program(*names):
-    for name in names:
-        found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
-        if found:
-            return found
-    raise FileNotFoundError(names[0])
 
 
 def apache(mpm, port, scratch):
@@ -130,13 +113,6 @@ SERVERS = {
     "node": ("http", "JavaScript", own("page.js", SECONDS)),
     "second.pl": ("processes that keep a connection until the client ends it", "Perl", own("second.pl", MANY, SECONDS)),
 }
-
-
-def written(scratch, name, text):
-    path = os.path.join(scratch, name)
-    with open(path, "w") as file:
-        file.write(text)
-    return path
 
 
 class Running:

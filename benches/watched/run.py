@@ -9,6 +9,8 @@ healthy, and 90 % of the limits are found at their place."""
 import argparse, collections, concurrent.futures, json, os, random, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+from servers import PHP_FPM, program, written
 BESIDE = os.path.join(HERE, "../beside")
 BINARY = os.environ.get("BINARY", os.path.join(HERE, "../../target/release/chokepoint"))
 VEGETA = os.environ.get("VEGETA", "vegeta")
@@ -33,32 +35,6 @@ http {{
     }}
 }}
 """
-PHP_FPM = """[global]
-error_log = {scratch}/php.log
-daemonize = no
-[www]
-{user}listen = {scratch}/php.sock
-listen.mode = 0666
-listen.backlog = 1024
-pm = static
-pm.max_children = {workers}
-env[SECONDS] = {seconds}
-"""
-
-
-def program(*names):
-    for name in names:
-        found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
-        if found:
-            return found
-    raise FileNotFoundError(names[0])
-
-
-def written(scratch, name, text):
-    path = os.path.join(scratch, name)
-    with open(path, "w") as file:
-        file.write(text)
-    return path
 
 
 def go(mode, places, ms):
