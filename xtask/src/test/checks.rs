@@ -43,6 +43,8 @@ pub(crate) fn quick(root: &Path) -> anyhow::Result<Vec<Check>> {
         Check { name: "format", command: in_root(root, cargo(root), &["fmt", "--all", "--check"]) },
         Check { name: "tidy", command: in_root(root, Command::new(&xtask), &["tidy"]) },
         Check { name: "generated pages", command: in_root(root, Command::new(&xtask), &["docs", "--check"]) },
+        Check { name: "shell scripts", command: in_root(root, Command::new("sh"), &["-c", SHELLCHECK]) },
+        Check { name: "spelling", command: in_root(root, Command::new("sh"), &["-c", SPELLING]) },
         Check { name: "clippy", command: clippy(root, &["--workspace", "--features", "chokepoint/bpf"]) },
     ])
 }
@@ -54,8 +56,6 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<Vec<Check>> {
     let without_bpf = clippy(root, &["--package", "chokepoint", "--package", "chokepoint-profile"]);
     checks.push(Check { name: "clippy without BPF", command: without_bpf });
     checks.push(Check { name: "dependencies", command: in_root(root, nice("scripts/deny.sh"), &[]) });
-    checks.push(Check { name: "shell scripts", command: in_root(root, Command::new("sh"), &["-c", SHELLCHECK]) });
-    checks.push(Check { name: "spelling", command: in_root(root, Command::new("sh"), &["-c", SPELLING]) });
     Ok(checks)
 }
 

@@ -129,9 +129,9 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
     let mut steps = steps::of(scene.ctx, def.id, &proposal);
     let activation = proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation);
     // Root changes its own servers only: what it is told of another user's, that user may have made up.
-    let anothers = proposal.change.iter().find_map(|change| of_another_user(scene.ctx, change));
-    let change = if anothers.is_some() { Vec::new() } else { proposal.change };
-    if let Some(uid) = anothers {
+    let other_user = proposal.change.iter().find_map(|change| of_another_user(scene.ctx, change));
+    let change = if other_user.is_some() { Vec::new() } else { proposal.change };
+    if let Some(uid) = other_user {
         steps.runtime.insert(0, Step::words(Message::new("step-of-another-user").with("uid", uid.to_string())));
     }
     Remedy {

@@ -63,7 +63,7 @@ impl Server {
 
     /// The present master, found by the journal's knowledge of it; nothing where the server does not run, or where what was found is another user's.
     pub(super) fn master(&self, known: Option<&KnownMaster>) -> Result<Option<Master>, ApplyError> {
-        Ok(self.found(known)?.filter(|master| master.is_anothers().is_none()))
+        Ok(self.found(known)?.filter(|master| master.of_another_user().is_none()))
     }
 
     fn found(&self, known: Option<&KnownMaster>) -> Result<Option<Master>, ApplyError> {
@@ -77,7 +77,7 @@ impl Server {
     pub(super) fn running(&self) -> Result<Master, ApplyError> {
         let gone = || self.not_here(format!("{} (process {}, {}) is no longer running", self.kind.name(), self.pid, self.main));
         let master = self.found(None)?.ok_or_else(gone)?;
-        master.is_anothers().map_or(Ok(master), |why| Err(self.not_here(why)))
+        master.of_another_user().map_or(Ok(master), |why| Err(self.not_here(why)))
     }
 
     /// The configuration as the server can read it. Without a master it is read with the rights of its owner.

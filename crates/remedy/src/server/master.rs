@@ -67,7 +67,7 @@ impl Master {
                 (Err(_), Some(_)) => {}
             }
         }
-        let is_candidate = |master: &Self| master.is_anothers().is_none() && known.is_none_or(|known| known.matches(&master.identity));
+        let is_candidate = |master: &Self| master.of_another_user().is_none() && known.is_none_or(|known| known.matches(&master.identity));
         let masters = processes().filter(|pid| executes(*pid, kind)).filter_map(|pid| {
             let identity = Identity::of(Path::new(PROC), pid).ok()?;
             Self::of(kind, identity).ok()
@@ -117,7 +117,7 @@ impl Master {
 
     /// A clause where the server is another user's. Root makes changes for its own servers, everybody else for theirs: what a process of another user says of
     /// itself is no reason to edit a file, to execute its program, or to signal it.
-    pub(super) fn is_anothers(&self) -> Option<String> {
+    pub(super) fn of_another_user(&self) -> Option<String> {
         let (own, uid) = (rustix::process::geteuid().as_raw(), self.identity.uid());
         let is_own = self.identity.uids.iter().all(|uid| *uid == own);
         (!is_own).then(|| {
