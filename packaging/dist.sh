@@ -26,8 +26,10 @@ rm -rf "$tree" "$dist/deb" "$dist/$name".* "$dist"/chokepoint_* "$dist/SHA256SUM
 mkdir -p "$tree"
 
 # With --target the flags are for the program alone: procedural macros cannot be linked statically. Packed relocations take 8 kB instead of 800. Of functions that are
-# the same, as generic ones often are, one is kept, unless its address is compared.
+# the same, as generic ones often are, one is kept, unless its address is compared. The whole program is optimised as one unit (LTO), which costs minutes and saves a fifth:
+# only what is shipped is built so.
 # No panic passes through C.
+CARGO_PROFILE_RELEASE_LTO=fat \
 CFLAGS_x86_64_unknown_linux_gnu="-fno-asynchronous-unwind-tables -fno-unwind-tables" \
 RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=safe" "$cargo" build --release --target "$platform" --package chokepoint --features chokepoint/bpf
 built=$target/$platform/release/chokepoint

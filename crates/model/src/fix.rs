@@ -45,6 +45,8 @@ pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1)
 const STARVED_WAITS: f64 = 5.0;
 /// The longest that a measurement becomes for that, seconds.
 const MEASUREMENT_S_MOST: f64 = 120.0;
+/// How long traffic is watched a second time where the first told nothing, seconds: three times the usual ten, so that its chance variation tells what a third of it did not.
+const WATCHED_ON_S: f64 = 30.0;
 /// What the driver is to do next. It answers [`Action::Measure`] with [`Session::measured`], and the others with [`Session::acted`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
@@ -139,6 +141,8 @@ pub struct Session<'w> {
     fix: bool,
     objective: Objective,
     step: Step,
+    /// True where traffic that told nothing is watched once more, for longer.
+    watches_on: bool,
     first: Option<Diagnosis>,
     /// The state of things as last measured with all changes that stand.
     current: Option<Diagnosis>,
@@ -162,6 +166,7 @@ impl<'w> Session<'w> {
             fix,
             objective: Objective::default(),
             step: Step::First,
+            watches_on: false,
             first: None,
             current: None,
             rounds: Vec::new(),
@@ -181,6 +186,11 @@ impl<'w> Session<'w> {
         self.objective = objective;
     }
 
+    /// Lets the session watch once more, for longer, where the first time told nothing; before the first measurement.
+    pub fn watch_on(&mut self) {
+        self.watches_on = true;
+    }
+
     /// The diagnosis of the host with all changes that stand, as last measured.
     pub fn current(&self) -> Option<&Diagnosis> {
         self.current.as_ref()
@@ -189,6 +199,11 @@ impl<'w> Session<'w> {
     /// Takes in a measurement.
     pub fn measured(&mut self, after: Diagnosis) -> Action {
         match std::mem::replace(&mut self.step, Step::Ended) {
+            Step::First if after.undecided && std::mem::take(&mut self.watches_on) => {
+                (self.first, self.current) = (Some(after.clone()), Some(after));
+                self.step = Step::First;
+                Action::Measure
+            }
             Step::First => {
                 self.states.push(State { standing: Vec::new(), diagnosis: after.clone() });
                 self.first = Some(after.clone());
@@ -299,8 +314,11 @@ impl<'w> Session<'w> {
     }
 
     /// How long the next measurement must be, seconds, to show what the changes in force cost the requests that they serve last. A request that is given up waits no
-    /// longer than the client's timeout.
+    /// longer than the client's timeout. Or to show of traffic what a shorter time did not.
     pub fn measurement_s_min(&self) -> Option<f64> {
+        if matches!(self.step, Step::First) && self.first.is_some() {
+            return Some(WATCHED_ON_S);
+        }
         let tried = self.trial.as_ref().and_then(|trial| trial.in_force);
         let in_force = self.made.standing.iter().copied().chain(tried).filter_map(|number| self.made.get(number));
         let waits_s = in_force.filter_map(|made| Some(made.remedy.starved.as_ref()?.wait_s));

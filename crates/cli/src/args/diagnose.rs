@@ -57,9 +57,10 @@ pub(crate) struct Diagnose {
     pub(crate) load: Load,
     /// Watch or load for this long [default: 10s]
     ///
-    /// Watch or load for this long: 10s, 500ms or 2m; a bare number is seconds. With --fix this is the time of each measurement. [default: 10s]
-    #[arg(short = 'z', long, value_name = "TIME", default_value = "10s", hide_default_value = true, help_heading = "Load")]
-    pub(crate) duration: String,
+    /// Watch or load for this long: 10s, 500ms or 2m; a bare number is seconds. With --fix this is the time of each measurement. Where 10 s of traffic tell
+    /// nothing for or against the server, it is watched for 30 s more, unless -z says how long. [default: 10s]
+    #[arg(short = 'z', long, value_name = "TIME", help_heading = "Load")]
+    pub(crate) duration: Option<String>,
     /// Statuses that count as good [default: 2xx,3xx]
     ///
     /// Statuses that count as good responses: classes, numbers and ranges, as in 2xx,301-302. Other responses count as failed. [default: 2xx,3xx]

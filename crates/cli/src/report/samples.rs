@@ -396,6 +396,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         verdict,
         limited_by: None,
         summary: summary.into(),
+        undecided: false,
         mode: Mode::Load,
         load: None,
         path: Vec::new(),

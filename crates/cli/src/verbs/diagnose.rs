@@ -42,6 +42,9 @@ use crate::terminal::output;
 use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage};
 use fail_if::FailIf;
 
+/// How long it watches or loads without `-z`.
+const DURATION_DEFAULT: &str = "10s";
+
 /// Runs the verb and returns the exit status.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let fail_if = fail_if(args)?;
@@ -184,6 +187,8 @@ fn live(args: &Diagnose, setup: &Setup, leaving: Leaving, words: &Catalogue, int
     }
     let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
     live.leaving = Some(leaving);
+    // Who says how long means that long.
+    live.watches_on = !args.is_loaded() && args.duration.is_none();
     live.consent = if args.reload_unseen { Consent::AnyUnread } else { Consent::Nothing };
     let report = drive(&mut live, args.fix, words);
     if args.fix && interrupt.is_set() {
@@ -215,11 +220,22 @@ pub(crate) trait Driver {
     fn judged(&mut self, _found: Option<&Diagnosis>) {}
     /// Called before each action with the number of unproven changes.
     fn unproven(&mut self, _changes: usize) {}
+    /// True if traffic that told nothing may be watched once more, for longer.
+    fn may_watch_on(&self) -> bool {
+        false
+    }
+    /// True if the user asked to stop during the last measurement.
+    fn was_cut(&mut self) -> bool {
+        false
+    }
 }
 
 /// Runs a session to its end.
 pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Result<Diagnosis> {
     let mut session = Session::new(fix, words);
+    if driver.may_watch_on() {
+        session.watch_on();
+    }
     let mut action = Action::Measure;
     let mut failure = None;
     while action != Action::Done {
@@ -228,6 +244,8 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
             Permit::Over => break,
             Permit::Stopped => session.interrupted(),
             Permit::Go if action == Action::Measure => match driver.measure(session.measurement_s_min()) {
+                // A later measurement that the user cut short proves nothing.
+                Ok(_) if session.current().is_some() && driver.was_cut() => session.interrupted(),
                 Ok(observation) => {
                     let next = take_in(&mut session, &observation, words);
                     driver.judged(session.current());
@@ -250,7 +268,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
     }
 }
 
-/// Passes a measurement to the session. An interrupted one is reported only if it is the first; a later one proves nothing.
+/// Passes a measurement to the session. A load that was interrupted is reported only if it is the first; a later one proves nothing.
 fn take_in(session: &mut Session<'_>, observation: &Observation, words: &Catalogue) -> Action {
     let is_cut = observation.load.as_ref().is_some_and(|load| load.interrupted);
     if is_cut && session.current().is_some() {
@@ -275,6 +293,8 @@ pub(crate) struct Live<'a> {
     leaving: Option<Leaving>,
     /// True if the events are recorded.
     keep: bool,
+    /// True if traffic that told nothing is watched once more, for longer.
+    watches_on: bool,
     /// True once the session knows that the user asked to stop.
     stopped: bool,
     /// What was taken back after the user asked to stop, and what could not be, in words.
@@ -303,6 +323,7 @@ impl<'a> Live<'a> {
             measured: 0,
             leaving: None,
             keep,
+            watches_on: false,
             stopped: false,
             retreat: Vec::new(),
             ended: None,
@@ -365,9 +386,14 @@ impl<'a> Live<'a> {
         self.changes()?.apply(number, finding, remedy, owner, &Consent::Unread(files.clone()))
     }
 
-    /// The same load for at least so many seconds; `None` if it already lasts as long, or ends after a number of requests.
+    /// The same for at least so many seconds; `None` if it already lasts as long, or the load ends after a number of requests.
     fn longer(&self, seconds_min: Option<f64>) -> Option<Setup> {
-        let (seconds, plan) = (Duration::try_from_secs_f64(seconds_min?.ceil()).ok()?, self.setup.plan.as_ref()?);
+        let seconds = Duration::try_from_secs_f64(seconds_min?.ceil()).ok()?;
+        let Some(plan) = self.setup.plan.as_ref() else {
+            let (is, was) = (seconds.as_secs(), self.setup.duration.as_secs_f64());
+            output::note(&format!("watching for {is} s more: the traffic of {was} s does not show whether requests wait for each other (Ctrl-C: no more)"));
+            return Some(Setup { duration: seconds, ..self.setup.clone() });
+        };
         let planned = plan.duration.filter(|planned| *planned < seconds && plan.requests.is_none())?;
         let (is, was) = (seconds.as_secs(), planned.as_secs_f64());
         output::note(&format!("measuring for {is} s instead of {was} s: what this change costs those whom it serves last shows later"));
@@ -423,7 +449,7 @@ impl Driver for Live<'_> {
         };
         let longer = self.longer(seconds_min);
         let setup = longer.as_ref().unwrap_or(self.setup);
-        if self.measured > 0 {
+        if self.measured > 0 && setup.plan.is_some() {
             measure::tell(setup, &label);
             measure::settle(setup, self.interrupt)?;
         }
@@ -448,6 +474,18 @@ impl Driver for Live<'_> {
 
     fn unproven(&mut self, changes: usize) {
         self.interrupt.set_unproven(changes);
+    }
+
+    fn may_watch_on(&self) -> bool {
+        self.watches_on
+    }
+
+    fn was_cut(&mut self) -> bool {
+        let is_cut = self.setup.plan.is_none() && self.interrupt.is_set();
+        if is_cut && self.keep {
+            self.events.push(Event::Stopped);
+        }
+        is_cut
     }
 
     fn judged(&mut self, found: Option<&Diagnosis>) {
@@ -490,6 +528,14 @@ impl Driver for Replay {
         }
     }
 
+    fn may_watch_on(&self) -> bool {
+        true
+    }
+
+    fn was_cut(&mut self) -> bool {
+        matches!(self.events.front(), Some(Event::Stopped))
+    }
+
     fn act(&mut self, _: &Action) -> std::result::Result<(), String> {
         match self.events.pop_front() {
             Some(Event::Acted { failure: Some(why), .. }) => Err(why),
@@ -505,7 +551,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let route = Route::parse(&args.connection.resolve, &args.connection.connect_to).map_err(usage)?;
     let target = Target::parse_routed(args.url.as_deref().unwrap_or_default(), &route).map_err(usage)?;
     let tls = tls::settings(&args.connection, &target).map_err(usage)?;
-    let duration = settings::duration(&args.duration).map_err(usage)?;
+    let duration = settings::duration(args.duration.as_deref().unwrap_or(DURATION_DEFAULT)).map_err(usage)?;
     let expect = settings::statuses(&args.expect).map_err(usage)?;
     let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
     let loaded = args.is_loaded();

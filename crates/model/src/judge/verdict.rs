@@ -18,6 +18,7 @@ use crate::judge::improvements::{Faster, faster};
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::unseen::{at_servers, waits_unseen};
+use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
@@ -117,15 +118,17 @@ pub(crate) struct Judgement {
     /// What limits a healthy server.
     pub(crate) limited_by: Option<LimitedBy>,
     pub(crate) summary: Message,
+    /// True if nothing speaks against a server that was only watched, and nothing for it: more of its traffic may tell.
+    pub(crate) undecided: bool,
 }
 
 impl Judgement {
     fn unknown(summary: Message) -> Self {
-        Self { verdict: Verdict::Unknown, limited_by: None, summary }
+        Self { verdict: Verdict::Unknown, limited_by: None, summary, undecided: false }
     }
 
     fn healthy(by: LimitedBy, summary: Message) -> Self {
-        Self { verdict: Verdict::Healthy, limited_by: Some(by), summary }
+        Self { verdict: Verdict::Healthy, limited_by: Some(by), summary, undecided: false }
     }
 }
 
@@ -133,11 +136,11 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
     let causes: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Cause).collect();
     if let Some(own) = causes.iter().find(|finding| finding.owner == Owner::Client) {
         let summary = Message::new("verdict-client-limited").with("title", own.title.clone());
-        return Judgement { verdict: Verdict::ClientLimited, limited_by: None, summary };
+        return Judgement { verdict: Verdict::ClientLimited, limited_by: None, summary, undecided: false };
     }
     if let Some(first) = causes.first() {
         let summary = Message::new("verdict-choked").with("title", first.title.clone()).with("tier", ctx.owner_name(&first.owner));
-        return Judgement { verdict: Verdict::Choked, limited_by: None, summary };
+        return Judgement { verdict: Verdict::Choked, limited_by: None, summary, undecided: false };
     }
     if let Some(unknown) = not_understood(ctx) {
         return Judgement::unknown(unknown);
@@ -341,8 +344,10 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         if let Some(unread) = whose(ctx) {
             return Judgement::unknown(unread);
         }
-        let healthy = |why| Judgement::healthy(LimitedBy::Demand, why);
-        return crate::judge::watched::judged(ctx).map_or_else(Judgement::unknown, healthy);
+        return match crate::judge::watched::judged(ctx) {
+            Ok(why) => Judgement::healthy(LimitedBy::Demand, why),
+            Err(Untold { why, undecided }) => Judgement { undecided, ..Judgement::unknown(why) },
+        };
     };
     if ctx.path.tiers.is_empty() {
         return Judgement::unknown(Message::new("verdict-unknown-remote"));

@@ -11,21 +11,38 @@ use crate::output::report::LedgerPlaceKind as Place;
 /// clients notice.
 const EMPTY_SHARE_MIN: f64 = 0.1;
 
+/// Why it is not known whether a server keeps up.
+pub(crate) struct Untold {
+    pub(crate) why: Message,
+    /// True if nothing was seen that speaks against it: more of its traffic may tell.
+    pub(crate) undecided: bool,
+}
+
+impl Untold {
+    fn suspect(why: Message) -> Self {
+        Self { why, undecided: false }
+    }
+}
+
 /// What watching shows: the server keeps up, and why; or why that is not known.
-pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Message> {
-    let Some(account) = ctx.account() else { return Err(Message::new("verdict-unknown-unsampled")) };
+pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
+    let Some(account) = ctx.account() else { return Err(Untold::suspect(Message::new("verdict-unknown-unsampled"))) };
     let varying = account.varying(ctx);
     if let Some(levels) = varying.growing() {
-        return Err(grows(levels));
+        return Err(Untold::suspect(grows(levels)));
     }
     let against_usual = ctx.obs.request.usual_ms.zip(account.response_s()).map(|(usual_ms, seconds)| (usual_ms, 1e3 * seconds));
     if let Some((usual_ms, ms)) = against_usual.filter(|(usual_ms, ms)| *ms > usual_ms * (1.0 + LATENCY_NOISE_SHARE)) {
-        return Err(Message::new("verdict-unknown-watched-slower").with("ms", tenths(ms)).with("usual_ms", tenths(usual_ms)));
+        let why = Message::new("verdict-unknown-watched-slower").with("ms", tenths(ms)).with("usual_ms", tenths(usual_ms));
+        return Err(Untold::suspect(why));
     }
     let as_usual = || against_usual.map(|(usual_ms, _)| Message::new("healthy-watched-usual").with("usual_ms", tenths(usual_ms)));
     match keeps_up(ctx, account, &varying).or_else(as_usual) {
         Some(why) => Ok(healthy(account, &varying, why)),
-        None => Err(varying.halves().filter(|levels| varying.surely_grow(levels)).map_or_else(|| untold(ctx, account), grows)),
+        None => Err(match varying.halves().filter(|levels| varying.surely_grow(levels)) {
+            Some(levels) => Untold::suspect(grows(levels)),
+            None => Untold { why: untold(ctx, account), undecided: true },
+        }),
     }
 }
 

@@ -48,6 +48,7 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         verdict: judgement.verdict,
         limited_by: judgement.limited_by,
         summary: ctx.text(judgement.summary),
+        undecided: judgement.undecided,
         mode: if obs.request.loaded { Mode::Load } else { Mode::Passive },
         load: traffic::of(&ctx),
         path: stations.into_iter().map(|reading| ctx.station(reading)).collect(),

@@ -38,6 +38,9 @@ pub struct Diagnosis {
     pub limited_by: Option<LimitedBy>,
     /// The verdict in one sentence.
     pub summary: String,
+    /// True if nothing speaks against a server that was only watched, and nothing for it: more of its traffic may tell. No part of the document.
+    #[serde(skip)]
+    pub undecided: bool,
     /// Where the data came from.
     pub mode: Mode,
     /// The load and its results; `None` in passive mode if no log shows it.

@@ -364,6 +364,7 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         verdict: if choked { Verdict::Choked } else { Verdict::Healthy },
         limited_by: (!choked).then_some(LimitedBy::Cpu),
         summary: String::new(),
+        undecided: false,
         mode: Mode::Load,
         load: Some(load),
         path,
