@@ -20,7 +20,7 @@ use crate::observation::load::{Errors, Percentiles, TlsLoad};
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
-pub use outcome::{FailIfCondition, FailIfReport, FailIfUnit, RunReport, Served, SettingChange};
+pub use outcome::{FailIfCondition, FailIfReport, FailIfUnit, HarmRule, RunReport, Served, SettingChange};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 pub use whereabouts::{WhereWindow, Whereabouts};
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
@@ -91,17 +91,6 @@ pub struct Diagnosis {
     /// What came of `--fail-if`; `None` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_if: Option<FailIfReport>,
-}
-
-/// What a place must cost to be worth a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HarmRule {
-    /// The share by which goodput would rise without it, 0 to 1.
-    pub goodput_share: f64,
-    /// Or the share of the requests that fail there, or are slow because of it.
-    pub requests_share: f64,
-    /// One sentence.
-    pub text: String,
 }
 
 impl Diagnosis {

@@ -4,11 +4,12 @@
 
 mod noise;
 mod remedies;
+mod watched_on;
 
 use std::collections::BTreeMap;
 
 use chokepoint_model::fix::{NOISE_SHARE, ROUNDS_MAX};
-use chokepoint_model::report::{Diagnosis, Kept, Role, RoundKind, Signal, Verdict};
+use chokepoint_model::report::{Diagnosis, Kept, Role, RoundKind, Signal};
 use proptest::prelude::*;
 
 use crate::simulator::chance::Chance;
@@ -463,40 +464,6 @@ fn without_consent_or_load_nothing_is_changed() {
     assert_eq!(session.measured(first.clone()), chokepoint_model::fix::Action::Done);
     let mut session = chokepoint_model::fix::Session::new(true, &words);
     assert_eq!(session.measured(Diagnosis { load: None, ..first }), chokepoint_model::fix::Action::Done);
-}
-
-/// Traffic that tells nothing is watched once more, for longer, where the driver permits it; what is seen then counts, whatever it is.
-#[test]
-fn undecided_traffic_is_watched_once_more() {
-    use chokepoint_model::fix::{Action, Session};
-    let words = chokepoint_model::catalogue::Catalogue::english();
-    let world = Php { faults: 0, decoy: Decoy::None, early: false, first: false, reverse: false };
-    let seen = run(&world, 0.0, 1, None, Some(1)).report;
-    let told = |verdict, undecided| Diagnosis { verdict, undecided, load: None, summary: format!("{verdict:?}"), ..seen.clone() };
-    let session = |watches_on| {
-        let mut session = Session::new(false, &words);
-        if watches_on {
-            session.watch_on();
-        }
-        session
-    };
-    for later in [told(Verdict::Healthy, false), told(Verdict::Unknown, true), told(Verdict::Unknown, false), told(Verdict::Choked, false)] {
-        let mut patient = session(true);
-        assert_eq!(patient.measurement_s_min(), None);
-        assert_eq!(patient.measured(told(Verdict::Unknown, true)), Action::Measure);
-        assert_eq!(patient.measurement_s_min(), Some(30.0));
-        assert_eq!(patient.measured(later.clone()), Action::Done);
-        assert_eq!(patient.report().unwrap().summary, later.summary);
-    }
-    // Cut short, the first stays.
-    let mut cut = session(true);
-    cut.measured(told(Verdict::Unknown, true));
-    assert_eq!(cut.interrupted(), Action::Done);
-    assert_eq!(cut.report().unwrap().summary, "Unknown");
-    // Where something speaks against the server, or nobody permits it, once is enough.
-    assert_eq!(session(true).measured(told(Verdict::Unknown, false)), Action::Done);
-    assert_eq!(session(true).measured(told(Verdict::Healthy, false)), Action::Done);
-    assert_eq!(session(false).measured(told(Verdict::Unknown, true)), Action::Done);
 }
 
 fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> {

@@ -95,3 +95,14 @@ pub struct RunReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
+
+/// What a place must cost to be worth a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HarmRule {
+    /// The share by which goodput would rise without it, 0 to 1.
+    pub goodput_share: f64,
+    /// Or the share of the requests that fail there, or are slow because of it.
+    pub requests_share: f64,
+    /// One sentence.
+    pub text: String,
+}
