@@ -209,6 +209,12 @@ pub(super) fn sent_without_request(socket: &RequestSocket, before: Option<&Reque
     })
 }
 
+/// True if a connection received data between the two samples.
+pub(super) fn received_more(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+    let segments = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_in);
+    segments(socket).zip(before.and_then(segments)).is_some_and(|(now, before)| now > before)
+}
+
 /// For a request and an answer in one tick. The counters of two samples decide; then a round trip longer than a tick (the next request cannot have come so
 /// soon); then what was acknowledged alone; then the rhythm.
 fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> ConnectionState {

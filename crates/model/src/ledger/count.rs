@@ -14,15 +14,12 @@ use crate::observation::{DumpMoment, NetnsId, RequestSample, RequestSocket, Requ
 use super::calls::{self, Calls};
 use super::connection_state::{
     ConnectionContext, ConnectionState, acknowledged, connection_state, has_arrived, is_multiplexed, must_have_arrived,
-    sent_without_request,
 };
-use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, tier_of};
+use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, streaming, tier_of};
 use super::kept_unix::kept_unix;
 use super::rhythm::{Rhythm, tick_ms};
 use super::sample_weights::{busy_shares, samples, time_shares};
 
-/// A connection streams if it sent without a request in this many intervals between samples.
-const STREAMS_MIN: u32 = 3;
 /// A connection is multiplexed if short messages came in this many intervals while it owed an answer. A single one may be a retransmission.
 const MULTIPLEXED_MIN: u32 = 2;
 /// Ticks of the kernel's clock that a client takes to ask again at once: its times are counted in them, and it may have to wait for a core.
@@ -250,6 +247,11 @@ impl SampleCounts {
         Some(told.sum())
     }
 
+    /// The number of requests that the load generator had under way at a sample. `None` if unknown.
+    pub(crate) fn under_way_at(&self, id: NetnsId, at_us: u64) -> Option<f64> {
+        self.under_way.get(&id)?.iter().find(|(at, _)| *at == at_us).map(|(_, number)| *number)
+    }
+
     /// The samples in a time span (end excluded), each with the share of the span that is nearest to it. If samples were awaited, only those that met requests
     /// count, weighted by the share of time in which one was under way (stratified sampling; Cochran, Sampling Techniques, 5).
     fn weighted<'s, T>(
@@ -315,7 +317,6 @@ impl<'c, 'a> Namespace<'c, 'a> {
         tick_ms: u64,
     ) -> Self {
         let mut tiers = HashMap::new();
-        let mut sent: BTreeMap<u64, u32> = BTreeMap::new();
         let mut asked: BTreeMap<u64, u32> = BTreeMap::new();
         let mut of_tiers: Vec<Vec<Pair<'_>>> = vec![Vec::new(); ctx.path.tiers.len()];
         for (socket, before) in by_sample.iter().flatten().filter(|(socket, _)| socket.cookie != 0) {
@@ -325,9 +326,6 @@ impl<'c, 'a> Namespace<'c, 'a> {
             };
             if let Some(tier) = tier {
                 of_tiers[tier].push((socket, *before));
-            }
-            if sent_without_request(socket, *before) {
-                *sent.entry(socket.cookie).or_default() += 1;
             }
             if is_multiplexed(socket, *before) {
                 *asked.entry(socket.cookie).or_default() += 1;
@@ -342,7 +340,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             tick_ms,
             rhythms,
             ways_us,
-            streaming: at_least(sent, STREAMS_MIN),
+            streaming: streaming(by_sample.iter().flatten().copied()),
             multiplexed: at_least(asked, MULTIPLEXED_MIN),
             away: away(ctx, id, sampled),
             kept: BTreeSet::new(),

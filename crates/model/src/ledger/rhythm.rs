@@ -124,6 +124,10 @@ fn growths<'a>(
 ) -> impl Iterator<Item = [u64; 2]> {
     pairs.filter_map(move |(now, before)| {
         let (now, before) = (now.times.as_ref()?, before?.times.as_ref()?);
+        // The rest of an answer of which a part was sent is owed without another request.
+        if [now, before].iter().any(|times| times.unsent.is_some_and(|bytes| bytes > 0)) {
+            return None;
+        }
         let grew = |of: Count| of(now)?.checked_sub(of(before)?).filter(|growth| *growth > 0);
         Some([grew(counts[0])?, grew(counts[1])?])
     })
@@ -218,6 +222,22 @@ mod tests {
         let mut other = with(101, 190, 100).times.unwrap();
         other.bytes_sent = Some(130 * 100 + 7);
         assert_eq!(found.is_pending_by_bytes(&other), None, "an answer of another length");
+    }
+
+    #[test]
+    fn an_answer_of_which_a_part_is_sent_tells_nothing_of_the_whole() {
+        // Requests of 50 bytes, answers of 150 and 30. In every fourth sample the second part is held back.
+        let one = |n: u64, is_held: bool| {
+            let mut socket = socket(8, 8, n, 2 * n - u64::from(is_held));
+            let sent = 180 * n - if is_held { 30 } else { 0 };
+            let unsent = Some(if is_held { 30 } else { 0 });
+            socket.times = socket.times.map(|times| RequestTimes { bytes_received: Some(50 * n), bytes_sent: Some(sent), unsent, ..times });
+            socket
+        };
+        let all: Vec<RequestSocket> = (1..16).map(|n| one(10 * n, n % 4 == 0)).collect();
+        let found = rhythm(&all).unwrap();
+        let owed = RequestTimes { bytes_received: Some(50 * 91), ..one(90, false).times.unwrap() };
+        assert_eq!((found.is_pending(&owed, false), found.is_pending(&one(91, false).times.unwrap(), false)), (Some(true), Some(false)));
     }
 
     #[test]

@@ -395,19 +395,27 @@ fn a_recording_of_streams_is_reported_as_such() {
     };
     assert!(warn(&stage, &stage.observe()).is_empty());
     stage.server = many(9, |n| served(WEB, n));
-    let mut obs = stage.observe();
-    let view = obs.netns.get_mut(&SERVER).unwrap();
-    let points: Vec<(u64, RequestSample)> = view.request_samples.points().to_vec();
-    view.request_samples = crate::observation::series::Series::default();
-    for (n, (at_us, mut sample)) in points.into_iter().enumerate() {
-        for times in sample.sockets.iter_mut().filter_map(|socket| socket.times.as_mut()) {
-            times.data_segs_out = Some(10 + n as u64);
-            times.last_data_sent_ms = 4;
+    // In each sample: how many segments were sent and received so far.
+    let counted = |counts: &dyn Fn(u64) -> (u64, u64)| {
+        let mut obs = stage.observe();
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points: Vec<(u64, RequestSample)> = view.request_samples.points().to_vec();
+        view.request_samples = crate::observation::series::Series::default();
+        for (n, (at_us, mut sample)) in points.into_iter().enumerate() {
+            for times in sample.sockets.iter_mut().filter_map(|socket| socket.times.as_mut()) {
+                let (sent, received) = counts(n as u64);
+                (times.data_segs_out, times.data_segs_in) = (Some(sent), Some(received));
+                times.last_data_sent_ms = 4;
+            }
+            view.request_samples.push(at_us, Reading::Ok(sample));
         }
-        view.request_samples.push(at_us, Reading::Ok(sample));
-    }
-    let told = warn(&stage, &obs);
+        warn(&stage, &obs)
+    };
+    let told = counted(&|n| (10 + n, 5));
     assert!(told.len() == 1 && told[0].contains("send data without being asked"), "{told:?}");
+    // The second part of each answer leaves after a pause, in the next interval.
+    let in_two_parts = counted(&|n| (10 + n, 5 + n / 2));
+    assert!(in_two_parts.iter().all(|told| !told.contains("send data without being asked")), "{in_two_parts:?}");
 }
 
 #[test]
