@@ -101,6 +101,7 @@ fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, li
     let load = refusal::measured(scene)?;
     let limit = lift.limit(placed)?;
     refusal::failing(scene, finding, placed, load)?;
+    refusal::waiting_behind(scene, placed)?;
     let remaining = remaining(scene, placed, limit);
     let (goodput, next) = expected(&remaining, load);
     refusal::untold(scene, limit.map(|_| placed), &remaining, next, load)?;

@@ -300,4 +300,5 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     INSIDE,
     "debug-log",
     "waits-for-clients",
+    "workers-wait-for-each-other",
 ];

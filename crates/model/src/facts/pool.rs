@@ -6,6 +6,7 @@ pub(crate) mod looks;
 pub(crate) mod loops;
 mod service;
 mod staffing;
+mod taking_turns;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ pub(crate) use ended::EndsAwaited;
 pub(crate) use idle::{IdleEvidence, computes};
 pub(crate) use service::Service;
 pub use staffing::Staffing;
+pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 
 use super::cores::are_spent;
 use super::sum::mean;

@@ -93,6 +93,8 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::end_lingering::END_LINGERING,
     &by_hand::look_inside::MORE_CONNECTIONS,
     &by_hand::look_inside::LOOK_INSIDE,
+    &by_hand::look_inside::LOOK_AT_TURNS,
+    &by_hand::look_inside::LOOK_BEHIND,
 ];
 
 /// The remedies for a finding at a station, and after them what can only be advised.

@@ -90,6 +90,8 @@ impl FindingId {
     pub(crate) const POOL_EXHAUSTED: Self = Self("worker-pool-exhausted");
     /// The pool's workers wait for another server.
     pub(crate) const POOL_BLOCKED: Self = Self("workers-blocked-on-upstream");
+    /// The pool's workers wait for each other.
+    pub(crate) const POOL_TAKES_TURNS: Self = Self("workers-wait-for-each-other");
     /// Workers wait for clients that have their answer to end the connection.
     pub(crate) const WAITS_FOR_CLIENTS: Self = Self("waits-for-clients");
     /// Most requests wait for each other inside a program.

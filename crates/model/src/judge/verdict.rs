@@ -15,6 +15,7 @@ use crate::judge::few_samples;
 use crate::judge::finding::{Coupling, Finding, OrderReason};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::improvements::{Faster, faster};
+use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::unseen::{at_servers, waits_unseen};
@@ -103,10 +104,13 @@ fn prescribe(ctx: &Context<'_>, stations: &[StationReading], findings: &mut [Fin
     let scene = Scene { ctx, stations, findings };
     let of = |finding: &Finding| {
         // Tiers that share their cores share one reading of them.
-        let is_its = |reading: &&StationReading| {
-            reading.station == finding.station && reading.at == finding.at && reading.owner.covers(&finding.owner)
+        let is_its = |reading: &&StationReading, at: &Location| {
+            reading.station == finding.station && reading.at == *at && reading.owner.covers(&finding.owner)
         };
-        stations.iter().find(is_its).map(|reading| remedies(&scene, finding, reading)).unwrap_or_default()
+        let read = |at: &Location| stations.iter().find(|reading| is_its(reading, at));
+        // A pool has one reading, whichever server it waits for.
+        let reading = read(&finding.at).or_else(|| read(&Location { edge: None, ..finding.at.clone() }));
+        reading.map(|reading| remedies(&scene, finding, reading)).unwrap_or_default()
     };
     let remedies: Vec<_> = scene.findings.iter().map(of).collect();
     findings.iter_mut().zip(remedies).for_each(|(finding, remedies)| finding.remedies = remedies);
@@ -381,7 +385,7 @@ fn waited_much(ctx: &Context<'_>) -> Option<f64> {
 
 /// A note where the judgement compares times that the generator measured, and these include its own waits for a core.
 fn generator_waited(ctx: &Context<'_>, findings: &[Finding], judgement: &Judgement) -> Option<Message> {
-    const BY_TIMES: [FindingId; 2] = [FindingId::WAITS_INSIDE, FindingId::SINGLE_CORE];
+    const BY_TIMES: [FindingId; 3] = [FindingId::WAITS_INSIDE, FindingId::POOL_TAKES_TURNS, FindingId::SINGLE_CORE];
     let first = findings.iter().find(|finding| finding.role == Role::Cause);
     let is_by_times = first.is_some_and(|first| BY_TIMES.contains(&first.id)) || judgement.summary.id == "verdict-unknown-waits";
     let share = waited_much(ctx).filter(|_| is_by_times)?;

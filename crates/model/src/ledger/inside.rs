@@ -56,10 +56,16 @@ impl Account {
         self.response_s
     }
 
-    /// For each sample the requests that a tier had read and not answered, and those that it had not read.
-    pub(crate) fn served_and_unread(&self, tier: &Tier) -> Vec<(f64, f64)> {
+    /// For each sample its time, the requests that a tier had read and not answered, and those that it had not read. At the first tier a load knows how many requests of
+    /// those that nothing else decides are under way.
+    pub(crate) fn served_and_unread(&self, tier: &Tier) -> Vec<(u64, f64, f64)> {
         let samples = self.counted.samples.get(&tier.netns).into_iter().flatten();
-        samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| (counts.service, counts.unread)).collect()
+        let decided = |at_us: u64, of: &Counts| {
+            let under_way = self.counted.under_way_at(tier.netns, at_us).filter(|_| tier.id.0 == 0)?;
+            Some((under_way - of.known_requests() - of.unaccepted - of.client.max(of.at_client)).clamp(0.0, of.undecided))
+        };
+        let of_tier = samples.filter_map(|(at_us, counts)| Some((*at_us, counts.get(tier.id.0)?)));
+        of_tier.map(|(at_us, of)| (at_us, of.service + decided(at_us, of).unwrap_or(0.0), of.unread)).collect()
     }
 
     /// Requests inside a tier, whatever the reason.
@@ -176,6 +182,23 @@ impl Account {
     /// Mean number of requests at places of these kinds.
     pub(crate) fn at(&self, is_there: fn(Place) -> bool) -> f64 {
         self.whole.iter().filter(|stood| is_there(stood.place)).map(|stood| stood.mean).sum()
+    }
+
+    /// Mean number of requests that stand at a tier: before it, inside it, or on their way from it. `undecided`: with those that may be there.
+    pub(crate) fn at_tier(&self, tier: usize, undecided: bool) -> f64 {
+        let there = self.whole.iter().filter(|stood| stood.tier == Some(tier) && (undecided || stood.place != Place::Undecided));
+        there.map(|stood| stood.mean).sum()
+    }
+
+    /// True if most requests at a tier are on a core or ready for one.
+    pub(crate) fn is_mostly_at_cores(&self, tier: usize) -> bool {
+        let at_cores = self.whole.iter().filter(|stood| stood.tier == Some(tier) && matches!(stood.place, Place::Cpu | Place::Ready));
+        at_cores.map(|stood| stood.mean).sum::<f64>() >= 0.5 * self.at_tier(tier, true)
+    }
+
+    /// Mean number of requests that came to a tier and were not read.
+    pub(crate) fn unread_at(&self, tier: usize) -> f64 {
+        self.whole.iter().filter(|stood| stood.tier == Some(tier) && stood.place == Place::Unread).map(|stood| stood.mean).sum()
     }
 
     /// Mean number of requests that wait until a tier's threads have time for them.

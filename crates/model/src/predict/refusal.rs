@@ -4,9 +4,11 @@ use super::{COUNTED, Remaining, Scene, lowest};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::{few_threads, other_tenants};
 use crate::facts::harm::Cost;
+use crate::facts::pool::{CONNECTIONS, as_quick_as_alone};
 use crate::judge::finding::Finding;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
+use crate::judge::stations::room_unknown;
 use crate::judge::unseen::waits_unseen;
 use crate::ledger::Account;
 use crate::observation::load::{LoadResult, Loop};
@@ -59,6 +61,23 @@ pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Station
         return Err(why.with("station", placed.station.0));
     }
     Ok(())
+}
+
+/// Refuses if it is not known that more workers would do more: under load a request holds one for longer than a whole answer takes alone, so that they wait for each
+/// other or for something at its limit; or, where that was not measured, its requests stand at another server of which it is not known that it has room.
+pub(super) fn waiting_behind(scene: &Scene<'_, '_>, lifted: &StationReading) -> Result<(), Message> {
+    let ctx = scene.ctx;
+    let is_pool = lifted.station == StationId::WORKER_POOL && lifted.unit != CONNECTIONS;
+    let Some(tier) = ctx.only_tier(&lifted.owner).filter(|_| is_pool) else { return Ok(()) };
+    let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str());
+    match as_quick_as_alone(ctx, tier) {
+        Some(true) => Ok(()),
+        Some(false) => Err(args("prediction-refused-held").with("alone", ctx.alone_us().unwrap_or(0.0) / 1e3)),
+        None => match room_unknown(ctx, tier) {
+            Some((upstream, share)) => Err(args("prediction-refused-behind").with("upstream", upstream).with("share", share * 100.0)),
+            None => Ok(()),
+        },
+    }
 }
 
 /// Failures caused by this station itself. A cliff refuses, resets, or lets requests wait until they time out.

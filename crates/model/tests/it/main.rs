@@ -13,6 +13,7 @@ mod simulator;
 mod stage;
 mod stations;
 mod status_pages;
+mod turns;
 mod unread;
 mod verdicts;
 mod wasted;

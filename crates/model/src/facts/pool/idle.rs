@@ -3,11 +3,11 @@
 use super::{Pool, PoolKind};
 use crate::facts::Context;
 use crate::facts::cores::{SATURATED_UTILIZATION, Turns, charged_share, utilization_of};
-use crate::facts::path::Tier;
+use crate::facts::path::{Runtime, Tier};
 
 /// Largest share of time running or ready for workers that count as waiting for something other than a core. Workers that compute, or that lose their cores to
 /// other programs, are always ready, and more of them would not help.
-const READY_SHARE_MAX: f64 = 0.5;
+pub(super) const READY_SHARE_MAX: f64 = 0.5;
 /// Busy share of the pool's cores used instead if the kernel has no scheduler statistics.
 const CPU_SHARE_MAX: f64 = 0.9;
 /// Largest busy share of the pool's cores that leaves room for more computing workers.
@@ -47,7 +47,11 @@ impl IdleEvidence {
         let at_once = ready.ready() * ready.processes as f64;
         let (workers, may_wait, may_compute) = match pool.kind {
             PoolKind::Processes => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, true),
-            PoolKind::Threads => (pool.workers as f64, at_once <= THREADS_READY_MAX, at_once >= THREADS_READY_MIN),
+            PoolKind::Threads => {
+                // Where no lock makes threads take turns, they wait as processes do.
+                let most = if has_no_lock(ctx, tier) { READY_SHARE_MAX * pool.workers as f64 } else { 0.0 };
+                (pool.workers as f64, at_once <= THREADS_READY_MAX.max(most), at_once >= THREADS_READY_MIN)
+            }
             // A loop with time to spare accepts waiting connections. A loop with more load looks like one without time.
             PoolKind::Loops => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, false),
         };
@@ -58,6 +62,12 @@ impl IdleEvidence {
         let waits_for_core = ready.delayed * ready.processes as f64 > DELAYED_SHARE_MAX * workers;
         cores().filter(|busy| *busy <= SPARE_SHARE_MAX && !waits_for_core && may_compute).map(IdleEvidence::Beside)
     }
+}
+
+/// True if the runtime of a tier's programs is known to run many threads at once. An event loop (Node.js) is not known to, and computes in one.
+fn has_no_lock(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let identities = || tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.last());
+    identities().count() > 0 && identities().all(|identity| Runtime::of(identity) == Some(Runtime::Java))
 }
 
 /// Shares of their time that processes ran on cores and waited for one, all threads included.

@@ -22,9 +22,11 @@ pub(crate) enum Peer {
     Client,
     /// A server that it called, from this namespace.
     Upstream(NetnsId, ListenerAddress),
+    /// Nobody: the call waits for no socket (a timer, a lock, a file), or the worker ran.
+    Nobody,
 }
 
-/// The peer in each sample of a busy worker. `None` if the call waited for no socket, or if the other end was not seen. Samples of idle workers are left out.
+/// The peer in each sample of a busy worker. `None` if the other end was not seen. Samples of idle workers are left out.
 pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
     let pids = worker_pids(ctx, tier);
     let processes = pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
@@ -35,7 +37,8 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
         let idle = at.contains(&&Peer::Listener) || matches!(call.call.as_deref(), Some("accept" | "accept4"));
         // A worker that waits for both its client and a server waits for the server: it called the server to answer its client.
         let upstream = at.iter().find(|end| matches!(end, Peer::Upstream(..)));
-        (!idle).then(|| upstream.or(at.first()).map(|end| (*end).clone()))
+        let peer = || if call.sockets.is_empty() { Some(Peer::Nobody) } else { upstream.or(at.first()).map(|end| (*end).clone()) };
+        (!idle).then(peer)
     };
     calls.into_iter().filter_map(peer).collect()
 }
@@ -72,27 +75,42 @@ fn ends(ctx: &Context<'_>, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Peer> {
                 ends.insert(listener.inode, Peer::Listener);
             }
         }
-        let is_accepted = |address| listeners.values().any(|listener| listener.accepts(address));
-        for socket in view.sockets.values().flatten().filter(|socket| socket.state != TcpState::TimeWait) {
-            match &socket.address {
-                SocketAddress::Tcp { remote, .. } if wanted.contains(&socket.inode) => {
-                    let upstream = Peer::Upstream(netns, ListenerAddress::Tcp(remote.0.to_canonical(), remote.1));
-                    ends.insert(socket.inode, if is_accepted(&socket.address) { Peer::Client } else { upstream });
-                }
-                // The accepting end has the listener's path and names the connecting end. Before it is accepted, it has no inode of its own.
-                SocketAddress::Unix { path: Some(path), peer } => {
-                    if let UnixPeer::Inode(caller) = peer
-                        && wanted.contains(caller)
-                    {
-                        ends.insert(*caller, Peer::Upstream(netns, ListenerAddress::Unix(path.clone())));
-                    }
-                    if wanted.contains(&socket.inode) {
-                        ends.insert(socket.inode, Peer::Client);
-                    }
-                }
-                _ => {}
-            }
+        let is_accepted = |address: &SocketAddress| listeners.values().any(|listener| listener.accepts(address));
+        let read = view.sockets.values().flatten().filter(|socket| socket.state != TcpState::TimeWait);
+        read.for_each(|socket| see(&mut ends, wanted, (netns, &is_accepted), (&socket.address, socket.inode)));
+        // A connection that is made for one request is often met by the samples of requests alone, which are taken more often.
+        if wanted.iter().any(|inode| !ends.contains_key(inode)) {
+            let sampled = view.request_samples.values().flat_map(|sample| &sample.sockets);
+            let unseen: BTreeSet<u64> = wanted.iter().copied().filter(|inode| !ends.contains_key(inode)).collect();
+            sampled.for_each(|socket| see(&mut ends, &unseen, (netns, &is_accepted), (&socket.address, socket.inode)));
         }
     }
     ends
+}
+
+/// Adds what a socket shows of the wanted ones.
+fn see(
+    ends: &mut BTreeMap<u64, Peer>,
+    wanted: &BTreeSet<u64>,
+    (netns, is_accepted): (NetnsId, &dyn Fn(&SocketAddress) -> bool),
+    (address, inode): (&SocketAddress, u64),
+) {
+    match address {
+        SocketAddress::Tcp { remote, .. } if wanted.contains(&inode) => {
+            let upstream = Peer::Upstream(netns, ListenerAddress::Tcp(remote.0.to_canonical(), remote.1));
+            ends.insert(inode, if is_accepted(address) { Peer::Client } else { upstream });
+        }
+        // The accepting end has the listener's path and names the connecting end. Before it is accepted, it has no inode of its own.
+        SocketAddress::Unix { path: Some(path), peer } => {
+            if let UnixPeer::Inode(caller) = peer
+                && wanted.contains(caller)
+            {
+                ends.insert(*caller, Peer::Upstream(netns, ListenerAddress::Unix(path.clone())));
+            }
+            if wanted.contains(&inode) {
+                ends.insert(inode, Peer::Client);
+            }
+        }
+        _ => {}
+    }
 }

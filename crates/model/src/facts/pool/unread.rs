@@ -1,32 +1,63 @@
 //! Threads behind a selector (Tomcat's connector, Jetty): the server accepts and keeps every connection, and a request waits unread until a thread is free.
 
-use super::{BUSY_SHARE, Pool, PoolKind, waited_share};
+use std::collections::BTreeMap;
+
+use super::idle::READY_SHARE_MAX;
+use super::{BUSY_SHARE, Pool, PoolKind, STEADY_SHARE, waited_share};
 use crate::facts::Context;
+use crate::facts::cores::delayed;
 use crate::facts::path::Tier;
 use crate::facts::sum::mean;
+use crate::observation::{RequestSample, RequestSocket, TcpState};
 
 /// Fewest threads of such a pool. With one at a time it may as well be an event loop, which serves many connections in turns.
 const WORKERS_MIN: usize = 2;
 
-/// The pool, if as many requests were read and not answered in nearly every sample while more were there unread. `threads`: those of its processes. An event
+/// Share of the samples in which no more requests are in service than there are threads. The sockets are not all read at the same moment, so a request that ends and its
+/// successor may both be counted.
+const AT_MOST_SHARE: f64 = 0.9;
+
+/// The pool, if about as many requests were read and not answered in nearly every sample while more were there unread. `threads`: those of its processes. An event
 /// loop reads whatever has come before it waits again, so it leaves requests unread only while it computes.
 pub(super) fn pool(ctx: &Context<'_>, tier: &Tier, threads: usize) -> Option<Pool> {
     let samples = ctx.account()?.served_and_unread(tier);
-    let busy: Vec<usize> = samples.iter().map(|(served, _)| served.round() as usize).collect();
-    let unread: Vec<u64> = samples.iter().map(|(_, unread)| unread.round() as u64).collect();
-    let workers = busy.iter().max().copied().filter(|most| (WORKERS_MIN..=threads).contains(most))?;
-    let waiting = mean(unread.iter().copied());
-    let waited_share = waited_share(&unread);
-    let pool = Pool {
-        kind: PoolKind::Threads,
-        workers,
-        busy,
-        ended: Vec::new(),
-        waiting,
-        waited_share,
-        unread: true,
-        grows: false,
-        reached: None,
+    let given_up = given_up(ctx, tier);
+    let served = |(at_us, served, _): &(u64, f64, f64)| (served + given_up.get(at_us).copied().unwrap_or(0.0)).round() as usize;
+    let served: Vec<usize> = samples.iter().map(served).collect();
+    let unread: Vec<u64> = samples.iter().map(|(.., unread)| unread.round() as u64).collect();
+    let mut sorted = served.clone();
+    sorted.sort_unstable();
+    let at_most = |share: f64| sorted.get(((share * sorted.len() as f64).ceil() as usize).saturating_sub(1)).copied();
+    // The shorter the requests, the more often two are counted for one. Threads that compute are as many as have cores, whatever their number.
+    let ready: f64 = tier.pids.iter().filter_map(|pid| Some(ctx.clocked(*pid, |used| used.run_ns)? + delayed(ctx, *pid)?)).sum();
+    let usual = at_most(STEADY_SHARE).filter(|usual| ready <= READY_SHARE_MAX * *usual as f64);
+    let mut most = at_most(AT_MOST_SHARE).into_iter().chain(usual);
+    most.find_map(|workers| {
+        let waiting = mean(unread.iter().copied());
+        let pool = Pool {
+            kind: PoolKind::Threads,
+            workers,
+            busy: served.iter().map(|served| *served.min(&workers)).collect(),
+            ended: Vec::new(),
+            waiting,
+            waited_share: waited_share(&unread),
+            unread: true,
+            grows: false,
+            reached: None,
+        };
+        ((WORKERS_MIN..=threads).contains(&workers) && pool.is_full() && pool.is_steady(BUSY_SHARE)).then_some(pool)
+    })
+}
+
+/// By sample: the requests that were read and whose client has given up. A thread goes on with them. What is left unread on such a connection is its end, which
+/// counts as a byte.
+fn given_up(ctx: &Context<'_>, tier: &Tier) -> BTreeMap<u64, f64> {
+    let view = ctx.obs.netns.get(&tier.netns);
+    let samples = view.into_iter().flat_map(|view| ctx.in_window(&view.request_samples));
+    let is_kept = |socket: &&RequestSocket| socket.state == TcpState::CloseWait && socket.inode != 0 && socket.receive_queue <= 1;
+    let of = |sample: &RequestSample| -> f64 {
+        let own = sample.sockets.iter().filter(is_kept).filter(|socket| tier.accepts(&socket.address));
+        own.map(|socket| sample.weight(socket)).sum()
     };
-    (pool.is_full() && pool.is_steady(BUSY_SHARE)).then_some(pool)
+    samples.map(|(at_us, sample)| (*at_us, of(sample))).collect()
 }

@@ -207,6 +207,35 @@ fn a_stall_is_found_by_watching_too() {
     is_silent(&watched(|number, _| idle(number), 0), "nothing is on its way");
 }
 
+/// Without the stall, clients would only wait longer before the server.
+#[test]
+fn a_stall_beside_a_longer_queue_is_no_cause() {
+    // Six of twenty are stalled, and so many others are not read by the server.
+    let with = |unread: u64| {
+        let mut obs = observed(|number, second| if number < 6 { stalled(number, second) } else { idle(number) });
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let client = |n: u64| RequestSocket {
+            address: SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 20_000 + n as u16) },
+            cookie: n,
+            state: TcpState::Established,
+            inode: 7,
+            receive_queue: if n >= 20 - unread { 80 } else { 0 },
+            send_queue: if n < 6 { 300 } else { 0 },
+            times: Some(RequestTimes { last_data_sent_ms: 20, last_data_recv_ms: 24, min_rtt_us: Some(90), ..RequestTimes::default() }),
+        };
+        for number in 0..20 {
+            let sockets = (0..CONNECTIONS).map(client).collect();
+            let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets, ..RequestSample::default() };
+            view.request_samples.push(WINDOW.0 + number * 500_000, Reading::Ok(sample));
+        }
+        told(&obs)
+    };
+    assert_eq!(causes(&with(3)), [STALL]);
+    let queue = with(12);
+    let found = queue.findings.iter().find(|finding| finding.id == STALL).unwrap_or_else(|| panic!("{queue:#?}"));
+    assert!(causes(&queue).is_empty() && found.explanation.contains("12 wait until nginx reads them"), "{queue:#?}");
+}
+
 #[test]
 fn readings_similar_to_a_stall_are_no_stall() {
     let with = |change: fn(&mut TcpSample)| {

@@ -1,13 +1,15 @@
-//! Advice for requests that wait inside a program: more room at what they wait for if that is known, otherwise where to look.
+//! Advice for requests that wait inside a program, or for it: more room at what they wait for if that is known, otherwise where to look.
 
 use crate::facts::Context;
 use crate::facts::path::Runtime;
+use crate::facts::pool::worker_pids;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Step;
 use crate::judge::id::FindingId;
 use crate::judge::stations::waiting::{args, found};
-use crate::ledger::{Inside, WaitEvidence};
+use crate::judge::stations::waits_at;
+use crate::ledger::WaitEvidence;
 use crate::observation::Identity;
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -30,17 +32,48 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
     advise: |ctx, _| {
         let inside = found(ctx)?;
         let text: Message = args(ctx, "remedy-look-inside-text", &inside);
-        Some(Advice { runtime: commands(ctx, &inside), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+        Some(Advice {
+            runtime: commands(ctx, ctx.path.tiers[inside.tier].pids.first().copied()),
+            ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)
+        })
+    },
+};
+
+pub(in crate::fix::remedies) const LOOK_AT_TURNS: AdviceDef = AdviceDef {
+    id: "look-inside",
+    finding: FindingId::POOL_TAKES_TURNS,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let tier = ctx.only_tier(&placed.owner)?;
+        let text = Message::new("remedy-look-inside-turns-text").with("tier", tier.name.as_str());
+        Some(Advice {
+            runtime: commands(ctx, worker_pids(ctx, tier).first().copied()),
+            ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)
+        })
+    },
+};
+
+pub(in crate::fix::remedies) const LOOK_BEHIND: AdviceDef = AdviceDef {
+    id: "look-inside",
+    finding: FindingId::POOL_BLOCKED,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let upstream = waits_at(ctx, ctx.only_tier(&placed.owner)?)?;
+        let text = Message::new("remedy-look-inside-behind-text").with("tier", upstream.name.as_str());
+        Some(Advice {
+            runtime: commands(ctx, upstream.pids.first().copied()),
+            ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)
+        })
     },
 };
 
 /// Commands that show the stacks at which the tier's threads stop, and how often they make which blocking system calls.
-fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<Step> {
-    let Some(pid) = ctx.path.tiers[inside.tier].pids.first() else { return Vec::new() };
+fn commands(ctx: &Context<'_>, pid: Option<u32>) -> Vec<Step> {
+    let Some(pid) = pid else { return Vec::new() };
     let counts = ["syscalls:sys_enter_futex", "syscalls:sys_enter_clock_nanosleep", "syscalls:sys_enter_epoll_wait"];
     let counts: Vec<String> = counts.iter().map(|name| format!("--count {name}")).collect();
     let commands = [format!("chokepoint profile --off-cpu --pid {pid}"), format!("chokepoint profile --pid {pid} {}", counts.join(" "))];
-    own_dump(ctx, *pid).into_iter().chain(commands.into_iter().map(Step::command)).collect()
+    own_dump(ctx, pid).into_iter().chain(commands.into_iter().map(Step::command)).collect()
 }
 
 /// How a program's own runtime shows where its requests stop: the kernel sees threads, and not what runs on them. Go programs have no name of their own; for a program that
@@ -50,6 +83,9 @@ fn own_dump(ctx: &Context<'_>, pid: u32) -> Option<Step> {
     let told = |id: &'static str, command: String| Some(Step::told(Message::new(id), command));
     // What would end another program than the one it is meant for is no command to paste.
     let words = |id: &'static str| Some(Step::words(Message::new(id).with("pid", pid.to_string())));
+    if let Some((_, id)) = DATABASES.iter().find(|(name, _)| *name == program(identity)) {
+        return words(id);
+    }
     match Runtime::of(identity) {
         Some(Runtime::Java) => told("remedy-look-inside-java", format!("jstack {pid}")),
         Some(Runtime::Python(_)) => told("remedy-look-inside-python", format!("py-spy dump --pid {pid}")),
@@ -61,9 +97,20 @@ fn own_dump(ctx: &Context<'_>, pid: u32) -> Option<Step> {
     }
 }
 
+/// Databases, which tell themselves what their connections wait for.
+const DATABASES: [(&str, &str); 4] = [
+    ("mariadbd", "remedy-look-inside-mysql"),
+    ("mysqld", "remedy-look-inside-mysql"),
+    ("postgres", "remedy-look-inside-postgres"),
+    ("redis-server", "remedy-look-inside-redis"),
+];
+
 /// Programs that are known to have no runtime.
 fn is_native(identity: &Identity) -> bool {
-    const NATIVE: [&str; 8] = ["apache2", "haproxy", "httpd", "mariadbd", "mysqld", "nginx", "postgres", "redis-server"];
-    let name = identity.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).unwrap_or(&identity.comm);
-    NATIVE.contains(&name)
+    ["apache2", "haproxy", "httpd", "nginx"].contains(&program(identity))
+}
+
+/// The name of a process's program.
+fn program(identity: &Identity) -> &str {
+    identity.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).unwrap_or(&identity.comm)
 }

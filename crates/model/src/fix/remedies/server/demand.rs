@@ -60,14 +60,17 @@ impl Demand {
         let more_come =
             arrivals.zip(held).is_some_and(|(arrivals, (held_s, _))| arrivals.rate_rps * held_s > (1.0 + NOISE_SHARE) * workers);
         let is_open = matches!(ctx.obs.load.as_ref().map(|load| load.shape), Some(Loop::Open { .. })) || grows(ctx, tier);
-        let waits_for_answers = !is_open && (ctx.obs.load.is_some() || !more_come);
-        if waits_for_answers {
+        if !is_open && ctx.obs.load.is_some() {
             return Self::standing(ctx, tier, placed, workers);
         }
-        match arrivals.zip(held) {
-            Some((arrivals, (held_s, cpu_s))) => Self::by_rate("sum-workers-rate", Staffing { rate_rps: arrivals.rate_rps, held_s, cpu_s }),
-            None => Self { workers: TIMES_UNKNOWN * workers, sum: Message::new("sum-workers-unknown") },
-        }
+        // Watched clients that wait for their answers ask for more once they are answered sooner, and how many of those who wait now will is not known.
+        let id = if is_open || more_come { "sum-workers-rate" } else { "sum-workers-watched" };
+        let by_rate = arrivals.zip(held);
+        let by_rate = by_rate.map(|(arrivals, (held_s, cpu_s))| Self::by_rate(id, Staffing { rate_rps: arrivals.rate_rps, held_s, cpu_s }));
+        // All of them are taken, so as many are too few.
+        by_rate
+            .filter(|demand| demand.workers > workers)
+            .unwrap_or_else(|| Self { workers: TIMES_UNKNOWN * workers, sum: Message::new("sum-workers-unknown") })
     }
 
     fn by_rate(id: &'static str, staffing: Staffing) -> Self {

@@ -4,6 +4,7 @@ remedy-raise-max-children-text = Give the pool of { $tier } { $to } workers inst
 remedy-raise-max-children-text-other = Give { $tier } { $to } workers instead of { $from } (see its documentation): { $sum }.
 remedy-raise-max-children-text-loops = Let { $tier } hold { $to } connections at once instead of { $from }: { $sum }. The limit is its own (often called maxconn or max connections; see its documentation).
 sum-workers-rate = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
+sum-workers-watched = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }, and then measure again, for those that wait may ask for more
 sum-workers-cores = the cores have time for { $rate }/s, and { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
 sum-workers-share = { $taken } workers use { $share } % of the cores, so { $workers } fill them
 sum-workers-clients = { $clients } clients ask at once

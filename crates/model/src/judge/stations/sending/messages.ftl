@@ -13,6 +13,9 @@ evidence-buffer-full = { $sockets } sampled connections spent { $full } % of the
 evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The write that fills it is accepted whole, so at most { $data } KiB were in flight. The shortest round trip takes { $ms } ms: a connection carries at most { $rate } Mbit/s.
 evidence-buffer-sysctl = It has grown to the kernel's maximum: { $max } KiB.
 evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program set it itself (SO_SNDBUF).
+finding-delayed-ack-stall-symptom = Of { $under_way } requests in flight, { $waiting } wait until { $tier } reads them, and { $share } % of the requests' time is this. Without it, clients would only wait longer to be read: what holds the server back comes first.
+coupling-stall-pool = More requests wait for a worker than for an acknowledgement, so without the stall they would only wait longer for the worker. If no request waited for one, the stall would be the cause.
+
 evidence-stall-seen = { $seen } times a sampled connection held back less than a segment while older segments were unacknowledged, although both windows had space. Data to send was found { $sending } times.
 evidence-stall-old = The longest had waited for { $oldest } ms when it was seen; the shortest round trip takes { $trip } ms.
 evidence-stall-took = A quarter of the requests took { $ms } ms or longer; the shortest round trip takes { $trip } ms.

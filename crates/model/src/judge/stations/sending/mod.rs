@@ -8,11 +8,15 @@ mod receiver;
 mod stall;
 
 use crate::facts::Context;
+use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
+use crate::facts::pool::Pool;
 use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation, Standing};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 pub(crate) use buffer::{KEY_WMEM, largest_buffer, sizes};
@@ -20,6 +24,8 @@ use flow::{Flow, flows};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-send-buffer", "free-send-buffer", "send-at-once", "widen-first-window", "ask-clients"],
+    graph: &[CouplingDef::judged(FindingId::POOL_EXHAUSTED, FindingId::ACK_STALL, Relation::Tier, "coupling-stall-pool")],
+    standing: |ctx, finding, _| beside_queue(ctx, finding).map_or(Standing::Alone, Standing::Behind),
     ..StationDef::new(
         StationId("sending"),
         StationKind::Cliff,
@@ -76,4 +82,15 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
         })
     };
     flows(ctx).iter().filter_map(finding).collect()
+}
+
+/// Why a stall is not what limits: more requests wait unread before the server than it costs, or before threads that are all taken. The kernel holds the response back, and
+/// no thread waits for that, so without the stall these clients would only wait for the threads sooner.
+fn beside_queue(ctx: &Context<'_>, finding: &Finding) -> Option<Message> {
+    let stalled = finding.lost_time.filter(|_| finding.id == FindingId::ACK_STALL)?;
+    let (tier, account) = (ctx.only_tier(&finding.owner)?, ctx.account()?);
+    let (waiting, under_way) = (account.unread_at(tier.id.0), account.under_way());
+    let is_full = || Cost::of_time(waiting / under_way).hurts() && Pool::of(ctx, tier).is_some_and(|pool| pool.unread && pool.is_full());
+    let told = Message::new("finding-delayed-ack-stall-symptom").with("waiting", tenths(waiting)).with("under_way", tenths(under_way));
+    (waiting > stalled * under_way || is_full()).then(|| told.with("tier", tier.name.as_str()).with("share", stalled * 100.0))
 }

@@ -30,7 +30,7 @@ page-delayed-ack-stall-limits =
 page-delayed-ack-stall-shows =
     Sampled connections with less than a segment unsent behind unacknowledged data, both windows open, and a round trip much shorter than the time since the last packet, in a third or more of the time of the requests in flight; and a quarter of the requests take 36 ms or longer.
 page-delayed-ack-stall-sure =
-    High: no other state of a healthy connection looks like it. The counter of delayed acknowledgements proves nothing, because harmless ones are sent all the time. Silent with round trips of 20 ms or longer, where the two cannot be told apart, on connections that lost packets, and without a load.
+    High: no other state of a healthy connection looks like it. The counter of delayed acknowledgements proves nothing, because harmless ones are sent all the time. Silent with round trips of 20 ms or longer, where the two cannot be told apart, on connections that lost packets. It is a symptom beside a longer queue: where more requests wait to be read by the server than for acknowledgements, or all of its threads are taken, they would only wait longer there without the stall.
 page-delayed-ack-stall-remedies =
     Advice only: TCP_NODELAY, or a single write for each response.
 page-delayed-ack-stall-sources =

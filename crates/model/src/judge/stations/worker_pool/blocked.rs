@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, answers};
 use crate::facts::pool::looks::{self, Peer};
-use crate::facts::pool::{Pool, computes};
+use crate::facts::pool::{Pool, PoolKind, as_quick_as_alone, computes};
 use crate::facts::sum::mean;
 use crate::facts::{Context, TierId};
 use crate::judge::finding::{Evidence, Finding};
@@ -12,15 +13,15 @@ use crate::judge::graph::Standing;
 use crate::judge::id::FindingId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
 use crate::observation::{ListenerAddress, NetnsId, ThreadCalls};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
 /// Share of the waiting looks from which one of several servers counts.
 const PART_MIN: f64 = 0.25;
-/// How many times as long as a single answer a request may hold its worker if the server behind is not slowed by the load. It allows for chance and is less
-/// than two requests taking turns.
-const ALONE_TIMES: f64 = 1.3;
+/// Share of the taken workers whose requests must stand at servers behind: as many as for everything else together.
+const SHARE_MIN: f64 = 0.5;
 /// Share of its workers below which a pool has workers to spare.
 const SPARE_SHARE: f64 = 0.8;
 
@@ -32,6 +33,8 @@ struct Wait {
     tier: Option<usize>,
     /// Looks at which a worker was waiting for it.
     looks: usize,
+    /// Mean number of requests that stand there and behind it by the account, if it can tell.
+    stands: Option<f64>,
 }
 
 /// The servers that a pool's workers wait for.
@@ -45,13 +48,13 @@ pub(super) struct Blocked {
 impl Blocked {
     /// The servers that most of the busy workers wait for, if they are what holds the pool back.
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let blocked = Self::seen(ctx, tier)?;
+        let blocked = Self::seen(ctx, tier).or_else(|| Self::stood(ctx, tier))?;
         let own = tier.id.0;
         // A pool that calls itself, even indirectly, waits for its own workers.
         let circles = blocked.tiers(ctx).contains(&own);
         // A server with spare workers takes its time for each request, however many there are.
         let spare = blocked.waits.iter().all(|wait| wait.tier.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index])));
-        (!circles && !spare && !is_as_quick_as_alone(ctx, tier)).then_some(blocked)
+        (!circles && !spare && as_quick_as_alone(ctx, tier) != Some(true)).then_some(blocked)
     }
 
     fn seen(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
@@ -68,12 +71,24 @@ impl Blocked {
             return None;
         }
         let part = |((netns, address), looks): ((NetnsId, ListenerAddress), usize)| {
-            let wait = Wait { tier: tier_at(ctx, netns, &address), address, looks };
+            let behind = tier_at(ctx, netns, &address);
+            let wait = Wait { tier: behind, address, looks, stands: behind.and_then(|behind| stands(ctx, behind, true)) };
             (looks as f64 >= PART_MIN * waiting as f64).then_some(wait)
         };
         let mut waits: Vec<Wait> = counts.into_iter().filter_map(part).collect();
         waits.sort_by_key(|wait| std::cmp::Reverse(wait.looks));
         (!waits.is_empty()).then_some(Self { looks, waits })
+    }
+
+    /// The same by the account, where no look told it: most of the requests that hold a worker stand at servers that the pool calls.
+    fn stood(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let pool = Pool::of(ctx, tier)?;
+        let mut waits = upstreams(ctx, tier, &pool)?;
+        let number = |wait: &Wait| wait.stands.unwrap_or(0.0);
+        let all: f64 = waits.iter().map(number).sum();
+        waits.retain(|wait| number(wait) >= PART_MIN * all);
+        waits.sort_by(|a, b| number(b).total_cmp(&number(a)));
+        (all >= SHARE_MIN * pool.busy_mean().max(1.0) && !waits.is_empty()).then_some(Self { looks: 0, waits })
     }
 
     /// The tiers that the pool waits for, with all the tiers that those call.
@@ -118,16 +133,19 @@ impl Blocked {
 
     fn looked(&self, ctx: &Context<'_>, pool: &Pool) -> Vec<Evidence> {
         let mut proofs = Vec::new();
-        for wait in &self.waits {
+        for wait in self.waits.iter().filter(|wait| wait.looks > 0) {
             let text = Message::new("evidence-workers-blocked").with("count", wait.looks as f64).with("looks", self.looks as f64);
             let text = text.with("upstream", wait.address.to_string());
             proofs.push(Evidence::new(text, "/proc/PID/syscall, sock_diag", Some(wait.looks as f64)));
         }
-        if let Some(answers_rps) = ctx.answers_rps().filter(|rate| *rate > 0.0) {
+        proofs.extend(self.waits.iter().filter_map(|wait| standing_there(ctx, pool, wait)));
+        let watched = || ctx.account().filter(|_| ctx.obs.load.is_none()).and_then(|account| account.rate_rps());
+        if let Some(answers_rps) = ctx.answers_rps().or_else(watched).filter(|rate| *rate > 0.0 && self.looks > 0) {
             let share = self.waits.iter().map(|wait| wait.looks).sum::<usize>() as f64 / self.looks as f64;
             let ms = 1e3 * pool.workers as f64 / answers_rps;
             let text = Message::new("evidence-workers-blocked-time").with("ms", ms).with("wait", ms * share);
-            proofs.push(Evidence::new(text, "load", Some(ms * share)));
+            let source = if ctx.obs.load.is_some() { "load" } else { "sock_diag" };
+            proofs.push(Evidence::new(text, source, Some(ms * share)));
         }
         proofs
     }
@@ -145,7 +163,10 @@ impl Blocked {
 pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationReading>) -> Standing {
     let tier = ctx.only_tier(&finding.owner).filter(|_| finding.id == FindingId::POOL_BLOCKED);
     let seen = tier.and_then(|tier| Some((Blocked::of(ctx, tier)?, Pool::of(ctx, tier)?)));
-    match seen.filter(|(blocked, _)| blocked.tiers(ctx).into_iter().any(|index| computes(ctx, &ctx.path.tiers[index]))) {
+    // Threads of a server that hardly runs wait for cores as well where other programs use these, and few of its requests with them.
+    let is_at_cores = |index: usize| ctx.account().is_none_or(|account| account.is_mostly_at_cores(index));
+    let computes = |index: usize| computes(ctx, &ctx.path.tiers[index]) && is_at_cores(index);
+    match seen.filter(|(blocked, _)| blocked.tiers(ctx).into_iter().any(computes)) {
         Some((blocked, pool)) => {
             let why = Message::new("finding-workers-blocked-on-upstream-symptom").with("tier", ctx.owner_name(&finding.owner));
             Standing::Behind(why.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64))
@@ -167,12 +188,47 @@ fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Optio
     ctx.path.tiers.iter().position(here)
 }
 
-/// True if a request holds a worker no longer than a whole answer takes with no other request under way. Then the server that it waits for takes its time for
-/// each request and has room for more.
-fn is_as_quick_as_alone(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let Some(answers_rps) = ctx.answers_rps().filter(|rate| ctx.can_divide_by_good() && *rate > 0.0) else { return false };
-    let held_us = |pool: Pool| 1e6 * pool.busy_mean() / answers_rps;
-    Pool::of(ctx, tier).zip(ctx.alone_us()).is_some_and(|(pool, alone_us)| held_us(pool) <= ALONE_TIMES * alone_us)
+/// The servers that a pool calls, with the requests that stand there. `None` if its workers were seen to wait for something else.
+fn upstreams(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Vec<Wait>> {
+    // A look at a main thread says nothing of the others of its process.
+    let peers = if pool.kind == PoolKind::Processes { looks::at_busy(ctx, tier) } else { Vec::new() };
+    let others = peers.iter().filter(|peer| matches!(peer, Some(Peer::Nobody | Peer::Client))).count();
+    if looks::are_most(others, peers.len()) {
+        return None;
+    }
+    let by_sockets = looks::are_most(peers.len() - others, peers.len());
+    let wait = |index: &usize| {
+        let address = ctx.path.tiers[*index].listeners.first()?.listener.address.clone();
+        Some(Wait { tier: Some(*index), address, looks: 0, stands: Some(stands(ctx, *index, by_sockets)?) })
+    };
+    Some(tier.upstreams.iter().filter_map(wait).collect())
+}
+
+/// Mean number of requests that stand at a tier or behind it. A unix socket does not show whether a request is under way on it, and neither does a TCP socket that was
+/// asked in the tick of its last answer: those count where the caller's workers were seen to wait on sockets (`by_sockets`).
+fn stands(ctx: &Context<'_>, tier: usize, by_sockets: bool) -> Option<f64> {
+    let account = ctx.account()?;
+    let placed = &ctx.path.tiers[tier];
+    let is_tcp = placed.listeners.iter().all(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(..)));
+    let behind = ctx.behind(placed).into_iter().map(|behind| behind.id.0).filter(|behind| *behind != tier);
+    let all = std::iter::once(tier).chain(behind);
+    (is_tcp || by_sockets).then(|| all.map(|tier| account.at_tier(tier, by_sockets)).sum())
+}
+
+/// How many requests stand at a server that workers wait for, and how long each.
+fn standing_there(ctx: &Context<'_>, pool: &Pool, wait: &Wait) -> Option<Evidence> {
+    let number = wait.stands.filter(|number| tenths(*number) > 0.0)?;
+    let upstream = ctx.path.tiers[wait.tier?].name.as_str();
+    let args = |id: &'static str| {
+        let text = Message::new(id).with("upstream", upstream).with("number", tenths(number));
+        text.with("busy", tenths(pool.busy_mean()))
+    };
+    let rate_rps = ctx.account().and_then(|account| account.rate_rps()).filter(|rate| *rate > 0.0);
+    let text = match rate_rps {
+        Some(rate_rps) => args("evidence-workers-blocked-stand").with("ms", 1e3 * number / rate_rps).with("rate", rate_rps),
+        None => args("evidence-workers-blocked-stand-unrated"),
+    };
+    Some(Evidence::new(text, "sock_diag struct tcp_info", Some(tenths(number))))
 }
 
 /// True if a tier is a pool that calls nobody, with free workers and nobody waiting for one.
@@ -196,4 +252,27 @@ fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
 /// The tiers that a pool's workers wait for, with all the tiers that those call. If one of them has a cause of its own, it is the pool's cause too.
 pub(crate) fn waited_for(ctx: &Context<'_>, tier: &Tier) -> BTreeSet<usize> {
     Blocked::of(ctx, tier).map(|blocked| blocked.tiers(ctx)).unwrap_or_default()
+}
+
+/// A server that requests which hold a pool's workers wait for, and the part of the workers, if it is not known whether it has room for more. A part that is none of
+/// goodput's concern is left out.
+pub(crate) fn room_unknown(ctx: &Context<'_>, tier: &Tier) -> Option<(String, f64)> {
+    let pool = Pool::of(ctx, tier)?;
+    let by_looks = Blocked::seen(ctx, tier).map(|blocked| {
+        let looks = blocked.waits.iter().map(|wait| wait.looks).sum::<usize>() as f64 / blocked.looks.max(1) as f64;
+        (blocked.waits[0].tier, blocked.first(ctx), looks)
+    });
+    let by_account = || {
+        let behind = upstreams(ctx, tier, &pool)?.into_iter().filter_map(|wait| wait.tier.zip(wait.stands));
+        let (index, number) = behind.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some((Some(index), ctx.path.tiers[index].name.clone(), (number / pool.busy_mean().max(1.0)).min(1.0)))
+    };
+    let (index, name, share) = by_looks.or_else(by_account)?;
+    let is_free = index.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index]));
+    (!is_free && Cost::of_time(share).hurts()).then_some((name, share))
+}
+
+/// The tier of the path that most of a pool's blocked workers wait for.
+pub(crate) fn waits_at<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a Tier> {
+    Blocked::of(ctx, tier).and_then(|blocked| Some(&ctx.path.tiers[blocked.waits[0].tier?]))
 }

@@ -45,6 +45,8 @@ finding-worker-pool-exhausted-explanation = { $kind ->
     } and more connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more workers only move the wait there.
 }
 
+finding-worker-pool-exhausted-untold = Watching does not show whether they wait for each other: a request holds one for { $ms } ms. If a single request is answered much sooner while nothing else is asked, they do, and more of them only wait as well.
+
 evidence-worker-pool-busy = { $unit ->
     [connections] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
    *[workers] { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
@@ -79,8 +81,17 @@ finding-workers-blocked-on-upstream-symptom = { $workers ->
 } because most of them waited for a response from { $upstream }. The cores on which it, or a server behind it, may run are all busy. More workers would not make them faster.
 
 evidence-workers-blocked = In { $count } of { $looks } samples a busy worker waited for { $upstream }.
+evidence-workers-blocked-stand = Of { $busy } requests that held a worker on average, { $number } stood at { $upstream } or behind it: { $ms } ms of each request, at { $rate }/s.
+evidence-workers-blocked-stand-unrated = Of { $busy } requests that held a worker on average, { $number } stood at { $upstream } or behind it.
 evidence-workers-blocked-time = A request took a worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
 evidence-workers-blocked-door = On average { $waiting } connections waited to be accepted by { $upstream }.
+
+finding-workers-wait-for-each-other-title = the { $workers } workers of { $tier } wait for each other: about { $at_once } at a time go on
+finding-workers-wait-for-each-other-explanation = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms without computing: the workers wait for each other, for a lock, a file, a connection or a limit inside the program. Which of these cannot be seen from outside. More workers would wait as well.
+
+evidence-each-other-little = { $rate }/s x { $alone } ms = { $at_once } at a time: so many requests go through { $tier } at once, if each takes as long as one alone.
+evidence-each-other-held = A request took a worker for about { $held } ms; a single request takes { $alone } ms, without delays of acknowledgements.
+evidence-each-other-inside = On average { $waiting } of the requests that held one of { $workers } workers waited inside { $tier }, while no thread computed for them or was ready to.
 
 finding-waits-for-clients-title = { $workers ->
     [0] the processes of { $tier } wait for clients that have their response to close the connection
@@ -99,6 +110,7 @@ finding-setting-not-in-force-pool = All workers of { $tier } are taken and wait,
 evidence-not-in-force-pool = pm.max_children of [{ $pool }] is { $written }, and { $running } workers run.
 
 coupling-pool-blocked = The workers are taken because most of them wait for another server. If they waited for a timer or a disk, the pool would be the cause.
+coupling-pool-turns = The workers are taken because they wait for each other. If each took as long as alone, they would be free, and if they still were too few, the pool would be the cause.
 coupling-pool-clients = The workers are taken because they wait for clients that have their response. If those closed their connections, the workers would be free, and if the workers waited for something of their own, the pool would be the cause.
 coupling-queue-clients = Nobody accepts connections while the processes wait for clients that have their response. If those closed their connections, the queue would be emptied in time.
 coupling-pool-files = A process without a file descriptor accepts no further connection, however many it could serve. If descriptors were free, the pool would be the cause.

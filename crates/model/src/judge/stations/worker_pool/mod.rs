@@ -3,12 +3,13 @@
 
 mod blocked;
 mod clients;
+mod taking_turns;
 mod unforced;
 
 use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
-use crate::facts::pool::{EndsAwaited, IdleEvidence, Pool, PoolKind, Service, configured, exhausted, loops};
+use crate::facts::pool::{EndsAwaited, IdleEvidence, Pool, PoolKind, Service, TakingTurns, configured, exhausted, loops};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -20,13 +21,14 @@ use crate::output::message::Message;
 use crate::output::report::{Ceiling, Confidence, StationKind, StationState};
 
 use blocked::Blocked;
-pub(crate) use blocked::waited_for;
+pub(crate) use blocked::{room_unknown, waited_for, waits_at};
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["raise-max-children", "listen-again", "reload-configuration", "end-lingering"],
+    remedies: &["raise-max-children", "listen-again", "reload-configuration", "end-lingering", "look-inside"],
     graph: &[
         CouplingDef::found(FindingId::THROTTLED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-quota"),
         CouplingDef::found(FindingId::POOL_BLOCKED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-blocked"),
+        CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-turns"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-clients"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-clients"),
         CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-files"),
@@ -45,7 +47,13 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(
         StationId("worker-pool"),
         StationKind::Rate,
-        &[FindingId::POOL_EXHAUSTED, FindingId::POOL_BLOCKED, FindingId::WAITS_FOR_CLIENTS, FindingId::NOT_IN_FORCE],
+        &[
+            FindingId::POOL_EXHAUSTED,
+            FindingId::POOL_BLOCKED,
+            FindingId::POOL_TAKES_TURNS,
+            FindingId::WAITS_FOR_CLIENTS,
+            FindingId::NOT_IN_FORCE,
+        ],
         read,
         judge,
     )
@@ -120,11 +128,11 @@ fn judged(ctx: &Context<'_>, tier: &Tier) -> Vec<Finding> {
     let awaited = EndsAwaited::of(ctx, tier).map(|awaited| clients::finding(ctx, tier, &awaited));
     let Some((pool, idle)) = exhausted(ctx, tier) else { return awaited.into_iter().collect() };
     let full = finding(ctx, tier, &pool, &idle);
-    // If workers wait for clients or for another server, the configured number of workers would wait too.
-    let cause = awaited.or_else(|| match Blocked::of(ctx, tier) {
-        Some(blocked) => Some(blocked.finding(&STATION, ctx, tier, &pool)),
-        None => unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full),
-    });
+    // If workers wait for clients, for another server or for each other, the configured number of workers would wait too.
+    let blocked = || Blocked::of(ctx, tier).map(|blocked| blocked.finding(&STATION, ctx, tier, &pool));
+    let turns = || TakingTurns::of(ctx, tier, &pool).map(|held| taking_turns::finding(ctx, tier, &pool, &held));
+    let unforced = || unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full);
+    let cause = awaited.or_else(blocked).or_else(turns).or_else(unforced);
     std::iter::once(full).chain(cause).collect()
 }
 
@@ -146,9 +154,15 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
         },
         title: args("finding-worker-pool-exhausted-title"),
         evidence: proofs(ctx, tier, pool, idle),
-        explanation: vec![args("finding-worker-pool-exhausted-explanation")],
+        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation")).chain(untold(ctx, pool)).collect(),
         ..STATION.finding(FindingId::POOL_EXHAUSTED, tier, Location::in_netns(tier.netns))
     }
+}
+
+/// What watching does not tell of workers that wait, and what would.
+fn untold(ctx: &Context<'_>, pool: &Pool) -> Option<Message> {
+    let rate_rps = ctx.account().filter(|_| ctx.obs.load.is_none() && pool.kind != PoolKind::Loops)?.rate_rps()?;
+    (rate_rps > 0.0).then(|| Message::new("finding-worker-pool-exhausted-untold").with("ms", 1e3 * pool.busy_mean() / rate_rps))
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Vec<Evidence> {

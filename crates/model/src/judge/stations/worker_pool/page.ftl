@@ -20,7 +20,7 @@ page-worker-pool-exhausted-shows =
 page-worker-pool-exhausted-sure =
     High: all three are read directly. Low if the kernel keeps no scheduler statistics and only idle cores show it: the workers may not be allowed to use those. Silent if the workers compute on cores that are all busy, or wait for a core (a small pool in front of a CPU-bound page is right: more workers would share the same cores; the same holds if another program uses the cores), if nothing waits, and while the pool grows.
 page-worker-pool-exhausted-remedies =
-    More workers: the rate times the time that a request occupies one (Little's law), limited by memory divided by the memory of a worker. If they wait for a database or another server that is at its limit, more workers make it worse: look there first.
+    More workers: the rate times the time that a request occupies one (Little's law), limited by memory divided by the memory of a worker. If they wait for a database or another server that is at its limit, or for each other, more workers make it worse: look there first. No gain is predicted where it is not known that what they wait for has room for more.
 page-worker-pool-exhausted-sources =
     As for station worker-pool, with php-fpm's status page if there is one. Set pm.status_listen: without it a worker of the pool has to answer the status page, and no worker is free when the pool is exhausted.
 
@@ -28,13 +28,25 @@ page-workers-blocked-on-upstream-title = Workers wait for another server
 page-workers-blocked-on-upstream-limits =
     Every request of this tier: all of its workers are taken, because they wait for a server behind them, such as a database or an interface of another host.
 page-workers-blocked-on-upstream-shows =
-    A pool that is full as in worker-pool-exhausted, and in at least half of the samples of its busy workers (one per second each), a worker in a system call (read, recv, poll, select, connect and the like) that waits for a connection which it opened itself. If the other server is on this host, connections that wait in its accept queue show that it accepts no more.
+    A pool that is full as in worker-pool-exhausted, and in at least half of the samples of its busy workers (one per second each), a worker in a system call (read, recv, poll, select, connect and the like) that waits for a connection which it opened itself. Where no look at a worker tells it (threads, connections that are gone too soon): at least half of the requests that hold a worker stand at the servers that it calls over TCP. If the other server is on this host, connections that wait in its accept queue show that it accepts no more.
 page-workers-blocked-on-upstream-sure =
     High if connections wait in the other server's accept queue, else medium: from here, a server at its limit and one that is always slow look alike. Silent if the workers wait for something else (a timer, a disk, a lock), if the other server is a pool with free workers (then more workers here help), and if the pool calls itself. It is a symptom if the other server is on this host and has a finding of its own, or computes on cores that are all busy.
 page-workers-blocked-on-upstream-remedies =
-    At the other server: its workers, locks, slow queries, its connection limit. Here: fewer calls per request, parallel calls, a cache, a shorter timeout, so that a slow server does not take all workers. More workers help only if the other server is not at its limit: time a single request to it, alone and under load. If both take the same time, it is not.
+    No gain is predicted for more workers. At the other server: its workers, locks, slow queries, its connection limit. Here: fewer calls per request, parallel calls, a cache, a shorter timeout, so that a slow server does not take all workers. More workers help only if the other server is not at its limit: time a single request to it, alone and under load. If both take the same time, it is not.
 page-workers-blocked-on-upstream-sources =
     proc_pid_syscall(5) for the system call and its descriptor, /proc/PID/mem for the descriptors of poll(2) and select(2), /proc/PID/fd and sock_diag(7) for the address at the other end.
+
+page-workers-wait-for-each-other-title = Workers wait for each other
+page-workers-wait-for-each-other-limits =
+    Every request of this tier: all of its workers are taken, and only a few of them go on at a time, whatever their number.
+page-workers-wait-for-each-other-shows =
+    A pool that is full as in worker-pool-exhausted, with load. The rate times the time of a single request is the number that goes on at a time (Little's law); at least half of the workers hold a request beyond that number which waits inside the tier: not on a core or ready for one, and not at a server behind.
+page-workers-wait-for-each-other-sure =
+    High: the time of single requests was measured just before the load. Silent without load or without that time, if requests hold workers about as long as one alone (then more workers help), if cores or a quota make them slower, if they stand at a server behind (workers-blocked-on-upstream), and for a single worker.
+page-workers-wait-for-each-other-remedies =
+    Find what they wait for: the stacks at which the workers stop. Then hold it for a shorter time, split it, or do without: a session file of PHP, a synchronized section, one connection that all share, SQLite. More workers wait as well.
+page-workers-wait-for-each-other-sources =
+    The load generator for the rate and for single requests; sock_diag(7) for the requests in each tier; /proc/PID/task/TID/schedstat; Little 1961.
 
 page-waits-for-clients-title = Workers wait for clients to close
 page-waits-for-clients-limits =
