@@ -24,14 +24,17 @@ pub mod traffic;
 pub mod url;
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use crate::ledger::Account;
+use crate::observation::NetnsId;
 
 pub(crate) use context::GOOD_MIN;
 pub use context::{Context, Logged};
 pub(crate) use cores::CoreGroup;
 pub use owner::{CoreGroupId, TierId};
 pub(crate) use quota::Quota;
+use suffered::others::Others;
 
 /// Facts computed so far.
 #[derive(Default)]
@@ -39,6 +42,7 @@ pub(crate) struct Facts<'a> {
     core_groups: OnceCell<Vec<CoreGroup<'a>>>,
     quotas: OnceCell<Vec<Quota<'a>>>,
     account: OnceCell<Option<Account>>,
+    others: OnceCell<BTreeMap<NetnsId, Others>>,
 }
 
 impl<'a> Context<'a> {
@@ -50,6 +54,12 @@ impl<'a> Context<'a> {
     /// The CPU quotas that limit the path's tiers.
     pub(crate) fn quotas(&self) -> &[Quota<'a>] {
         self.facts.quotas.get_or_init(|| quota::limited(self))
+    }
+
+    /// The connections in a namespace that are not the path's.
+    pub(crate) fn others(&self, id: NetnsId) -> Others {
+        let all = self.facts.others.get_or_init(|| self.obs.netns.iter().map(|(id, view)| (*id, Others::of(self, *id, view))).collect());
+        all.get(&id).copied().unwrap_or_default()
     }
 
     /// Where requests were. `None` without samples.

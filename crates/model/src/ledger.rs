@@ -29,6 +29,7 @@ use crate::output::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, Ledg
 
 use account::{Accountant, PlaceMean};
 pub(crate) use calls::Calls;
+pub(crate) use connections::path_end;
 use count::SampleCounts;
 pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use starved::{Starved, starved};

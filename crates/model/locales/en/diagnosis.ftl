@@ -46,7 +46,7 @@ verdict-unknown-tls-handshake = Cannot tell: no TLS handshake succeeded. Does th
 verdict-unknown-no-good-answer = Cannot tell: none of { $requests } requests was answered as expected, and no observed station explains it.
 verdict-unknown-failures = Cannot tell: { $failed } requests ({ $share } %) failed, and no observed station explains it.
 verdict-unknown-turned-away = Cannot tell: { $missing } of the load's { $connections } connections could not be had, on average: these clients were refused at every try, and no observed station explains it. A packet filter or a balancer that limits connections does this.
-verdict-unknown-cut-off = Cannot tell: { $count } connections ({ $rate }/s) at { $tier } or in its network namespace were closed before what they had sent was read, so that the kernel reset them. These requests got no answer, and no observed station explains it.
+verdict-unknown-cut-off = Cannot tell: at least { $count } connections ({ $rate }/s) of { $tier } and of what it calls were closed before what they had sent was read, so that the kernel reset them. These requests got no answer, and no observed station explains it.
 verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms. No observed station explains it.
 verdict-unknown-starved = Cannot tell: on average { $waiting } connections with a request waited for more than a second to be accepted by { $tier }, while { $served } others were answered again and again. No observed station explains it.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
@@ -95,6 +95,8 @@ warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $m
 }, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
 warning-no-times-nginx = The access log of { $tier } has no response times: add $request_time to its log_format.
 warning-no-times = The access log of { $tier } has no response times.
+warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.
+warning-cut-off-shared = { $count } connections of network namespace { $netns } were closed before what they had sent was read. Other servers and programs have connections in it as well, so it is not known whose they were; nothing shows that they were those of { $tier }.
 warning-edge-configured = No connection from { $tier } to { $upstream } was seen: the edge is taken from the configuration, and requests for this URL may not take it.
 warning-translated = Connections to { $original } are translated to { $translated } in the network namespace { $netns } (conntrack).
 warning-unplaced = Part of the recording was not understood: { $what }.

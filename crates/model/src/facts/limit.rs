@@ -1,6 +1,7 @@
 //! Limits set in a server's configuration: which one limits this traffic, and how.
 
 use super::suffered::answers_with;
+use super::suffered::others::own_growth;
 use super::{Context, Logged};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -162,10 +163,9 @@ impl WatchedTraffic {
         Self::by_logs(ctx, tier).or_else(|| Self::by_sockets(ctx, tier))
     }
 
-    /// From the connections that the namespace accepted and from socket samples: kept connections carry more than one request.
+    /// From the connections that the namespace accepted, if others had none there, and from socket samples: kept connections carry more than one request.
     fn by_sockets(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let accepted =
-            ctx.obs.netns.get(&tier.netns).and_then(|view| ctx.netstat_growth(view, "Tcp.PassiveOpens")).map(|count| count as f64);
+        let accepted = own_growth(ctx, tier.netns, "Tcp.PassiveOpens").map(|count| count as f64);
         let ended = ctx.account().and_then(|account| Some(account.rate_rps()? * ctx.seconds()));
         let requests = accepted.into_iter().chain(ended).reduce(f64::max).filter(|requests| *requests > 0.0)?;
         Some(Self { requests, own_wait_s: mean_wait_s(ctx, tier, requests) })

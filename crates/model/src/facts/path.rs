@@ -1,6 +1,7 @@
 //! The request's path, discovered from readings: URL -> listener -> processes -> their outgoing connections -> the next listener, and so on.
 
 mod asked;
+mod by_user;
 pub(crate) mod egress;
 mod reach;
 mod runtime;
@@ -22,9 +23,6 @@ use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observat
 
 /// Most tiers followed in a row, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
-
-/// Connections of a user that must be seen before they are attributed to a tier of the same user.
-const SEEN_MIN: usize = 5;
 
 /// A listener in its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +56,10 @@ pub struct Tier {
     pub upstreams: Vec<usize>,
     /// The members of `upstreams` known only from its configuration: no connection to them was seen.
     pub configured: Vec<usize>,
+    /// The members of `upstreams` known only from the user of connections to them, whose holder was not seen: another program of that user may have made them.
+    pub supposed: Vec<usize>,
+    /// Addresses at which another server listens, although a listener of this tier is bound to all addresses: the kernel gives that server their connections.
+    pub apart: Vec<(NetnsId, Endpoint)>,
 }
 
 /// The request's path.
@@ -77,6 +79,12 @@ impl Tier {
     /// True if a socket of the tier's namespace is a connection that one of its listeners accepted or will accept.
     pub(crate) fn accepts(&self, address: &SocketAddress) -> bool {
         self.listeners.iter().any(|placed| placed.listener.accepts(address))
+            && !matches!(address, SocketAddress::Tcp { local, .. } if self.is_apart(self.netns, *local))
+    }
+
+    /// True if connections to this address of a namespace are another server's.
+    pub(crate) fn is_apart(&self, netns: NetnsId, (ip, port): Endpoint) -> bool {
+        self.apart.iter().any(|(other, apart)| *other == netns && *apart == (ip.to_canonical(), port))
     }
 
     /// True if it is known which processes it has. If not, nothing is known of their threads, of the CPU time that they use, and of the servers that they call.
@@ -86,6 +94,23 @@ impl Tier {
 }
 
 impl Path {
+    /// True for a tier to which only suppositions lead ([`Tier::supposed`]): it may be no part of the path.
+    pub(crate) fn is_supposed(&self, tier: TierId) -> bool {
+        if self.tiers.iter().all(|tier| tier.supposed.is_empty()) {
+            return false;
+        }
+        let is_called = |index: usize| self.tiers.iter().any(|caller| caller.id.0 != index && caller.upstreams.contains(&index));
+        let mut open: Vec<usize> = (0..self.tiers.len()).filter(|index| *index == 0 || !is_called(*index)).collect();
+        let mut sure: BTreeSet<usize> = BTreeSet::new();
+        while let Some(index) = open.pop() {
+            if sure.insert(index) {
+                let of = &self.tiers[index];
+                open.extend(of.upstreams.iter().filter(|upstream| !of.supposed.contains(upstream)));
+            }
+        }
+        !sure.contains(&tier.0)
+    }
+
     /// True for the tier that the clients connect to.
     pub fn is_first(&self, tier: &Tier) -> bool {
         self.tiers.first().is_some_and(|first| first.id == tier.id)
@@ -94,7 +119,8 @@ impl Path {
 
 /// Follows the request from the target of `obs` through every tier that was read.
 pub fn discover(obs: &Observation) -> Path {
-    let reach = Reach::of(obs, seen_listeners(obs).collect());
+    let listeners: Vec<ListenerRef<'_>> = seen_listeners(obs).collect();
+    let reach = Reach::of(obs, listeners.clone());
     let found = target::find(obs, &reach.translations);
     if !found.ambiguous.is_empty() {
         return Path { ambiguous: found.ambiguous.into_iter().collect(), ..Path::default() };
@@ -103,6 +129,7 @@ pub fn discover(obs: &Observation) -> Path {
     if !found.listeners.is_empty() {
         Walk { obs, reach, path: &mut path }.follow(found.listeners, None, 0);
     }
+    set_apart(&listeners, &mut path);
     name_tiers(obs, &mut path);
     path
 }
@@ -134,6 +161,12 @@ fn seen_listeners(obs: &Observation) -> impl Iterator<Item = ListenerRef<'_>> {
     obs.netns.iter().flat_map(|(netns, view)| newest_listeners(view).map(|listener| (*netns, listener)))
 }
 
+/// The processes that were seen to hold a socket.
+fn holders_of(obs: &Observation, inode: u64) -> Vec<u32> {
+    let holds = |files: &crate::observation::OpenFiles| files.sockets.contains(&inode);
+    obs.processes.iter().filter(|(_, process)| process.files.values().any(holds)).map(|(&pid, _)| pid).collect()
+}
+
 /// How the call of one tier to another is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
@@ -141,6 +174,8 @@ enum Edge {
     Seen,
     /// From the configuration.
     Configured,
+    /// From the user of connections whose holder was not seen.
+    Supposed,
 }
 
 /// True if a configured address reaches a listener. The namespaces' addresses decide for TCP. /var/run is /run (Filesystem Hierarchy Standard 3.0).
@@ -202,8 +237,10 @@ impl<'a> Walk<'a> {
                 && !self.path.tiers[from].upstreams.contains(&index)
             {
                 self.path.tiers[from].upstreams.push(index);
-                if edge == Edge::Configured {
-                    self.path.tiers[from].configured.push(index);
+                match edge {
+                    Edge::Seen => {}
+                    Edge::Configured => self.path.tiers[from].configured.push(index),
+                    Edge::Supposed => self.path.tiers[from].supposed.push(index),
                 }
             }
             if fresh && depth < DEPTH_MAX {
@@ -211,7 +248,7 @@ impl<'a> Walk<'a> {
                 let (mut called, mut edge) = (self.called_by(index), Edge::Seen);
                 self.leave_out_others(index, &mut called.listeners);
                 if called.listeners.is_empty() {
-                    called = self.called_by_user(index);
+                    (called, edge) = self.called_by_user(index);
                     self.leave_out_others(index, &mut called.listeners);
                 }
                 if called.listeners.is_empty() {
@@ -249,7 +286,7 @@ impl<'a> Walk<'a> {
     fn by_owner(&self, listeners: Vec<PlacedListener>) -> Vec<(Vec<u32>, Vec<PlacedListener>)> {
         let mut groups: Vec<(Vec<u32>, Vec<PlacedListener>)> = Vec::new();
         for placed in listeners {
-            let pids = self.owners(placed.listener.inode);
+            let pids = holders_of(self.obs, placed.listener.inode);
             let shares = |group: &&mut (Vec<u32>, Vec<PlacedListener>)| {
                 // Workers with a listener each (SO_REUSEPORT) are one tier: they listen on the same address.
                 let same_address =
@@ -267,11 +304,6 @@ impl<'a> Walk<'a> {
             }
         }
         groups
-    }
-
-    fn owners(&self, inode: u64) -> Vec<u32> {
-        let holds = |files: &crate::observation::OpenFiles| files.sockets.contains(&inode);
-        self.obs.processes.iter().filter(|(_, process)| process.files.values().any(holds)).map(|(&pid, _)| pid).collect()
     }
 
     /// The tier of these processes, and whether it is new.
@@ -300,6 +332,8 @@ impl<'a> Walk<'a> {
                     pids,
                     upstreams: Vec::new(),
                     configured: Vec::new(),
+                    supposed: Vec::new(),
+                    apart: Vec::new(),
                 });
                 (id.0, true)
             }
@@ -329,32 +363,6 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        called
-    }
-
-    /// The listeners that connections of the tier's user lead to, if many were seen and no other process owns one of them. For tiers whose connections are too
-    /// short to be attributed by process: a web server and the application behind it often run as the same user. Root's connections may be anybody's and are
-    /// not used.
-    fn called_by_user(&self, index: usize) -> CalledListeners {
-        let tier = &self.path.tiers[index];
-        let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
-        let users: BTreeSet<u32> = tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect();
-        let mut called = CalledListeners::default();
-        let Some(view) = self.obs.netns.get(&tier.netns) else { return called };
-        let others = self.held_by(|pid| !tier.pids.contains(pid));
-        let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, ReachedListener<'a>)> = BTreeMap::new();
-        let none = BTreeMap::new();
-        for socket in
-            view.sockets.values().flatten().filter(|socket| socket.inode != 0 && socket.uid.is_some_and(|uid| users.contains(&uid)))
-        {
-            for reached in self.peers(tier.netns, &socket.address, &none) {
-                let seen = counts.entry((reached.listener.0, reached.listener.1.inode)).or_insert((Some(0), reached));
-                seen.0 = seen.0.filter(|_| !others.contains(&socket.inode)).map(|count| count + 1);
-            }
-        }
-        let many =
-            counts.into_values().filter(|(count, reached)| count.is_some_and(|count| count >= SEEN_MIN) && !is_own(tier, reached.listener));
-        many.for_each(|(_, reached)| called.add(&reached));
         called
     }
 
@@ -435,6 +443,21 @@ impl CalledListeners {
                 self.hops.push(*hop);
             }
         }
+    }
+}
+
+/// Fills in where other servers listen within the addresses of a tier.
+fn set_apart(listeners: &[ListenerRef<'_>], path: &mut Path) {
+    for tier in &mut path.tiers {
+        let own: Vec<(NetnsId, u64)> = tier.listeners.iter().map(|placed| (placed.netns, placed.listener.inode)).collect();
+        let wide: Vec<&PlacedListener> = tier.listeners.iter().filter(|placed| !placed.listener.is_bound_to_one()).collect();
+        let nearer = listeners.iter().filter_map(|(netns, listener)| {
+            let ListenerAddress::Tcp(ip, port) = listener.address else { return None };
+            let is_within = |placed: &&PlacedListener| placed.netns == *netns && placed.listener.covers((ip, port));
+            let is_apart = listener.is_bound_to_one() && !own.contains(&(*netns, listener.inode)) && wide.iter().any(is_within);
+            is_apart.then_some((*netns, (ip.to_canonical(), port)))
+        });
+        tier.apart = nearer.collect::<BTreeSet<_>>().into_iter().collect();
     }
 }
 

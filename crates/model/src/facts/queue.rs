@@ -75,7 +75,11 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, v
     }
     // The kernel counts drops per listener. If it does not report them, overflows of the namespace count as this listener's only if its queue was seen full.
     let overflows = ctx.netstat_growth(view, OVERFLOWS);
-    let Some(drops) = queue.drops else { return if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) } };
+    // Where others had connections, their queues may have overflowed as well.
+    let Some(drops) = queue.drops else {
+        let is_own = queue.is_full() && ctx.others(placed.netns).had_none();
+        return overflows.filter(|count| is_own || *count == 0);
+    };
     let Some(overflows) = overflows else {
         // Without cookies the drops may as well be SYNs that found the SYN queue full.
         let may_be_syns = view.sysctl(KEY_COOKIES) == Some("0") && !queue.is_full();
@@ -88,15 +92,15 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, v
     }
     // A listener drops packets for other reasons, too, such as those of handshakes that are over by then (`sk_drops`). Each overflow is one listener's: of a queue that
     // was never seen full are only those that the drops of the others cannot be.
-    let left = overflows.saturating_sub(dropped_by_others(ctx, view, placed));
+    let left = overflows.saturating_sub(dropped_by_others(ctx, view, &[placed.listener.inode]));
     Some(left.min(drops.saturating_sub(others)))
 }
 
-/// What the other listeners of a namespace dropped in the window.
-fn dropped_by_others(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> u64 {
+/// What the listeners of a namespace dropped in the window, without these.
+pub(crate) fn dropped_by_others(ctx: &Context<'_>, view: &NetnsView, own: &[u64]) -> u64 {
     let Some((first, last, _)) = ctx.around(&view.listeners) else { return 0 };
     let begin: BTreeMap<u64, u64> = first.iter().filter_map(|listener| Some((listener.inode, listener.drops?))).collect();
-    let others = last.iter().filter(|listener| listener.inode != placed.listener.inode);
+    let others = last.iter().filter(|listener| !own.contains(&listener.inode));
     let grown = |listener: &Listener| Some(listener.drops?.saturating_sub(begin.get(&listener.inode).copied().unwrap_or(0)));
     others.filter_map(grown).sum()
 }

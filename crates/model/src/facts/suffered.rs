@@ -1,11 +1,13 @@
 //! What clients suffered: the cost of refusals and drops to the load's own requests, for [`Cost::hurts`] to judge.
 
+pub(crate) mod others;
+
 use super::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::traffic;
 use crate::observation::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
-use crate::observation::{Counters, ListenerAddress, NetnsView};
+use crate::observation::{ListenerAddress, NetnsId, NetnsView};
 
 /// Cost in microseconds of the wake-ups on a request's way into a tier and back: two threads, each on a sleeping core. A sleeping core of a virtual machine
 /// returns to the hypervisor. Single requests avoid this cost, because their client and server share a warm core.
@@ -96,20 +98,45 @@ pub(crate) fn segments(ctx: &Context<'_>, view: &NetnsView) -> Option<(u64, u64)
 }
 
 /// Cost of refusals in watched traffic, as a share of all requests according to access logs, samples or a namespace's counters. If their number is unknown,
-/// the refused requests count as all.
-pub(crate) fn turned_away(ctx: &Context<'_>, view: Option<&NetnsView>, lost: u64) -> Cost {
-    let answered = traffic::of(ctx).map(|traffic| traffic.requests);
-    let sampled = ctx.account().and_then(|account| Some((account.rate_rps()? * ctx.seconds()) as u64));
-    let opened = view.and_then(|view| accepted(ctx, view));
+/// the refused requests count as all. The namespace counts the connections of others as well: where they had some, its count only stands in for what nothing else tells.
+pub(crate) fn turned_away(ctx: &Context<'_>, netns: Option<NetnsId>, lost: u64) -> Cost {
+    let (answered, sampled) = (answered(ctx), sampled(ctx));
+    let is_shared = netns.is_some_and(|id| !ctx.others(id).had_none());
+    let opened = netns.and_then(|id| accepted(ctx, ctx.obs.netns.get(&id)?)).filter(|_| !is_shared || answered.max(sampled).is_none());
     let came = answered.max(sampled.max(opened).map(|came| came.saturating_add(lost)));
     Cost::of_requests(lost, came.unwrap_or(lost))
 }
 
+/// Requests in the access logs of watched traffic.
+fn answered(ctx: &Context<'_>) -> Option<u64> {
+    traffic::of(ctx).map(|traffic| traffic.requests)
+}
+
+/// Requests according to the samples.
+fn sampled(ctx: &Context<'_>) -> Option<u64> {
+    ctx.account().and_then(|account| Some((account.rate_rps()? * ctx.seconds()) as u64))
+}
+
 /// The same for connections whose packets were dropped. Each waits until it tries again.
-pub(crate) fn dropped(ctx: &Context<'_>, view: &NetnsView, lost: u64) -> Cost {
+pub(crate) fn dropped(ctx: &Context<'_>, netns: NetnsId, lost: u64) -> Cost {
+    turned_away(ctx, Some(netns), lost).or(waited_after(ctx, lost as f64))
+}
+
+/// The same where all connections of the namespace, the path's and others, were dropped alike.
+pub(crate) fn dropped_alike(ctx: &Context<'_>, netns: NetnsId, lost: u64) -> Cost {
+    let opened = ctx.obs.netns.get(&netns).and_then(|view| accepted(ctx, view));
+    let own = answered(ctx).max(sampled(ctx));
+    let came = own.max(opened).map_or(lost, |came| came.saturating_add(lost));
+    let is_shared = !ctx.others(netns).had_none();
+    let part = own.zip(opened).filter(|_| is_shared).map_or(1.0, |(own, opened)| (own as f64 / opened.max(1) as f64).min(1.0));
+    Cost::of_requests(lost, came).or(waited_after(ctx, part * lost as f64))
+}
+
+/// The time until the next try, as a share of the time of the requests under way.
+fn waited_after(ctx: &Context<'_>, lost: f64) -> Cost {
     let under_way_us = ctx.account().map_or(0.0, |account| account.under_way() * ctx.seconds() * 1e6);
-    let waited = if under_way_us > 0.0 { lost as f64 * INITIAL_RTO_US as f64 / under_way_us } else { 0.0 };
-    turned_away(ctx, Some(view), lost).or(Cost::of_time(waited.min(1.0)))
+    let waited = if under_way_us > 0.0 { lost * INITIAL_RTO_US as f64 / under_way_us } else { 0.0 };
+    Cost::of_time(waited.min(1.0))
 }
 
 /// The most requests under way at once.
@@ -123,31 +150,4 @@ pub(crate) fn in_flight_peak(load: &LoadResult) -> f64 {
 /// Answers with one of these statuses.
 pub(crate) fn answers_with(load: &LoadResult, statuses: &[u16]) -> u64 {
     statuses.iter().filter_map(|status| load.status.get(status)).sum()
-}
-
-/// Counters of connections that a process closed while data was unread, or to which data came after that (RFC 2525, 2.17: the kernel resets them). Whoever sent
-/// that data got no answer to it.
-pub(crate) const CUT_OFF: [&str; 2] = ["TcpExt.TCPAbortOnClose", "TcpExt.TCPAbortOnData"];
-/// Counter of the connections that a namespace accepted.
-const OPENED: &str = "Tcp.PassiveOpens";
-
-/// Connections of a namespace that ended without an answer to what they had sent.
-pub(crate) struct CutOff {
-    pub(crate) count: u64,
-    /// The number without the largest growth between two readings, if there are several: what is no single event, such as the end of a client.
-    pub(crate) lasting: u64,
-    /// As a share of the accepted ones.
-    pub(crate) share: f64,
-}
-
-/// `None` if no counter of them was read.
-pub(crate) fn cut_off(ctx: &Context<'_>, view: &NetnsView) -> Option<CutOff> {
-    let counted: Vec<u64> = CUT_OFF.iter().filter_map(|name| ctx.netstat_growth(view, name)).collect();
-    let opened = ctx.netstat_growth(view, OPENED).filter(|_| !counted.is_empty())?;
-    let count = counted.iter().sum();
-    let all = |counters: &Counters| CUT_OFF.iter().filter_map(|name| u64::try_from(*counters.get(name)?).ok()).sum::<u64>();
-    let pairs = view.netstat.points().windows(2).filter(|pair| pair[1].0 > ctx.window_us.0 && pair[0].0 < ctx.window_us.1);
-    let grown: Vec<u64> = pairs.map(|pair| all(&pair[1].1).saturating_sub(all(&pair[0].1))).collect();
-    let once = grown.iter().max().copied().filter(|_| grown.len() > 1).unwrap_or(0);
-    Some(CutOff { count, lasting: count.saturating_sub(once), share: count as f64 / opened.max(1) as f64 })
 }

@@ -1,5 +1,7 @@
 //! Requests and answers: as the load counted them, or, for watched traffic, from the access logs of the first tier.
 
+mod seen;
+
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
@@ -8,6 +10,8 @@ use crate::facts::spread::Spread;
 use crate::observation::load::{Errors, LoadResult};
 use crate::observation::{AccessLog, NginxConfig};
 use crate::output::report::LoadReport;
+
+pub(crate) use seen::was_seen;
 
 /// Traffic of the load, else the watched traffic. `None` if neither is known.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<LoadReport> {

@@ -1,13 +1,12 @@
 //! The verdict: what the stations' readings mean together.
 
-use std::collections::BTreeSet;
-
 use crate::facts::Context;
 use crate::facts::cores::{QUICK_TIMES, limiting};
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
-use crate::facts::path::{self, Path};
-use crate::facts::suffered::{self, CutOff, WAKES_US};
+use crate::facts::path;
+use crate::facts::suffered::others;
+use crate::facts::suffered::{self, WAKES_US};
 use crate::facts::traffic;
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
@@ -22,9 +21,8 @@ use crate::judge::unseen::{at_servers, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
-use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
 use crate::output::message::Message;
-use crate::output::report::{Cause, LedgerPlaceKind as Place, LimitedBy, Role, StationState, Verdict};
+use crate::output::report::{Cause, Confidence, LedgerPlaceKind as Place, LimitedBy, Role, StationState, Verdict};
 use crate::predict::Scene;
 
 /// Share of its time that the load generator may wait for a core. Above it, the measured times include the generator's own delays.
@@ -80,6 +78,12 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let upstreams: Vec<Vec<usize>> = ctx.path.tiers.iter().map(|tier| tier.upstreams.clone()).collect();
     let layout = causes::Layout { upstreams: &upstreams, stations: &stations, name: &|owner| ctx.owner_name(owner) };
     let order = causes::arrange(&mut findings, &mut couplings, layout);
+    // What may be no part of the path is at most perhaps what limits it.
+    let is_supposed = |finding: &Finding| {
+        let tiers = finding.owner.tiers();
+        !tiers.is_empty() && tiers.iter().all(|tier| ctx.path.is_supposed(*tier))
+    };
+    findings.iter_mut().filter(|finding| is_supposed(finding)).for_each(|finding| finding.confidence = Confidence::Low);
     prescribe(ctx, &stations, &mut findings);
     prescribe(ctx, &stations, &mut other);
     let judgement = judgement(ctx, &stations, (&findings, &couplings));
@@ -183,16 +187,17 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         });
     }
     let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(failed, requests));
-    failed.or_else(|| cut_off(ctx)).or_else(|| (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+    failed.or_else(|| cut_off(ctx)).or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
 }
 
 /// Watched connections ended without an answer, whoever ended them, and no station shows why.
 fn cut_off(ctx: &Context<'_>) -> Option<Message> {
     let first = ctx.path.tiers.first()?;
-    let view = ctx.obs.netns.get(&first.netns)?;
-    let CutOff { count, lasting, .. } = suffered::cut_off(ctx, view)?;
-    let told = || Message::new("verdict-unknown-cut-off").with("count", count).with("rate", count as f64 / ctx.seconds().max(1e-6));
-    suffered::turned_away(ctx, Some(view), lasting).hurts().then(|| told().with("tier", first.name.as_str()))
+    let cut = others::cut_off(ctx, first.netns)?;
+    let own = cut.own();
+    let told = || Message::new("verdict-unknown-cut-off").with("count", own).with("rate", own as f64 / ctx.seconds().max(1e-6));
+    let lasting = cut.others.leave(cut.lasting);
+    suffered::turned_away(ctx, Some(first.netns), lasting).hurts().then(|| told().with("tier", first.name.as_str()))
 }
 
 /// No answer was as expected: a wrong URL, or no server.
@@ -280,34 +285,6 @@ fn queues_for_cores(ctx: &Context<'_>) -> bool {
         let known = account.under_way() - account.at(|place| place == Place::Undecided);
         2.0 * known > account.under_way() && 2.0 * account.before_cores(is_full) > known
     })
-}
-
-/// True if connections came or bytes moved in the passive window.
-fn saw_traffic(ctx: &Context<'_>) -> bool {
-    ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns)).is_some_and(|view| {
-        let grew = |name: &str| ctx.netstat_growth(view, name).is_some_and(|count| count > 0);
-        grew("Tcp.PassiveOpens")
-            || connections_changed(ctx.path, view)
-            || (grew("Tcp.InSegs") && view.sockets.values().flatten().any(|socket| accepted(ctx.path, &socket.address)))
-    })
-}
-
-/// True if connections at a unix socket of the first tier came or went, or hold waiting bytes. The kernel has no counters there.
-fn connections_changed(path: &Path, view: &NetnsView) -> bool {
-    let listeners = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners).map(|placed| &placed.listener.address);
-    let names: Vec<&String> =
-        listeners.filter_map(|address| if let ListenerAddress::Unix(name) = address { Some(name) } else { None }).collect();
-    let own = |socket: &&Socket| matches!(&socket.address, SocketAddress::Unix { path: Some(name), .. } if names.contains(&name));
-    let mut seen = view.sockets.values().map(|sockets| sockets.iter().filter(own).collect::<Vec<_>>());
-    let inodes = |sockets: &[&Socket]| sockets.iter().map(|socket| socket.inode).collect::<BTreeSet<u64>>();
-    let Some(first) = seen.next() else { return false };
-    let waits = |sockets: &[&Socket]| sockets.iter().any(|socket| socket.receive_queue > 0 || socket.send_queue > 0);
-    waits(&first) || seen.any(|later| waits(&later) || inodes(&later) != inodes(&first))
-}
-
-/// True if a socket is an accepted connection of the first tier's TCP listeners.
-fn accepted(path: &Path, address: &SocketAddress) -> bool {
-    matches!(address, SocketAddress::Tcp { .. }) && path.tiers.first().is_some_and(|tier| tier.accepts(address))
 }
 
 /// Why nothing is known of a tier's threads and of the servers that it calls; `None` if the processes of each tier are known.

@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::facts::cores::other_tenants;
 use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::suffered::{self, others};
 use crate::facts::traffic;
 use crate::judge::settle::{Moment, unsettled};
 use crate::ledger::tenths;
@@ -72,6 +73,8 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
             warnings.push(warning.with("upstream", upstream.name.as_str()));
         }
     }
+    warnings.extend(supposed(ctx));
+    warnings.extend(cut_off_by_others(ctx));
     warnings.extend(elsewhere(ctx));
     for hop in &ctx.path.translated {
         let name = |(ip, port)| ListenerAddress::Tcp(ip, port).to_string();
@@ -87,6 +90,25 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
         warnings.push(Message::new("warning-unplaced").with("what", what.as_str()));
     }
     warnings
+}
+
+/// The calls that only the user of their connections tells.
+fn supposed(ctx: &Context<'_>) -> impl Iterator<Item = Message> {
+    let edges = ctx.path.tiers.iter().flat_map(move |tier| tier.supposed.iter().map(move |upstream| (tier, &ctx.path.tiers[*upstream])));
+    edges.map(|(tier, upstream)| {
+        Message::new("warning-edge-supposed").with("tier", tier.name.as_str()).with("upstream", upstream.name.as_str())
+    })
+}
+
+/// Watched connections of the server's namespace that ended without an answer, so many that it would be harm, where others had connections there as well and
+/// all may be theirs.
+fn cut_off_by_others(ctx: &Context<'_>) -> Option<Message> {
+    let first = ctx.path.tiers.first().filter(|_| ctx.obs.load.is_none())?;
+    let cut = others::cut_off(ctx, first.netns)?;
+    let hurts = |count: u64| suffered::turned_away(ctx, Some(first.netns), count).hurts();
+    let is_shared = hurts(cut.lasting) && !hurts(cut.others.leave(cut.lasting));
+    let told = || Message::new("warning-cut-off-shared").with("count", cut.count).with("netns", ctx.netns_name(first.netns));
+    is_shared.then(|| told().with("tier", first.name.as_str()))
 }
 
 /// Where requests of other sites and locations go, and whether they wait there: it is no part of the path, but somebody may look for it.

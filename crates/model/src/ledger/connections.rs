@@ -29,7 +29,8 @@ pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s
 /// The tier that a connection belongs to, by its accepted end.
 pub(super) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Option<usize> {
     let listeners = ctx.path.tiers.iter().enumerate().flat_map(|(tier, of)| of.listeners.iter().map(move |placed| (tier, placed)));
-    let accepting = listeners.filter(|(_, placed)| placed.netns == id && placed.listener.accepts(end));
+    let is_apart = |tier: usize| matches!(end, SocketAddress::Tcp { local, .. } if ctx.path.tiers[tier].is_apart(id, *local));
+    let accepting = listeners.filter(|(tier, placed)| placed.netns == id && placed.listener.accepts(end) && !is_apart(*tier));
     // A listener bound to a single address precedes one bound to all addresses.
     accepting.max_by_key(|(tier, placed)| (placed.listener.is_bound_to_one(), std::cmp::Reverse(*tier))).map(|(tier, _)| tier)
 }
@@ -38,10 +39,21 @@ pub(super) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Op
 pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Option<usize> {
     ctx.path.tiers.iter().position(|tier| {
         tier.listeners.iter().any(|placed| {
-            let is_tcp = matches!(placed.listener.address, ListenerAddress::Tcp(..));
+            let is_tcp = matches!(placed.listener.address, ListenerAddress::Tcp(..)) && !tier.is_apart(placed.netns, (ip, port));
             is_tcp && ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == id, &placed.listener, ip, port))
         })
     })
+}
+
+/// The tier of the path at one end of a socket of this namespace: the one that accepted it, or the one that it was made to. `None` for what is not the path's.
+pub(crate) fn path_end(ctx: &Context<'_>, id: NetnsId, address: &SocketAddress) -> Option<usize> {
+    let SocketAddress::Tcp { remote, .. } = address else { return tier_of(ctx, id, address) };
+    let request = &ctx.obs.request;
+    let is_asked = || {
+        let at_target = request.addresses.iter().any(|one| one.to_canonical() == remote.0.to_canonical());
+        id == request.client_netns && remote.1 == request.port && at_target && !ctx.path.tiers.is_empty()
+    };
+    tier_of(ctx, id, address).or_else(|| called(ctx, id, *remote)).or_else(|| is_asked().then_some(0))
 }
 
 /// Local and remote end of a TCP socket.

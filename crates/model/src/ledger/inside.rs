@@ -1,12 +1,17 @@
 //! Requests that a tier holds without computing and without a visible wait, and the evidence that they wait for each other there.
 
+use std::collections::BTreeMap;
+
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::WAKES_US;
+use crate::observation::load::INITIAL_RTO_US;
+use crate::observation::{NetnsId, NetnsView, RequestSocket, TcpState};
 use crate::output::report::LedgerPlaceKind as Place;
 
 use super::calls::Calls;
+use super::connections::path_end;
 use super::count::Counts;
 use super::thread_split::ThreadShares;
 use super::varying::{Levels, Varying};
@@ -282,11 +287,21 @@ impl Account {
 
 /// True if the client or a tier retransmitted so many SYNs that loss, not distance, makes connecting slow.
 fn syns_are_lost(ctx: &Context<'_>) -> bool {
-    let mut views = ctx.netns_on_path().into_iter().map(|(_, view)| view);
-    views.any(|view| {
+    ctx.netns_on_path().into_iter().any(|(id, view)| {
         let counted = |name| ctx.netstat_growth(view, name).unwrap_or(0);
-        Cost::of_requests(counted("TcpExt.TCPSynRetrans"), counted("Tcp.ActiveOpens")).hurts()
+        let are_lost = Cost::of_requests(counted("TcpExt.TCPSynRetrans"), counted("Tcp.ActiveOpens")).hurts();
+        // The namespace counts those of other programs, too.
+        are_lost && (ctx.others(id).made_none() || tried_again(ctx, id, view))
     })
+}
+
+/// True if a connection to the path was seen to wait for an answer to its SYN until the next try or longer.
+fn tried_again(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> bool {
+    let mut since: BTreeMap<u64, u64> = BTreeMap::new();
+    let waits = |socket: &&RequestSocket| socket.state == TcpState::SynSent && path_end(ctx, id, &socket.address).is_some();
+    let mut seen =
+        ctx.in_window(&view.request_samples).flat_map(|(at_us, sample)| sample.sockets.iter().map(move |socket| (*at_us, socket)));
+    seen.any(|(at_us, socket)| waits(&socket) && at_us >= *since.entry(socket.cookie).or_insert(at_us) + INITIAL_RTO_US)
 }
 
 /// True if the numbers vary like a Poisson process: the sum of squares over their mean is within the middle 95 % of its distribution (the index of dispersion,

@@ -64,6 +64,8 @@ mod tests {
             pids: vec![id],
             upstreams,
             configured: Vec::new(),
+            supposed: Vec::new(),
+            apart: Vec::new(),
         }
     }
 

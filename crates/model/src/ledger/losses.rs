@@ -51,13 +51,7 @@ fn dropped(ctx: &Context<'_>) -> Option<(String, String)> {
             return Some((ctx.owner_name(&ctx.owner_of(id)), "conntrack-table".to_owned()));
         }
     }
-    let first = ctx.path.tiers.first()?;
-    let view = ctx.obs.netns.get(&first.netns)?;
-    let grew = |name: &str| ctx.netstat_growth(view, name).is_some_and(|count| count > 0);
-    if grew("TcpExt.ListenOverflows") {
-        return Some((first.name.clone(), "accept-queue".to_owned()));
-    }
-    grew("TcpExt.TCPReqQFullDrop").then(|| (first.name.clone(), "syn-queue".to_owned()))
+    unqueued(ctx, ctx.path.tiers.first()?).and_then(|loss| loss.tier.zip(loss.place))
 }
 
 /// The place of connections closed with a request in them: a server without a free connection, according to its log or status page.

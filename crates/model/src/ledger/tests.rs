@@ -126,6 +126,8 @@ impl Stage {
             pids: vec![pid],
             upstreams,
             configured: Vec::new(),
+            supposed: Vec::new(),
+            apart: Vec::new(),
         };
         Path { tiers: vec![tier(0, "web", WEB, 10, vec![1]), tier(1, "app", APP, 20, Vec::new())], ..Path::default() }
     }

@@ -9,6 +9,7 @@ mod predict;
 mod profile;
 mod properties;
 mod servers;
+mod shared_namespace;
 mod simulator;
 mod stage;
 mod stations;

@@ -207,6 +207,97 @@ fn many_connections_too_short_to_observe_are_attributed_by_their_user_unless_it_
     assert_eq!(found_beside(33, 20, &[905]), 1, "another program of this user calls there");
 }
 
+/// nginx and Apache run as one user: 20 connections of that user lead to php-fpm, and 20 to what Apache calls. Apache has clients of its own.
+fn of_one_user(config: Option<NginxConfig>, is_apache_at_work: bool) -> Observation {
+    let mut obs = healthy();
+    for (port, inode) in [(9000, 200), (9100, 210), (8082, 220)] {
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), port), inode);
+    }
+    process(&mut obs, 42, "nginx", &[100]);
+    process(&mut obs, 50, "php-fpm8.2", &[200]);
+    process(&mut obs, 51, "node", &[210]);
+    let identity = obs.processes[&42].identity.first().cloned().unwrap();
+    obs.processes.get_mut(&42).unwrap().identity = Default::default();
+    obs.processes.get_mut(&42).unwrap().identity.push(0, Reading::Ok(Identity { uid: 33, ..identity }));
+    let of_user = |socket: Socket| Socket { uid: Some(33), ..socket };
+    let mut sockets: Vec<Socket> = Vec::new();
+    for n in 0..20 {
+        sockets.push(of_user(tcp(900 + n, ("127.0.0.1", 40_000 + n as u16), ("127.0.0.1", 9000))));
+        sockets.push(of_user(tcp(940 + n, ("127.0.0.1", 41_000 + n as u16), ("127.0.0.1", 9100))));
+    }
+    if is_apache_at_work {
+        sockets.push(of_user(tcp(990, ("127.0.0.1", 8082), ("127.0.0.1", 50_000))));
+    }
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(sockets));
+    if let Some(config) = config {
+        obs.servers.entry(42).or_default().config.push(1, Reading::Ok(ServerConfig::Nginx(config)));
+    }
+    obs
+}
+
+fn passing(servers: &[&[u16]]) -> NginxConfig {
+    let at = |port: &u16| ListenerAddress::Tcp(ip("127.0.0.1"), *port);
+    let pass = |ports: &&[u16]| NginxPass { servers: ports.iter().map(at).collect(), ..NginxPass::default() };
+    NginxConfig { passes: servers.iter().map(pass).collect(), ..NginxConfig::default() }
+}
+
+#[test]
+fn of_servers_with_one_user_each_calls_what_its_configuration_names() {
+    let of = |config, works| {
+        let path = discover(&of_one_user(config, works));
+        (names(&path).join(" "), path.tiers[0].supposed.len())
+    };
+    for works in [true, false] {
+        assert_eq!(of(Some(passing(&[&[9000]])), works), ("nginx php-fpm".to_owned(), 0));
+        assert_eq!(of(Some(passing(&[])), works), ("nginx".to_owned(), 0), "files alone");
+    }
+    // A target that is only known at run time may be any of them, and nobody else is seen to work.
+    assert_eq!(of(Some(passing(&[&[9000], &[]])), false), ("nginx php-fpm node".to_owned(), 2));
+    assert_eq!(of(None, false), ("nginx php-fpm node".to_owned(), 2));
+    // Whose they are is not known where another server of that user is at work.
+    assert_eq!(of(None, true), ("nginx".to_owned(), 0));
+}
+
+#[test]
+fn connections_that_the_server_was_seen_not_to_hold_are_those_of_another_program() {
+    // Clients of the same user keep connections to another server of it.
+    let of = |until_us: u64| {
+        let mut obs = of_one_user(None, false);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let kept = view.sockets.last().cloned().unwrap();
+        view.sockets.push(until_us, Reading::Ok(kept));
+        let files = OpenFiles { count: 20, sockets: vec![100] };
+        obs.processes.get_mut(&42).unwrap().files.push(3_000_000, Reading::Ok(files));
+        names(&discover(&obs)).len()
+    };
+    assert_eq!((of(2_000_000), of(4_000_000)), (3, 1));
+}
+
+#[test]
+fn what_only_the_user_tells_is_told_as_perhaps() {
+    let told_of = |config| told(&of_one_user(config, false)).warnings.iter().filter(|one| one.contains("may be behind nginx")).count();
+    assert_eq!((told_of(None), told_of(Some(passing(&[&[9000]])))), (2, 0));
+}
+
+#[test]
+fn two_servers_at_the_two_addresses_of_a_name_are_not_one() {
+    let twins = |other: &[u64]| {
+        let mut obs = healthy();
+        obs.netns.get_mut(&SERVER).unwrap().listeners = Default::default();
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 80), 100);
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("::1"), 80), 300);
+        process(&mut obs, 42, "nginx", &[100, other[0]]);
+        process(&mut obs, 60, "node", &[other[1]]);
+        obs.request.client_netns = SERVER;
+        obs.request.addresses = vec![ip("127.0.0.1"), ip("::1")];
+        let path = discover(&obs);
+        (names(&path).join(" "), path.tiers.iter().map(|tier| tier.listeners.len()).sum::<usize>())
+    };
+    // Connections go to the first address.
+    assert_eq!(twins(&[9, 300]), ("nginx".to_owned(), 1));
+    assert_eq!(twins(&[300, 9]), ("nginx".to_owned(), 2), "one server at both");
+}
+
 #[test]
 fn servers_behind_that_only_other_requests_reach_are_not_on_the_path() {
     let of = |leads_to: Option<Vec<ListenerAddress>>, passed: &str| {

@@ -56,6 +56,13 @@ impl<'a> Reach<'a> {
         self.at_port(local.1).any(|(other, listener)| other == netns && listener.accepts(address))
     }
 
+    /// The listeners of a namespace that may have accepted this TCP socket.
+    pub(super) fn accepting(&self, netns: NetnsId, address: &SocketAddress) -> impl Iterator<Item = ListenerRef<'a>> {
+        let port = if let SocketAddress::Tcp { local, .. } = address { Some(local.1) } else { None };
+        let accepts = move |(other, listener): &ListenerRef<'a>| *other == netns && listener.accepts(address);
+        port.into_iter().flat_map(|port| self.at_port(port)).filter(accepts)
+    }
+
     /// The listeners that a TCP connection from `netns` reaches without translation. For a loopback address, namespace `named` counts as `netns` too.
     pub fn answering(&self, netns: NetnsId, (ip, port): Endpoint, named: Option<NetnsId>) -> impl Iterator<Item = ListenerRef<'a>> {
         let reaches = move |(other, listener): &ListenerRef<'a>| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::translation::{ArrivalAddress, Hop, Translations};
-use super::{PlacedListener, answers, is_asked, newest_listeners, seen_listeners};
+use super::{PlacedListener, answers, holders_of, is_asked, newest_listeners, seen_listeners};
 use crate::observation::{ListenerAddress, NetnsId, Observation, SocketAddress};
 
 /// The listeners of the request's target.
@@ -58,10 +58,12 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> TargetList
     if ends.is_empty() {
         ends.extend(heard.last());
     }
-    // All addresses of one name are one target.
+    // All addresses of one name are one target, unless another server listens at the later ones: connections go to the first.
     let (direct, translated): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(place, _)| place.hops.is_empty());
-    if let Some((place, _)) = direct.first() {
-        let all: Vec<PlacedListener> = direct.iter().flat_map(|(_, listeners)| listeners.clone()).collect();
+    if let Some((place, first)) = direct.first() {
+        let own = |listeners: &Vec<PlacedListener>| listeners.iter().any(|listener| are_of_one(obs, first, listener));
+        let all: Vec<PlacedListener> =
+            direct.iter().filter(|(_, listeners)| own(listeners)).flat_map(|(_, listeners)| listeners.clone()).collect();
         found.add(place, pick(obs, place, &all));
     }
     for (place, listeners) in translated {
@@ -71,6 +73,13 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> TargetList
     found.listeners.sort_by_key(key);
     found.listeners.dedup_by(|a, b| a.netns == b.netns && a.listener.inode == b.listener.inode);
     found
+}
+
+/// True unless a listener's processes are known and hold none of these.
+fn are_of_one(obs: &Observation, listeners: &[PlacedListener], other: &PlacedListener) -> bool {
+    let holders = holders_of(obs, other.listener.inode);
+    let of: BTreeSet<u32> = listeners.iter().flat_map(|placed| holders_of(obs, placed.listener.inode)).collect();
+    holders.is_empty() || of.is_empty() || holders.iter().any(|pid| of.contains(pid))
 }
 
 /// The listeners at the requested unix socket. Containers may each have a socket of the same path: then the client's own namespace is meant.

@@ -14,8 +14,8 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
-use crate::observation::NetnsView;
 use crate::observation::load::{INITIAL_RTO_S, INITIAL_RTO_US, Loop};
+use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -82,7 +82,7 @@ fn reading(
     };
     let harmed = match unix::path_of(placed) {
         Some(path) => unix::harmed(ctx, placed.netns, path, refused.unwrap_or(0)),
-        None => harmed(ctx, tier, view, refused.unwrap_or(0)),
+        None => harmed(ctx, tier, (placed.netns, view), refused.unwrap_or(0)),
     };
     let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_time(ctx, count)) && harmed && queue.only_began_with(ctx) {
         (StationState::Near, args(AT_START))
@@ -140,10 +140,13 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<(&'a Ti
 
 /// True if enough clients found the queue full, each waiting until its retry, and the load's own requests suffered like requests whose SYN or last handshake
 /// packet was dropped. Other failures, such as application errors, do not count.
-fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> bool {
-    let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
+fn harmed(ctx: &Context<'_>, tier: &Tier, (netns, view): (NetnsId, &NetnsView), refused: u64) -> bool {
+    let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, netns, refused).hurts() };
     let waited = suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64);
-    let came = suffered::accepted(ctx, view).map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
+    // The connections of others in the namespace say nothing about this server's.
+    let is_shared = ctx.path.is_first(tier) && !ctx.others(netns).had_none();
+    let accepted = if is_shared { Some(load.connections) } else { suffered::accepted(ctx, view) };
+    let came = accepted.map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
     came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts()
 }
 

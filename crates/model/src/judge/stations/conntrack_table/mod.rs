@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
-use crate::facts::harm::Cost;
 use crate::facts::queue::retries;
 use crate::facts::suffered;
 use crate::facts::table::{Table, is_filled_by_cuts};
@@ -66,7 +65,7 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> StationReading {
 /// True if requests suffered as dropped first packets make them suffer: those of the load itself, or without a load the clients whose packets were dropped.
 fn harmed(ctx: &Context<'_>, id: NetnsId, table: &Table) -> bool {
     let lost = table.drops.unwrap_or_else(|| table.log_lines.unwrap_or(0) as u64);
-    let watched = || ctx.obs.netns.get(&id).map_or(Cost::default(), |view| suffered::dropped(ctx, view, lost));
+    let watched = || suffered::dropped_alike(ctx, id, lost);
     ctx.obs.load.as_ref().map_or_else(watched, suffered::lost_first_packets).hurts()
 }
 

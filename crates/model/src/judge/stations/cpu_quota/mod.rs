@@ -4,6 +4,7 @@
 use crate::facts::Context;
 use crate::facts::cores;
 use crate::facts::quota::{NOTED_SHARE, Quota, file};
+use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -56,7 +57,7 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     }
     let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
     let Some(load) = &ctx.obs.load else {
-        return (is_short && saw_traffic(ctx)).then_some(Harm::Rate);
+        return (is_short && traffic::was_seen(ctx)).then_some(Harm::Rate);
     };
     if is_short && load.wants_more() {
         return Some(Harm::Rate);
@@ -87,14 +88,6 @@ fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
         }
         _ => true,
     }
-}
-
-/// True if connections or segments reached the first tier while it was watched.
-fn saw_traffic(ctx: &Context<'_>) -> bool {
-    let first = ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns));
-    first.is_some_and(|view| {
-        ["Tcp.PassiveOpens", "Tcp.InSegs"].iter().any(|name| ctx.netstat_growth(view, name).is_some_and(|count| count > 0))
-    })
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {

@@ -117,7 +117,7 @@ impl Files {
     fn is_exhausted(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
         let Some(load) = &ctx.obs.load else {
             // Without our own load, a queue in front of a process that stays at its limit is harm too.
-            let logged = self.paused(ctx).or(turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.failed_to_open()));
+            let logged = self.paused(ctx).or(turned_away(ctx, Some(tier.netns), self.failed_to_open()));
             return logged.hurts() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
         };
         let lost = load.requests.saturating_sub(load.good);

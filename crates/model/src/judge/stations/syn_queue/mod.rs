@@ -113,7 +113,8 @@ fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) ->
         is_accept_full: watched.iter().any(|(_, queue)| queue.is_full()),
     };
     let own: Option<u64> = watched.iter().map(|(_, queue)| queue.drops).sum();
-    queue.refused = refused(ctx, &queue, own);
+    let of_others = queue::dropped_by_others(ctx, view, &group.iter().map(|placed| placed.listener.inode).collect::<Vec<_>>());
+    queue.refused = refused(ctx, &queue, (own, of_others));
     Some(queue)
 }
 
@@ -155,8 +156,8 @@ fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> 
 }
 
 /// SYNs that found this queue full. The counters belong to the namespace, and a listener's own count gives no reason. If this queue was seen full, it gets
-/// what both counts allow; otherwise what overflows of accept queues cannot explain.
-fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64> {
+/// what both counts allow; otherwise what neither overflows of accept queues nor the drops of other listeners can explain.
+fn refused(ctx: &Context<'_>, queue: &Queue<'_>, (own, of_others): (Option<u64>, u64)) -> Option<u64> {
     let counted = |name: &str| ctx.netstat_growth(queue.view, name);
     let overflows = counted("TcpExt.ListenOverflows");
     let full = if queue.backlog_limit.is_some() && queue.held(THINNED_UTILIZATION) {
@@ -167,8 +168,8 @@ fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64
     match own {
         _ if full == 0 => Some(0),
         Some(own) if queue.was_full() => Some(own.min(full)),
-        Some(own) => Some(own.saturating_sub(overflows?).min(full)),
-        None => queue.was_full().then_some(full),
+        Some(own) => Some(own.saturating_sub(overflows?).min(full.saturating_sub(of_others))),
+        None => queue.was_full().then_some(full).filter(|_| ctx.others(queue.netns).had_none()),
     }
 }
 
@@ -190,7 +191,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> StationReading 
     station.refused_per_s = queue.refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
     let sent = ctx.netstat_growth(queue.view, "TcpExt.TCPReqQFullDoCookies").filter(|sent| *sent > 0 && queue.was_full());
     let (state, why) = match (queue.refused, sent) {
-        (Some(lost @ 1..), _) if harmed(ctx, tier, queue.view, lost) => (StationState::Refusing, "state-syn-queue-refusing"),
+        (Some(lost @ 1..), _) if harmed(ctx, tier, queue.netns, lost) => (StationState::Refusing, "state-syn-queue-refusing"),
         (Some(1..), _) => (StationState::Near, "state-syn-queue-harmless"),
         (_, Some(_)) => (StationState::Near, "state-syn-queue-cookies"),
         (None, _) => (StationState::Unknown, "state-syn-queue-unknown"),
@@ -203,9 +204,9 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> StationReading 
 }
 
 /// True if requests suffered like requests whose SYN was dropped: at the first tier those of the load itself, further in those of the calling tier.
-fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, lost: u64) -> bool {
+fn harmed(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, lost: u64) -> bool {
     let seen = if ctx.path.is_first(tier) { suffered::waited_to_connect } else { suffered::lost_first_packets };
-    ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, view, lost), seen).hurts()
+    ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, netns, lost), seen).hurts()
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {

@@ -5,7 +5,7 @@ mod innocent;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::suffered::segments;
+use crate::facts::suffered::{others, segments};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
@@ -32,7 +32,7 @@ struct Sent<'a> {
     is_client: bool,
     /// Segments sent, without retransmissions.
     segments: u64,
-    /// Segments that were retransmitted because they were lost, as far as counters show it: without SYNs, which full queues lose too, and without those that
+    /// Segments of the path's connections that were retransmitted because they were lost, as far as counters show it: without SYNs, which full queues lose too, and without those that
     /// the peer reports as duplicates (RFC 2883).
     lost: u64,
     /// How often a sender waited for a timeout or a probe and the data was really lost; without SYNs.
@@ -74,7 +74,8 @@ fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a Tier, view: &'a NetnsVi
     let (segments, lost) = segments(ctx, view)?;
     let timeouts = count("TcpExt.TCPTimeouts")?.saturating_sub(count("TcpExt.TCPSynRetrans")?);
     let waits = timeouts.saturating_add(count("TcpExt.TCPLossProbes").unwrap_or(0)).min(lost);
-    Some(Sent { netns, tier, is_client: false, segments, lost, waits })
+    let own = |all: u64| (all as f64 * others::lost_share(ctx, netns, view)) as u64;
+    Some(Sent { netns, tier, is_client: false, segments, lost: own(lost), waits: own(waits) })
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {

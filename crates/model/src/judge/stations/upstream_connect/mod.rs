@@ -144,6 +144,7 @@ pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
 fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
     // Of watched traffic it is not known how many connections the clients opened.
     ctx.failed_share().filter(|share| ctx.obs.load.is_some() && !Cost::share_of_requests(*share).hurts())?;
+    Some(()).filter(|()| ctx.others(tier.netns).made_none())?;
     let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
     let dialled = here().flat_map(|dialling| dialling.upstreams.iter().map(|upstream| &ctx.path.tiers[*upstream]));
     let is_tcp = |placed: &&PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));

@@ -5,7 +5,8 @@ use crate::facts::Context;
 use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::facts::suffered::{self, CUT_OFF, CutOff, answers_with, in_flight_peak, turned_away};
+use crate::facts::suffered::others::{self, CUT_OFF, CutOff};
+use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
 use crate::facts::sum::per_second;
 use crate::facts::table::is_filled_by_cuts;
 use crate::judge::finding::{Evidence, Finding};
@@ -166,11 +167,11 @@ impl Held {
         let Some(load) = &ctx.obs.load else {
             // Nobody may notice that it closes kept connections to make room, unless requests were under way in them.
             let drained = match cut_off(ctx, tier) {
-                Some(cut) if cut.share >= CUT_SHARE_MANY => self.full_samples > 0,
+                Some(cut) if cut.own_share() >= CUT_SHARE_MANY => self.full_samples > 0,
                 Some(_) => self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples,
                 None => false,
             };
-            let refused = turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.turned_away()).hurts();
+            let refused = turned_away(ctx, Some(tier.netns), self.turned_away()).hurts();
             return refused.then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
         };
         let hurts = |count: u64| Cost::of_requests(count, load.requests).hurts();
@@ -194,10 +195,10 @@ impl Held {
     }
 }
 
-/// Connections closed in the tier's namespace with an unread request, if they are more than a few of the accepted ones.
+/// Connections closed in the tier's namespace with an unread request, if those that no others can have had are more than a few of the accepted ones.
 fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
-    let cut = suffered::cut_off(ctx, ctx.obs.netns.get(&tier.netns)?)?;
-    Cost::share_of_requests(cut.share).hurts().then_some(cut)
+    let cut = others::cut_off(ctx, tier.netns)?;
+    Cost::share_of_requests(cut.own_share()).hurts().then_some(cut)
 }
 
 /// Requests whose connection ended before the answer.
@@ -231,7 +232,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> StationReading {
     // Connections closed to make room are counted only by the clients that lost them.
     let refused = match (&shown, &ctx.obs.load) {
         (Some(Shown::Drained), Some(load)) => Some(seen_closed(ctx, tier, load)),
-        (Some(Shown::Drained), None) => cut_off(ctx, tier).map(|cut| cut.count),
+        (Some(Shown::Drained), None) => cut_off(ctx, tier).map(|cut| cut.own()),
         _ => held.refused,
     };
     station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
@@ -292,7 +293,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
         let text = Message::new("evidence-worker-connections-held").with("peak", peak).with("limit", held.limit);
         proofs.push(Evidence::new(text, format!("/proc/{pid}/fd"), Some(f64::from(peak))));
     }
-    if let (None, Some(CutOff { count, .. })) = (&ctx.obs.load, cut_off(ctx, tier)) {
+    if let (None, Some(count)) = (&ctx.obs.load, cut_off(ctx, tier).as_ref().map(CutOff::own)) {
         let text = Message::new("evidence-worker-connections-cut").with("count", count);
         proofs.push(Evidence::new(
             text,

@@ -1,0 +1,219 @@
+//! Which part of a count of a whole network namespace can be this path's: the only place that says so. The kernel counts most of what it does to connections by namespace, and
+//! other servers and programs share it.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Context;
+use crate::ledger::path_end;
+use crate::observation::{Counters, Listener, ListenerAddress, NetnsId, NetnsView, RequestSocket, SocketAddress, TimeWaits};
+
+/// The shortest life of a connection, seconds: the time that a core takes to set one up and to fail it (failed answers cost 27 to 46 us each in trials).
+const LIFE_S_MIN: f64 = 27e-6;
+/// The 97.5 % quantile of the normal distribution.
+const Z: f64 = 1.959_964;
+
+/// The connections of a namespace that are not the path's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Others {
+    /// The most that other listeners can have accepted in the window; zero if nothing of them was seen.
+    accepted: u64,
+    /// The most that can have been made to other listeners and hosts.
+    made: u64,
+}
+
+impl Others {
+    /// Everything that could have connections in the namespace beside the path.
+    pub(crate) fn of(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> Self {
+        let seen = Seen::of(ctx, id, view);
+        let (accepted, made) = (seen.accepted.most(&seen, ctx), seen.made.most(&seen, ctx));
+        let counted = |name: &str| ctx.netstat_growth(view, name).unwrap_or(u64::MAX);
+        Self { accepted: accepted.min(counted("Tcp.PassiveOpens")), made: made.min(counted("Tcp.ActiveOpens")) }
+    }
+
+    /// True if they had none, as far as can be seen: what the namespace counts is the path's.
+    pub(crate) fn had_none(self) -> bool {
+        self.accepted == 0 && self.made == 0
+    }
+
+    /// True if none were made to anything but the path.
+    pub(crate) fn made_none(self) -> bool {
+        self.made == 0
+    }
+
+    /// The least of a count that is the path's.
+    pub(crate) fn leave(self, count: u64) -> u64 {
+        count.saturating_sub(self.accepted.saturating_add(self.made))
+    }
+}
+
+/// Growth of a counter of a namespace where all of it is the path's. `None` if it was not read, or if others had connections there.
+pub(crate) fn own_growth(ctx: &Context<'_>, id: NetnsId, name: &str) -> Option<u64> {
+    ctx.netstat_growth(ctx.obs.netns.get(&id)?, name).filter(|_| ctx.others(id).had_none())
+}
+
+/// The share of the path's connections in what a namespace had to send again, as the sampled sockets show it; all of it if none of the others' shows any.
+pub(crate) fn lost_share(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> f64 {
+    // By socket: what it had sent again when it was first seen, and when last; all of it if it came in the window.
+    let mut sockets: BTreeMap<u64, (bool, u64, u64)> = BTreeMap::new();
+    let mut is_first = true;
+    for sample in ctx.in_window(&view.tcp_samples).map(|(_, sample)| sample) {
+        for socket in sample {
+            let is_own = || path_end(ctx, id, &SocketAddress::Tcp { local: socket.local, remote: socket.remote }).is_some();
+            let before = if is_first { socket.retransmitted } else { 0 };
+            sockets.entry(socket.cookie).or_insert_with(|| (is_own(), before, before)).2 = socket.retransmitted;
+        }
+        is_first = false;
+    }
+    let again =
+        |own: bool| sockets.values().filter(|seen| seen.0 == own).map(|(_, first, last)| last.saturating_sub(*first)).sum::<u64>() as f64;
+    let (own, others) = (again(true), again(false));
+    if others > 0.0 { own / (own + others) } else { 1.0 }
+}
+
+/// What was seen of one kind of the others' connections.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sightings {
+    /// New connections, each counted in each sample in which it was seen, and those in accept queues.
+    seen: u64,
+    /// Connections that are known to have ended in the window.
+    ended: u64,
+}
+
+/// What was seen of the others.
+#[derive(Debug, Default)]
+struct Seen {
+    accepted: Sightings,
+    made: Sightings,
+    /// Number of samples.
+    looks: u64,
+}
+
+impl Sightings {
+    /// The most that there can have been, by the rule for rare events: each lived for at least [`LIFE_S_MIN`] and could have been met by each sample.
+    fn most(self, seen: &Seen, ctx: &Context<'_>) -> u64 {
+        if self.seen == 0 && self.ended == 0 {
+            return 0;
+        }
+        if seen.looks == 0 {
+            return u64::MAX;
+        }
+        let at_once = poisson_high(self.seen) / seen.looks as f64;
+        ((at_once / LIFE_S_MIN * ctx.seconds()) as u64).saturating_add(self.ended)
+    }
+}
+
+/// The largest mean with which chance gives so few events (97.5 %; Wilson and Hilferty's approximation of chi-square, 1931).
+fn poisson_high(events: u64) -> f64 {
+    let next = events as f64 + 1.0;
+    next * (1.0 - 1.0 / (9.0 * next) + Z / (3.0 * next.sqrt())).powi(3)
+}
+
+impl Seen {
+    fn of(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> Self {
+        let mut seen = Self::default();
+        for (at_us, sample) in ctx.in_window(&view.request_samples) {
+            seen.looks += 1;
+            let age_us_max = at_us.saturating_sub(ctx.window_us.0);
+            for socket in
+                sample.sockets.iter().filter(|socket| is_fresh(socket, age_us_max) && path_end(ctx, id, &socket.address).is_none())
+            {
+                let weight = sample.weight(socket).ceil() as u64;
+                seen.kind(view, &socket.address).seen += weight;
+            }
+        }
+        let of_path = |inode: u64| ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).any(|placed| placed.listener.inode == inode);
+        let is_other = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(..)) && !of_path(listener.inode);
+        let queued = ctx.in_window(&view.listeners).flat_map(|(_, listeners)| listeners.iter().filter(is_other));
+        seen.accepted.seen += queued.map(|listener| u64::from(listener.accept_queue)).sum::<u64>();
+        if let Some((first, last, _)) = ctx.around(&view.time_waits) {
+            seen.accepted.ended = ended(ctx, id, last).0.saturating_sub(ended(ctx, id, first).0);
+            seen.made.ended = ended(ctx, id, last).1.saturating_sub(ended(ctx, id, first).1);
+        }
+        seen
+    }
+
+    /// The kind of a connection: accepted at a listener of the namespace, or made from it.
+    fn kind(&mut self, view: &NetnsView, address: &SocketAddress) -> &mut Sightings {
+        let is_accepted = view.listeners.last().into_iter().flatten().any(|listener| listener.accepts(address));
+        if is_accepted { &mut self.accepted } else { &mut self.made }
+    }
+}
+
+/// True for a TCP connection that began to carry something in the window and has not carried much: one that is kept cannot be among those that ended.
+fn is_fresh(socket: &RequestSocket, age_us_max: u64) -> bool {
+    let is_young = |ms: u64| ms.saturating_mul(1_000) <= age_us_max;
+    match (&socket.address, socket.times) {
+        (SocketAddress::Unix { .. }, _) => false,
+        (_, None) => true,
+        (_, Some(times)) => times.data_segs_in.is_none_or(|count| count <= 1) && is_young(times.last_data_recv_ms),
+    }
+}
+
+/// Sockets in TIME_WAIT that are not the path's: at the accepting side, and at the connecting one.
+fn ended(ctx: &Context<'_>, id: NetnsId, waits: &TimeWaits) -> (u64, u64) {
+    let is_other = |local, remote| path_end(ctx, id, &SocketAddress::Tcp { local, remote }).is_none();
+    let accepted = waits.accepted.iter().filter(|group| is_other(group.local, (group.remote, 0)));
+    let made = waits.dialled.iter().filter(|group| is_other((group.local, 0), group.remote));
+    (accepted.map(|group| group.count).sum(), made.map(|group| group.count).sum())
+}
+
+/// Counters of connections that a process closed while data was unread, or to which data came after that (RFC 2525, 2.17: the kernel resets them). Whoever sent
+/// that data got no answer to it.
+pub(crate) const CUT_OFF: [&str; 2] = [UNREAD, AFTERWARDS];
+const UNREAD: &str = "TcpExt.TCPAbortOnClose";
+const AFTERWARDS: &str = "TcpExt.TCPAbortOnData";
+/// Counter of the connections that a namespace accepted.
+const OPENED: &str = "Tcp.PassiveOpens";
+/// Counter of connections that ended by a reset while they were established, at either end.
+const RESET: &str = "Tcp.EstabResets";
+
+/// The connections of [`CUT_OFF`] that lost data, given the growth of the counters. The kernel counts those that a program resets on purpose (SO_LINGER with no time, as
+/// proxies do with their connections to servers) as if data had come afterwards (net/ipv4/tcp.c, `__tcp_close`). Each of these was established, as each was that had
+/// unread data; one to which data comes after it was closed was not.
+fn lost_data(grown: impl Fn(&str) -> Option<u64>) -> u64 {
+    let (unread, afterwards) = (grown(UNREAD).unwrap_or(0), grown(AFTERWARDS).unwrap_or(0));
+    let on_purpose = grown(RESET).map_or(0, |reset| reset.saturating_sub(unread));
+    unread + afterwards.saturating_sub(on_purpose)
+}
+
+/// Connections of a namespace that ended without an answer to what they had sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CutOff {
+    /// All of the namespace.
+    pub(crate) count: u64,
+    /// The number without the largest growth between two readings, if there are several: what is no single event, such as the end of a client.
+    pub(crate) lasting: u64,
+    /// The others, which may have been cut off as well.
+    pub(crate) others: Others,
+    /// What the namespace accepted.
+    opened: u64,
+}
+
+impl CutOff {
+    /// The least number of the path's.
+    pub(crate) fn own(&self) -> u64 {
+        self.others.leave(self.count)
+    }
+
+    /// That number as a share of the accepted connections.
+    pub(crate) fn own_share(&self) -> f64 {
+        self.own() as f64 / self.opened.max(1) as f64
+    }
+}
+
+/// `None` if no counter of them was read.
+pub(crate) fn cut_off(ctx: &Context<'_>, id: NetnsId) -> Option<CutOff> {
+    let view = ctx.obs.netns.get(&id)?;
+    let is_read = CUT_OFF.iter().any(|name| ctx.netstat_growth(view, name).is_some());
+    let opened = ctx.netstat_growth(view, OPENED).filter(|_| is_read)?;
+    let count = lost_data(|name| ctx.netstat_growth(view, name));
+    let pairs = view.netstat.points().windows(2).filter(|pair| pair[1].0 > ctx.window_us.0 && pair[0].0 < ctx.window_us.1);
+    let grown: Vec<u64> = pairs.map(|pair| lost_data(|name| growth(&pair[0].1, &pair[1].1, name))).collect();
+    let once = grown.iter().max().copied().filter(|_| grown.len() > 1).unwrap_or(0);
+    Some(CutOff { count, lasting: count.saturating_sub(once), others: ctx.others(id), opened })
+}
+
+fn growth(before: &Counters, after: &Counters, name: &str) -> Option<u64> {
+    let of = |counters: &Counters| u64::try_from(*counters.get(name)?).ok();
+    Some(of(after)?.saturating_sub(of(before)?))
+}
