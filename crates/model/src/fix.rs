@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::outcome;
-use crate::output::report::{Diagnosis, Kept, Remedy, Round};
+use crate::output::report::{Diagnosis, Kept, NotApplied, Remedy, Round};
 
 pub use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use made::Made;
@@ -154,6 +154,7 @@ pub struct Session<'w> {
     states: Vec<State>,
     leave_out: Option<LeaveOut>,
     warnings: Vec<String>,
+    not_applied: Vec<NotApplied>,
     /// True where something could not be done or the user stopped it: no more is tried.
     broken: bool,
 }
@@ -177,6 +178,7 @@ impl<'w> Session<'w> {
             states: Vec::new(),
             leave_out: None,
             warnings: Vec::new(),
+            not_applied: Vec::new(),
             broken: false,
         }
     }
@@ -224,7 +226,8 @@ impl<'w> Session<'w> {
             (Step::Applying(number), Ok(())) => self.now_in_force(number),
             (Step::Applying(number), Err(why)) => {
                 let remedy = self.made.remedy_id(number);
-                self.warn(&Message::new("warning-not-applied").with("remedy", remedy).with("why", why));
+                self.warn(&Message::new("warning-not-applied").with("remedy", remedy.as_str()).with("why", why.as_str()));
+                self.not_applied.push(NotApplied { remedy, why });
                 self.try_next()
             }
             (Step::Rejecting(_), Ok(())) => self.rejected(),
@@ -344,6 +347,7 @@ impl<'w> Session<'w> {
             }
         }
         report.rounds = self.rounds;
+        report.not_applied = self.not_applied;
         // What could not be done comes first: it asks for something.
         report.warnings.splice(0..0, self.warnings);
         outcome::compare(&mut report, self.words);

@@ -108,6 +108,11 @@ impl Guard {
             setting.check(change.to())?;
             let found = setting.read()?;
             setting.check(&found.value)?;
+            let busy = |backup: Option<&Backup>| match self.busy(change, found.place, backup) {
+                Some(by) => Err(ApplyError::Busy { key: key.clone(), place: change.place().to_owned(), by }),
+                None => Ok(()),
+            };
+            busy(None)?;
             if let Some(id) = self.unfinished(change, found.place, setting.as_ref()) {
                 return Err(ApplyError::Unfinished { key, id });
             }
@@ -116,6 +121,7 @@ impl Guard {
             }
             let earlier: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
             let backup = setting.backup(change.to(), &earlier, &context)?;
+            busy(backup.as_ref())?;
             opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup, restoring: false }));
         }
         Ok(opened)

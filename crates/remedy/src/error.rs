@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use chokepoint_model::observation::NetnsId;
 
+use crate::owner::Running;
+
 /// The journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RemedyError {
@@ -131,6 +133,16 @@ pub enum ApplyError {
         key: String,
         /// The interrupted set of changes.
         id: u64,
+    },
+    /// Another running process changed something in the same place.
+    #[error("{key} in {place} is not changed while {by} runs, which set {}: wait until it ends, or stop it", .by.changes.join(", "))]
+    Busy {
+        /// The setting.
+        key: String,
+        /// Its place.
+        place: String,
+        /// That process.
+        by: Running,
     },
     /// The change is not valid.
     #[error("{key:?} cannot be set: {why}")]

@@ -8,8 +8,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RemedyError;
@@ -97,15 +95,8 @@ struct Holder {
 }
 
 impl Holder {
-    /// True where it runs. A hidden process (hidepid, proc(5)) runs if the kernel would refuse a signal to it (kill(2)).
     fn is_alive(&self) -> bool {
-        match process::start_ticks(self.pid) {
-            Some(start_ticks) => start_ticks == self.start_ticks,
-            None => {
-                let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-                pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
-            }
-        }
+        process::runs(self.pid, self.start_ticks)
     }
 }
 

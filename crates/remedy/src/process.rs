@@ -3,12 +3,31 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 /// Most processes inspected: the kernel's bound on pids (pid_max, proc_sys_kernel(5)).
 const PROCESSES_MAX: usize = 1 << 22;
 
 /// Start time of a process, clock ticks since boot. Nothing where it does not exist or is hidden (hidepid, proc(5)).
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     stat(pid).map(|(_, start_ticks)| start_ticks)
+}
+
+/// True while the process with this PID that started then runs. One that is hidden (hidepid, proc(5)) runs if the kernel would refuse a signal to it (kill(2)).
+pub(crate) fn runs(pid: u32, since_ticks: u64) -> bool {
+    match start_ticks(pid) {
+        Some(start_ticks) => start_ticks == since_ticks,
+        None => {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
+        }
+    }
+}
+
+/// True for this very process.
+pub(crate) fn is_own(pid: u32, since_ticks: u64) -> bool {
+    pid == std::process::id() && start_ticks(pid).is_none_or(|start_ticks| start_ticks == since_ticks)
 }
 
 /// All processes.

@@ -1,6 +1,7 @@
 //! The store of changes: the pending ones, and the guard that applies and undoes changes.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use chokepoint_model::change::Change;
 
@@ -13,13 +14,16 @@ use crate::process;
 use crate::record::{AppliedChange, Purpose, Record, Set};
 use crate::setting::kinds;
 
+/// Time between two tries for a lock that another process holds.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+
 /// The changes that were applied on a host and not taken back yet.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) journal: Journal,
     lock: PathBuf,
     /// Root's state directory, for another user.
-    host: Option<PathBuf>,
+    pub(crate) host: Option<PathBuf>,
     pub(crate) root: PathBuf,
     pub(crate) boot_id: String,
 }
@@ -112,6 +116,20 @@ impl Store {
         Ok(guard)
     }
 
+    /// [`Store::lock`], but waits for this long while another process has the lock: each holds it only while it applies or takes back something.
+    ///
+    /// # Errors
+    /// As of [`Store::lock`].
+    pub fn lock_within(&self, time: Duration) -> Result<Guard, RemedyError> {
+        let until = Instant::now() + time;
+        loop {
+            match self.lock() {
+                Err(RemedyError::LockHeld { .. }) if Instant::now() < until => std::thread::sleep(LOCK_POLL),
+                locked => return locked,
+            }
+        }
+    }
+
     pub(crate) fn refuse_corrupt(&self, content: &Content) -> Result<(), RemedyError> {
         match content.corrupt_lines.first() {
             Some(line) => Err(RemedyError::Corrupt { path: self.journal.path().to_owned(), line: *line }),
@@ -140,7 +158,7 @@ impl Store {
             };
             let changes = open().map(AppliedChange::of).collect();
             // A later process may have the same number.
-            let alive = !self.is_rebooted(set) && process::start_ticks(set.pid) == Some(set.start_ticks);
+            let alive = !self.is_rebooted(set) && process::runs(set.pid, set.start_ticks);
             Pending { id: set.id, state, at_s: set.at_s, pid: set.pid, alive, purpose: set.purpose.clone(), changes }
         };
         content.ledger.sets.iter().map(describe).collect()

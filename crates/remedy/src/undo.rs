@@ -6,7 +6,8 @@ use chokepoint_model::change::Change;
 
 use crate::apply::restore;
 use crate::error::{ApplyError, RemedyError};
-use crate::record::{How, Intent, Record};
+use crate::owner::Running;
+use crate::record::{How, Intent, Record, Set};
 use crate::server::configuration::Server;
 use crate::setting::{State, kinds};
 use crate::store::Guard;
@@ -36,6 +37,8 @@ pub struct UndoReport {
     pub folded: Vec<Restored>,
     /// Changes that could not be taken back. They stay pending.
     pub failed: Vec<Failed>,
+    /// Processes that still run, with changes that were left alone: they take them back themselves.
+    pub running: Vec<Running>,
     /// The journal could not be written (a full disk). The report still describes the host, and the next undo will find it so.
     pub journal_error: Option<RemedyError>,
     /// Damaged lines of the journal, counted from 1. Their changes are unknown and must be checked by hand.
@@ -52,7 +55,11 @@ impl UndoReport {
 
     /// True where nothing needs a person's attention.
     pub fn is_clean(&self) -> bool {
-        self.conflicts.is_empty() && self.failed.is_empty() && self.corrupt_lines.is_empty() && self.journal_error.is_none()
+        self.running.is_empty()
+            && self.conflicts.is_empty()
+            && self.failed.is_empty()
+            && self.corrupt_lines.is_empty()
+            && self.journal_error.is_none()
     }
 }
 
@@ -148,7 +155,8 @@ impl Guard {
 
     /// [`Guard::undo`] with a call after each step, for progress and for tests that stop the process there.
     pub fn undo_watched(&mut self, filter: &Filter, checkpoint: &mut dyn FnMut(UndoStep)) -> UndoReport {
-        let mut report = UndoReport { corrupt_lines: self.content.corrupt_lines.clone(), ..UndoReport::default() };
+        let mut report =
+            UndoReport { corrupt_lines: self.content.corrupt_lines.clone(), running: self.running(filter), ..UndoReport::default() };
         for (id, index) in self.selected_by(filter) {
             let Some(intent) = self.intent(id, index).cloned() else { continue };
             match self.take_back_one(id, index, &intent) {
@@ -166,13 +174,23 @@ impl Guard {
         report
     }
 
-    /// The selected open changes, newest first.
-    pub(crate) fn selected_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
-        let sets = self.content.ledger.sets.iter().rev().filter(|set| match filter {
+    /// The selected sets, newest first.
+    fn sets_by<'s>(&'s self, filter: &'s Filter) -> impl Iterator<Item = &'s Set> {
+        self.content.ledger.sets.iter().rev().filter(move |set| match filter {
             Filter::All => true,
             Filter::Id(id) => set.id == *id,
             Filter::Owner(owner) => set.purpose.owner == *owner,
-        });
+        })
+    }
+
+    /// The processes whose selected changes are left alone, because they still run.
+    fn running(&self, filter: &Filter) -> Vec<Running> {
+        self.sets_by(filter).filter_map(|set| self.owner_of(set)).collect()
+    }
+
+    /// The selected open changes, newest first, without those of other processes that run.
+    pub(crate) fn selected_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
+        let sets = self.sets_by(filter).filter(|set| self.owner_of(set).is_none());
         let open = sets.flat_map(|set| (0..set.changes.len()).rev().filter(|index| !set.closed[*index]).map(|index| (set.id, index)));
         open.collect()
     }

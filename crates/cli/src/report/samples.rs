@@ -411,6 +411,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         bisect: None,
         readings: Vec::new(),
         warnings: Vec::new(),
+        not_applied: Vec::new(),
         rounds: Vec::new(),
         before: None,
         after: None,

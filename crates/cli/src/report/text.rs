@@ -17,7 +17,7 @@ mod wrap;
 mod tests;
 
 pub(crate) use bench::bench_text;
-pub(crate) use brief::{Again, brief, brief_of};
+pub(crate) use brief::{Again, NOT_CONFIRMED, brief, brief_of};
 pub(crate) use capacity::capacity_text;
 pub(crate) use diagnosis::render;
 pub(crate) use experiment::experiment;

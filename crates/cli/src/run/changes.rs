@@ -3,17 +3,23 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_model::change::Change;
 use chokepoint_model::report::Remedy;
-use chokepoint_remedy::{Conflict, Consent, Filter, Forgotten, Guard, HostPending, Pending, Purpose, Restored, Store, UndoReport, Unread};
+use chokepoint_remedy::{
+    Conflict, Consent, Filter, Forgotten, Guard, HostPending, Pending, Purpose, Restored, Running, Store, UndoReport, Unread,
+};
 
 use crate::terminal::output;
 
-/// The changes of one run, under the host's lock.
+/// How long another process may take to apply or take back something before this one gives up: as long as a server may take to reload.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// The changes of one run. The lock of the host is held only while something is applied or taken back: others may change other places meanwhile.
 pub(crate) struct Changes {
-    guard: Guard,
+    store: Store,
     /// The number in the journal of each change in force, by its number in the session.
     applied: BTreeMap<u32, u64>,
 }
@@ -36,15 +42,21 @@ pub(crate) struct UndoOutcome {
 }
 
 impl Changes {
-    /// Takes the lock of the host.
+    /// Opens the journal, and shows that it can be written.
     pub(crate) fn open() -> Result<Self> {
-        Ok(Self { guard: store()?.lock()?, applied: BTreeMap::new() })
+        let store = store()?;
+        drop(store.lock_within(LOCK_WAIT)?);
+        Ok(Self { store, applied: BTreeMap::new() })
+    }
+
+    fn lock(&self) -> Result<Guard> {
+        Ok(self.store.lock_within(LOCK_WAIT)?)
     }
 
     /// Applies all changes of a remedy, or none.
     pub(crate) fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str, consent: &Consent) -> Result<()> {
         let purpose = Purpose { finding: finding.to_owned(), remedy: remedy.id.clone(), owner: owner.to_owned() };
-        let applied = self.guard.apply_agreed(&remedy.change, &purpose, consent, &mut |_| {})?;
+        let applied = self.lock()?.apply_agreed(&remedy.change, &purpose, consent, &mut |_| {})?;
         self.applied.insert(number, applied.id);
         Ok(())
     }
@@ -52,7 +64,7 @@ impl Changes {
     /// Applies changes that no finding asked for, or none of them. `purpose`: what they are for.
     pub(crate) fn apply_alone(&mut self, number: u32, changes: &[Change], purpose: &str, owner: &str) -> Result<()> {
         let purpose = Purpose { finding: String::new(), remedy: purpose.to_owned(), owner: owner.to_owned() };
-        let applied = self.guard.apply(changes, &purpose, &mut |_| {})?;
+        let applied = self.lock()?.apply(changes, &purpose, &mut |_| {})?;
         self.applied.insert(number, applied.id);
         Ok(())
     }
@@ -62,8 +74,9 @@ impl Changes {
     pub(crate) fn take_back(&mut self, number: u32) -> Result<Vec<String>> {
         let id = *self.applied.get(&number).context("it is not in force")?;
         let filter = Filter::Id(id);
-        note_unread(&self.guard, &filter);
-        let outcome = UndoOutcome::of(self.guard.undo(&filter));
+        let mut guard = self.lock()?;
+        note_unread(&guard, &filter);
+        let outcome = UndoOutcome::of(guard.undo(&filter));
         if !outcome.problems.is_empty() {
             bail!(outcome.problems.join("; "));
         }
@@ -74,13 +87,13 @@ impl Changes {
     /// The changes of this run that are in force, in words.
     pub(crate) fn in_force(&self) -> Vec<String> {
         let own = |pending: &Pending| self.applied.values().any(|id| *id == pending.id);
-        let pending = self.guard.pending().into_iter().filter(own);
+        let pending = self.store.pending().unwrap_or_default().into_iter().filter(own);
         pending.flat_map(|set| set.changes).map(|applied| in_words(&applied.change, &applied.place)).collect()
     }
 
     /// The changes of this run that somebody else has changed since, in words.
     pub(crate) fn overridden(&self) -> Result<Vec<String>> {
-        let all = store()?.conflicts()?;
+        let all = self.store.conflicts()?;
         let own = all.iter().filter(|found| self.applied.values().any(|id| *id == found.id));
         Ok(own.map(|found| format!("{} is {} now", key_of(&found.change, &found.place), found.found)).collect())
     }
@@ -96,7 +109,7 @@ impl Changes {
             return Ok(UndoOutcome::default());
         }
         let filter = owner.map_or(Filter::All, |owner| Filter::Owner(owner.to_owned()));
-        let mut guard = store()?.lock()?;
+        let mut guard = store()?.lock_within(LOCK_WAIT)?;
         let unread = note_unread(&guard, &filter);
         Ok(UndoOutcome { unread, ..UndoOutcome::of(guard.undo(&filter)) })
     }
@@ -105,6 +118,8 @@ impl Changes {
 impl UndoOutcome {
     fn of(report: UndoReport) -> Self {
         let mut problems: Vec<String> = report.conflicts.iter().map(conflict).collect();
+        let running = |one: &Running| format!("left alone while {one} runs: {}; wait until it ends, or stop it", one.changes.join(", "));
+        problems.extend(report.running.iter().map(running));
         problems.extend(report.failed.iter().map(|failed| format!("{}: {}", in_words(&failed.change, &failed.place), failed.error)));
         problems.extend(report.journal_error.iter().map(|error| format!("the journal could not be written: {error}")));
         problems.extend(report.corrupt_lines.iter().map(|line| format!("line {line} of the journal is damaged and was skipped")));
@@ -164,7 +179,7 @@ pub(crate) fn conflicts() -> Result<Vec<Conflict>> {
 
 /// Removes the changes with one number from the journal and leaves their values as they are. Returns what was removed.
 pub(crate) fn forget(id: u64) -> Result<Vec<Forgotten>> {
-    let forgotten = store()?.lock()?.forget(id)?;
+    let forgotten = store()?.lock_within(LOCK_WAIT)?.forget(id)?;
     if forgotten.is_empty() {
         bail!("there is no change {id}: `chokepoint undo --list` shows the applied changes");
     }

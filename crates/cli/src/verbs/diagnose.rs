@@ -335,7 +335,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The changes of this run; the first call takes the lock of the host.
+    /// The changes of this run; the first call opens the journal.
     fn changes(&mut self) -> Result<&mut Changes> {
         let changes = match self.changes.take() {
             Some(changes) => changes,
@@ -348,7 +348,7 @@ impl<'a> Live<'a> {
         let owner = self.owner.clone();
         match action {
             Action::Apply { remedy, .. } if !self.confirmed(remedy)? => {
-                bail!(if self.interrupt.is_set() { "interrupted" } else { "not confirmed" })
+                bail!(if self.interrupt.is_set() { "interrupted" } else { text::NOT_CONFIRMED })
             }
             Action::Apply { number, finding, remedy } => {
                 output::note(&format!("applying {}: {}", remedy.id, printable(&confirm::commands(remedy).join("; "))));

@@ -70,7 +70,7 @@ fn list(json: bool) -> Result<()> {
                 json!({ "change": applied.change, "place": applied.place, "was": applied.was, "conflict": found })
             };
             json!({
-                "id": set.id, "state": word(set.state), "at_s": set.at_s, "pid": set.pid,
+                "id": set.id, "state": word(set.state), "at_s": set.at_s, "pid": set.pid, "running": set.alive,
                 "finding": set.purpose.finding, "remedy": set.purpose.remedy, "owner": set.purpose.owner,
                 "changes": set.changes.iter().map(change).collect::<Vec<_>>(),
             })
@@ -84,7 +84,7 @@ fn list(json: bool) -> Result<()> {
     }
     let mut text = String::new();
     for set in &pending {
-        text.push_str(&format!("{}  {} for {} (pid {}, {})\n", set.id, set.purpose.remedy, set.purpose.finding, set.pid, word(set.state)));
+        text.push_str(&format!("{}  {} for {} (pid {}, {})\n", set.id, set.purpose.remedy, set.purpose.finding, set.pid, stands(set)));
         for applied in &set.changes {
             text.push_str(&format!("   {} (was {})\n", printable(&in_words(&applied.change, &applied.place)), printable(&applied.was)));
             if let Some(conflict) = of(set, &applied.change) {
@@ -96,6 +96,11 @@ fn list(json: bool) -> Result<()> {
         text.push_str(&format!("{line}\n"));
     }
     output::print(if text.is_empty() { "nothing is applied\n" } else { &text })
+}
+
+/// How far a set got, and whether its process still runs.
+fn stands(set: &Pending) -> String {
+    if set.alive { format!("{}; {} runs", word(set.state), set.purpose.owner) } else { word(set.state).to_owned() }
 }
 
 fn word(state: PendingState) -> &'static str {
@@ -162,7 +167,9 @@ pub(crate) fn report_leftovers() {
                     set.changes.iter().map(|applied| printable(&in_words(&applied.change, &applied.place)).into_owned()).collect();
                 let (changes, pid) = (changes.join(", "), set.pid);
                 output::note(&match set.alive {
-                    true => format!("note: chokepoint with process id {pid} is running and has set {changes}: wait until it ends"),
+                    true => format!(
+                        "note: chokepoint with process id {pid} is running and has set {changes}: nothing else is changed there meanwhile"
+                    ),
                     false => format!("note: an earlier run left {changes} ({}): `chokepoint undo` takes it back", word(set.state)),
                 });
                 for conflict in conflicts.iter().filter(|conflict| conflict.id == set.id) {

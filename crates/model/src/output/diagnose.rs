@@ -63,6 +63,7 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         wire: wire::report(&ctx),
         readings,
         bisect: None,
+        not_applied: Vec::new(),
         rounds: Vec::new(),
         before: None,
         after: None,

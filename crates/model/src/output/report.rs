@@ -20,7 +20,7 @@ use crate::observation::load::{Errors, Percentiles, TlsLoad};
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
-pub use outcome::{FailIfCondition, FailIfReport, FailIfUnit, HarmRule, RunReport, Served, SettingChange};
+pub use outcome::{FailIfCondition, FailIfReport, FailIfUnit, HarmRule, NotApplied, RunReport, Served, SettingChange};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 pub use whereabouts::{WhereWindow, Whereabouts};
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
@@ -74,6 +74,9 @@ pub struct Diagnosis {
     pub readings: Vec<SourceReport>,
     /// Things to know that are no findings.
     pub warnings: Vec<String>,
+    /// Remedies that `--fix` could not apply; each is a warning as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_applied: Vec<NotApplied>,
     /// What the tiers give by themselves; `None` without `--bisect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisect: Option<Bisect>,

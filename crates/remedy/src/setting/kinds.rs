@@ -35,6 +35,20 @@ pub(crate) fn is_relied_on(change: &Change) -> bool {
     matches!(change, Change::Server { setting: NginxFastcgiAddress { .. } | PhpFpmSecondPool { .. }, .. })
 }
 
+/// True where both changes are made in the same place: a network namespace, a cgroup, a process, or the configuration of a server. What somebody measures
+/// there is no measurement any more once somebody else changes it.
+pub(crate) fn same_place(one: &Change, other: &Change) -> bool {
+    match (one, other) {
+        (Change::Sysctl { netns, .. }, Change::Sysctl { netns: other, .. }) => netns == other,
+        (Change::Cgroup { dir, .. }, Change::Cgroup { dir: other, .. }) => dir == other,
+        (Change::Affinity { pid, start_ticks, .. }, Change::Affinity { pid: other, start_ticks: since, .. }) => {
+            (pid, start_ticks) == (other, since)
+        }
+        (Change::Server { server, file, .. }, Change::Server { server: other, file: main, .. }) => (server, file) == (other, main),
+        _ => false,
+    }
+}
+
 /// True where both changes concern the same setting in the same place.
 pub(crate) fn same_setting(one: &Change, other: &Change) -> bool {
     match (one, other) {

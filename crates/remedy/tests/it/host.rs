@@ -1,13 +1,19 @@
-//! Root's journal as another user sees it: while root changes the host, nobody else does.
+//! The journal as others see it: another user beside root, and a process beside another one that runs.
 //!
 //! Live beside others: two processes at one lock.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use chokepoint_remedy::{HostPending, RemedyError, Store, boot_id};
+use chokepoint_model::change::Change;
+use chokepoint_model::observation::NetnsId;
+use chokepoint_remedy::{ApplyError, Filter, HostPending, RemedyError, Store, boot_id};
+
+use crate::support::{Host, MAX, SOMAXCONN, change, purpose};
 
 const CHILD: &str = "CHOKEPOINT_TEST_HOST_DIR";
 
@@ -77,4 +83,66 @@ fn a_journal_without_a_summary_does_not_count_as_empty() {
     assert!(matches!(HostPending::read(dir.path(), "b"), Err(RemedyError::Untold { .. })));
     std::os::unix::fs::symlink("/etc/passwd", &summary).unwrap();
     assert!(HostPending::read(dir.path(), "b").is_err(), "a link is not followed");
+}
+
+/// Runs a test in a process that applies a change and runs until its input ends.
+const OWNER: &str = "CHOKEPOINT_TEST_OWNER_DIR";
+
+fn in_netns(netns: u64, key: &str, from: &str, to: &str) -> Change {
+    match change(key, from, to) {
+        Change::Sysctl { key, from, to, .. } => Change::Sysctl { key, netns: NetnsId(netns), netns_name: format!("lab{netns}"), from, to },
+        other => other,
+    }
+}
+
+#[test]
+fn what_a_running_process_changed_is_left_alone_and_nothing_else_is_kept_from_anybody() {
+    if let Some(dir) = std::env::var_os(OWNER) {
+        let host = Host::at(dir.into());
+        host.store().lock().unwrap().apply(&[in_netns(7, MAX, "200", "300")], &purpose("lab:full"), &mut |_| {}).unwrap();
+        println!("applied");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        return;
+    }
+    let host = Host::new();
+    let name = "host::what_a_running_process_changed_is_left_alone_and_nothing_else_is_kept_from_anybody";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", name, "--nocapture"]).env(OWNER, &host.dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("applied")));
+
+    let mut guard = host.store().lock().unwrap();
+    // Another setting of the same namespace: somebody measures there.
+    let same_place = guard.apply(&[in_netns(7, SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap_err();
+    assert!(matches!(&same_place, ApplyError::Busy { by, .. } if by.pid == child.id()), "{same_place:?}");
+    let told = same_place.to_string();
+    assert!(told.contains("chokepoint lab run full") && told.contains(&format!("process {}", child.id())) && told.contains(MAX), "{told}");
+    assert_eq!(host.get(SOMAXCONN), "128");
+    // Another namespace is nobody's business, and what is changed there is taken back.
+    guard.apply(&[in_netns(8, SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap();
+    let report = guard.undo(&Filter::All);
+    assert_eq!((report.restored.len(), report.running.len(), report.running[0].pid), (1, 1, child.id()));
+    assert!(!report.is_clean());
+    assert_eq!((host.get(SOMAXCONN).as_str(), host.get(MAX).as_str()), ("128", "300"));
+    drop(guard);
+
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let mut guard = host.store().lock().unwrap();
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "its process has ended: {report:?}");
+    assert_eq!(host.get(MAX), "200");
+}
+
+#[test]
+fn a_lock_that_is_soon_free_is_waited_for() {
+    let host = Host::new();
+    let guard = host.store().lock().unwrap();
+    assert!(matches!(host.store().lock_within(Duration::ZERO), Err(RemedyError::LockHeld { .. })));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| host.store().lock_within(Duration::from_secs(60)).map(drop));
+        drop(guard);
+        waits.join().unwrap().unwrap();
+    });
 }

@@ -18,6 +18,9 @@ use super::page::TextPage;
 use crate::report::view::{Ink, Span, span};
 use crate::terminal::output::{Painted, Style};
 
+/// Why a change was not applied that the user did not agree to.
+pub(crate) const NOT_CONFIRMED: &str = "not confirmed";
+
 /// Lines of a report in which something was tried, and of any other, at 80 columns.
 pub(crate) const LINES_MAX_TRIED: usize = 45;
 pub(crate) const LINES_MAX: usize = 25;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Diagnosis, Finding};
+use chokepoint_model::report::{Diagnosis, Finding, NotApplied};
 
 use super::brief::{LINES_MAX, LINES_MAX_TRIED};
 use super::wrap::{columns, sentence_ends};
-use super::{brief, render};
+use super::{Again, NOT_CONFIRMED, brief, brief_of, render};
 use crate::report::samples;
 use crate::report::view::findings::commands;
 use crate::terminal::output::Style;
@@ -338,4 +338,28 @@ fn blocked_workers_are_drawn_as_the_choke_point_of_their_pool() {
     let text = render(&sample, &plain(120), &Catalogue::english());
     let marked = text.lines().find(|line| line.contains("CHOKE POINT")).unwrap_or_default();
     assert!(marked.contains("worker-pool"), "{text}");
+}
+
+/// A change that another running chokepoint keeps from being made: the reason is whole, and what comes next is not only the command that just failed.
+#[test]
+fn why_nothing_was_applied_is_told_whole_and_another_command_comes_next() {
+    let words = Catalogue::english();
+    let why = "net.core.somaxconn in host is not changed while `chokepoint lab run throughput-collapse` (process 4711) runs, which set net.netfilter.nf_conntrack_max in host, \
+               net.ipv4.ip_local_port_range in host, net.ipv4.tcp_tw_reuse in host: wait until it ends, or stop it";
+    let kept_from = |why: &str| {
+        let mut diagnosis = Diagnosis { rounds: Vec::new(), after: None, before: None, ..samples::choked() };
+        diagnosis.not_applied = vec![NotApplied { remedy: "raise-backlog".into(), why: why.into() }];
+        diagnosis.warnings.insert(0, format!("Remedy raise-backlog could not be applied: {why}"));
+        diagnosis
+    };
+    let again = Again::of(["diagnose", "-c", "100", "http://h/", "--fix"].map(str::to_owned).into(), true);
+    for width in [60, 80, 120] {
+        let text = brief_of(&kept_from(why), &plain(width), &words, again.as_ref());
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(&why.split_whitespace().collect::<Vec<_>>().join(" ")), "{width}:\n{}", &*text);
+        assert_eq!(joined.matches("could not be applied").count(), 1, "{width}:\n{}", &*text);
+        assert!(joined.contains("chokepoint undo --list"), "{width}:\n{}", &*text);
+    }
+    // Who did not agree may think again.
+    assert!(!brief_of(&kept_from(NOT_CONFIRMED), &plain(80), &words, again.as_ref()).contains("undo --list"));
 }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use chokepoint_model::change::{Activation, Change, ServerKind, ServerSetting};
-use chokepoint_remedy::{Purpose, Store, boot_id};
 
 use crate::harness::{self, Chokepoint, NOBODY, Ran, Running, has_programs, ran, wait_until};
 
@@ -94,11 +93,7 @@ impl<'a> Nginx<'a> {
             to: "5000".into(),
             activation: Activation::Reload,
         };
-        let purpose =
-            Purpose { finding: "worker-connections-full".into(), remedy: "raise-worker-connections".into(), owner: "diagnose".into() };
-        let root = Path::new("/");
-        let store = Store::open(&chokepoint.file("state"), root, boot_id(root).unwrap()).unwrap();
-        store.lock().unwrap().apply(&[change], &purpose, &mut |_| {}).unwrap();
+        super::journal::applied_before(&chokepoint.file("state"), &change);
         assert!(self.text().contains("worker_connections 5000"));
     }
 }

@@ -56,6 +56,32 @@ fn apply(guard: &mut Guard, change: Change) {
     guard.apply(&[change], &purpose, &mut |_| {}).unwrap();
 }
 
+/// A change and the state directory, for a process that applies it and ends.
+const STATE: &str = "CHOKEPOINT_TEST_APPLY_STATE";
+const CHANGE: &str = "CHOKEPOINT_TEST_APPLY_CHANGE";
+
+/// Applies a change in a process that then ends, as a run before did: what this one applied, nobody else would take back while it runs.
+pub(super) fn applied_before(state: &Path, change: &Change) -> u32 {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "fix::journal::a_run_before_applies", "--nocapture"]);
+    let mut child = child.env(STATE, state).env(CHANGE, serde_json::to_string(change).unwrap()).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    child.id()
+}
+
+/// That process; alone it shows that a change is read as it was written.
+#[test]
+fn a_run_before_applies() {
+    let Some((state, change)) = std::env::var_os(STATE).zip(std::env::var(CHANGE).ok()) else {
+        let change = Change::Cgroup { dir: "/sys/fs/cgroup".into(), file: "cpu.max".into(), from: "max".into(), to: "1 2".into() };
+        assert_eq!(serde_json::from_str::<Change>(&serde_json::to_string(&change).unwrap()).unwrap(), change);
+        return;
+    };
+    let root = Path::new("/");
+    let mut guard = Store::open(Path::new(&state), root, boot_id(root).unwrap()).unwrap().lock().unwrap();
+    apply(&mut guard, serde_json::from_str(&change).unwrap());
+}
+
 /// Runs the binary as nobody, with root's state directory.
 fn as_nobody(chokepoint: &Chokepoint, args: &[&str]) -> Ran {
     chokepoint.run_as_nobody(args, &chokepoint.path("state"))
@@ -65,7 +91,7 @@ fn as_nobody(chokepoint: &Chokepoint, args: &[&str]) -> Ran {
 fn other_users_learn_what_root_applied() {
     let (chokepoint, Some(sysctl)) = (Chokepoint::new(), Sysctl::add("applied")) else { return };
     let was = sysctl.get();
-    apply(&mut lock(&chokepoint), sysctl.change(&was, "777"));
+    let pid = applied_before(&chokepoint.file("state"), &sysctl.change(&was, "777"));
     let mode = |name: &str| std::fs::metadata(chokepoint.file("state").join(name)).unwrap().mode() & 0o777;
     assert_eq!((mode("."), mode("journal"), mode("lock"), mode("pending.json")), (0o755, 0o600, 0o600, 0o644));
 
@@ -78,10 +104,7 @@ fn other_users_learn_what_root_applied() {
     for args in [&["undo", "--json"][..], &["undo", "--list", "--json"]] {
         let json: Value = serde_json::from_str(&as_nobody(&chokepoint, args).stdout).unwrap();
         let set = &json["host"][0];
-        assert_eq!(
-            (&set["remedy"], &set["pid"], &set["state"]),
-            (&"raise-accept-backlog".into(), &std::process::id().into(), &"applied".into())
-        );
+        assert_eq!((&set["remedy"], &set["pid"], &set["state"]), (&"raise-accept-backlog".into(), &pid.into(), &"applied".into()));
         let change = &set["changes"][0];
         assert_eq!((&change["key"], &change["to"], &change["was"]), (&KEY.into(), &"777".into(), &was.as_str().into()), "{json}");
     }
@@ -127,6 +150,23 @@ fn other_users_learn_that_a_run_of_root_was_killed() {
 }
 
 #[test]
+fn what_a_running_process_applied_is_named_and_left_alone() {
+    let (chokepoint, Some(sysctl)) = (Chokepoint::new(), Sysctl::add("running")) else { return };
+    let was = sysctl.get();
+    apply(&mut lock(&chokepoint), sysctl.change(&was, "777"));
+    let undo = chokepoint.run(&["undo"]);
+    let own = format!("`chokepoint diagnose --fix` (process {})", std::process::id());
+    assert_eq!((undo.status, sysctl.get().as_str()), (Some(1), "777"), "{}", undo.stdout);
+    assert!(undo.stdout.contains(&own) && undo.stdout.contains(KEY), "{}", undo.stdout);
+    let list = chokepoint.run(&["undo", "--list"]);
+    assert!(list.stdout.contains("diagnose runs"), "{}", list.stdout);
+    let json: Value = serde_json::from_str(&chokepoint.run(&["undo", "--list", "--json"]).stdout).unwrap();
+    assert_eq!(json["pending"][0]["running"], true, "{json}");
+    assert!(lock(&chokepoint).undo(&Filter::All).is_clean(), "it takes back its own");
+    assert_eq!(sysctl.get(), was);
+}
+
+#[test]
 fn root_refuses_a_state_directory_that_others_can_change() {
     let (chokepoint, Some(sysctl)) = (Chokepoint::new(), Sysctl::add("owner")) else { return };
     drop(sysctl);
@@ -150,7 +190,7 @@ fn root_refuses_a_state_directory_that_others_can_change() {
 fn a_conflict_is_reported_until_it_is_forgotten() {
     let (chokepoint, Some(sysctl)) = (Chokepoint::new(), Sysctl::add("conflict")) else { return };
     let was = sysctl.get();
-    apply(&mut lock(&chokepoint), sysctl.change(&was, "777"));
+    applied_before(&chokepoint.file("state"), &sysctl.change(&was, "777"));
     sysctl.set("888");
     for _ in 0..2 {
         let undo = chokepoint.run(&["undo"]);
@@ -178,7 +218,7 @@ fn the_json_of_a_forgotten_change_escapes_control_characters() {
     // U+202E reverses the direction of the text that follows it on a terminal.
     let (chokepoint, Some(sysctl)) = (Chokepoint::new(), Sysctl::add("turned\u{202e}")) else { return };
     let was = sysctl.get();
-    apply(&mut lock(&chokepoint), sysctl.change(&was, "777"));
+    applied_before(&chokepoint.file("state"), &sysctl.change(&was, "777"));
     let forget = chokepoint.run(&["undo", "--forget", "1", "--json"]);
     assert!(forget.status == Some(0) && !forget.stdout.contains('\u{202e}'), "{}{}", forget.stdout, forget.stderr);
     let json: Value = serde_json::from_str(&forget.stdout).unwrap_or_else(|error| panic!("{error}: {}", forget.stdout));

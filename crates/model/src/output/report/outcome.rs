@@ -11,6 +11,26 @@ impl LoadReport {
     }
 }
 
+/// A remedy that could not be applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotApplied {
+    /// Its id.
+    pub remedy: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What a place must cost to be worth a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HarmRule {
+    /// The share by which goodput would rise without it, 0 to 1.
+    pub goodput_share: f64,
+    /// Or the share of the requests that fail there, or are slow because of it.
+    pub requests_share: f64,
+    /// One sentence.
+    pub text: String,
+}
+
 /// How the server served at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Served {
@@ -94,15 +114,4 @@ pub struct RunReport {
     /// The version of chokepoint that measured; `None` in old recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-}
-
-/// What a place must cost to be worth a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HarmRule {
-    /// The share by which goodput would rise without it, 0 to 1.
-    pub goodput_share: f64,
-    /// Or the share of the requests that fail there, or are slow because of it.
-    pub requests_share: f64,
-    /// One sentence.
-    pub text: String,
 }

@@ -374,6 +374,7 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         improvements: Vec::new(),
         readings: Vec::new(),
         warnings: Vec::new(),
+        not_applied: Vec::new(),
         bisect: None,
         rounds: Vec::new(),
         before: None,

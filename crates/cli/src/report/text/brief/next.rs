@@ -3,7 +3,7 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::Diagnosis;
 
-use super::{Again, COLUMNS_USUAL, label, no_label, padded};
+use super::{Again, COLUMNS_USUAL, NOT_CONFIRMED, label, no_label, padded};
 use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
 use crate::report::view::findings::offers_fix;
@@ -23,7 +23,12 @@ const INDENT: &str = "  ";
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, again: Option<&Again>) {
     let phrases = page.phrases();
     let mut rows: Vec<(String, &'static str)> = Vec::new();
-    if offers_fix(diagnosis) {
+    // What kept this run from a change keeps the same command from it.
+    let is_kept = diagnosis.not_applied.iter().any(|one| one.why != NOT_CONFIRMED);
+    if is_kept {
+        rows.push(("chokepoint undo --list".to_owned(), "brief-next-list"));
+        rows.extend(again.map(|again| (again.as_root("--fix"), "brief-next-again")));
+    } else if offers_fix(diagnosis) {
         rows.push((again.map_or_else(|| page.word("brief-command-fix"), |again| again.as_root("--fix")), "brief-next-fix"));
     }
     if diagnosis.after.is_some() {
