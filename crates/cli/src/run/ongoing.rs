@@ -269,6 +269,8 @@ mod tests {
             pids: Vec::new(),
             upstreams: Vec::new(),
             configured: Vec::new(),
+            supposed: Vec::new(),
+            apart: Vec::new(),
         };
         Path { tiers: (0..tiers).map(tier).collect(), ..Path::default() }
     }

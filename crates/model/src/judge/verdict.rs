@@ -196,7 +196,7 @@ fn cut_off(ctx: &Context<'_>) -> Option<Message> {
     let cut = others::cut_off(ctx, first.netns)?;
     let own = cut.own();
     let told = || Message::new("verdict-unknown-cut-off").with("count", own).with("rate", own as f64 / ctx.seconds().max(1e-6));
-    let lasting = cut.others.leave(cut.lasting);
+    let lasting = cut.own_lasting();
     suffered::turned_away(ctx, Some(first.netns), lasting).hurts().then(|| told().with("tier", first.name.as_str()))
 }
 

@@ -93,6 +93,31 @@ fn what_was_cut_off_elsewhere_in_the_namespace_makes_no_healthy_server_unknown()
     assert!(!tells(&told(&counted(watched(healthy(), 40, true), &[(OPENED, 30_000), (CUT, 0)])), "not known whose"));
 }
 
+/// The one that cuts them off is named: its own sockets hold requests that nobody reads, and never an answer.
+#[test]
+fn a_server_that_reads_and_answers_nothing_has_cut_them_off() {
+    let told_of = |answers: bool| {
+        let mut obs = counted(watched(healthy(), 40, false), &[(OPENED, 30_000), (CUT, 9_000)]);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.request_samples.points().to_vec();
+        view.request_samples = Default::default();
+        for (nth, (at_us, mut sample)) in points.into_iter().enumerate() {
+            if nth % 5 == 0 {
+                sample.sockets.push(RequestSocket { receive_queue: 100, ..accepted(80, 3_000 + nth as u64, 1, 0) });
+            }
+            if answers && nth == 7 {
+                sample.sockets.push(accepted(80, 4_000, 2, 0));
+            }
+            view.request_samples.push(at_us, Reading::Ok(sample));
+        }
+        told(&obs)
+    };
+    let found = told_of(false);
+    assert_eq!(found.verdict, Verdict::Unknown);
+    assert!(found.summary.contains("got no answer"), "{}", found.summary);
+    assert!(!told_of(true).summary.contains("got no answer"));
+}
+
 /// A proxy resets its connections to the servers behind it when it needs them no more: 20 a second, both ends in this namespace.
 #[test]
 fn connections_that_a_proxy_resets_on_purpose_are_no_loss_of_its_clients() {

@@ -73,6 +73,22 @@ fn undo_restores_everything_after_a_death_while_applying() {
 }
 
 #[test]
+fn a_run_that_ended_leaves_its_changes_to_the_next_undo() {
+    if let Some(host) = child_host() {
+        let mut guard = host.store().lock().unwrap();
+        guard.apply(&[change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap();
+        guard.apply(&[change(MAX, "300", "400")], &purpose("diagnose"), &mut |_| {}).unwrap();
+        return;
+    }
+    let host = Host::new();
+    assert!(run_child("a_run_that_ended_leaves_its_changes_to_the_next_undo", &host, 0).success());
+    let pending = host.store().pending().unwrap();
+    assert_eq!(pending.iter().map(|set| (set.changes.len(), set.alive)).collect::<Vec<_>>(), [(2, false), (1, false)]);
+    assert!(host.store().lock().unwrap().undo(&Filter::All).is_clean());
+    assert_original(&host);
+}
+
+#[test]
 fn the_next_undo_completes_one_that_died() {
     if let Some(host) = child_host() {
         let mut die = die_at_step();
@@ -82,10 +98,7 @@ fn the_next_undo_completes_one_that_died() {
     // Three changes, two of one setting; each is restored and closed; then one run that survives.
     for step in 0..=6 {
         let host = Host::new();
-        let mut guard = host.store().lock().unwrap();
-        guard.apply(&[change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap();
-        guard.apply(&[change(MAX, "300", "400")], &purpose("diagnose"), &mut |_| {}).unwrap();
-        drop(guard);
+        assert!(run_child("a_run_that_ended_leaves_its_changes_to_the_next_undo", &host, 0).success());
         let status = run_child("the_next_undo_completes_one_that_died", &host, step);
         assert_eq!(status.signal(), (step < 6).then_some(9), "step {step}");
 

@@ -9,6 +9,8 @@ use crate::observation::{Counters, Listener, ListenerAddress, NetnsId, NetnsView
 
 /// The shortest life of a connection, seconds: the time that a core takes to set one up and to fail it (failed answers cost 27 to 46 us each in trials).
 const LIFE_S_MIN: f64 = 27e-6;
+/// Sightings of unread requests from which they are no chance.
+const UNREAD_MIN: usize = 3;
 /// The 97.5 % quantile of the normal distribution.
 const Z: f64 = 1.959_964;
 
@@ -187,18 +189,48 @@ pub(crate) struct CutOff {
     pub(crate) others: Others,
     /// What the namespace accepted.
     opened: u64,
+    /// True if the server's own sockets show that it reads and answers nothing.
+    is_own: bool,
 }
 
 impl CutOff {
     /// The least number of the path's.
     pub(crate) fn own(&self) -> u64 {
-        self.others.leave(self.count)
+        self.leave(self.count)
+    }
+
+    /// The same of [`CutOff::lasting`].
+    pub(crate) fn own_lasting(&self) -> u64 {
+        self.leave(self.lasting)
+    }
+
+    fn leave(&self, count: u64) -> u64 {
+        if self.is_own { count } else { self.others.leave(count) }
     }
 
     /// That number as a share of the accepted connections.
     pub(crate) fn own_share(&self) -> f64 {
         self.own() as f64 / self.opened.max(1) as f64
     }
+}
+
+/// True if requests were seen unread at the first tier, again and again, and neither an answer, nor a connection that ended as it should, nor a line of its log.
+fn never_answers(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> bool {
+    let is_its = |address: &SocketAddress| path_end(ctx, id, address) == Some(0);
+    let own = || ctx.in_window(&view.request_samples).flat_map(|(_, sample)| &sample.sockets).filter(|socket| is_its(&socket.address));
+    let has_sent = |socket: &RequestSocket| socket.times.is_some_and(|times| !times.never_sent());
+    let has_accepted = |socket: &RequestSocket| ctx.path.tiers.first().is_some_and(|first| first.accepts(&socket.address));
+    let has_answered = own().any(|socket| has_accepted(socket) && has_sent(socket));
+    let have_ended = || {
+        let its = |local, remote| is_its(&SocketAddress::Tcp { local, remote });
+        view.time_waits.values().any(|waits| {
+            waits.accepted.iter().any(|group| its(group.local, (group.remote, 0)))
+                || waits.dialled.iter().any(|group| its((group.local, 0), group.remote))
+        })
+    };
+    let is_logged = || crate::facts::traffic::of(ctx).is_some_and(|traffic| traffic.requests > 0);
+    let unread = own().filter(|socket| has_accepted(socket) && socket.receive_queue > 0).count();
+    unread >= UNREAD_MIN && !has_answered && !have_ended() && !is_logged()
 }
 
 /// `None` if no counter of them was read.
@@ -210,7 +242,7 @@ pub(crate) fn cut_off(ctx: &Context<'_>, id: NetnsId) -> Option<CutOff> {
     let pairs = view.netstat.points().windows(2).filter(|pair| pair[1].0 > ctx.window_us.0 && pair[0].0 < ctx.window_us.1);
     let grown: Vec<u64> = pairs.map(|pair| lost_data(|name| growth(&pair[0].1, &pair[1].1, name))).collect();
     let once = grown.iter().max().copied().filter(|_| grown.len() > 1).unwrap_or(0);
-    Some(CutOff { count, lasting: count.saturating_sub(once), others: ctx.others(id), opened })
+    Some(CutOff { count, lasting: count.saturating_sub(once), others: ctx.others(id), opened, is_own: never_answers(ctx, id, view) })
 }
 
 fn growth(before: &Counters, after: &Counters, name: &str) -> Option<u64> {
