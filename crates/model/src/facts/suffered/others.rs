@@ -10,7 +10,7 @@ use crate::observation::{Counters, Listener, ListenerAddress, NetnsId, NetnsView
 /// The shortest life of a connection, seconds: the time that a core takes to set one up and to fail it (failed answers cost 27 to 46 us each in trials).
 const LIFE_S_MIN: f64 = 27e-6;
 /// Sightings of unread requests from which they are no chance.
-const UNREAD_MIN: usize = 3;
+const UNREAD_MIN: u64 = 3;
 /// The 97.5 % quantile of the normal distribution.
 const Z: f64 = 1.959_964;
 
@@ -221,16 +221,20 @@ fn never_answers(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> bool {
     let has_sent = |socket: &RequestSocket| socket.times.is_some_and(|times| !times.never_sent());
     let has_accepted = |socket: &RequestSocket| ctx.path.tiers.first().is_some_and(|first| first.accepts(&socket.address));
     let has_answered = own().any(|socket| has_accepted(socket) && has_sent(socket));
-    let have_ended = || {
-        let its = |local, remote| is_its(&SocketAddress::Tcp { local, remote });
-        view.time_waits.values().any(|waits| {
-            waits.accepted.iter().any(|group| its(group.local, (group.remote, 0)))
-                || waits.dialled.iter().any(|group| its((group.local, 0), group.remote))
-        })
-    };
     let is_logged = || crate::facts::traffic::of(ctx).is_some_and(|traffic| traffic.requests > 0);
-    let unread = own().filter(|socket| has_accepted(socket) && socket.receive_queue > 0).count();
-    unread >= UNREAD_MIN && !has_answered && !have_ended() && !is_logged()
+    let unread = own().filter(|socket| has_accepted(socket) && socket.receive_queue > 0).count() as u64;
+    // Listeners are read more often.
+    let queued: u64 = ctx.path.tiers.first().map_or(0, |first| ctx.queued(first).into_iter().sum());
+    unread.max(queued) >= UNREAD_MIN && !has_answered && !have_ended(ctx, id, view) && !is_logged()
+}
+
+/// True if connections to the first tier are in TIME_WAIT at one of their ends: they ended as they should.
+pub(crate) fn have_ended(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> bool {
+    let its = |local, remote| path_end(ctx, id, &SocketAddress::Tcp { local, remote }) == Some(0);
+    view.time_waits.values().any(|waits| {
+        waits.accepted.iter().any(|group| its(group.local, (group.remote, 0)))
+            || waits.dialled.iter().any(|group| its((group.local, 0), group.remote))
+    })
 }
 
 /// `None` if no counter of them was read.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::facts::Context;
 use crate::facts::path::{Path, Tier};
-use crate::facts::suffered::others::own_growth;
+use crate::facts::suffered::others::{have_ended, own_growth};
 use crate::observation::{ListenerAddress, NetnsView, RequestSocket, Socket, SocketAddress};
 
 /// True if connections came or bytes moved in the passive window. What the namespace counts is this server's only if nothing else there had connections.
@@ -25,9 +25,8 @@ fn seen_beside_others(ctx: &Context<'_>, first: &Tier, view: &NetnsView) -> bool
         first.accepts(&socket.address) && socket.times.is_none_or(|times| times.last_data_recv_ms.min(times.last_data_sent_ms) <= began_ms)
     };
     let mut samples = ctx.in_window(&view.request_samples);
-    let mut waits = view.time_waits.values().flat_map(|waits| &waits.accepted);
     samples.any(|(at_us, sample)| sample.sockets.iter().any(|socket| is_at_work(socket, *at_us)))
-        || waits.any(|group| first.accepts(&SocketAddress::Tcp { local: group.local, remote: (group.remote, 0) }))
+        || have_ended(ctx, first.netns, view)
         || super::of(ctx).is_some_and(|traffic| traffic.requests > 0)
 }
 
