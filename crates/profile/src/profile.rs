@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sampling::event::Clock;
-pub(crate) mod stored;
-
 use crate::layers::layer::Layer;
+use crate::sampling::event::Clock;
+
+mod bound;
+pub(crate) mod stored;
 
 /// Name and version of the stored form.
 pub const SCHEMA: &str = "chokepoint/profile/1";
@@ -22,9 +23,10 @@ pub struct Profile {
     /// What triggered the samples.
     pub clock: Clock,
     /// Sentences for the reader, such as why the cycle counter was not used or that the kernel was left out.
+    #[serde(deserialize_with = "stored::list")]
     pub notes: Vec<String>,
     /// What was left out for its size, in sentences: "symbols left out: rustc (140 MiB)".
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "stored::list", skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Requested samples a second on each busy core.
     pub frequency_hz: u32,
@@ -33,6 +35,7 @@ pub struct Profile {
     /// What was sampled, in words: "all processes", "process 17 and its children".
     pub scope: String,
     /// The sampled cores.
+    #[serde(deserialize_with = "stored::list")]
     pub cores: Vec<Core>,
     /// Records that the kernel had no room for.
     pub lost: u64,
@@ -43,12 +46,16 @@ pub struct Profile {
     /// CPU time of sampling, unwinding and naming in this program, seconds.
     pub cost_cpu_s: f64,
     /// Functions, each stored once.
+    #[serde(deserialize_with = "stored::list")]
     pub frames: Vec<Frame>,
     /// Stacks, each stored once.
+    #[serde(deserialize_with = "stored::list")]
     pub stacks: Vec<Stack>,
     /// Threads with samples.
+    #[serde(deserialize_with = "stored::list")]
     pub threads: Vec<Thread>,
     /// The samples in time order.
+    #[serde(deserialize_with = "stored::list")]
     pub samples: Vec<Sample>,
 }
 
@@ -111,6 +118,7 @@ pub enum StackEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {
     /// Its functions as indices into `frames`, outermost first.
+    #[serde(deserialize_with = "stored::list")]
     pub frames: Vec<u32>,
     /// How the walk ended.
     pub end: StackEnd,
@@ -211,6 +219,16 @@ impl Profile {
         }
     }
 
+    /// The stack of this number.
+    pub(crate) fn stack(&self, number: u32) -> Option<&Stack> {
+        self.stacks.get(usize::try_from(number).ok()?)
+    }
+
+    /// The thread of this number.
+    pub(crate) fn thread(&self, number: u32) -> Option<&Thread> {
+        self.threads.get(usize::try_from(number).ok()?)
+    }
+
     /// The functions of a stack, outermost first.
     pub fn frames_of(&self, stack: &Stack) -> Vec<&Frame> {
         stack.frames.iter().filter_map(|frame| self.frames.get(usize::try_from(*frame).ok()?)).collect()
@@ -218,8 +236,7 @@ impl Profile {
 
     /// The stack and thread of a sample.
     pub fn of(&self, sample: &Sample) -> Option<(&Stack, &Thread)> {
-        let at = |index: u32| usize::try_from(index).ok();
-        Some((self.stacks.get(at(sample.stack)?)?, self.threads.get(at(sample.thread)?)?))
+        Some((self.stack(sample.stack)?, self.thread(sample.thread)?))
     }
 
     /// The samples that are not idle time, with their stacks and threads.

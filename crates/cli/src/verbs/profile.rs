@@ -3,7 +3,7 @@
 mod counting;
 mod dropped;
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -169,15 +169,19 @@ fn scope(args: &args::Profile) -> Scope {
     }
 }
 
-/// Reads a stored profile as JSON or as folded stacks.
+/// Reads a stored profile as JSON or as folded stacks, piece by piece.
 fn stored(file: &Path) -> Result<Profile> {
-    let mut text = String::new();
-    let read = open_named(file).and_then(|file| file.take(STORED_BYTES_MAX).read_to_string(&mut text));
-    read.with_context(|| format!("{} cannot be read", file.display()))?;
-    let profile = if text.trim_start().starts_with('{') {
-        Profile::from_json(&text).map_err(anyhow::Error::from)
+    let cannot = || format!("{} cannot be read", file.display());
+    let mut text = BufReader::new(open_named(file).with_context(cannot)?.take(STORED_BYTES_MAX));
+    let begin = text.fill_buf().with_context(cannot)?;
+    let is_json = begin.trim_ascii_start().starts_with(b"{");
+    let profile = if is_json {
+        Profile::read_json(&mut text).map_err(anyhow::Error::from)
     } else {
-        folded::read(&text).map_err(anyhow::Error::from)
+        folded::read_from(&mut text).map_err(anyhow::Error::from)
     };
-    profile.with_context(|| format!("{} cannot be read", file.display()))
+    if text.into_inner().limit() == 0 {
+        bail!("{} is longer than a stored profile may be ({} MiB)", file.display(), STORED_BYTES_MAX >> 20);
+    }
+    profile.with_context(cannot)
 }

@@ -1,4 +1,4 @@
-//! Recordings crafted to exhaust the memory, and paths that are no regular files, are refused early and with a reason.
+//! Recordings and profiles crafted to exhaust the memory, and paths that are no regular files, are refused early and with a reason.
 //!
 //! Live: the memory of a child process is measured, and that of this process counts for it (getrusage(2)).
 
@@ -15,11 +15,16 @@ use crate::harness::Chokepoint;
 const MEMORY_MAX: u64 = 128 << 20;
 
 /// Status, stderr and peak memory of a replay, bytes.
-#[expect(clippy::zombie_processes, reason = "wait4 waits for the child and also gives its memory")]
 fn replayed(chokepoint: &Chokepoint, file: &str) -> (Option<i32>, String, u64) {
+    ran(chokepoint, &["diagnose", "--replay", file])
+}
+
+/// The same of any command.
+#[expect(clippy::zombie_processes, reason = "wait4 waits for the child and also gives its memory")]
+fn ran(chokepoint: &Chokepoint, args: &[&str]) -> (Option<i32>, String, u64) {
     // The time is bounded from outside: a replay that hangs ends with status 124 (timeout(1)).
     let mut command = std::process::Command::new("timeout");
-    command.args(["60", env!("CARGO_BIN_EXE_chokepoint"), "diagnose", "--replay", file]);
+    command.args(["60", env!("CARGO_BIN_EXE_chokepoint")]).args(args);
     command.env("CHOKEPOINT_STATE_DIR", chokepoint.file("state")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = String::new();
@@ -202,6 +207,37 @@ fn readings_that_grow_too_much_when_parsed_are_refused() {
         assert_eq!(status, Some(1), "{name}: {stderr}");
         assert_eq!(stderr.contains("its parsed readings"), is_refused, "{name}: {stderr}");
         assert!(memory < MEMORY_MAX, "{name}: a recording of {length} bytes took {} MB", memory >> 20);
+    }
+}
+
+/// A profile by name, how it begins, and its parts with this number: written one by one, as the entries above.
+type CraftedProfile = (&'static str, fn(u64) -> String, u64, &'static str);
+
+#[test]
+fn a_stored_profile_takes_bounded_memory_and_time() {
+    let chokepoint = Chokepoint::new();
+    let path = chokepoint.path("crafted.profile");
+    let stacks: fn(u64) -> String = |number| format!("p;{number};{}b 1\n", "a;".repeat(1000));
+    let stored: fn(u64) -> String = |number| match number {
+        0 => format!("{{\"schema\":\"chokepoint/profile/1\",\"notes\":[\"{}", "x".repeat(1 << 20)),
+        _ => "x".repeat(1 << 20),
+    };
+    let profiles: &[CraftedProfile] = &[
+        ("many programs", |number| format!("p{number};f{number};g{number} 1\n"), 150_000, ""),
+        ("deep stacks", stacks, 2_000, ""),
+        ("long names", |number| format!("p;{number}{} 1\n", "n".repeat(100_000)), 300, ""),
+        ("large counts", |number| format!("p;{number} 18446744073709551615\n"), 1_000, ""),
+        ("a text of 300 MiB", stored, 300, "a text is longer"),
+        ("a line of 300 MiB", |_| "x".repeat(1 << 20), 300, "line 1 is not a folded stack"),
+    ];
+    for (name, part, count, why) in profiles {
+        let mut file = std::io::BufWriter::new(File::create(&path).unwrap());
+        (0..*count).for_each(|number| file.write_all(part(number).as_bytes()).unwrap());
+        file.flush().unwrap();
+        let (status, stderr, memory) = ran(&chokepoint, &["profile", "--replay", &path, "--folded", &chokepoint.path("out.folded")]);
+        assert_eq!(status, Some(i32::from(!why.is_empty())), "{name}: {stderr}");
+        assert!(stderr.contains(why), "{name}: {stderr}");
+        assert!(memory < 2 * MEMORY_MAX, "{name}: {} MB", memory >> 20);
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::analysis::report::report;
 use crate::layers::layer::Layer;
 use crate::profile::{Frame, Profile, Sample, Stack, Thread};
-use crate::sampling::interned::Interned;
+use crate::sampling::interned::{Interned, Room};
 
 /// Functions and stacks of two profiles, with the samples of each.
 #[derive(Debug)]
@@ -37,11 +37,13 @@ pub struct Change {
 
 /// Joins two profiles.
 pub fn join(now: &Profile, before: &Profile) -> Difference {
-    let mut interned = Interned::default();
+    // Both are bounded.
+    let mut interned = Interned::within(Room::UNBOUNDED);
     let mut threads = Vec::new();
     let now = renumber_samples(now, &mut interned, &mut threads);
     let before = renumber_samples(before, &mut interned, &mut threads);
-    Difference { frames: interned.frames, stacks: interned.stacks, threads, now, before }
+    let (frames, stacks, _) = interned.into_lists();
+    Difference { frames, stacks, threads, now, before }
 }
 
 /// A profile's samples, renumbered for the common lists.
@@ -51,7 +53,7 @@ fn renumber_samples(profile: &Profile, interned: &mut Interned, threads: &mut Ve
     let stacks: Vec<u32> = (profile.stacks.iter())
         .map(|stack| {
             let frames = profile.frames_of(stack).into_iter().map(|frame| interned.frame(frame)).collect();
-            interned.stack(frames, stack.end, stack.layer)
+            interned.stack(frames, stack.end, stack.layer).unwrap_or_else(|| interned.other_stack())
         })
         .collect();
     let renumbered = profile.samples.iter().filter_map(|sample| {

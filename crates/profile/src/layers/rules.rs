@@ -41,6 +41,8 @@ const fn rule(layer: Layer, on: MatchOn, names: &'static [&'static str], meaning
 /// All rules.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[
+    rule(Layer::Unknown, User, &["[other]"],
+        "stands for the stacks that a profile has no room for", "crates/profile/src/sampling/interned.rs"),
     // The running function decides, whatever called it.
     rule(Layer::Lock, KernelLeaf, &["native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath",
         "queued_read_lock_slowpath", "queued_write_lock_slowpath", "osq_lock", "mutex_spin_on_owner", "rwsem_spin_on_owner"],

@@ -3,7 +3,7 @@
 use chokepoint_foreign::steers;
 
 /// Maximum letters of a name. Names of templates may have any length.
-const NAME_MAX: usize = 512;
+pub(crate) const NAME_MAX: usize = 512;
 
 /// The name as written in the source.
 pub(crate) fn demangle(name: &str) -> String {

@@ -7,10 +7,15 @@ use serde_json::{Value, json};
 
 use super::table::{Table, Texts};
 use crate::layers::{LAYERS, Layer};
-use crate::profile::{Frame, Profile, Sample, Thread};
+use crate::profile::{Frame, Profile, Sample, Stack, Thread};
+use crate::sampling::interned;
 
 /// Version of the format.
 const VERSION: u32 = 55;
+/// Threads with a track of their own. The others share one.
+const TRACKS_MAX: usize = 4096;
+/// Entries of all tracks' stacks. A stack beyond them is `[other]`.
+const STACK_ROWS_MAX: usize = 1 << 20;
 
 /// Columns of one thread while they are filled.
 #[derive(Default)]
@@ -27,30 +32,27 @@ struct Track {
 
 /// The file's text.
 pub fn file(profile: &Profile, product: &str) -> String {
-    let mut tracks: Vec<Track> = profile.threads.iter().map(|_| Track::default()).collect();
+    let mut tracks: Vec<Track> = profile.threads.iter().take(TRACKS_MAX).map(|_| Track::default()).collect();
+    let (mut shared, mut rows) = (Track::default(), 0);
     let mut samples: Vec<&Sample> = profile.samples.iter().collect();
     samples.sort_by_key(|sample| sample.time_ms);
     for sample in samples {
-        let track = usize::try_from(sample.thread).ok().and_then(|index| tracks.get_mut(index));
-        let Some((track, (stack, _))) = track.zip(profile.of(sample)) else { continue };
-        if stack.layer == Layer::Idle {
-            continue;
-        }
-        let category = LAYERS.iter().position(|def| def.layer == stack.layer).unwrap_or(0);
+        let track = usize::try_from(sample.thread).ok().and_then(|index| tracks.get_mut(index)).unwrap_or(&mut shared);
+        let Some(stack) = profile.stack(sample.stack).filter(|stack| stack.layer != Layer::Idle) else { continue };
         let at = match track.known.get(&sample.stack) {
             Some(at) => *at,
             None => {
-                let mut at = None;
-                for (index, frame) in stack.frames.iter().zip(profile.frames_of(stack)) {
-                    at = Some(track.stack(at, *index, frame, category));
-                }
+                let before = track.stacks.rows.len();
+                let at = if rows < STACK_ROWS_MAX { track.stack_of(profile, stack) } else { track.other_stack() };
+                rows += track.stacks.rows.len() - before;
                 track.known.insert(sample.stack, at);
                 at
             }
         };
         track.samples.push((at, sample.time_ms));
     }
-    let threads: Vec<Value> = (profile.threads.iter().zip(&tracks))
+    let other = interned::other_thread();
+    let threads: Vec<Value> = (profile.threads.iter().zip(&tracks).chain([(&other, &shared)]))
         .filter(|(_, track)| !track.samples.is_empty())
         .map(|(thread, track)| track.json(thread, profile.duration_s * 1000.0))
         .collect();
@@ -86,6 +88,19 @@ fn color(layer: Layer) -> &'static str {
 }
 
 impl Track {
+    /// The number of a stack.
+    fn stack_of(&mut self, profile: &Profile, stack: &Stack) -> Option<usize> {
+        let category = LAYERS.iter().position(|def| def.layer == stack.layer).unwrap_or(0);
+        let frames = stack.frames.iter().zip(profile.frames_of(stack));
+        frames.fold(None, |at, (index, frame)| Some(self.stack(at, *index, frame, category)))
+    }
+
+    /// The number of the stack that stands for those without room.
+    fn other_stack(&mut self) -> Option<usize> {
+        let category = LAYERS.iter().position(|def| def.layer == Layer::Unknown).unwrap_or(0);
+        Some(self.stack(None, u32::MAX, &interned::other_frame(), category))
+    }
+
     /// The number of the stack that extends `prefix` by one function.
     fn stack(&mut self, prefix: Option<usize>, index: u32, frame: &Frame, category: usize) -> usize {
         let Self { strings, funcs, resources, frames, stacks, .. } = self;
@@ -147,6 +162,15 @@ impl Track {
 mod tests {
     use super::*;
     use crate::output::folded;
+
+    #[test]
+    fn threads_without_a_track_of_their_own_share_one() {
+        let text: String = (0..TRACKS_MAX + 3).map(|number| format!("p{number};f 1\n")).collect();
+        let file: Value = serde_json::from_str(&file(&folded::read(&text).unwrap(), "x")).unwrap();
+        let threads = file["threads"].as_array().unwrap();
+        let last = threads.last().unwrap();
+        assert_eq!((threads.len(), &last["name"], &last["samples"]["length"]), (TRACKS_MAX + 1, &json!("[other]"), &json!(3)));
+    }
 
     #[test]
     fn every_column_has_the_length_of_its_table() {

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use indexmap::IndexSet;
+
 use crate::host::{self, thread_cpu_s};
 use crate::layers::layer::Layer;
 use crate::naming::names::{Raw, Unnamed, resolve};
 use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
-use crate::sampling::interned::Interned;
+use crate::sampling::interned::{self, Interned};
 use crate::sampling::record::{self, Record};
 use crate::sampling::scope::Scope;
 use crate::unwinding::image::Image;
@@ -21,6 +23,8 @@ use crate::waiting::waits::Wait;
 const SAMPLES_MAX: usize = 1 << 22;
 /// Maximum number of distinct stacks. Samples with further stacks are counted as lost.
 const STACKS_MAX: usize = 1 << 20;
+/// Maximum number of functions of all distinct stacks, from which on it is the same. They take 16 bytes each.
+const STACK_FRAMES_MAX: usize = 1 << 24;
 /// Inlined functions are looked up only in files that at least this share of the samples goes through. Reading debugging information takes as long for
 /// one sample as for all of them. It would be read even for this program's own few samples.
 const INLINE_SHARE_MIN: f64 = 0.01;
@@ -121,7 +125,9 @@ pub(crate) struct Collector {
     processes: HashMap<u32, Process>,
     unwinder: Unwinder,
     stacks: HashMap<Key, u32>,
-    threads: Vec<Thread>,
+    /// Functions of all of them.
+    stack_frames: usize,
+    threads: IndexSet<Thread>,
     threads_now: HashMap<(u32, u32), u32>,
     samples: Vec<Sample>,
     pub(crate) lost: u64,
@@ -230,11 +236,16 @@ impl Collector {
         }
         let known = self.stacks.len();
         let key = (raws.into_boxed_slice(), end);
-        if self.samples.len() >= SAMPLES_MAX || (known >= STACKS_MAX && !self.stacks.contains_key(&key)) {
+        let is_full = known >= STACKS_MAX || self.stack_frames >= STACK_FRAMES_MAX;
+        if self.samples.len() >= SAMPLES_MAX || (is_full && !self.stacks.contains_key(&key)) {
             self.lost += 1;
             return;
         }
+        let length = key.0.len();
         let stack = *self.stacks.entry(key).or_insert(u32::try_from(known).unwrap_or(u32::MAX));
+        if self.stacks.len() > known {
+            self.stack_frames += length;
+        }
         let thread = self.thread(sample.pid, sample.tid);
         let time_ms = u32::try_from(time.saturating_sub(self.begin_ns) / 1_000_000).unwrap_or(u32::MAX);
         self.samples.push(Sample { time_ms, cpu: sample.cpu, thread, stack, weight: sample.period });
@@ -308,11 +319,7 @@ impl Collector {
             let program = if host::is_kernel_thread(pid) { format!("[{name}]") } else { process.unwrap_or_else(|| name.clone()) };
             Thread { pid, tid, name, program }
         };
-        let known = self.threads.iter().position(|other| *other == thread);
-        let index = known.unwrap_or_else(|| {
-            self.threads.push(thread);
-            self.threads.len() - 1
-        });
+        let (index, _) = self.threads.insert_full(thread);
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         self.threads_now.insert((pid, tid), index);
         index
@@ -335,25 +342,30 @@ impl Collector {
         let mut stack_of = Vec::with_capacity(keys.len());
         for ((raws, end), _) in &keys {
             let functions: Vec<&Frame> = raws.iter().rev().filter_map(|raw| named.get(raw)).flatten().collect();
-            let mut frames: Vec<u32> = functions.iter().map(|frame| interned.frame(frame)).collect();
-            if let Some(Raw::Peer(peer)) = raws.first()
+            let mut peer = None;
+            if let Some(Raw::Peer(number)) = raws.first()
                 && Wait::of(&functions).is_for_a_peer()
             {
-                frames.extend(
-                    usize::try_from(*peer).ok().and_then(|peer| self.peers.get(peer)).map(|peer| interned.frame(&peers::frame(peer))),
-                );
+                peer = usize::try_from(*number).ok().and_then(|number| self.peers.get(number)).map(|peer| peers::frame(peer));
             }
+            let frames = functions.into_iter().chain(&peer).map(|frame| interned.frame(frame)).collect();
             stack_of.push(interned.stack(frames, *end, Layer::Unknown));
         }
-        let mut samples = self.samples;
+        let (mut samples, mut other) = (self.samples, 0);
         for sample in &mut samples {
-            let index = usize::try_from(sample.stack).ok().and_then(|index| stack_of.get(index));
-            sample.stack = index.copied().unwrap_or(0);
+            let index = usize::try_from(sample.stack).ok().and_then(|index| stack_of.get(index)).copied().flatten();
+            sample.stack = index.unwrap_or_else(|| {
+                other += 1;
+                interned.other_stack()
+            });
         }
         samples.sort_by_key(|sample| sample.time_ms);
-        let (threads, numbers) = sampled_threads(&self.threads, &mut samples);
-        let Unnamed { notes, left_out } = unnamed;
-        NamedSamples { frames: interned.frames, stacks: interned.stacks, threads, samples, notes, left_out, named: self.threads, numbers }
+        let named_threads: Vec<Thread> = self.threads.into_iter().collect();
+        let (threads, numbers) = sampled_threads(&named_threads, &mut samples);
+        let (frames, stacks, _) = interned.into_lists();
+        let Unnamed { notes, mut left_out } = unnamed;
+        left_out.extend(interned::left_out(other));
+        NamedSamples { frames, stacks, threads, samples, notes, left_out, named: named_threads, numbers }
     }
 }
 

@@ -87,11 +87,25 @@ impl Wait {
 
     /// What a stack waits for, according to its kernel frames.
     pub fn of(frames: &[&Frame]) -> Self {
-        let kernel: Vec<&str> =
-            frames.iter().filter(|frame| frame.kind == FrameKind::Kernel).map(|frame| without_suffix(&frame.name)).collect();
-        let fits = |def: &&WaitDef| def.names.iter().any(|pattern| kernel.iter().any(|name| matches(pattern, name)));
-        WAITS.iter().find(fits).map_or(Self::Other, |def| def.wait)
+        Self::of_rows(frames.iter().map(|frame| row(frame)))
     }
+
+    /// What each stack of a profile waits for. A function occurs in many stacks, and comparing its name with all patterns is expensive.
+    pub(crate) fn of_stacks(profile: &Profile) -> Vec<Self> {
+        let rows: Vec<Option<usize>> = profile.frames.iter().map(row).collect();
+        let of = |frame: &u32| rows.get(usize::try_from(*frame).ok()?).copied()?;
+        profile.stacks.iter().map(|stack| Self::of_rows(stack.frames.iter().map(of))).collect()
+    }
+
+    fn of_rows(rows: impl Iterator<Item = Option<usize>>) -> Self {
+        rows.flatten().min().and_then(|row| WAITS.get(row)).map_or(Self::Other, |def| def.wait)
+    }
+}
+
+/// The first line of the table that names a kernel function.
+fn row(frame: &Frame) -> Option<usize> {
+    let name = (frame.kind == FrameKind::Kernel).then(|| without_suffix(&frame.name))?;
+    WAITS.iter().position(|def| def.names.iter().any(|pattern| matches(pattern, name)))
 }
 
 /// Removes the suffixes that compilers append: ".isra.0", ".constprop.0".
@@ -118,11 +132,8 @@ pub struct WaitShare {
 
 /// What programs waited for, the longest first.
 pub fn waits(profile: &Profile) -> Vec<WaitShare> {
-    let kind = |stack: &Stack| {
-        let frames = profile.frames_of(stack);
-        (Wait::of(&frames), frames.last().copied().and_then(peers::of_frame))
-    };
-    let kinds: Vec<(Wait, Option<&str>)> = profile.stacks.iter().map(kind).collect();
+    let peer = |stack: &Stack| peers::of_frame(profile.frames.get(usize::try_from(*stack.frames.last()?).ok()?)?);
+    let kinds: Vec<(Wait, Option<&str>)> = Wait::of_stacks(profile).into_iter().zip(profile.stacks.iter().map(peer)).collect();
     let mut sums: BTreeMap<(&str, Wait, Option<&str>), u64> = BTreeMap::new();
     let mut whole: BTreeMap<&str, u64> = BTreeMap::new();
     for sample in &profile.samples {
