@@ -19,13 +19,22 @@ const SERIES: &str = "chokepoint/series/1";
 /// Most samples of one answer.
 const SAMPLES_MAX: u32 = 5_000;
 
+/// Where a sample stands in what is kept: when it began (seconds since 1970), and its number.
+pub type Place = (i64, i64);
+
 /// What is kept on disk.
 pub trait Archive: Send + Sync {
-    /// The samples of a length that began in a span (seconds since 1970, the end excluded) as JSON documents, the newest `most` of them.
+    /// Where the newest `most` samples of a length begin that began in a span (seconds since 1970, the end excluded).
     ///
     /// # Errors
     /// Why they cannot be read.
-    fn samples(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<Vec<String>, String>;
+    fn begin(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<Place, String>;
+
+    /// Gives the samples of a length from a place on as JSON documents, each with the place of the next one, until `give` wants no more.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn samples(&self, span_s: u32, from: Place, to_s: u64, give: &mut dyn FnMut(Place, String) -> bool) -> Result<(), String>;
 
     /// The kept incidents as one JSON document.
     ///
@@ -83,9 +92,26 @@ pub struct Profiles {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) media_type: &'static str,
-    pub(crate) body: String,
+    pub(crate) body: Content,
     /// Of what is measured, when this was answered; nothing where it says nothing about that.
     pub(crate) freshness: Option<Freshness>,
+}
+
+/// The content of an answer.
+pub(crate) enum Content {
+    Text(String),
+    /// Too long to be held.
+    Samples(Walk),
+}
+
+/// Samples with a text in front of them and one behind them, and commas between them.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    pub(crate) head: String,
+    pub(crate) span_s: u32,
+    pub(crate) from: Place,
+    pub(crate) to_s: u64,
+    pub(crate) tail: String,
 }
 
 const JSON: &str = "application/json";
@@ -125,8 +151,8 @@ fn content(path: &str, query: &str, format: Format, now_s: u64, board: &Arc<Boar
             let numbers = |values: BTreeMap<_, amplify::Value>| values.into_iter().map(|(name, value)| (name, value.number)).collect::<BTreeMap<_, _>>();
             json(&values.into_iter().map(|(server, values)| (server, numbers(values))).collect::<BTreeMap<_, _>>())
         }
-        "/api/v1/series" => samples(query, now_s, archive, |samples| series(board.freshness(), &samples)),
-        "/api/v1/sum" => samples(query, now_s, archive, |samples| sum(board.freshness(), &samples)),
+        "/api/v1/series" => samples(query, now_s, archive, |walk| series(board.freshness(), walk)),
+        "/api/v1/sum" => samples(query, now_s, archive, |walk| sum(board.freshness(), &walk, archive)),
         "/api/v1/incidents" => kept(archive.incidents().map(Some)),
         "/api/v1/runs" => kept(archive.runs().map(Some)),
         "/api/v1/explain" => json(&explain::all()),
@@ -187,11 +213,15 @@ impl Span {
 }
 
 /// What `shown` makes of the samples of a span.
-fn samples(query: &str, now_s: u64, archive: &dyn Archive, shown: impl FnOnce(Vec<String>) -> Answer) -> Answer {
-    match Span::of(query, now_s).map(|span| archive.samples(span.span_s, span.from_s, span.to_s, SAMPLES_MAX)) {
-        Ok(Ok(samples)) => shown(samples),
-        Ok(Err(why)) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
-        Err(why) => error(StatusCode::BAD_REQUEST, why),
+fn samples(query: &str, now_s: u64, archive: &dyn Archive, shown: impl FnOnce(Walk) -> Answer) -> Answer {
+    let span = match Span::of(query, now_s) {
+        Ok(span) => span,
+        Err(why) => return error(StatusCode::BAD_REQUEST, why),
+    };
+    let Span { span_s, from_s, to_s } = span;
+    match archive.begin(span_s, from_s, to_s, SAMPLES_MAX) {
+        Ok(from) => shown(Walk { head: String::new(), span_s, from, to_s, tail: String::new() }),
+        Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, &why),
     }
 }
 
@@ -205,23 +235,38 @@ fn health(freshness: Freshness) -> Answer {
 }
 
 /// Kept samples are JSON already: they are set in as they are.
-fn series(freshness: Freshness, samples: &[String]) -> Answer {
+fn series(freshness: Freshness, walk: Walk) -> Answer {
     match serde_json::to_string(&Series { schema: SERIES, freshness, samples: Vec::new() }) {
-        Ok(empty) => ok(JSON, format!("{}{}]}}\n", empty.trim_end_matches("]}"), samples.join(","))),
+        Ok(empty) => {
+            let walk = Walk { head: empty.trim_end_matches("]}").to_owned(), tail: "]}\n".to_owned(), ..walk };
+            Answer { body: Content::Samples(walk), ..ok(JSON, String::new()) }
+        }
         Err(failure) => error(StatusCode::INTERNAL_SERVER_ERROR, &failure.to_string()),
     }
 }
 
-/// The samples of a span added up to one, with the response times of the whole span.
-fn sum(freshness: Freshness, samples: &[String]) -> Answer {
-    let mut all = samples.iter().filter_map(|sample| serde_json::from_str::<Sample>(sample).ok());
-    let Some(mut sum) = all.next() else { return json(&Series { schema: SERIES, freshness, samples: Vec::new() }) };
-    for sample in all {
-        sum.span_s = sum.span_s.saturating_add(sample.span_s);
-        sum.merge(&sample);
+/// The samples of a span added up to one, with the response times of the whole span. One is held at a time.
+fn sum(freshness: Freshness, walk: &Walk, archive: &dyn Archive) -> Answer {
+    let mut all: Option<Sample> = None;
+    let read = archive.samples(walk.span_s, walk.from, walk.to_s, &mut |_, sample| {
+        if let Ok(sample) = serde_json::from_str::<Sample>(&sample) {
+            match &mut all {
+                Some(sum) => {
+                    sum.span_s = sum.span_s.saturating_add(sample.span_s);
+                    sum.merge(&sample);
+                }
+                None => all = Some(sample),
+            }
+        }
+        true
+    });
+    if let Err(why) = read {
+        return error(StatusCode::INTERNAL_SERVER_ERROR, &why);
     }
-    sum.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
-    json(&Series { schema: SERIES, freshness, samples: vec![&sum] })
+    if let Some(sum) = &mut all {
+        sum.targets.iter_mut().for_each(|target| target.response = ResponseTimes::of(target));
+    }
+    json(&Series { schema: SERIES, freshness, samples: all.iter().collect() })
 }
 
 fn kept(document: Result<Option<String>, String>) -> Answer {
@@ -249,22 +294,31 @@ fn json(document: &impl Serialize) -> Answer {
 }
 
 fn ok(media_type: &'static str, body: String) -> Answer {
-    Answer { status: StatusCode::OK, media_type, body, freshness: None }
+    Answer { status: StatusCode::OK, media_type, body: Content::Text(body), freshness: None }
 }
 
 pub(crate) fn error(status: StatusCode, why: &str) -> Answer {
-    Answer { status, media_type: JSON, body: format!("{}\n", serde_json::json!({ "error": why })), freshness: None }
+    Answer { status, media_type: JSON, body: Content::Text(format!("{}\n", serde_json::json!({ "error": why }))), freshness: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Kept;
+    /// Samples of a sum, if there are any.
+    #[derive(Default)]
+    struct Kept(Vec<String>);
 
     impl Archive for Kept {
-        fn samples(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<Vec<String>, String> {
-            Ok(vec![format!("[{span_s},{from_s},{to_s},{most}]")])
+        fn begin(&self, _: u32, from_s: u64, _: u64, most: u32) -> Result<Place, String> {
+            Ok((from_s.cast_signed(), most.into()))
+        }
+
+        fn samples(&self, span_s: u32, from: Place, to_s: u64, give: &mut dyn FnMut(Place, String) -> bool) -> Result<(), String> {
+            let asked = format!("[{span_s},{},{to_s},{}]", from.0, from.1);
+            let samples = if self.0.is_empty() { vec![asked] } else { self.0.clone() };
+            samples.into_iter().take_while(|sample| give(from, sample.clone())).for_each(drop);
+            Ok(())
         }
 
         fn incidents(&self) -> Result<String, String> {
@@ -297,8 +351,23 @@ mod tests {
     }
 
     fn get(path: &str, query: &str) -> (u16, String) {
-        let answer = answer(path, query, Format::OpenMetrics, 1_000_000, &Arc::new(Board::default()), &Kept);
-        (answer.status.as_u16(), answer.body)
+        let answer = answer(path, query, Format::OpenMetrics, 1_000_000, &Arc::new(Board::default()), &Kept::default());
+        (answer.status.as_u16(), whole(answer.body))
+    }
+
+    fn whole(content: Content) -> String {
+        match content {
+            Content::Text(text) => text,
+            Content::Samples(Walk { head, span_s, from, to_s, tail }) => {
+                let mut samples = Vec::new();
+                let give = &mut |_, sample| {
+                    samples.push(sample);
+                    true
+                };
+                Kept::default().samples(span_s, from, to_s, give).unwrap();
+                format!("{head}{}{tail}", samples.join(","))
+            }
+        }
     }
 
     /// The samples of an answer, as JSON.
@@ -315,9 +384,9 @@ mod tests {
     fn each_answer_says_how_old_what_is_measured_is() {
         for (age_s, stale) in [(0, false), (8, true)] {
             let board = crate::metrics::tests::board_of(std::time::Duration::from_secs(age_s));
-            let get = |path: &str| answer(path, "", Format::OpenMetrics, 1_000_000, &board, &Kept);
+            let get = |path: &str| answer(path, "", Format::OpenMetrics, 1_000_000, &board, &Kept::default());
             for path in ["/api/v1/now", "/api/v1/series", "/api/v1/sum"] {
-                let document: serde_json::Value = serde_json::from_str(&get(path).body).unwrap();
+                let document: serde_json::Value = serde_json::from_str(&whole(get(path).body)).unwrap();
                 assert_eq!((&document["newest_s"], &document["stale"]), (&(10 - age_s).into(), &stale.into()), "{path} {document}");
                 assert!(document["age_s"].as_f64().unwrap() >= age_s as f64, "{document}");
             }
@@ -326,7 +395,7 @@ mod tests {
             }
             let health = get("/healthz");
             assert_eq!(
-                (health.status.as_u16(), health.body.contains("nothing was measured for 8 s")),
+                (health.status.as_u16(), whole(health.body).contains("nothing was measured for 8 s")),
                 (if stale { 503 } else { 200 }, stale)
             );
         }
@@ -348,7 +417,8 @@ mod tests {
         let second = |at_s: u64| {
             format!("{{\"at_s\":{at_s},\"span_s\":1,\"targets\":[{{\"target\":\"t\",\"under_way\":[3.0,1.0],\"rate\":[2.0,1.0]}}]}}")
         };
-        let sum = sum(Board::default().freshness(), &[second(5), "[1]".to_owned(), second(6)]).body;
+        let kept = Kept(vec![second(5), "[1]".to_owned(), second(6)]);
+        let sum = whole(answer("/api/v1/sum", "", Format::Text, 1_000_000, &Arc::new(Board::default()), &kept).body);
         assert!(sum.contains("\"at_s\":5,\"span_s\":2") && sum.contains("\"under_way\":[6.0,2.0],\"rate\":[4.0,2.0]"), "{sum}");
         assert_eq!(samples_of(&get("/api/v1/sum", "ago_s=60").1), "[]");
     }

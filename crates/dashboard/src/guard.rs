@@ -28,6 +28,11 @@ pub(crate) enum Reached {
 
 type Refusal = (StatusCode, &'static str);
 
+/// True for what every user of the host may read.
+pub(crate) fn is_open(path: &str) -> bool {
+    OPEN.contains(&path)
+}
+
 /// Why a request is refused; nothing if it is answered.
 pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap, reached: &Reached) -> Option<Refusal> {
     if ![Method::GET, Method::HEAD].contains(method) {
@@ -39,7 +44,7 @@ pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap, reached:
     match reached {
         Reached::Unix => None,
         Reached::Loopback(at, token) => foreign(headers, "http://", |authority| is_loopback(authority, *at)).or_else(|| {
-            let is_refused = token.as_ref().is_some_and(|token| !OPEN.contains(&path) && !token.is_shown(headers));
+            let is_refused = token.as_ref().is_some_and(|token| !is_open(path) && !token.is_shown(headers));
             is_refused.then_some((StatusCode::UNAUTHORIZED, "root and the user of this program may read this: others open the address with the token once, which it printed at its start"))
         }),
         Reached::Protected(token) => {

@@ -24,7 +24,7 @@ mod text_format;
 mod totals;
 
 pub use accept::Format;
-pub use api::{Archive, Profiles};
+pub use api::{Archive, Place, Profiles};
 pub use board::{Board, Seen};
 pub use freshness::Freshness;
 pub use metrics::render;

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::board::Board;
 
-/// Pages that are open at a time.
-pub(crate) const PAGES_MAX: usize = 8;
+/// Pages that root and the own user have open at a time.
+pub(crate) const PAGES_OWN_MAX: usize = 8;
+/// The same of all others together, and of one of them.
+pub(crate) const PAGES_MAX: usize = 24;
+pub(crate) const PAGES_OF_ONE: usize = 4;
 /// Without news an event says how old the newest second is by now. It comes from a clock of its own: whoever measures may hang.
 const QUIET_MAX: Duration = Duration::from_millis(1_500);
 /// A page that takes nothing for so long is gone.
@@ -23,7 +26,7 @@ const WAITING_MAX: usize = 2;
 const AGAIN_MS: u32 = 2_000;
 
 /// The body of a response that goes on until the page is closed. `open` is held as long.
-pub(crate) fn events(board: &Arc<Board>, open: [OwnedSemaphorePermit; 2]) -> Channel<Bytes, Infallible> {
+pub(crate) fn events(board: &Arc<Board>, open: impl Send + 'static) -> Channel<Bytes, Infallible> {
     let (sender, body) = Channel::new(WAITING_MAX);
     let (board, news) = (Arc::clone(board), board.news());
     tokio::spawn(async move {

@@ -1,4 +1,7 @@
-//! The server: HTTP/1.1 in one thread, with bounds on connections, time and size.
+//! The server: HTTP/1.1 in one thread, with bounds on connections, time and size, all of which are shared between the clients.
+
+mod answers;
+mod series;
 
 use std::convert::Infallible;
 use std::io;
@@ -8,8 +11,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
@@ -24,18 +27,34 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::accept::Format;
-use crate::api::{self, Answer, Archive};
+use crate::api::{self, Answer, Archive, Content};
 use crate::board::Board;
 use crate::freshness::Freshness;
 use crate::guard::{self, Reached};
-use crate::live::{self, PAGES_MAX};
+use crate::live::{self, PAGES_MAX, PAGES_OF_ONE, PAGES_OWN_MAX};
 use crate::page::{self, File};
 use crate::protection::{Protected, Protection, ProtectionError, Token};
-use crate::shares::{Client, Shares};
+use crate::shares::{Client, Part, Shares};
 use crate::stream::Stream;
+use answers::{Pieces, Room};
 
-/// Connections at a time. Others wait in the accept queue.
+/// Connections at a time.
 const CONNECTIONS_MAX: usize = 64;
+/// Those of one client: a browser opens six to one server, and one more for each page that follows the events.
+const CONNECTIONS_OF_ONE: usize = 12;
+/// Those of root, and of the own user.
+const CONNECTIONS_OWN: usize = 32;
+/// Places beside them for a client that finds none: it gets what every user of the host may have, in one answer. Others wait in the accept queue.
+const NARROW_MAX: usize = 16;
+const NARROW_OF_ONE: usize = 2;
+/// The longest time of such a connection.
+const NARROW_TIME_MAX: Duration = Duration::from_secs(5);
+/// What the kernel holds for a client that does not read, bytes (socket(7), SO_SNDBUF).
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// A client that takes nothing of what is read for it for so long is gone.
+const STALLED_MAX: Duration = Duration::from_secs(10);
+/// How long a request waits for those that read a document.
+const DOCUMENT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The longest time to send a request's head, and a connection in all.
 const HEAD_MAX: Duration = Duration::from_secs(5);
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
@@ -111,13 +130,33 @@ struct Shown {
     board: Arc<Board>,
     archive: Arc<dyn Archive>,
     reached: Reached,
-    /// Pages that are open on all connections.
-    pages: Arc<Semaphore>,
+    /// Pages that are open on all connections: of root and the own user, and of others.
+    pages: [Shares; 2],
+    /// What answers take.
+    room: Room,
+    /// One document is read at a time, because it may be large before it is an answer.
+    documents: Arc<Semaphore>,
     /// Whose the connections of loopback are.
     users: Option<Arc<UserOf>>,
 }
 
-type Body = BoxBody<Bytes, Infallible>;
+/// Whose a connection is, and what it is given.
+#[derive(Debug, Clone, Copy)]
+struct Guest {
+    client: Client,
+    /// True for root, who may read everything anyway, and for the user of this program.
+    is_own: bool,
+    /// True if no usual place is left: it gets only what every user of the host may have.
+    is_narrow: bool,
+}
+
+/// The places for connections.
+struct Places {
+    usual: Shares,
+    narrow: Shares,
+}
+
+type Body = BoxBody<Bytes, io::Error>;
 
 impl Server {
     /// Begins to listen.
@@ -158,7 +197,8 @@ impl Server {
         let token = token.transpose().map_err(|_| ListenError::NoToken)?;
         let reached = address.map_or(Reached::Unix, |address| Reached::Loopback(address, token.clone()));
         let (protected, protects) = watch::channel(protected);
-        let shown = Shown { board, archive, reached, pages: Arc::new(Semaphore::new(PAGES_MAX)), users };
+        let pages = [Shares::new(PAGES_OWN_MAX, PAGES_OWN_MAX), Shares::new(PAGES_MAX, PAGES_OF_ONE)];
+        let shown = Shown { board, archive, reached, pages, room: Room::new(), documents: Arc::new(Semaphore::new(1)), users };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
@@ -244,13 +284,36 @@ fn is_left_over(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(is_own) && refuses()
 }
 
+impl Places {
+    fn new() -> Self {
+        Self { usual: Shares::new(CONNECTIONS_MAX, CONNECTIONS_OF_ONE), narrow: Shares::new(NARROW_MAX, NARROW_OF_ONE) }
+    }
+
+    /// Waits for any place: others than those with one wait in the accept queue.
+    async fn wait(&self) {
+        tokio::select! {
+            () = self.usual.wait() => {}
+            () = self.narrow.wait() => {}
+        }
+    }
+
+    /// A place for a client, and whether it is a narrow one; nothing if it has as many as it may have.
+    fn take(&self, client: Client, is_own: bool) -> Option<(Part, bool)> {
+        let of_one = if is_own { CONNECTIONS_OWN } else { CONNECTIONS_OF_ONE };
+        let usual = self.usual.take_within(client, 1, of_one).map(|place| (place, false));
+        usual.or_else(|| self.narrow.take(client).map(|place| (place, true)))
+    }
+}
+
 async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>, shown: Shown) {
-    let (permits, shares) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Shares::default());
+    let places = Places::new();
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        places.wait().await;
         let mut ends = None;
         let accepted: io::Result<Box<dyn Stream>> = match &listener {
             Listener::Tcp(listener) => listener.accept().await.map(|(stream, client)| {
+                // A kernel that refuses holds more for it.
+                let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
                 ends = stream.local_addr().ok().map(|own| (client, own));
                 Box::new(stream) as Box<dyn Stream>
             }),
@@ -266,32 +329,32 @@ async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>,
             shown.reached = Reached::Protected(token);
             tls
         });
-        let user = ends.and_then(|(client, own)| shown.users.as_ref()?(client, own));
-        let is_trusted = user.is_some_and(is_trusted);
+        let (client, is_own) = client_of(ends, shown.users.as_deref());
         if let Reached::Loopback(_, token) = &mut shown.reached
-            && is_trusted
+            && is_own
         {
             *token = None;
         }
-        // A unix socket is its owner's only.
-        let is_told = |(client, _): &(SocketAddr, SocketAddr)| shown.users.is_some() || !client.ip().is_loopback();
-        let client = user.map(Client::User).or(ends.filter(is_told).map(|(client, _)| Client::Address(client.ip())));
-        let place = client.filter(|_| !is_trusted).map(|client| shares.take(client));
-        if place.as_ref().is_some_and(Option::is_none) {
-            continue;
-        }
+        let Some((place, is_narrow)) = places.take(client, is_own) else { continue };
         tokio::spawn(async move {
             if let Some(stream) = secured(stream, tls).await {
-                converse(stream, shown).await;
+                converse(stream, shown, Guest { client, is_own, is_narrow }).await;
             }
-            drop((permit, place));
+            drop(place);
         });
     }
 }
 
-/// True for root, who may read everything anyway, and for the user of this program.
-fn is_trusted(uid: u32) -> bool {
-    uid == 0 || uid == rustix::process::geteuid().as_raw()
+/// Whose a connection is, and whether it is root or the own user. `ends`: of a connection by an address, the client's first.
+fn client_of(ends: Option<(SocketAddr, SocketAddr)>, users: Option<&UserOf>) -> (Client, bool) {
+    let own = rustix::process::geteuid().as_raw();
+    match ends.map(|(client, at)| (client.ip(), users.and_then(|user_of| user_of(client, at)))) {
+        Some((_, Some(uid))) => (Client::User(uid), uid == 0 || uid == own),
+        // Clients of loopback are told apart only by their users.
+        Some((address, None)) if users.is_some() || !address.is_loopback() => (Client::Address(address), false),
+        // A unix socket is its owner's only.
+        Some(_) | None => (Client::User(own), true),
+    }
 }
 
 /// The connection after its TLS handshake, if there is to be one.
@@ -302,17 +365,18 @@ async fn secured(stream: Box<dyn Stream>, tls: Option<TlsAcceptor>) -> Option<Bo
 }
 
 /// Answers the requests of one connection.
-async fn converse(stream: Box<dyn Stream>, shown: Shown) {
+async fn converse(stream: Box<dyn Stream>, shown: Shown, guest: Guest) {
     // Taken while a page follows the events on this connection.
     let live = Arc::new(Semaphore::new(1));
     let own = Arc::clone(&live);
-    let service = service_fn(move |request| respond(request, shown.clone(), Arc::clone(&own)));
+    let service = service_fn(move |request| respond(request, shown.clone(), guest, Arc::clone(&own)));
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX).keep_alive(!guest.is_narrow);
     tokio::select! {
         // A client that is gone is no error of ours.
         _ = builder.serve_connection(TokioIo::new(stream), service) => {}
         () = overdue(&live) => {}
+        () = tokio::time::sleep(NARROW_TIME_MAX), if guest.is_narrow => {}
     }
 }
 
@@ -326,36 +390,62 @@ async fn overdue(live: &Semaphore) {
     }
 }
 
-async fn respond(request: Request<Incoming>, shown: Shown, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
+async fn respond(request: Request<Incoming>, shown: Shown, guest: Guest, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
     let is_head = request.method() == Method::HEAD;
-    let headers = request.headers();
-    let refusal = guard::refusal(request.method(), request.uri().path(), headers, &shown.reached);
+    let (path, headers) = (request.uri().path(), request.headers());
+    let refusal = guard::refusal(request.method(), path, headers, &shown.reached);
     if refusal.is_none_or(|(status, _)| status == StatusCode::UNAUTHORIZED)
         && let Some(signed_in) = sign_in(&request, &shown.reached)
     {
         return Ok(signed_in);
     }
-    if let Some((status, why)) = refusal {
-        return Ok(response(api::error(status, why), is_head));
+    let is_open = guard::is_open(path);
+    let crowded = (guest.is_narrow && !is_open)
+        .then_some((StatusCode::SERVICE_UNAVAILABLE, "all connections are taken: only /metrics and /healthz are answered now"));
+    if let Some((status, why)) = refusal.or(crowded) {
+        return Ok(refused(status, why));
     }
-    if request.uri().path() == LIVE && !is_head {
-        let (Ok(own), Ok(all)) = (live.try_acquire_owned(), shown.pages.try_acquire_owned()) else {
-            return Ok(response(api::error(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open"), false));
+    if path == LIVE && !is_head {
+        let pages = &shown.pages[usize::from(!guest.is_own)];
+        let (Ok(own), Some(all)) = (live.try_acquire_owned(), pages.take(guest.client)) else {
+            return Ok(refused(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open"));
         };
-        let events = live::events(&shown.board, [own, all]).boxed();
+        let events = live::events(&shown.board, (own, all)).map_err(|never| match never {}).boxed();
         return Ok(with_headers(Response::new(events), &[(CONTENT_TYPE, "text/event-stream")]));
     }
-    if let Some(file) = File::at(request.uri().path(), headers) {
-        return Ok(file_response(file, page::takes_gzip(headers), is_head));
+    if let Some(file) = File::at(path, headers) {
+        return Ok(file_response(file, page::takes_gzip(headers), is_head, &shown.room, guest.client));
     }
+    let is_document = ["/api/v1/runs", "/api/v1/incidents"].iter().any(|documents| path.starts_with(documents));
+    let document = tokio::time::timeout(DOCUMENT_WAIT_MAX, async { if is_document { shown.documents.acquire().await.ok() } else { None } });
+    let Ok(_reading) = document.await else { return Ok(refused(StatusCode::SERVICE_UNAVAILABLE, BUSY)) };
     let (uri, format) = (request.uri().clone(), Format::asked(headers));
+    let (board, archive) = (Arc::clone(&shown.board), Arc::clone(&shown.archive));
     // The archive is read in another thread, so that a slow disk holds up nobody else.
     let answered = tokio::task::spawn_blocking(move || {
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        api::answer(uri.path(), uri.query().unwrap_or_default(), format, now_s, &shown.board, &*shown.archive)
+        api::answer(uri.path(), uri.query().unwrap_or_default(), format, now_s, &board, &*archive)
     });
     let answer = answered.await.unwrap_or_else(|_| api::error(StatusCode::INTERNAL_SERVER_ERROR, "it stopped unexpectedly"));
-    Ok(response(answer, is_head))
+    let Answer { status, media_type, body, freshness } = answer;
+    let body = match body {
+        _ if is_head => Pieces::short(Bytes::new()).boxed(),
+        Content::Samples(walk) => series::body(Arc::clone(&shown.archive), walk).boxed(),
+        Content::Text(text) => match shown.room.answer(guest.client, is_open, Bytes::from(text)) {
+            Some(pieces) => pieces.boxed(),
+            None => return Ok(refused(StatusCode::SERVICE_UNAVAILABLE, BUSY)),
+        },
+    };
+    Ok(response(status, media_type, freshness, body))
+}
+
+/// What is said where answers that are not read take all the memory that there is for answers.
+const BUSY: &str = "too much is being read already: try it again";
+
+fn refused(status: StatusCode, why: &str) -> Response<Body> {
+    let Answer { status, media_type, body, freshness } = api::error(status, why);
+    let text = if let Content::Text(text) = body { text } else { String::new() };
+    response(status, media_type, freshness, Pieces::short(Bytes::from(text)).boxed())
 }
 
 /// For a browser that was given the token in its address: it keeps the token in a cookie, and the address without it is opened.
@@ -363,15 +453,14 @@ fn sign_in(request: &Request<Incoming>, reached: &Reached) -> Option<Response<Bo
     let (Reached::Protected(token) | Reached::Loopback(_, Some(token))) = reached else { return None };
     let is_asked = request.uri().path() == "/" && token.is_in(request.uri().query().unwrap_or_default());
     let cookie = HeaderValue::from_str(&token.cookie()).ok().filter(|_| is_asked)?;
-    let mut response = with_headers(Response::new(Full::new(Bytes::new()).boxed()), &[(LOCATION, "/")]);
+    let mut response = with_headers(Response::new(Pieces::short(Bytes::new()).boxed()), &[(LOCATION, "/")]);
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(SET_COOKIE, cookie);
     Some(response)
 }
 
-fn response(answer: Answer, is_head: bool) -> Response<Body> {
-    let Answer { status, media_type, body, freshness } = answer;
-    let mut response = Response::new(Full::new(Bytes::from(if is_head { String::new() } else { body })).boxed());
+fn response(status: StatusCode, media_type: &'static str, freshness: Option<Freshness>, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let mut response = with_headers(response, &[(CONTENT_TYPE, media_type)]);
     if let Some(Freshness { newest_s, stale, .. }) = freshness {
@@ -381,15 +470,17 @@ fn response(answer: Answer, is_head: bool) -> Response<Body> {
     response
 }
 
-fn file_response(file: File, compressed: bool, is_head: bool) -> Response<Body> {
+fn file_response(file: File, compressed: bool, is_head: bool, room: &Room, client: Client) -> Response<Body> {
     let body = match (is_head, compressed) {
-        (true, _) => Bytes::new(),
-        (_, true) => Bytes::from_static(file.compressed),
-        (_, false) => Bytes::from(file.plain()),
+        (true, _) => Some(Pieces::short(Bytes::new())),
+        // It is in the program.
+        (_, true) => Some(Pieces::short(Bytes::from_static(file.compressed))),
+        (_, false) => room.answer(client, false, Bytes::from(file.plain())),
     };
+    let Some(body) = body else { return refused(StatusCode::SERVICE_UNAVAILABLE, BUSY) };
     let encoding: &[_] = if compressed { &[(CONTENT_ENCODING, "gzip")] } else { &[] };
     let own = [(CONTENT_TYPE, file.media_type), (CONTENT_SECURITY_POLICY, page::POLICY), (VARY, "accept-encoding")];
-    with_headers(Response::new(Full::new(body).boxed()), &[&own, encoding].concat())
+    with_headers(Response::new(body.boxed()), &[&own, encoding].concat())
 }
 
 /// Adds headers, and those that every response has unless they are given.

@@ -132,6 +132,24 @@ impl Database {
         rows.map_err(|error| self.failed(error))
     }
 
+    /// Gives rows one by one until `give` wants no more.
+    pub(crate) fn each(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut give: impl FnMut(&Row<'_>) -> Result<bool, RunsError>,
+    ) -> Result<(), RunsError> {
+        let failed = |error| self.failed(error);
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query(params).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            if !give(row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The text of a kept document.
     pub(crate) fn unpacked(&self, document: &[u8]) -> Result<String, RunsError> {
         unpack(document).map_err(|why| self.damaged(why))

@@ -69,6 +69,15 @@ pub struct KeptSample {
     pub json: String,
 }
 
+/// Where a sample stands in the history: beginning, and number among those that began together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SamplePlace {
+    /// When it began, seconds since 1970.
+    pub at: i64,
+    /// Its number.
+    pub id: i64,
+}
+
 /// A kept incident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incident {
@@ -159,6 +168,36 @@ impl History {
                    ORDER BY at, id";
         let rows: Vec<Vec<u8>> = self.database.rows(sql, params![span_s, clamped(from_s), clamped(to_s), most], |row| row.get(0))?;
         rows.iter().map(|document| self.database.unpacked(document)).collect()
+    }
+
+    /// Where the newest `most` of these samples begin, for [`History::visit_samples`].
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn begin_of_samples(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<SamplePlace, RunsError> {
+        let sql = "SELECT at, id FROM sample WHERE span = ?1 AND at >= ?2 AND at < ?3 ORDER BY at DESC, id DESC LIMIT 1 OFFSET ?4";
+        let params = params![span_s, clamped(from_s), clamped(to_s), most.saturating_sub(1)];
+        let rows: Vec<SamplePlace> = self.database.rows(sql, params, |row| Ok(SamplePlace { at: row.get(0)?, id: row.get(1)? }))?;
+        Ok(rows.first().copied().unwrap_or(SamplePlace { at: clamped(from_s), id: i64::MIN }))
+    }
+
+    /// Gives the samples of a length from a place on that began before `to_s`, one by one, with the place of the next one, until `give` wants no more.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn visit_samples(
+        &self,
+        span_s: u32,
+        from: SamplePlace,
+        to_s: u64,
+        mut give: impl FnMut(SamplePlace, String) -> bool,
+    ) -> Result<(), RunsError> {
+        let sql = "SELECT at, id, document FROM sample WHERE span = ?1 AND at >= ?2 AND at < ?3 AND (at > ?2 OR id >= ?4) ORDER BY at, id";
+        self.database.each(sql, params![span_s, from.at, clamped(to_s), from.id], |row| {
+            let place = (|| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?)))();
+            let (at, id, document) = place.map_err(|error| self.database.failed(error))?;
+            Ok(give(SamplePlace { at, id: id.saturating_add(1) }, self.database.unpacked(&document)?))
+        })
     }
 
     /// Keeps an incident. The oldest ones go if there are too many.

@@ -16,6 +16,6 @@ mod run;
 mod store;
 
 pub use error::RunsError;
-pub use history::{History, INCIDENTS_MAX, Incident, KeptProfiles, KeptSample, Retention};
+pub use history::{History, INCIDENTS_MAX, Incident, KeptProfiles, KeptSample, Retention, SamplePlace};
 pub use run::{Better, Figure, Filter, NewRun, Run, State, Summary, Surroundings};
 pub use store::{BYTES_MAX, FILE, RUNS_MAX, Store};

@@ -2,6 +2,7 @@
 //!
 //! Live: it listens on loopback and on a unix socket.
 
+mod crowded;
 mod monitoring;
 mod page;
 mod protection;
@@ -10,18 +11,41 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use chokepoint_dashboard::{Archive, Board, Listen, ListenError, Profiles, Server};
+use chokepoint_dashboard::{Archive, Board, Listen, ListenError, Place, Profiles, Server};
 
-struct Kept;
+/// Samples of a long span, and the bytes of each: as of a host with some servers.
+const SAMPLES: i64 = 5_000;
+const SAMPLE_BYTES: usize = 2_500;
+
+#[derive(Default)]
+struct Kept {
+    samples: Option<Arc<Samples>>,
+}
+
+#[derive(Default)]
+struct Samples {
+    given: AtomicUsize,
+}
 
 impl Archive for Kept {
-    fn samples(&self, _: u32, _: u64, _: u64, _: u32) -> Result<Vec<String>, String> {
+    fn begin(&self, _: u32, _: u64, _: u64, _: u32) -> Result<Place, String> {
         // A slow disk.
         std::thread::sleep(Duration::from_millis(500));
-        Ok(Vec::new())
+        Ok((0, 0))
+    }
+
+    fn samples(&self, _: u32, (first, _): Place, _: u64, give: &mut dyn FnMut(Place, String) -> bool) -> Result<(), String> {
+        let Some(samples) = &self.samples else { return Ok(()) };
+        for number in first..SAMPLES {
+            samples.given.fetch_add(1, Ordering::SeqCst);
+            if !give((number + 1, 0), format!("{{\"number\":{number},\"text\":\"{}\"}}", "x".repeat(SAMPLE_BYTES))) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn incidents(&self) -> Result<String, String> {
@@ -55,7 +79,7 @@ impl Archive for Kept {
 
 fn server() -> (Server, SocketAddr) {
     let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
-    let server = Server::start(&listen, None, Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let server = Server::start(&listen, None, Arc::new(Board::default()), Arc::new(Kept::default())).unwrap();
     let address = server.address().unwrap();
     (server, address)
 }
@@ -140,7 +164,7 @@ fn another_user_gets_sums_alone_and_takes_no_place_of_the_owner() {
     let port = Arc::clone(&own);
     let users = move |client: SocketAddr, _: SocketAddr| Some(if client.port() == port.load(Ordering::SeqCst) { 0 } else { NOBODY });
     let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
-    let server = Server::start_among(&listen, None, Some(Arc::new(users)), Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let server = Server::start_among(&listen, None, Some(Arc::new(users)), Arc::new(Board::default()), Arc::new(Kept::default())).unwrap();
     let address = server.address().unwrap();
     let host = format!("Host: {address}\r\n");
     assert_eq!(
@@ -183,16 +207,16 @@ fn a_slow_archive_holds_up_nobody_else() {
 fn it_listens_on_loopback_or_a_socket_of_its_own() {
     let board = || Arc::new(Board::default());
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9464"] {
-        let refused = Server::start(&Listen::Tcp(address.parse().unwrap()), None, board(), Arc::new(Kept));
+        let refused = Server::start(&Listen::Tcp(address.parse().unwrap()), None, board(), Arc::new(Kept::default()));
         assert!(matches!(refused, Err(ListenError::NotLoopback(_))), "{address}");
     }
     let (first, address) = server();
-    assert!(matches!(Server::start(&Listen::Tcp(address), None, board(), Arc::new(Kept)), Err(ListenError::Bind { .. })));
+    assert!(matches!(Server::start(&Listen::Tcp(address), None, board(), Arc::new(Kept::default())), Err(ListenError::Bind { .. })));
     drop(first);
     assert!(TcpStream::connect(address).is_err(), "it ends when it is dropped");
 
     let path = std::env::temp_dir().join(format!("chokepoint-dashboard-{}.sock", std::process::id()));
-    let server = Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept)).unwrap();
+    let server = Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept::default())).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let mut connection = UnixStream::connect(&path).unwrap();
@@ -200,16 +224,16 @@ fn it_listens_on_loopback_or_a_socket_of_its_own() {
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let taken = Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept));
+    let taken = Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept::default()));
     assert!(matches!(taken, Err(ListenError::Bind { .. })), "somebody listens there");
     drop(server);
     assert!(!path.exists());
     // What a killed program left.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    drop(Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept)).unwrap());
+    drop(Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept::default())).unwrap());
     std::fs::write(&path, "no socket").unwrap();
-    assert!(matches!(Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept)), Err(ListenError::Bind { .. })));
+    assert!(matches!(Server::start(&Listen::Unix(path.clone()), None, board(), Arc::new(Kept::default())), Err(ListenError::Bind { .. })));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "no socket", "it is another's");
     std::fs::remove_file(&path).unwrap();
 }

@@ -58,7 +58,7 @@ fn until(reader: &mut BufReader<TcpStream>, begins: &str) -> String {
 #[test]
 fn a_page_hears_how_old_the_newest_second_is_though_none_comes_any_more() {
     let board = Arc::new(Board::default());
-    let server = Server::start(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), None, Arc::clone(&board), Arc::new(Kept)).unwrap();
+    let server = Server::start(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), None, Arc::clone(&board), Arc::new(Kept::default())).unwrap();
     let sample = Sample { at_s: 20, span_s: 1, ..Sample::default() };
     board.see(Seen { sample, age: Some(Duration::from_secs(8)), ..Seen::default() });
     let mut page = follow(server.address().unwrap());
@@ -77,7 +77,7 @@ fn a_page_hears_how_old_the_newest_second_is_though_none_comes_any_more() {
 #[test]
 fn each_second_comes_as_events_and_too_many_pages_are_refused() {
     let board = Arc::new(Board::default());
-    let server = Server::start(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), None, Arc::clone(&board), Arc::new(Kept)).unwrap();
+    let server = Server::start(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), None, Arc::clone(&board), Arc::new(Kept::default())).unwrap();
     let address = server.address().unwrap();
     let mut first = follow(address);
     assert_eq!(until(&mut first, "HTTP/1.1"), "HTTP/1.1 200 OK");

@@ -42,7 +42,7 @@ fn a_protected_address_answers_by_tls_and_to_those_with_the_token() {
     let Some(protection) = files(directory.path()) else { return println!("skipped: openssl(1) is missing") };
     let trusted = protection.certificate.to_string_lossy().into_owned();
     let listen = Listen::Tcp("0.0.0.0:0".parse().unwrap());
-    let server = Server::start(&listen, Some(&protection), Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let server = Server::start(&listen, Some(&protection), Arc::new(Board::default()), Arc::new(Kept::default())).unwrap();
     let port = server.address().unwrap().port();
     let curl = |scheme: &str, path: &str, more: &[&str]| {
         let url = format!("{scheme}://127.0.0.1:{port}{path}");
@@ -89,7 +89,7 @@ fn a_document_is_posted_by_tls_to_an_authority_that_is_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let Some(protection) = files(directory.path()) else { return println!("skipped: openssl(1) is missing") };
     let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
-    let server = Server::start(&listen, Some(&protection), Arc::new(Board::default()), Arc::new(Kept)).unwrap();
+    let server = Server::start(&listen, Some(&protection), Arc::new(Board::default()), Arc::new(Kept::default())).unwrap();
     let url = format!("https://{}/alerts", server.address().unwrap());
     let unknown = post(&url).unwrap_err().to_string();
     assert!(unknown.contains("certificate"), "{unknown}");

@@ -53,6 +53,37 @@ fn the_oldest_samples_of_each_length_go_first() {
 }
 
 #[test]
+fn samples_are_given_one_by_one_from_where_the_newest_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut history = History::open(dir.path(), &RETENTION).unwrap();
+    let same = |json: &str| KeptSample { json: json.to_owned(), ..second(8) };
+    history.add(&[second(7), same("a"), same("b"), same("c"), second(9)]).unwrap();
+    let mut from = history.begin_of_samples(1, 0, u64::MAX, 4).unwrap();
+    let mut given = Vec::new();
+    // Two at a time, as for a client that takes no more.
+    for _ in 0..3 {
+        let (begin, mut left) = (from, 2);
+        let give = |next, sample| {
+            from = next;
+            given.push(sample);
+            left -= 1;
+            left > 0
+        };
+        history.visit_samples(1, begin, u64::MAX, give).unwrap();
+    }
+    assert_eq!(given, ["a", "b", "c", "{\"at\":9}"]);
+    let begin = history.begin_of_samples(1, 8, 9, u32::MAX).unwrap();
+    let mut count = 0;
+    history
+        .visit_samples(1, begin, 9, |_, _| {
+            count += 1;
+            true
+        })
+        .unwrap();
+    assert_eq!(count, 3, "fewer than wanted, and none of others");
+}
+
+#[test]
 fn a_clock_that_jumps_removes_nothing_new() {
     let dir = tempfile::tempdir().unwrap();
     let mut history = History::open(dir.path(), &RETENTION).unwrap();

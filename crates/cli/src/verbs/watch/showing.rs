@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use chokepoint_dashboard::{Archive, Board, Listen, Profiles, Seen, Server, UserOf};
+use chokepoint_dashboard::{Archive, Board, Listen, Place, Profiles, Seen, Server, UserOf};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
-use chokepoint_runs::{Filter, History, KeptProfiles, Run, RunsError, Store};
+use chokepoint_runs::{Filter, History, KeptProfiles, Run, RunsError, SamplePlace, Store};
 use chokepoint_sources::TcpUsers;
 use serde_json::json;
 
@@ -227,8 +227,14 @@ impl Kept {
 }
 
 impl Archive for Kept {
-    fn samples(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<Vec<String>, String> {
-        self.history()?.samples(span_s, from_s, to_s, most).map_err(|error| error.to_string())
+    fn begin(&self, span_s: u32, from_s: u64, to_s: u64, most: u32) -> Result<Place, String> {
+        let place = self.history()?.begin_of_samples(span_s, from_s, to_s, most).map_err(|error| error.to_string())?;
+        Ok((place.at, place.id))
+    }
+
+    fn samples(&self, span_s: u32, (at, id): Place, to_s: u64, give: &mut dyn FnMut(Place, String) -> bool) -> Result<(), String> {
+        let give = |next: SamplePlace, sample| give((next.at, next.id), sample);
+        self.history()?.visit_samples(span_s, SamplePlace { at, id }, to_s, give).map_err(|error| error.to_string())
     }
 
     fn incidents(&self) -> Result<String, String> {
