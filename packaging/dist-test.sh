@@ -32,7 +32,7 @@ tar -xzf "$dist/chokepoint-$version-x86_64-linux.tar.gz" -C "$root"
 archive=$root/chokepoint-$version-x86_64-linux
 env -i "$archive/chokepoint" --version
 for file in LICENSE README.md THIRD-PARTY.txt man/chokepoint-diagnose.1 completions/{chokepoint.bash,_chokepoint,chokepoint.fish} \
-    monitoring/{alerts.yml,grafana.json} systemd/{chokepoint-watch.service,watch.toml}; do
+    monitoring/{alerts.yml,grafana.json} systemd/{chokepoint-watch.service,containers.conf,kernel.conf,watch.toml}; do
     [ -s "$archive/$file" ] || { echo "the archive lacks $file" >&2; exit 1; }
 done
 

@@ -84,6 +84,7 @@ mkdir -p "$deb/usr/share/man/man1" "$documents" "$deb/DEBIAN"
 for page in "$tree"/man/*.1; do
     gzip --no-name --best <"$page" >"$deb/usr/share/man/man1/${page##*/}.gz"
 done
+install -D --mode=0644 --target-directory="$documents/systemd" packaging/systemd/*.conf
 cp -r "$tree/docs" "$tree/monitoring" "$tree"/{README,SECURITY,ARCHITECTURE,CONTRIBUTING}.md "$tree/THIRD-PARTY.txt" "$documents"
 gzip --no-name --best "$documents/THIRD-PARTY.txt"
 # The changelog for readers is linked from documents by its name; Debian's, a line, is in the format that apt reads.
