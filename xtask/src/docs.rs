@@ -1,5 +1,5 @@
 //! The generated pages. The message catalogue gives one for each station with its findings, and the list of all findings; the comments of the model give the
-//! list of its numbers.
+//! list of its numbers; the comments at unsafe code the list of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,6 +14,7 @@ use chokepoint_model::stations::{STATIONS, StationDef};
 
 use crate::thresholds;
 use crate::tree::Tree;
+use crate::unsafe_code;
 
 /// The directory of the stations' pages; it contains nothing else.
 const STATIONS_DIRECTORY: &str = "docs/stations";
@@ -88,7 +89,9 @@ fn pages(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         pages.insert(station_path(station.id.0), station_page(station, &words)?);
     }
     pages.insert(FINDINGS.to_owned(), findings_page(&words)?);
-    pages.insert(thresholds::PAGE.to_owned(), thresholds::page(&Tree::read(root)?));
+    let tree = Tree::read(root)?;
+    pages.insert(thresholds::PAGE.to_owned(), thresholds::page(&tree));
+    pages.insert(unsafe_code::PAGE.to_owned(), unsafe_code::page(&tree)?);
     Ok(pages)
 }
 

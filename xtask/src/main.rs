@@ -12,6 +12,7 @@ mod test;
 mod thresholds;
 mod tidy;
 mod tree;
+mod unsafe_code;
 
 /// The project's own checks and tests.
 #[derive(Debug, Parser)]
@@ -21,7 +22,7 @@ enum Task {
     Tidy,
     /// List the rules, one line each
     Rules,
-    /// Compare or write the generated pages: docs/stations/*.md, docs/findings.md, docs/thresholds.md
+    /// Compare or write the generated pages: docs/stations/*.md, docs/findings.md, docs/thresholds.md, docs/decisions/unsafe.md
     Docs(DocsMode),
     /// Run the quick checks: format, tidy, generated pages, clippy
     Check,

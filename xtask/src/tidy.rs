@@ -16,7 +16,7 @@ mod impure_crate;
 mod long_file;
 mod long_function;
 mod module_tree;
-mod names;
+pub(crate) mod names;
 mod stray_open;
 mod stray_print;
 mod unclear_phrase;
@@ -24,7 +24,7 @@ mod undeclared_test;
 mod unlinked_document;
 mod unreadable_file;
 mod vague_name;
-mod workspace;
+pub(crate) mod workspace;
 
 /// A violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -229,6 +229,16 @@ pub fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The text of a file of the kernel (`/proc`, `/sys`), of at most so many bytes: some of them are as long as a process makes them.
+///
+/// # Errors
+/// As of open(2) and read(2); "longer than N bytes".
+pub fn read_kernel(path: impl AsRef<Path>, bytes_max: usize) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(CWD, path.as_ref(), flags, Mode::empty())?);
+    Ok(String::from_utf8_lossy(&read_bounded(file, bytes_max)?).into_owned())
+}
+
 /// Opens for reading, without waiting, the regular file behind a link of the kernel (`/proc/PID/exe`, `fd/N`, `map_files/...`). Such a link leads to the file
 /// itself, whatever is at its path now.
 ///
@@ -269,6 +279,13 @@ mod tests {
     use rustix::fs::{FileType, mknodat};
 
     use super::*;
+
+    #[test]
+    fn a_file_of_the_kernel_is_read_within_its_bound() {
+        assert!(read_kernel("/proc/self/status", 1 << 14).unwrap().starts_with("Name:"));
+        assert!(read_kernel("/proc/self/stat", 9).unwrap_err().to_string().contains("longer than 9"));
+        assert!(read_kernel("/proc/self/none", 9).is_err());
+    }
 
     #[test]
     fn links_stay_below_the_root() {

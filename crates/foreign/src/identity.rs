@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::files::read_kernel;
 use crate::rights::Rights;
 use crate::status::{Status, unreadable};
 use crate::within::within;
@@ -127,8 +128,7 @@ impl Identity {
 
 /// The start time (proc_pid_stat(5), field 22). It follows the name, which may contain anything.
 fn start(stat: &Path) -> io::Result<u64> {
-    let text = fs::read(stat)?;
-    let text = String::from_utf8_lossy(&text);
+    let text = read_kernel(stat, 1 << 12)?;
     let behind_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     behind_name.split_ascii_whitespace().nth(22 - 3).and_then(|field| field.parse().ok()).ok_or_else(unreadable)
 }

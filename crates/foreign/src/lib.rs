@@ -16,7 +16,7 @@ mod text;
 mod trust;
 mod within;
 
-pub use files::{Files, open_link, open_link_if, path_of, read_bounded, read_own};
+pub use files::{Files, open_link, open_link_if, path_of, read_bounded, read_kernel, read_own};
 pub use identity::{FileId, Identity, Namespaces, command_line};
 pub use rights::{Rights, as_caller};
 pub use text::{printable, printable_json, printable_lines, steers};

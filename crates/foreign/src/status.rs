@@ -1,8 +1,12 @@
 //! What procfs says about the users, groups and capabilities of a process.
 
-use std::fs;
 use std::io;
 use std::path::Path;
+
+use crate::files::read_kernel;
+
+/// The longest status that is read: one of a process with the most groups (NGROUPS_MAX, getgroups(2)) has 700 kB.
+const BYTES_MAX: usize = 1 << 20;
 
 /// The lines of proc_pid_status(5) that are read; users and groups are real, effective, saved and file-system.
 pub(crate) struct Status {
@@ -14,8 +18,7 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn of(proc: &Path, pid: u32) -> io::Result<Self> {
-        let status = fs::read(proc.join(pid.to_string()).join("status"))?;
-        Self::parse(&String::from_utf8_lossy(&status)).ok_or_else(unreadable)
+        Self::parse(&read_kernel(proc.join(pid.to_string()).join("status"), BYTES_MAX)?).ok_or_else(unreadable)
     }
 
     /// Parses proc_pid_status(5). The name may contain anything except a newline, which the kernel writes as "\n".

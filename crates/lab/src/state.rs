@@ -93,7 +93,7 @@ pub(crate) struct ServerState {
 
 /// Identifies the current boot (random(4), `/proc/sys/kernel/random/boot_id`).
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
+    chokepoint_foreign::read_kernel("/proc/sys/kernel/random/boot_id", 1 << 10).map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
 /// This process.

@@ -55,7 +55,7 @@ pub(crate) struct OwnTime {
 
 impl OwnTime {
     pub(crate) fn now() -> Self {
-        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+        let stat = chokepoint_foreign::read_kernel("/proc/thread-self/schedstat", 1 << 10).ok();
         let wait_ns = stat.and_then(|stat| stat.split_whitespace().nth(1)?.parse().ok());
         Self { cpu_ns: cpu_ns(), wait_ns }
     }

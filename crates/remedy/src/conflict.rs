@@ -85,7 +85,7 @@ impl Store {
 /// True where a later change of ours left the file as it is: nobody else edited it.
 fn was_left_by_later_change(content: &Content, id: u64, index: usize, intent: &Intent) -> bool {
     let Some(backup) = &intent.backup else { return false };
-    let now = fs::read(&backup.path).map(|bytes| Checksum::of(&bytes));
+    let now = crate::server::read_file(Path::new(&backup.path)).map(|bytes| Checksum::of(&bytes));
     let later = content.ledger.sets.iter().flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
     let mut left =
         later.filter(|(set, at, _)| (set.id, *at) > (id, index) && !set.closed[*at]).filter_map(|(.., other)| other.backup.as_ref());

@@ -56,7 +56,7 @@ pub(crate) fn threads(pid: u32) -> impl Iterator<Item = u32> {
 
 /// Parent and start time (proc_pid_stat(5), fields 4 and 22).
 pub(crate) fn stat(pid: u32) -> Option<(u32, u64)> {
-    parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+    parse_stat(&chokepoint_foreign::read_kernel(format!("/proc/{pid}/stat"), 1 << 12).ok()?)
 }
 
 fn numbers(directory: &str) -> impl Iterator<Item = u32> + use<> {

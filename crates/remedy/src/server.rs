@@ -23,6 +23,7 @@ use chokepoint_config::text;
 use chokepoint_model::change::{Change, ServerSetting};
 
 use self::configuration::Server;
+pub(crate) use self::file::read as read_file;
 use self::known_master::KnownMaster;
 use self::master::Master;
 use self::view::View;

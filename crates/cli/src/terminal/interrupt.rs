@@ -19,6 +19,8 @@ const LEFT_IGNORED: [i32; 2] = [SIGHUP, SIGQUIT];
 /// Shells add this to the number of a signal in the exit status.
 const STATUS_BASE: i32 = 128;
 
+/// A longer `/proc/self/status` is not read.
+const STATUS_BYTES_MAX: usize = 1 << 16;
 /// The same signal so soon after is the same request, milliseconds: timeout(1) signals its command and then the whole group, in which the command is. Nobody
 /// presses Ctrl-C twice as fast.
 const ECHO_MS: u64 = 200;
@@ -211,7 +213,7 @@ impl std::fmt::Write for Line {
 
 /// Signals that were ignored when the program was started, one bit each (`SigIgn`, proc_pid_status(5)).
 fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = chokepoint_foreign::read_kernel("/proc/self/status", STATUS_BYTES_MAX).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -35,7 +35,7 @@ pub(crate) fn find() -> Result<Hierarchy, String> {
     let dirs = match &found {
         Hierarchy::V1(dirs) => dirs.as_slice(),
         Hierarchy::V2(root) => {
-            let given = fs::read_to_string(root.join("cgroup.subtree_control")).unwrap_or_default();
+            let given = chokepoint_foreign::read_kernel(root.join("cgroup.subtree_control"), 1 << 12).unwrap_or_default();
             if !given.split_ascii_whitespace().any(|controller| controller == "cpu") {
                 return Err(format!("{} does not enable the cpu controller for its cgroups (cgroup.subtree_control)", root.display()));
             }

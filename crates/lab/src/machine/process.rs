@@ -26,8 +26,8 @@ pub(crate) struct Process {
 
 /// Reads `/proc/PID/stat`; `None` where there is no such process.
 pub(crate) fn read(pid: u32) -> Option<Process> {
-    // The file is small: a name of at most 64 bytes and 52 numbers.
-    parse_stat(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    // A name of at most 64 bytes and 52 numbers.
+    parse_stat(chokepoint_foreign::read_kernel(format!("/proc/{pid}/stat"), 1 << 12).ok()?.as_bytes())
 }
 
 /// Parses `/proc/PID/stat` (proc(5)). The name may contain blanks and parentheses, so fields are counted from the last `)`.
@@ -66,7 +66,7 @@ pub(crate) fn netns_inode(pid: u32) -> Option<u64> {
 
 /// Command name, for messages.
 pub(crate) fn name(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
+    chokepoint_foreign::read_kernel(format!("/proc/{pid}/comm"), 1 << 10).map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
 }
 
 /// The PIDs of this process and its ancestors.

@@ -1,6 +1,5 @@
 //! Putting an edited configuration in force by the least disruptive action, and waiting until it is.
 
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread;
@@ -141,7 +140,7 @@ fn in_force(
 
 /// The limit of open files of a process (proc_pid_limits(5)).
 fn files_limit(pid: u32) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let text = chokepoint_foreign::read_kernel(format!("/proc/{pid}/limits"), 1 << 14).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next().map(str::to_owned)
 }
@@ -182,7 +181,7 @@ fn check_limits(master: &Master, sockets: &[OwnedFd], wanted: Wanted<'_>) -> Res
 
 fn somaxconn(master: &Master) -> Option<u64> {
     let place = netns::NetnsHandle::find(master.netns(), Path::new("/")).ok()?;
-    place.run(|| fs::read_to_string("/proc/sys/net/core/somaxconn")).ok()?.ok()?.trim().parse().ok()
+    place.run(|| chokepoint_foreign::read_kernel("/proc/sys/net/core/somaxconn", 1 << 10)).ok()?.ok()?.trim().parse().ok()
 }
 
 /// Sets the limit of the accept queues by listen(2), which works at any time.

@@ -24,7 +24,7 @@ const NAMES_MAX: usize = 100_000;
 const TEMPORARY_MARK: &str = ".chokepoint-";
 
 /// Reads a regular file of limited size.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let below = path.strip_prefix("/").map_err(io::Error::other)?;
     Ok(Files::of_directory(Path::new("/"))?.read(below, FILE_BYTES_MAX)?.0)
 }

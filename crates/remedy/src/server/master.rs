@@ -19,6 +19,8 @@ const PROC: &str = "/proc";
 
 /// How much newer than the workers a file must be to be unread, seconds: start times are in ticks of 10 ms, rounded down.
 const FILE_SLACK_S: f64 = 0.02;
+/// Most bytes read of the list of a process's children: as many as there may be processes (kernel.pid_max), of seven digits.
+const CHILDREN_BYTES_MAX: usize = 32 << 20;
 /// Most bytes read of a command line: the longest single argument that execve(2) takes is 128 KiB (MAX_ARG_STRLEN), and a server's has some hundreds.
 const TITLE_BYTES_MAX: usize = 128 << 10;
 
@@ -181,7 +183,7 @@ impl Master {
 
     fn children(&self) -> Vec<u32> {
         let own = self.pid();
-        let children = fs::read_to_string(format!("{PROC}/{own}/task/{own}/children"));
+        let children = chokepoint_foreign::read_kernel(format!("{PROC}/{own}/task/{own}/children"), CHILDREN_BYTES_MAX);
         match children {
             Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
             Err(_) => processes().filter(|pid| stat(*pid).is_some_and(|(parent, _)| parent == own)).collect(),

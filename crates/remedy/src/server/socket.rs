@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chokepoint_config::php_fpm::PoolSocket;
-use chokepoint_foreign::{Rights, trusted};
+use chokepoint_foreign::{Rights, read_kernel, trusted};
 use rustix::fs::{AtFlags, FileType, fstat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -24,6 +24,8 @@ const QUIET_TIME: Duration = Duration::from_secs(2);
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(15);
 /// How often to look. A look reads every TCP socket of the namespace.
 const QUIET_POLL: Duration = Duration::from_millis(100);
+/// The longest table of sockets that is read: 400,000 sockets.
+const TABLE_BYTES_MAX: usize = 64 << 20;
 /// States of a connection that a client holds, in `/proc/net/tcp` (include/net/tcp_states.h): established, and waiting for the handshake.
 const HELD_STATES: [&str; 2] = ["01", "02"];
 
@@ -74,7 +76,7 @@ pub(super) fn check_listens(master: &Master, address: &str) -> Result<(), String
 /// Checks that nothing but file modes decides what the workers of a master may connect to. The error is a clause.
 pub(super) fn check_unconfined(master: &Master) -> Result<(), String> {
     for worker in master.workers() {
-        let label = fs::read_to_string(format!("{PROC}/{}/attr/current", worker.pid)).unwrap_or_default();
+        let label = read_kernel(format!("{PROC}/{}/attr/current", worker.pid), 1 << 12).unwrap_or_default();
         let label = label.trim_end_matches(['\0', '\n']).trim();
         let is_free = label.is_empty() || label == "unconfined" || label.ends_with("(complain)") || label.contains(":unconfined_");
         if !is_free {
@@ -128,7 +130,7 @@ pub(super) fn wait_until_unused(master: &Master, pool: &str, address: &str) -> R
 fn wakes(master: &Master, pool: &str) -> BTreeMap<u32, u64> {
     let title = format!("php-fpm: pool {pool}");
     let sleeps = |pid: u32| {
-        let status = fs::read_to_string(format!("{PROC}/{pid}/status")).ok()?;
+        let status = read_kernel(format!("{PROC}/{pid}/status"), 1 << 20).ok()?;
         status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok())
     };
     master
@@ -143,10 +145,13 @@ fn wakes(master: &Master, pool: &str) -> BTreeMap<u32, u64> {
 fn connected_to(pid: u32, address: &str) -> Result<usize, String> {
     let at = address.replace("localhost:", "127.0.0.1:");
     let at: SocketAddr = at.parse().map_err(|_| format!("{address} is not an address and a port"))?;
-    let table = |name: &str| fs::read_to_string(format!("{PROC}/{pid}/net/{name}"));
+    let table = |name: &str| read_kernel(format!("{PROC}/{pid}/net/{name}"), TABLE_BYTES_MAX);
     let four = table("tcp").map_err(|error| format!("{PROC}/{pid}/net/tcp: {error}"))?;
-    // A kernel without IPv6 has no such file.
-    let six = table("tcp6").unwrap_or_default();
+    let six = match table("tcp6") {
+        // A kernel without IPv6 has no such file.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        six => six.map_err(|error| format!("{PROC}/{pid}/net/tcp6: {error}"))?,
+    };
     Ok(four.lines().chain(six.lines()).filter(|line| is_held_to(line, at.port())).count())
 }
 
