@@ -16,7 +16,7 @@ Examples:
   chokepoint tcp 10.0.0.2:80 --get /          print it again after the response to GET /
   chokepoint tcp 10.0.0.2:80 --get /big --watch --html big.html
                                               follow one transfer: windows, round trips, rates, and what limits it
-  chokepoint tcp --live                       all connections of this host, in all network namespaces, by edge
+  chokepoint tcp --live                       all connections of this host, in all network namespaces, a line an edge, each second
   chokepoint tcp --live --edge '*->:80'       only those to port 80, and whether they are kept
 
 Exit status: 0 it was read, 1 it could not be, 2 usage.";
@@ -44,8 +44,8 @@ pub(crate) struct Tcp {
     pub(crate) timeout: String,
     /// Sum up the connections that this host has
     ///
-    /// Sum up the connections that this host has, instead of opening one: round-trip times, windows, retransmissions, idle times and what limits each
-    /// sender. The worst come first.
+    /// Sum up the connections that this host has, instead of opening one: round-trip times, retransmissions and what limits each sender, one line for each edge. The
+    /// worst come first. On a terminal they are read again each second, until you press q; --edge tells more of some of them.
     #[arg(long, conflicts_with_all = ["target", "get"], help_heading = "All connections")]
     pub(crate) live: bool,
     /// --live: only those from client A to server B

@@ -119,6 +119,24 @@ fn any_end_of_the_load_restores_the_terminal() {
     }
 }
 
+#[test]
+fn connections_are_shown_as_they_come_until_the_user_quits() {
+    let chokepoint = Chokepoint::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap();
+    let connect = || (std::net::TcpStream::connect(server).unwrap(), listener.accept().unwrap());
+    let first = connect();
+    let mut program = OnTerminal::start(chokepoint.command(&["tcp", "--live"]));
+    program.wait_for(&server.to_string(), 2);
+    // Only what changes is written: "299" has no digit of "1" in its place.
+    let others: Vec<_> = (0..298).map(|_| connect()).collect();
+    program.wait_for("299", 1);
+    program.keys.write_all(b"q").unwrap();
+    assert!(program.wait_for_change().exited());
+    program.wait_for(LEAVE, 1);
+    drop((first, others));
+}
+
 /// The view of `where` for a server without requests.
 fn watching(chokepoint: &Chokepoint, server: &Server) -> OnTerminal {
     let program = OnTerminal::start(chokepoint.command(&["where", &server.url()]));

@@ -1,14 +1,16 @@
 //! `chokepoint tcp --live`: the existing connections of the host, by edge.
 
 mod edges;
+mod table;
 mod text;
+mod view;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_sources::{Root, read_tcp_sockets};
+use chokepoint_sources::{Root, TcpSocketsRead, read_tcp_sockets};
 
 use super::cycles::{self, Cycles, WATCH_MAX};
 use super::edge_filter::EdgeFilter;
@@ -44,7 +46,7 @@ fn watch_cycles(args: &Tcp, filter: Option<EdgeFilter>, interrupt: &Interrupt) -
     cycles::watch(filter.unwrap_or_default(), &over).map(Some)
 }
 
-/// Reads and prints the host's sockets; false if none could be read.
+/// Reads and prints the host's sockets, on a terminal again each second until the user quits; false if none could be read.
 ///
 /// Life cycles that were watched are told, however long the rest takes.
 pub(super) fn run(args: &Tcp, leaving: Leaving, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -53,14 +55,26 @@ pub(super) fn run(args: &Tcp, leaving: Leaving, words: &Catalogue, interrupt: &I
     if cycles.is_some() {
         leaving.release();
     }
-    let states = [(); 2].map(|()| Arc::new(Mutex::new(LiveSockets::new(filter.unwrap_or_default()))));
+    // Life cycles and chosen edges are told once.
+    if args.edge.is_none() && args.duration.is_none() && !args.json && output::is_watched() {
+        drop(leaving);
+        return view::follow(|| read_sockets(EdgeFilter::default()), words, interrupt);
+    }
+    let seen = read_sockets(filter.unwrap_or_default())?;
+    let (live, read) = &seen;
+    if args.json {
+        output::print_json(&format!("{:#}\n", live.json(read, cycles.as_ref().map(|cycles| cycles.json(words)))))?;
+    } else {
+        output::print_painted(&text::render(&seen, args.edge.is_none(), cycles.as_ref(), &output::style(), words))?;
+    }
+    Ok(read.namespaces > 0)
+}
+
+/// The host's sockets by edge.
+fn read_sockets(filter: EdgeFilter) -> Result<(LiveSockets, TcpSocketsRead)> {
+    let states = [(); 2].map(|()| Arc::new(Mutex::new(LiveSockets::new(filter))));
     let read = read_tcp_sockets(&Root::default(), &states, LiveSockets::add).context("the host's sockets cannot be read")?;
     let [mut live, more] = states.map(|state| std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner)));
     live.merge(more);
-    if args.json {
-        output::print_json(&format!("{:#}\n", live.json(&read, cycles.as_ref().map(|cycles| cycles.json(words)))))?;
-    } else {
-        output::print_painted(&text::render(&live, &read, cycles.as_ref(), &output::style(), words))?;
-    }
-    Ok(read.namespaces > 0)
+    Ok((live, read))
 }

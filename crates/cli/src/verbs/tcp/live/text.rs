@@ -6,6 +6,7 @@ use chokepoint_model::tcp::Limiter;
 use chokepoint_sources::TcpSocketsRead;
 
 use super::edges::{EdgeKey, LiveEdge, LiveSockets, WorstSocket};
+use super::table;
 use crate::report::edge::{times, write_keepalive};
 use crate::report::text::page::TextPage;
 use crate::report::view::{Ink, Phrases, span};
@@ -18,17 +19,28 @@ const EDGES_MAX: usize = 20;
 /// Columns of a label.
 const LABEL_COLUMNS: usize = 24;
 
-/// The report, ending in a newline.
-pub(super) fn render(live: &LiveSockets, read: &TcpSocketsRead, cycles: Option<&Cycles>, style: &Style, words: &Catalogue) -> Painted {
+/// The report, ending in a newline. `is_whole`: of the whole host, and not of the edges that were asked for.
+pub(super) fn render(
+    (live, read): &(LiveSockets, TcpSocketsRead),
+    is_whole: bool,
+    cycles: Option<&Cycles>,
+    style: &Style,
+    words: &Catalogue,
+) -> Painted {
     let mut page = TextPage::new(style, words);
     let phrases = page.phrases();
-    let message = Message::new("tcp-live-totals").with("sockets", live.sockets).with("namespaces", read.namespaces);
-    page.flow(&[], &[], &[span(Ink::Plain, phrases.say(&message.with("edges", live.edges.len() as u64)))]);
+    page.flow(&[], &[], &[span(Ink::Plain, totals(live, read, phrases))]);
     if let Some(cycles) = cycles {
         write_cycles(&mut page, cycles);
     }
     let edges = live.sorted();
-    for (key, edge) in edges.iter().take(EDGES_MAX) {
+    // Whoever asks for some edges gets all of them; of a whole host each is a line.
+    if is_whole && !edges.is_empty() {
+        page.blank();
+        let lines = table::lines(live, EDGES_MAX, |_, all| Some(all), phrases);
+        lines.iter().for_each(|line| page.line(&[span(Ink::Plain, line)]));
+    }
+    for (key, edge) in edges.iter().take(EDGES_MAX).filter(|_| !is_whole) {
         write_edge(&mut page, live, key, edge);
     }
     if edges.len() > EDGES_MAX {
@@ -42,15 +54,10 @@ pub(super) fn render(live: &LiveSockets, read: &TcpSocketsRead, cycles: Option<&
             page.point(2, &[span(Ink::Plain, worst_text(worst, phrases))]);
         }
     }
-    let without = (live.without_info > 0).then(|| phrases.say(&Message::new("tcp-live-without-info").with("count", live.without_info)));
-    let failed = read.failed.iter().map(|(why, needs)| match needs {
-        Some(needs) => phrases.say(&Message::new("tcp-live-failed-needs").with("why", why.as_str()).with("needs", *needs)),
-        None => why.clone(),
-    });
     let lost = cycles
         .filter(|cycles| cycles.ends.lost > 0)
         .map(|cycles| phrases.say(&Message::new("tcp-cycles-lost").with("count", cycles.ends.lost)));
-    let gaps: Vec<String> = without.into_iter().chain(failed).chain(lost).collect();
+    let gaps: Vec<String> = not_read(live, read, phrases).into_iter().chain(lost).collect();
     if !gaps.is_empty() {
         page.heading("streams-heading-not-read");
         for gap in gaps {
@@ -58,6 +65,22 @@ pub(super) fn render(live: &LiveSockets, read: &TcpSocketsRead, cycles: Option<&
         }
     }
     page.finish()
+}
+
+/// How many sockets, namespaces and edges there are.
+pub(super) fn totals(live: &LiveSockets, read: &TcpSocketsRead, phrases: Phrases<'_>) -> String {
+    let message = Message::new("tcp-live-totals").with("sockets", live.sockets).with("namespaces", read.namespaces);
+    phrases.say(&message.with("edges", live.edges.len() as u64))
+}
+
+/// What could not be read, in sentences.
+pub(super) fn not_read(live: &LiveSockets, read: &TcpSocketsRead, phrases: Phrases<'_>) -> Vec<String> {
+    let without = (live.without_info > 0).then(|| phrases.say(&Message::new("tcp-live-without-info").with("count", live.without_info)));
+    let failed = read.failed.iter().map(|(why, needs)| match needs {
+        Some(needs) => phrases.say(&Message::new("tcp-live-failed-needs").with("why", why.as_str()).with("needs", *needs)),
+        None => why.clone(),
+    });
+    without.into_iter().chain(failed).collect()
 }
 
 /// Writes whether each edge keeps its connections.
