@@ -26,8 +26,9 @@ pub(crate) fn rps(ctx: &Context<'_>, counted: &SampleCounts, under_way: f64) -> 
     }
     let logged = traffic::of(ctx).map(|load| load.throughput_rps).filter(|rate| *rate > 0.0);
     logged.or_else(|| {
-        FirstTierSamples::of(ctx)
-            .and_then(|seen| seen.of_kept().or_else(|| seen.of_accepted(ctx)).or_else(|| seen.of_young(counted, under_way)))
+        FirstTierSamples::of(ctx).and_then(|seen| {
+            seen.of_kept().or_else(|| seen.of_staying()).or_else(|| seen.of_accepted(ctx)).or_else(|| seen.of_young(counted, under_way))
+        })
     })
 }
 
@@ -70,6 +71,29 @@ impl<'a> FirstTierSamples<'a> {
         (kept >= OF_ONE_KIND_MIN * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
     }
 
+    /// For connections of which some are new and most stay from one sample to the next: the segments received on those of both samples, and on those that came between them.
+    /// `None` if many come and go unseen, if a sample has not all of them, or if requests are longer than a segment.
+    fn of_staying(&self) -> Option<f64> {
+        let (mut arrived, mut bytes, mut stayed, mut all, mut seconds) = (0, 0, 0, 0, 0.0);
+        for pair in self.samples.windows(2) {
+            let [(from_us, from_share, from), (to_us, to_share, to)] = pair else { continue };
+            if from_share.min(*to_share) < 1.0 {
+                return None;
+            }
+            let before: BTreeMap<u64, RequestTimes> = from.iter().filter_map(|socket| Some((socket.cookie, socket.times?))).collect();
+            for (socket, times) in to.iter().filter_map(|socket| Some((socket, socket.times?))) {
+                let known = before.get(&socket.cookie);
+                stayed += usize::from(known.is_some());
+                arrived += times.data_segs_in?.checked_sub(known.map_or(Some(0), |before| before.data_segs_in)?)?;
+                bytes += times.bytes_received?.checked_sub(known.map_or(Some(0), |before| before.bytes_received)?)?;
+            }
+            all += before.len();
+            seconds += (to_us - from_us) as f64 / 1e6;
+        }
+        let is_whole = arrived > 0 && bytes / arrived < REQUEST_BYTES_MAX;
+        (all > 0 && stayed as f64 >= OF_ONE_KIND_MIN * all as f64 && is_whole).then(|| arrived as f64 / seconds)
+    }
+
     /// For connections with one request each: the connections that the first tier's namespace accepted. The kernel counts those of all listeners together: `None`
     /// unless the samples show that nearly all of them are this tier's, and if other tiers there may have accepted some.
     fn of_accepted(&self, ctx: &Context<'_>) -> Option<f64> {
@@ -86,7 +110,9 @@ impl<'a> FirstTierSamples<'a> {
         if seen < OF_ONE_KIND_MIN / (1.0 - OF_ONE_KIND_MIN) * others_seen(ctx, netns, view) {
             return None;
         }
-        let opened = ctx.netstat_growth(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
+        // The counters are read more rarely than the samples: their growth is that of the time between two of their own readings.
+        let (_, _, elapsed_us) = ctx.around(&view.netstat)?;
+        let opened = ctx.netstat_growth(view, "Tcp.PassiveOpens")? as f64 * 1e6 / elapsed_us.max(1) as f64;
         (all > 0.0 && fresh >= OF_ONE_KIND_MIN * all && opened > 0.0 && are_others_kept(ctx, netns, view)).then_some(opened)
     }
 

@@ -1,12 +1,17 @@
 //! Blocks: seconds put together until they hold enough requests that one more or less does not matter.
 
 use chokepoint_model::observation::is_unserved;
+use chokepoint_model::report::LedgerPlaceKind;
 
 use crate::drop::Figures;
 use crate::sample::{PoolUse, TargetSample};
 
 /// Requests of a block. Fewer than about thirty tell no mean (DESIGN: "fewer than 30 good answers").
 pub(super) const REQUESTS_MIN: f64 = 30.0;
+/// Fewest requests that wait for others while nearly all do, and so many times those that are served: before a server that is busy for nine tenths of its time nine
+/// wait for each one on average (M/M/1), and it is not so in every second.
+const WAITING_MIN: f64 = 10.0;
+const WAITING_TIMES: f64 = 10.0;
 /// The longest block, seconds. A server with few requests has blocks of few requests, and a past that is as uneven.
 pub(super) const SECONDS_MAX: u64 = 5;
 
@@ -160,11 +165,20 @@ impl Block {
 }
 
 /// True if an accept queue had no room (the kernel refuses once more wait than its limit), or if all workers of a pool were taken and at least as many requests again
-/// were under way: each waits longer than it is served.
+/// were under way: each waits longer than it is served. Of what has no pool that is known, if nearly all requests wait for others.
 fn is_full(span: &TargetSample) -> bool {
     let is_taken = |pool: &PoolUse| {
         let values = (pool.active.value(), pool.total.value(), span.under_way.value());
         matches!(values, (Some(active), Some(total), Some(under_way)) if total > 0.0 && active >= total && under_way >= 2.0 * total)
     };
-    span.queues.iter().any(|queue| queue.limit > 0 && queue.most > queue.limit) || span.pools.values().any(is_taken)
+    let is_refusing = span.queues.iter().any(|queue| queue.limit > 0 && queue.most > queue.limit);
+    is_refusing || span.pools.values().any(is_taken) || nearly_all_wait(span)
+}
+
+/// True if many requests are not accepted or not read, and many times as many as those that are.
+fn nearly_all_wait(span: &TargetSample) -> bool {
+    let waits = |place: LedgerPlaceKind| matches!(place, LedgerPlaceKind::AcceptQueue | LedgerPlaceKind::Unread);
+    let waiting: f64 = span.places.iter().filter(|standing| waits(standing.place)).map(|standing| span.mean_at(standing)).sum();
+    let served = span.under_way.value().map(|under_way| (under_way - waiting).max(0.0));
+    served.is_some_and(|served| waiting >= WAITING_MIN && waiting >= WAITING_TIMES * served)
 }

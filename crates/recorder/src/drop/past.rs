@@ -38,6 +38,8 @@ pub(super) struct Past {
     rate_rps: Option<f64>,
     lost_per_s: Option<f64>,
     has_traffic: bool,
+    /// True if something being full is part of it.
+    is_often_full: bool,
 }
 
 impl Past {
@@ -57,13 +59,14 @@ impl Past {
             rate_rps: high(&|block| block.rate_rps),
             lost_per_s: high(&|block| block.lost_per_s),
             has_traffic: 2 * with_traffic > blocks.len(),
+            is_often_full: blocks.iter().filter(|block| block.is_full).count() as f64 > OUTLIERS * blocks.len() as f64,
         }
     }
 
     /// In which ways all these blocks are worse.
     pub(super) fn exceeded(&self, blocks: &[Served]) -> Vec<Kind> {
         let all = |kind: &Kind| blocks.iter().all(|block| self.is_exceeded(*kind, block));
-        [Kind::Gone, Kind::Losses, Kind::Slower].into_iter().filter(all).collect()
+        [Kind::Gone, Kind::Losses, Kind::Full, Kind::Slower].into_iter().filter(all).collect()
     }
 
     pub(super) fn is_exceeded(&self, kind: Kind, block: &Served) -> bool {
@@ -79,7 +82,7 @@ impl Past {
                     bound * HARM_TIME + LOST_PER_S_MIN.max(HARM_SHARE * self.rate_rps.unwrap_or(0.0))
                 }),
             },
-            Kind::Full => false,
+            Kind::Full => block.is_full && !self.is_often_full,
             // More requests than ever take longer because they are more.
             Kind::Slower => {
                 is_more(block.response_s, self.response_s, &|bound| bound * HARM_TIME)

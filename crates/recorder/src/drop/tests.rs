@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::report::LedgerLossKind;
+use chokepoint_model::report::{LedgerLossKind, LedgerPlaceKind};
 use chokepoint_statistics::Random;
 
 use super::{Against, Detector, Event, Figures, Kind};
-use crate::sample::{Logged, Loss, Mean, PoolUse, Queue, TargetSample};
+use crate::sample::{Logged, Loss, Mean, PoolUse, Queue, Standing, TargetSample};
 
 /// What happens in one second.
 #[derive(Debug, Clone, Copy)]
@@ -172,11 +172,30 @@ fn losing(count: f64, rate: Option<f64>) -> TargetSample {
     TargetSample { losses: vec![loss], rate: Mean::of(rate, 1.0), ..quiet() }
 }
 
+/// Four threads, and so many requests that wait unread.
+fn waiting(unread: f64, rate: Option<f64>) -> TargetSample {
+    let place = Standing { tier: "t".to_owned(), place: LedgerPlaceKind::Unread, request_seconds: unread };
+    TargetSample { places: vec![place], under_way: Mean::of(Some(4.0 + unread), 1.0), rate: Mean::of(rate, 1.0), ..quiet() }
+}
+
+/// More come than four threads can serve: from 21 ms to two seconds, although the rate is higher than ever.
+#[test]
+fn a_queue_that_grows_is_a_drop_however_many_come() {
+    let overload = |at_s: u64| if at_s < 200 { waiting(0.0, Some(100.0)) } else { waiting(30.0 * (at_s - 199) as f64, Some(230.0)) };
+    let seen = at_once(overload, 230);
+    let [(began, Event::Began(drop))] = &seen[..] else { panic!("{seen:?}") };
+    assert!((200..220).contains(began) && drop.kinds == [Kind::Full], "{seen:?}");
+    // What was always so is how the server is used: a load that waits for its answers.
+    let always = at_once(|at_s| waiting(if at_s < 300 { 60.0 } else { 61.0 }, Some(200.0)), 600);
+    assert!(matches!(always[..], [(_, Event::Began(_)), (_, Event::Ended { recovered: false, .. })]), "it is told once: {always:?}");
+}
+
 #[test]
 fn an_outage_that_was_there_before_us_needs_no_past() {
     let full = || Queue { listener: "0.0.0.0:80".to_owned(), most: 129, limit: 128 };
     let taken = || PoolUse { active: Mean::of(Some(4.0), 1.0), total: Mean::of(Some(4.0), 1.0) };
-    let bad: [(&str, &dyn Fn() -> TargetSample, Kind); 4] = [
+    let bad: [(&str, &dyn Fn() -> TargetSample, Kind); 5] = [
+        ("threads before which nearly all wait unread", &|| waiting(120.0, Some(200.0)), Kind::Full),
         ("a tenth is refused", &|| losing(10.0, Some(90.0)), Kind::Losses),
         ("refusals beside answers that nobody counts", &|| losing(50.0, None), Kind::Losses),
         ("a full queue", &|| TargetSample { queues: vec![full()], ..quiet() }, Kind::Full),

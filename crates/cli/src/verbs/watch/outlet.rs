@@ -167,12 +167,17 @@ fn line(at_s: u64, sample: &TargetSample, words: &Catalogue) -> Option<String> {
         .with("time", time(at_s))
         .with("target", sample.target.as_str())
         .with("number", rounded(under_way))
-        .with("rate", sample.rate.value().map_or_else(|| "?".to_owned(), |rate| rounded(rate).to_string()));
+        .with("rate", rate(sample.rate.value().map(|rate| Phrases(words).number(rounded(rate)))));
     if let Some(most) = sample.places.iter().max_by(|a, b| a.request_seconds.total_cmp(&b.request_seconds)) {
         let place = place_label(&most.tier, most.place, Phrases(words));
         message = message.with("place", place).with("most", rounded(sample.mean_at(most)));
     }
     Some(words.text(&message) + "\n")
+}
+
+/// Requests a second, or that they are not known: without a log, few connections show no rate.
+pub(super) fn rate(number: Option<String>) -> Message {
+    number.map_or_else(|| Message::new("watch-rate-unknown"), |number| Message::new("watch-rate").with("rate", number))
 }
 
 fn rounded(value: f64) -> f64 {

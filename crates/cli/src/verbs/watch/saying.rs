@@ -10,6 +10,7 @@ use chokepoint_recorder::{Mean, PoolUse, TargetSample};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::outlet::rate;
 use super::seconds::Look;
 use crate::report::page;
 use crate::report::view::ledger::place_label;
@@ -17,7 +18,7 @@ use crate::report::view::{Phrases, time};
 
 /// The station of a tier's workers, and its unit where each serves one request at a time.
 const POOL: &str = "worker-pool";
-const ONE_EACH: &str = "workers";
+const ONE_EACH: [&str; 2] = ["workers", "threads"];
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -223,13 +224,13 @@ fn sentence(target: &TargetSample, known: Known<'_>, words: &Catalogue) -> (Seve
         (false, true) => (Severity::Unknown, "watch-said-learning"),
         (true, true) => (Severity::Good, "watch-said-good"),
     };
-    let rate = target.rate.value().map_or_else(|| "?".to_owned(), |rate| Phrases(words).rounded(rate));
+    let rate = rate(target.rate.value().map(|rate| Phrases(words).rounded(rate)));
     (severity, words.text(&Message::new(id).with("rate", rate).with("number", Phrases(words).rounded(under_way))))
 }
 
 /// The smallest pool of workers that serve one request at a time each.
 fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> Option<Limit> {
-    let pools = diagnosis.path.iter().filter(|station| station.station == POOL && station.unit == ONE_EACH);
+    let pools = diagnosis.path.iter().filter(|station| station.station == POOL && ONE_EACH.contains(&station.unit.as_str()));
     let smallest = pools.filter_map(|pool| Some((pool.limit?, &pool.tier))).min_by(|a, b| a.0.total_cmp(&b.0));
     let (requests, tier) = smallest?;
     let label = Message::new("watch-said-limit").with("number", Phrases(words).number(requests)).with("tier", tier.as_str());

@@ -1,10 +1,12 @@
 # `chokepoint watch`: what it prints, and the headlines of incidents.
 
-watch-second = { $time } { $target }: { $number } in flight, { $rate }/s; most: { $place } ({ $most })
-watch-second-nowhere = { $time } { $target }: { $number } in flight, { $rate }/s
-watch-said-good = No drop compared with the last minutes: { $rate } requests a second, { $number } in flight.
+watch-second = { $time } { $target }: { $number } in flight, { $rate }; most: { $place } ({ $most })
+watch-second-nowhere = { $time } { $target }: { $number } in flight, { $rate }
+watch-rate = { $rate }/s
+watch-rate-unknown = how many a second is not known
+watch-said-good = No drop compared with the last minutes: { $number } requests in flight, { $rate }.
 watch-said-choked = { $summary } Seen at { $time }.
-watch-said-learning = Too early to compare: { $rate } requests a second, { $number } in flight.
+watch-said-learning = Too early to compare: { $number } requests in flight, { $rate }.
 watch-said-quiet = It had no requests in the last second.
 watch-said-unseen = The last second could not be observed.
 watch-said-limit = the { $number } workers of { $tier }
@@ -12,7 +14,7 @@ watch-drop-gone = { $target }: nothing listens any more.
 watch-drop-losses = { $target }: { $share } % of the requests are refused or fail, { $before } % before.
 watch-drop-losses-now = { $target }: { $share } % of the requests are refused or fail; how it was before is not known.
 watch-drop-losses-uncounted = { $target }: at least { $number } requests a second are refused or lost; how many are answered is not known.
-watch-drop-full = { $target }: a queue or all workers are full, and others wait or are refused.
+watch-drop-full = { $target }: a queue is full or all workers are taken, and others wait or are refused.
 watch-drop-slower = { $target }: a request takes { $times } times as long as before.
 watch-drop-slower-daily = { $target }: a request takes { $times } times as long as at this time on earlier days.
 watch-drop-stalled = { $target }: requests wait and none is answered.
