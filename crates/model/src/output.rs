@@ -5,6 +5,7 @@ pub mod diagnose;
 pub mod explain;
 pub mod message;
 pub mod outcome;
+mod plural;
 pub(crate) mod profile;
 pub mod readings;
 pub mod report;

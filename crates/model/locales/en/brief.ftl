@@ -58,6 +58,7 @@ brief-next = next
 brief-root = as root
 brief-root-adds = This user may not read { $names }. Run it as root (sudo) to have these, too.
 brief-command-fix = chokepoint diagnose --fix ...
+brief-command-fix-load = chokepoint diagnose --load --fix ...
 brief-command-explain = chokepoint explain { $id }
 brief-next-fix = apply it, measure, keep what helps
 brief-next-list = what is changed on this host now, and by whom

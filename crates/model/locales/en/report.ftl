@@ -27,6 +27,10 @@ report-unit-ports = { $n ->
     [one] port
    *[other] ports
 }
+report-unit-threads = { $n ->
+    [one] thread
+   *[other] threads
+}
 report-unit-workers = { $n ->
     [one] worker
    *[other] workers
@@ -84,6 +88,7 @@ report-of = { $used } of { $limit }
 report-limit = limit { $limit }
 report-waiting = { $n } waiting
 report-refused = { $n }/s refused
+report-refused-tries = { $n } tries/s refused
 report-ceiling = ceiling { $value }/s ({ $low } to { $high })
 report-pids = { $count ->
     [one] pid { $pids }

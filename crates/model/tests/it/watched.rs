@@ -216,7 +216,7 @@ fn servers_that_keep_up_are_healthy_and_never_choked() {
                     let rest = diagnosis.summary.split_once(before).unwrap().1;
                     rest.split_once(after).unwrap().0.replace(',', "").parse().unwrap()
                 };
-                assert!(number("Healthy: ", " requests") <= number("at most ", ". "), "{}", diagnosis.summary);
+                assert!(number("Healthy: ", " request") <= number("at most ", ". "), "{}", diagnosis.summary);
             }
             Verdict::Unknown if is_steady => steady.push((server, clients, diagnosis.summary)),
             Verdict::Unknown => unknown.push((server, clients, diagnosis.summary)),

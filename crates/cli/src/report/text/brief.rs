@@ -42,8 +42,6 @@ struct Detail {
     explanation: usize,
     /// Lines about the other findings.
     others: usize,
-    /// Lines of the remedy.
-    remedy: usize,
     /// Lines of each proof.
     proof: usize,
     /// Rows of the table of changes.
@@ -64,7 +62,6 @@ impl Detail {
         places: 4,
         explanation: 4,
         others: 3,
-        remedy: 4,
         proof: 3,
         changes: 14,
         summary: 4,
@@ -74,10 +71,9 @@ impl Detail {
 
     /// Less and less, the least important part first.
     fn steps() -> impl Iterator<Item = Self> {
-        let steps: [fn(&mut Self); 22] = [
+        let steps: [fn(&mut Self); 20] = [
             |detail| detail.reasons = 0,
             |detail| detail.notes = 3,
-            |detail| detail.remedy = 2,
             |detail| detail.note_lines = 2,
             |detail| detail.explanation = 3,
             |detail| detail.places = 3,
@@ -88,7 +84,6 @@ impl Detail {
             |detail| detail.note_lines = 1,
             |detail| detail.tiers = 4,
             |detail| detail.others = 1,
-            |detail| detail.remedy = 1,
             |detail| detail.summary = 2,
             |detail| detail.changes = 11,
             |detail| detail.places = 2,
@@ -106,8 +101,8 @@ impl Detail {
     }
 }
 
-/// The short report, ending in a newline. At 80 columns or more it has at most [`LINES_MAX_TRIED`] lines if something was tried, else [`LINES_MAX`]; no line is
-/// wider than the page. What a flag asked for (`--bisect`, `--capture`) comes in addition.
+/// The short report, ending in a newline. At 80 columns or more it has at most [`LINES_MAX_TRIED`] lines if something was tried, else [`LINES_MAX`], or as many more as
+/// the remedy needs, which is never cut; no line is wider than the page. What a flag asked for (`--bisect`, `--capture`) comes in addition.
 pub(crate) fn brief(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
     brief_of(diagnosis, style, words, None)
 }

@@ -85,6 +85,40 @@ fn no_line_of_a_short_page_is_wider_than_the_terminal() {
     }
 }
 
+/// What mends the cause stands whole in every short page, however long it is.
+#[test]
+fn a_remedy_in_a_short_page_is_never_cut() {
+    let words = Catalogue::english();
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown = 0;
+    for (name, mut diagnosis) in samples::all() {
+        let Some(cause) = crate::report::view::path::choke(&diagnosis) else { continue };
+        if !diagnosis.rounds.is_empty() {
+            continue;
+        }
+        let Some(remedy) = diagnosis.findings[cause].remedies.first_mut() else { continue };
+        remedy.text = format!("Let each worker hold more connections: {}in reserve = 4,711.", "a part of a long sum ".repeat(20));
+        let text = remedy.text.clone();
+        for width in [40, 80, 120] {
+            let page = brief(&diagnosis, &plain(width), &words);
+            assert!(flat(&page).contains(&text), "{name} at {width}:\n{page}");
+        }
+        shown += 1;
+    }
+    assert!(shown > 1, "{shown}");
+}
+
+/// A fix is proven under load: what was only watched is fixed with one.
+#[test]
+fn the_command_that_fixes_has_the_load_that_it_needs() {
+    let words = Catalogue::english();
+    let mut diagnosis = samples::choked();
+    assert!(brief(&diagnosis, &plain(80), &words).contains("chokepoint diagnose --fix ..."));
+    diagnosis.load = None;
+    let text = brief(&diagnosis, &plain(80), &words);
+    assert!(text.contains("chokepoint diagnose --load --fix ..."), "{text}");
+}
+
 /// The explanation of the cause ends where one of its sentences ends.
 #[test]
 fn an_explanation_in_a_short_page_ends_with_a_sentence() {
@@ -118,7 +152,7 @@ fn a_short_page_shows_nothing_that_misleads() {
     let mut refused = samples::coupled();
     (refused.path[0].used, refused.path[0].utilization) = (Some(0.0), Some(0.0));
     let text = brief(&refused, &plain(80), &words);
-    assert!(text.contains("limit 10, 40/s refused") && !text.contains("0 of 10"), "{text}");
+    assert!(text.contains("limit 10, 40 tries/s refused") && !text.contains("0 of 10"), "{text}");
     let needs = |diagnosis: &_| brief(diagnosis, &plain(80), &words).contains("needs CAP_");
     let mut healthy = samples::healthy();
     healthy.readings = samples::unknown().readings;

@@ -100,6 +100,14 @@ pub(crate) fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<T
     tiers
 }
 
+/// Stations that drop packets of connections. The peer sends each again, so they count tries and not connections.
+const DROPPING: [&str; 3] = ["accept-queue", "conntrack-table", "syn-queue"];
+
+/// What a station refused, in words.
+pub(crate) fn refusals(station: &Station) -> Message {
+    Message::new(if DROPPING.contains(&station.station.as_str()) { "report-refused-tries" } else { "report-refused" })
+}
+
 /// True if the station refused something.
 pub(crate) fn has_refused(station: &Station) -> bool {
     station.refused_per_s.is_some_and(|refused| refused > 0.0)
@@ -225,7 +233,7 @@ fn notes(phrases: Phrases<'_>, diagnosis: &Diagnosis, station: &Station, mark: M
     } else {
         notes.extend(use_of(phrases, station).map(|text| span(Ink::Plain, text)));
         if let Some(refused) = station.refused_per_s.filter(|refused| *refused > 0.0) {
-            notes.push(span(Ink::Bad, phrases.say(&Message::new("report-refused").with("n", refused))));
+            notes.push(span(Ink::Bad, phrases.say(&refusals(station).with("n", refused))));
         }
         if let Some(waiting) = station.waiting.filter(|waiting| *waiting >= 0.05 && station.used != Some(*waiting)) {
             notes.push(span(Ink::Plain, phrases.say(&Message::new("report-waiting").with("n", waiting))));

@@ -56,6 +56,7 @@ impl Phrases<'_> {
             "cores" => "report-unit-cores",
             "entries" => "report-unit-entries",
             "ports" => "report-unit-ports",
+            "threads" => "report-unit-threads",
             "workers" => "report-unit-workers",
             other => return other.to_owned(),
         };

@@ -21,16 +21,16 @@ impl Again {
         (!args.iter().any(|arg| is_secret(arg) || is_replay(arg))).then_some(Self { args, is_root })
     }
 
-    /// The same with another flag.
-    pub(super) fn with(&self, flag: &str) -> String {
+    /// The same with other flags.
+    pub(super) fn with(&self, flags: &str) -> String {
         let words: Vec<String> = ["chokepoint"].into_iter().map(str::to_owned).chain(self.args.iter().map(|arg| quoted(arg))).collect();
-        let flag = Some(flag).filter(|flag| !flag.is_empty() && !self.args.iter().any(|arg| arg == flag));
-        words.into_iter().chain(flag.map(str::to_owned)).collect::<Vec<_>>().join(" ")
+        let flags = flags.split_ascii_whitespace().filter(|flag| !self.args.iter().any(|arg| arg == flag));
+        words.into_iter().chain(flags.map(str::to_owned)).collect::<Vec<_>>().join(" ")
     }
 
-    /// The same with another flag and with the rights of root.
-    pub(super) fn as_root(&self, flag: &str) -> String {
-        if self.is_root { self.with(flag) } else { format!("sudo {}", self.with(flag)) }
+    /// The same with other flags and with the rights of root.
+    pub(super) fn as_root(&self, flags: &str) -> String {
+        if self.is_root { self.with(flags) } else { format!("sudo {}", self.with(flags)) }
     }
 
     pub(super) fn is_root(&self) -> bool {
@@ -50,6 +50,7 @@ mod tests {
         assert_eq!(plain.as_root("--fix"), "sudo chokepoint diagnose -c 10 --slo 'p99<1s' http://h/a --fix");
         assert_eq!(of(&["diagnose", "http://h/"], true).unwrap().as_root(""), "chokepoint diagnose http://h/");
         assert_eq!(of(&["diagnose", "--fix", "http://h/"], true).unwrap().with("--fix"), "chokepoint diagnose --fix http://h/");
+        assert_eq!(of(&["diagnose", "--fix", "u"], true).unwrap().with("--load --fix"), "chokepoint diagnose --fix u --load");
         for secret in [&["diagnose", "-H", "Cookie: x"][..], &["diagnose", "http://h/?key=x"], &["diagnose", "http://u:p@h/"]] {
             assert!(of(secret, false).is_none(), "{secret:?}");
         }

@@ -3,7 +3,7 @@
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Evidence, Finding, Prediction, Remedy, Role};
 
-use super::{COLUMNS_USUAL, Detail};
+use super::Detail;
 use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
 use crate::report::view::findings::confidence;
@@ -32,7 +32,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
     if diagnosis.rounds.is_empty()
         && let Some(remedy) = cause.remedies.first()
     {
-        write_remedy(page, remedy, detail.remedy);
+        write_remedy(page, remedy);
     }
 }
 
@@ -81,8 +81,8 @@ fn other(page: &TextPage<'_>, finding: &Finding) -> String {
     page.phrases().say(&Message::new(id).with("id", finding.id.as_str()).with("tier", finding.tier.as_str()))
 }
 
-/// What removes the cause, in one sentence; the steps are in the long report.
-fn write_remedy(page: &mut TextPage<'_>, remedy: &Remedy, lines: usize) {
+/// What removes the cause, in one sentence that is never cut; the steps are in the long report.
+fn write_remedy(page: &mut TextPage<'_>, remedy: &Remedy) {
     let before = [span(Ink::Strong, format!("{INDENT}{} ", page.word("brief-remedy")))];
     let rest = [span(Ink::Plain, " ".repeat(columns_of(&before)))];
     let mut text: Vec<Span> = vec![span(Ink::Plain, &remedy.text)];
@@ -90,7 +90,5 @@ fn write_remedy(page: &mut TextPage<'_>, remedy: &Remedy, lines: usize) {
         let rate = page.phrases().rounded(*goodput_rps);
         text.push(span(Ink::Faint, page.phrases().say(&Message::new("brief-predicted").with("rate", rate))));
     }
-    // What mends it is never cut where a terminal is narrow.
-    let lines = if page.width() < COLUMNS_USUAL { usize::MAX } else { lines };
-    page.flow_within(lines, &before, &rest, &text);
+    page.flow(&before, &rest, &text);
 }

@@ -25,11 +25,16 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, again: Optio
     let mut rows: Vec<(String, &'static str)> = Vec::new();
     // What kept this run from a change keeps the same command from it.
     let is_kept = diagnosis.not_applied.iter().any(|one| one.why != NOT_CONFIRMED);
+    // A fix is proven under load.
+    let (flags, word) = match diagnosis.load {
+        Some(_) => ("--fix", "brief-command-fix"),
+        None => ("--load --fix", "brief-command-fix-load"),
+    };
     if is_kept {
         rows.push(("chokepoint undo --list".to_owned(), "brief-next-list"));
         rows.extend(again.map(|again| (again.as_root("--fix"), "brief-next-again")));
     } else if offers_fix(diagnosis) {
-        rows.push((again.map_or_else(|| page.word("brief-command-fix"), |again| again.as_root("--fix")), "brief-next-fix"));
+        rows.push((again.map_or_else(|| page.word(word), |again| again.as_root(flags)), "brief-next-fix"));
     }
     if diagnosis.after.is_some() {
         rows.push(("chokepoint undo".to_owned(), "brief-next-undo"));
