@@ -200,7 +200,9 @@ fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &SampleCounts) ->
             ("warning-ledger-streaming", counts.streaming),
             ("warning-ledger-undecided", counts.undecided),
         ];
-        for (id, number) in cases.into_iter().filter(|(_, number)| *number > TOLD_SHARE_MIN * ledger.under_way.max(1.0)) {
+        // Fewer would be told as none.
+        let is_told = |number: f64| number > TOLD_SHARE_MIN * ledger.under_way.max(1.0) && tenths(number) > 0.0;
+        for (id, number) in cases.into_iter().filter(|(_, number)| is_told(*number)) {
             told.push(ctx.text(Message::new(id).with("tier", tier.name.as_str()).with("number", (number * 10.0).round() / 10.0)));
         }
     }

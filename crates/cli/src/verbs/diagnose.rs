@@ -524,6 +524,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         expect: expect.clone(),
         slo_p99_us,
         loaded,
+        watch_us: (!loaded).then(|| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
         in_clear: args.redact == RedactLevel::None,
         machine: (args.redact != RedactLevel::All).then_some(machine),
         sent_host: plan::sent_host(&args.load).map_err(usage)?.or(asked.sent_host),

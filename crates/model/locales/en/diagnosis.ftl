@@ -44,15 +44,18 @@ verdict-unknown-tls-name = Cannot tell: no TLS handshake succeeded, because the 
 verdict-unknown-tls-certificate = Cannot tell: no TLS handshake succeeded, because the server's certificate cannot be accepted. -k accepts any certificate.
 verdict-unknown-tls-handshake = Cannot tell: no TLS handshake succeeded. Does this port speak TLS, 1.2 or 1.3?
 verdict-unknown-no-good-answer = Cannot tell: none of { $requests } requests was answered as expected, and no observed station explains it.
-verdict-unknown-failures = Cannot tell: { $failed } requests ({ $share } %) failed, and no observed station explains it.
+verdict-unknown-failures = Cannot tell: { $share } % of the requests failed, and no observed station explains it.
 verdict-unknown-turned-away = Cannot tell: { $missing } of the load's { $connections } connections could not be had, on average: these clients were refused at every try, and no observed station explains it. A packet filter or a balancer that limits connections does this.
 verdict-unknown-cut-off = Cannot tell: at least { $count } connections ({ $rate }/s) of { $tier } and of what it calls were closed before what they had sent was read, so that the kernel reset them. These requests got no answer, and no observed station explains it.
 verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms. No observed station explains it.
 verdict-unknown-starved = Cannot tell: on average { $waiting } connections with a request waited for more than a second to be accepted by { $tier }, while { $served } others were answered again and again. No observed station explains it.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.
-verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener } while its cores are not busy. It may have too few workers, or they may wait for something themselves.
-verdict-unknown-waits = Cannot tell: a response took { $loaded } ms with { $connections } connections and { $alone } ms alone, while the cores are idle and no station is at its limit. The limit cannot be observed: threads of one process, a lock, a limit of connections, or a server behind { $tier } on another host.
+verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener }, and its cores are not full. It may have too few workers, or they may wait for something themselves.
+verdict-unknown-waits = Cannot tell: a response took { $loaded } ms with { $connections } connections and { $alone } ms alone, { $others ->
+    [0] while the cores are idle
+   *[other] while its servers do not fill the cores (other programs use { $others } % of them)
+} and no station is at its limit. The limit cannot be observed: threads of one process, a lock, a limit of connections, or a server behind { $tier } on another host.
 verdict-unknown-generator-waits = Cannot tell: the load generator itself waited for a core { $share } % of the time, so the times that it measured with { $connections } connections are not the server's. Give it its own cores (--cpus) or fewer threads, or measure while other programs are idle.
 verdict-unknown-few-samples = { $why } Only { $samples ->
     [one] one sample
@@ -60,7 +63,8 @@ verdict-unknown-few-samples = { $why } Only { $samples ->
 } of where requests stood could be taken in { $seconds } s: measure longer, -z { $longer }s.
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
-warning-shared-cores = The load generator shares cores with the servers: without it the servers would be faster.
+warning-shared-cores = The load generator shares cores with the servers, and on average { $waiting } of their threads waited for one: without it the servers would be faster.
+warning-shared-cores-unread = The load generator shares cores with the servers. Whether their threads waited for one was not read.
 warning-generator-waited = The load generator itself waited for a core { $share } % of the time, and the response times include that. With cores of its own (--cpus) they would be the server's alone.
 warning-start-drops = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) at the start of the load, when all connections came at once, and none after that. It cost { $share } % of the clients' time, less than the cause above.
 warning-other-clients = Other clients had { $others } of the { $all } requests under way ({ $share } %). Shares and limits are those of all requests; goodput and response times are those of the load.
@@ -71,6 +75,7 @@ warning-ledger-undecided = { $number } connections of { $tier } do not show whet
 warning-ledger-fast = Responses take less than a tick of the kernel's clock ({ $tick } ms). The number of requests in flight and their time are estimates.
 warning-guard = The guard "{ $guard }" stopped the load early.
 warning-interrupted = The load was interrupted; the figures cover the time until then.
+warning-watch-cut = Only { $seconds } s were watched of the { $asked } s that were asked for: the figures cover the time until the interrupt.
 warning-no-listener = No listener on this host answers for the target: only the client's side was read.
 warning-failed-readings = { $count ->
     [one] One source could not be read or understood: { $sources }.

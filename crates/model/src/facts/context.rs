@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::sum::mean;
-use crate::facts::path::{Path, Tier};
+use crate::facts::path::{Path, Tier, words_for};
 use crate::facts::traffic;
 use crate::ledger::Account;
 use crate::observation::load::Loop;
@@ -76,6 +76,11 @@ impl<'a> Context<'a> {
     /// The first configuration read of a tier's nginx.
     pub(crate) fn nginx_of(&self, tier: &Tier) -> Option<&'a NginxConfig> {
         tier.pids.iter().find_map(|pid| self.obs.servers.get(pid)?.nginx())
+    }
+
+    /// The kind of server that a tier is, for words that fit it.
+    pub(crate) fn words_for(&self, tier: &Tier) -> &'static str {
+        words_for(tier.pids.iter().filter_map(|pid| self.obs.processes.get(pid)?.identity.last()))
     }
 
     /// Lines of one kind in the error logs of a tier's servers, with the first line and its log.

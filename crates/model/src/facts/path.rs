@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 pub use reach::{ListenerRef, Reach};
-pub(crate) use runtime::Runtime;
+pub use runtime::has_one_lock;
+pub(crate) use runtime::{Runtime, words_for};
 pub use translation::{ArrivalAddress, Endpoint, Hop, Translations};
 
 use crate::facts::TierId;

@@ -1,7 +1,7 @@
 //! Waits that no station shows.
 
 use crate::facts::Context;
-use crate::facts::cores::cores_are_spare;
+use crate::facts::cores::{cores_are_spare, other_tenants};
 use crate::facts::suffered::WAKES_US;
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind;
@@ -18,7 +18,8 @@ pub(crate) fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
     let waits = is_slower(ctx, alone, loaded) && cores_are_spare(ctx);
     waits.then(|| {
         let why = Message::new("verdict-unknown-waits").with("alone", alone / 1e3).with("loaded", loaded / 1e3);
-        why.with("tier", ctx.path.tiers.last().map_or("", |tier| tier.name.as_str()))
+        let others = other_tenants(ctx).into_iter().map(|(_, share)| 100.0 * share).fold(0.0, f64::max);
+        why.with("others", others).with("tier", ctx.path.tiers.last().map_or("", |tier| tier.name.as_str()))
     })
 }
 

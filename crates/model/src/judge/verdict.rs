@@ -151,7 +151,8 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
         return Judgement { verdict: Verdict::Choked, limited_by: None, summary, undecided: false };
     }
     if let Some(unknown) = not_understood(ctx) {
-        return Judgement::unknown(unknown);
+        let judgement = Judgement::unknown(unknown);
+        return if ctx.obs.load.is_some() { judgement } else { few_samples::told(ctx, judgement) };
     }
     // Refusals for lack of a core are explained by the cores.
     let is_explained = |reading: &StationReading| {
@@ -160,7 +161,7 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
     let is_open = |reading: &&StationReading| reading.state == StationState::Refusing && !is_explained(reading);
     if let Some(refusing) = stations.iter().find(is_open) {
         let why = Message::new("verdict-unknown-refusing").with("station", refusing.station.0);
-        return Judgement::unknown(why.with("why", refusing.why.clone()));
+        return few_samples::told(ctx, Judgement::unknown(why.with("why", refusing.why.clone())));
     }
     few_samples::told(ctx, healthy(ctx, stations))
 }
@@ -183,10 +184,10 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         let request = &ctx.obs.request;
         return Some(match request.unix.first() {
             Some(name) => Message::new("verdict-unknown-no-socket").with("socket", name.as_str()),
-            None => Message::new("verdict-unknown-no-listener").with("port", f64::from(request.port)),
+            None => Message::new("verdict-unknown-no-listener").with("port", request.port.to_string()),
         });
     }
-    let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(failed, requests));
+    let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(ctx, failed, requests));
     failed.or_else(|| cut_off(ctx)).or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
 }
 
@@ -246,12 +247,14 @@ fn turned_away(load: &LoadResult) -> Option<Message> {
 /// Requests failed and no station shows why. Those that waited too long for full cores are explained by these.
 fn unexplained_failures(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     let late = if queues_for_cores(ctx) { load.errors.connect_timeout + load.errors.response_timeout } else { 0 };
-    failures(load.requests.saturating_sub(load.good).saturating_sub(late), load.requests)
+    failures(ctx, load.requests.saturating_sub(load.good).saturating_sub(late), load.requests)
 }
 
-fn failures(failed: u64, requests: u64) -> Option<Message> {
-    let share = failed as f64 / requests.max(1) as f64;
-    let told = || Message::new("verdict-unknown-failures").with("share", share * 100.0).with("failed", failed);
+/// With load the share is that of the report's first lines: of what ended while it was offered.
+fn failures(ctx: &Context<'_>, failed: u64, requests: u64) -> Option<Message> {
+    let counted = failed as f64 / requests.max(1) as f64;
+    let share = ctx.failed_share().filter(|_| ctx.obs.load.is_some()).unwrap_or(counted);
+    let told = || Message::new("verdict-unknown-failures").with("share", share * 100.0);
     Cost::of_requests(failed, requests).hurts().then(told)
 }
 

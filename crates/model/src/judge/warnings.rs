@@ -2,16 +2,20 @@
 
 use crate::facts::Context;
 use crate::facts::cores::other_tenants;
+use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::suffered::{self, others};
 use crate::facts::traffic;
 use crate::judge::settle::{Moment, unsettled};
-use crate::ledger::tenths;
+use crate::ledger::{Account, tenths};
 use crate::observation::{Listener, ListenerAddress, Socket, SocketAddress};
 use crate::output::message::Message;
 
 /// Connections seen at a unix socket from which it is in use.
 const UNIX_CONNECTIONS_MIN: usize = 5;
+
+/// Share of the time asked for that must be missing before watching counts as interrupted: readings begin and end beside it.
+const CUT_SHARE_MIN: f64 = 0.05;
 
 /// Upstreams of other sites that are named.
 const ELSEWHERE_MAX: usize = 3;
@@ -39,7 +43,7 @@ impl Unread {
 
 /// The warnings of an observation.
 pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<Message> = cut_short(ctx).into_iter().collect();
     if let Some((account, (others, times))) = ctx.account().and_then(|account| Some((account, account.others()?))) {
         let warning = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
         warnings.push(warning.with("share", 100.0 * (1.0 - 1.0 / times)));
@@ -54,7 +58,7 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
             identity.is_some_and(|identity| identity.cpus_allowed.iter().any(|core| generator.contains(core)))
         };
         if ctx.path.tiers.iter().flat_map(|tier| &tier.pids).any(shares) {
-            warnings.push(Message::new("warning-shared-cores"));
+            warnings.extend(shared_cores(ctx));
         }
         if let Some(guard) = &load.stopped_by {
             warnings.push(Message::new("warning-guard").with("guard", guard.as_str()));
@@ -109,6 +113,25 @@ fn cut_off_by_others(ctx: &Context<'_>) -> Option<Message> {
     let is_shared = hurts(cut.lasting) && !hurts(cut.own_lasting());
     let told = || Message::new("warning-cut-off-shared").with("count", cut.count).with("netns", ctx.netns_name(first.netns));
     is_shared.then(|| told().with("tier", first.name.as_str()))
+}
+
+/// That the load takes cores from the servers, unless hardly a thread of theirs waits for one: servers that sleep are not slowed by it.
+fn shared_cores(ctx: &Context<'_>) -> Option<Message> {
+    let pids = ctx.path.tiers.iter().flat_map(|tier| &tier.pids);
+    let waited: Vec<f64> = pids.filter_map(|pid| ctx.clocked(*pid, |used| used.run_delay_ns)).collect();
+    if waited.is_empty() {
+        return Some(Message::new("warning-shared-cores-unread"));
+    }
+    let waiting: f64 = waited.iter().sum();
+    let all = ctx.account().map_or(0.0, Account::under_way).max(waiting);
+    (all > 0.0 && Cost::of_time(waiting / all).hurts()).then(|| Message::new("warning-shared-cores").with("waiting", tenths(waiting)))
+}
+
+/// That watching ended before the time that was asked for.
+fn cut_short(ctx: &Context<'_>) -> Option<Message> {
+    let asked_s = ctx.obs.request.watch_us.filter(|_| ctx.obs.load.is_none())? as f64 / 1e6;
+    let told = || Message::new("warning-watch-cut").with("seconds", tenths(ctx.seconds())).with("asked", asked_s);
+    (ctx.seconds() < (1.0 - CUT_SHARE_MIN) * asked_s).then(told)
 }
 
 /// Where requests of other sites and locations go, and whether they wait there: it is no part of the path, but somebody may look for it.

@@ -36,6 +36,9 @@ pub struct Request {
     pub slo_p99_us: Option<u64>,
     /// True if load was applied.
     pub loaded: bool,
+    /// For how long to watch, microseconds; nothing with load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_us: Option<u64>,
     /// The usual time of a request before, milliseconds, if a history knows it (`watch`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_ms: Option<f64>,

@@ -22,3 +22,5 @@ mod waits_for_clients;
 mod worker_demand;
 mod worker_pool;
 mod workers_blocked;
+
+pub(crate) use sending::stalls;

@@ -36,6 +36,24 @@ impl Runtime {
     }
 }
 
+/// The kind of server that processes are, for words that fit it: "nginx", the runtime that executes them, or "other".
+pub(crate) fn words_for<'i>(identities: impl IntoIterator<Item = &'i Identity>) -> &'static str {
+    let kind = |identity: &Identity| match Runtime::of(identity) {
+        Some(Runtime::Java) => Some("java"),
+        Some(Runtime::Node) => Some("node"),
+        Some(Runtime::Php) => Some("php"),
+        Some(Runtime::Python(_)) => Some("python"),
+        Some(Runtime::Ruby) => Some("ruby"),
+        None => (identity.comm == "nginx").then_some("nginx"),
+    };
+    identities.into_iter().find_map(kind).unwrap_or("other")
+}
+
+/// True if the lock of its interpreter lets only one thread of this process run the program's code at a time.
+pub fn has_one_lock(identity: &Identity) -> bool {
+    Runtime::of(identity).is_some_and(Runtime::has_one_lock)
+}
+
 /// What follows a program's name and its version: "t" for "python3.13t" and "python".
 fn version<'n>(name: &'n str, program: &str) -> Option<&'n str> {
     name.strip_prefix(program).map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.'))

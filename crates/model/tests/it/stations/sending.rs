@@ -163,6 +163,11 @@ fn ends_of_answers_that_wait_for_an_acknowledgement_are_reported() {
     assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["send-at-once"]);
 }
 
+/// Answers whose ends wait for an acknowledgement.
+pub(crate) fn stalls() -> Observation {
+    observed(stalled)
+}
+
 /// The same requests, only watched: of these connections this many have the end of an answer in their queue.
 fn watched(sample: impl Fn(u64, u64) -> TcpSample, sending: u64) -> Observation {
     let mut obs = observed(sample);

@@ -18,7 +18,11 @@ pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     id: "keep-idle-longer",
     finding: FindingId::CLOSE_RACE,
     activation: Activation::Reload,
-    advise: |_, placed| Some(advice(remote(placed, "remedy-keep-idle-longer-text"), "remedy-keep-idle-longer-risk")),
+    advise: |ctx, placed| {
+        let kind = ctx.only_tier(&placed.owner).map_or("other", |tier| ctx.words_for(tier));
+        let text = remote(placed, "remedy-keep-idle-longer-text").with("kind", kind).with("tier", ctx.owner_name(&placed.owner));
+        Some(advice(text, "remedy-keep-idle-longer-risk"))
+    },
 };
 
 /// A message with the remote address of this reading's edge.

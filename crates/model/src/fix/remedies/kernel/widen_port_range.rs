@@ -35,8 +35,10 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let to = usable(view, wide);
     let reserved = wide.1 - wide.0 + 1 - to;
     let sum = Message::new(if reserved > 0 { "sum-ports-reserved" } else { "sum-ports" });
-    let advised = Advised::new(f64::from(to), sum.with("low", wide.0).with("high", wide.1).with("reserved", reserved));
-    let text = Message::new("remedy-widen-port-range-text").with("low", wide.0).with("high", wide.1).with("from", ports.usable);
+    // A port is a name: it is not grouped as a quantity is.
+    let (low, high) = (wide.0.to_string(), wide.1.to_string());
+    let advised = Advised::new(f64::from(to), sum.with("low", low.as_str()).with("high", high.as_str()).with("reserved", reserved));
+    let text = Message::new("remedy-widen-port-range-text").with("low", low).with("high", high).with("from", ports.usable);
     let text = text.with("to", to).with("sum", advised.sum);
     let risk = match listening.is_empty() {
         true => Message::new("remedy-widen-port-range-risk"),

@@ -362,7 +362,8 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: Findin
     let netns = ctx.netns_name(ports.netns);
     let used =
         Message::new("evidence-ports-used").with("live", ports.live).with("waiting", ports.time_wait).with("remote", remote.as_str());
-    let range = Message::new("evidence-ports-range").with("low", ports.range.0).with("high", ports.range.1).with("usable", ports.usable);
+    let range = Message::new("evidence-ports-range").with("low", ports.range.0.to_string());
+    let range = range.with("high", ports.range.1.to_string()).with("usable", ports.usable);
     let mut proofs = vec![
         Evidence::new(used, format!("sock_diag ({netns})"), Some(ports.used() as f64)),
         Evidence::new(range, format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
