@@ -13,7 +13,8 @@ pub mod predict;
 pub mod quantity;
 mod tools;
 
-pub use facts::pool::{Staffing, configured as php_fpm_pools};
+pub use facts::path::has_one_lock;
+pub use facts::pool::{MemoryMeasure, PoolMemory, Staffing, configured as php_fpm_pools};
 pub use facts::{harm, owner, path, profile, spread, traffic, url};
 pub use fix::{change, remedies};
 pub use judge::{causes, finding, id, location, settle, station, stations};

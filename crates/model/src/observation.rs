@@ -25,7 +25,7 @@ pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
-pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadCalls, ThreadTimes};
+pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Syscall, ThreadCalls, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
 pub use request_sample::{DumpMoment, RequestSample, RequestSocket, RequestTimes};

@@ -25,6 +25,8 @@ pub struct Asked {
     pub objective: Objective,
     /// Most connections that were to be tried.
     pub connections_max: u32,
+    /// The rate that its workers have to carry, requests per second; nothing for all that the cores carry.
+    pub rate_rps: Option<f64>,
     /// True if more steps were planned.
     pub is_cut: bool,
     /// Memory of the tiers' workers by the tier's name, or why it is unknown.

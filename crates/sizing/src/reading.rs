@@ -5,13 +5,17 @@ use chokepoint_model::facts::Context;
 use chokepoint_model::load::{LoadResult, Loop};
 use chokepoint_model::observation::{CpuUse, Identity, Observation, Setting};
 use chokepoint_model::path::{self, Tier};
-use chokepoint_model::php_fpm_pools;
 use chokepoint_model::report::{Diagnosis, LedgerPlaceKind, Role, Station, StationState};
 use chokepoint_model::spread::Spread;
+use chokepoint_model::{PoolMemory, php_fpm_pools};
 
 use crate::interval::Interval;
 use crate::servers;
 use crate::step::{InForce, Limit, Offered, Settings, Step, TierStep};
+
+/// The units of pools whose workers each serve one request at a time.
+const WORKERS: &str = "workers";
+const THREADS: &str = "threads";
 
 /// The step of an observation. `None` if no load was applied.
 pub fn step(obs: &Observation, diagnosis: &Diagnosis, words: &Catalogue) -> Option<Step> {
@@ -68,7 +72,7 @@ fn tier_step(ctx: &Context<'_>, tier: &Tier, diagnosis: &Diagnosis) -> TierStep 
     let used: Vec<(f64, f64)> = tier.pids.iter().filter_map(|pid| cores_used(ctx, *pid)).collect();
     let all: f64 = used.iter().map(|(all, _)| all).sum();
     let cpu = station(diagnosis, "cpu", &tier.name);
-    let pool = station(diagnosis, "worker-pool", &tier.name).filter(|pool| pool.unit == "workers");
+    let pool = station(diagnosis, "worker-pool", &tier.name).filter(|pool| [WORKERS, THREADS].contains(&pool.unit.as_str()));
     let inside = diagnosis.ledger.as_ref().map(|ledger| {
         use LedgerPlaceKind::{Cpu, Ready, Sending, Throttled, Waiting};
         let own = ledger.places.iter().filter(|place| place.tier == tier.name);
@@ -81,12 +85,15 @@ fn tier_step(ctx: &Context<'_>, tier: &Tier, diagnosis: &Diagnosis) -> TierStep 
         processes: workers.len() as u32,
         threads: workers.iter().filter_map(threads).sum(),
         pool: pool.and_then(|pool| pool.limit),
+        is_pool_threads: pool.is_some_and(|pool| pool.unit == THREADS),
+        has_one_lock: workers.iter().any(|identity| path::has_one_lock(identity)),
         is_pool_full: pool.is_some_and(|pool| pool.state == StationState::Saturated),
         cores_used: (!used.is_empty()).then_some(all),
         system_share: (all > 0.0).then(|| used.iter().map(|(_, system)| system).sum::<f64>() / all),
         cores: cpu.and_then(|cpu| cpu.limit),
         cores_busy: cpu.and_then(|cpu| cpu.utilization),
         core_ceiling_rps: cpu.and_then(|cpu| cpu.ceiling_rps).map(Interval::from),
+        memory: PoolMemory::of(ctx, tier),
         inside,
         accept_queue_limit: station(diagnosis, "accept-queue", &tier.name).and_then(|queue| queue.limit),
         in_force: in_force(ctx, tier),

@@ -55,6 +55,8 @@ pub struct Demand {
     pub behind: Option<u32>,
     /// True if each of its processes has several threads that serve.
     pub is_threaded: bool,
+    /// Its processes.
+    pub processes: u32,
     /// Event loops in force, if known.
     pub loops_now: Option<u32>,
     /// Connections of each in force, if known.
@@ -64,6 +66,11 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Threads of each process, where they serve.
+    fn threads(&self) -> Option<u32> {
+        self.is_threaded.then(|| self.workers.div_ceil(self.processes.max(1)))
+    }
+
     /// The queue that is needed, if it is longer than the present one, or than this default if that is unknown. Its length follows from a rate, which is not known
     /// better than two equal runs differ.
     fn longer_queue(&self, default: u32) -> Option<u32> {
@@ -154,6 +161,7 @@ mod tests {
         queue_now: Some(128),
         behind: Some(60),
         is_threaded: false,
+        processes: 1,
         loops_now: None,
         connections_now: None,
         files_now: None,
@@ -191,6 +199,13 @@ mod tests {
     fn threads_of_apache_come_in_whole_processes() {
         let demand = Demand { is_threaded: true, queue: 10, ..DEMAND };
         assert_eq!(texts(ServerKind::Apache, demand), ["ThreadsPerChild 25", "ServerLimit 3", "MaxRequestWorkers 75"]);
+    }
+
+    #[test]
+    fn a_server_with_threads_gets_its_setting_for_threads() {
+        let demand = Demand { is_threaded: true, processes: 2, workers: 7, queue: 10, ..DEMAND };
+        assert_eq!(texts(ServerKind::Gunicorn, demand), ["threads = 4"]);
+        assert_eq!(texts(ServerKind::Uwsgi, demand), ["threads = 4"]);
     }
 
     #[test]

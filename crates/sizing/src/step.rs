@@ -1,5 +1,6 @@
 //! One measured step: a load, what came of it, and what each tier spent on it.
 
+use chokepoint_model::PoolMemory;
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::report::{LimitedBy, Verdict};
 
@@ -74,6 +75,10 @@ pub struct TierStep {
     pub threads: u32,
     /// Workers of its pool that the diagnosis counted: all were seen busy, or its configuration says so.
     pub pool: Option<f64>,
+    /// True if the workers of that pool are threads.
+    pub is_pool_threads: bool,
+    /// True if the lock of their interpreter lets only one thread of a process compute at a time.
+    pub has_one_lock: bool,
     /// True if the diagnosis says that its pool is at its limit.
     pub is_pool_full: bool,
     /// Cores that it used, by its processes' clocks.
@@ -86,6 +91,8 @@ pub struct TierStep {
     pub cores_busy: Option<f64>,
     /// Expected answers per second that these cores have time for.
     pub core_ceiling_rps: Option<Interval>,
+    /// Memory of its workers, as far as read.
+    pub memory: Option<PoolMemory>,
     /// Requests at this tier on average, waiting to be accepted or read not included.
     pub inside: Option<f64>,
     /// Connections that fit into the accept queue of its listener.

@@ -1,6 +1,6 @@
 //! How many workers: from the time that a request takes, split into CPU and waiting, and the cores; and the memory that they need.
 
-use chokepoint_model::Staffing;
+use chokepoint_model::{PoolMemory, Staffing};
 
 /// What a request takes at one tier, and what the tier runs on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,6 +13,8 @@ pub struct ServiceTime {
     pub cores: f64,
     /// Requests per second that these cores have time for, including what other tiers on them and the kernel take.
     pub core_ceiling_rps: f64,
+    /// The rate that is to be carried, if it is less.
+    pub wanted_rps: Option<f64>,
 }
 
 impl ServiceTime {
@@ -21,9 +23,9 @@ impl ServiceTime {
         self.cores / self.core_ceiling_rps
     }
 
-    /// The requests that the cores have time for, and what each takes: what the remedies of the diagnosis compute with.
+    /// The requests that are to be carried, at most those that the cores have time for, and what each takes: what the remedies of the diagnosis compute with.
     pub fn staffing(&self) -> Staffing {
-        Staffing { rate_rps: self.core_ceiling_rps, held_s: self.held_s, cpu_s: self.cpu_s }
+        Staffing { rate_rps: self.core_ceiling_rps.min(self.wanted_rps.unwrap_or(f64::INFINITY)), held_s: self.held_s, cpu_s: self.cpu_s }
     }
 
     /// The rest of the time: waiting for a disk, another server, a lock or a timer, seconds.
@@ -39,7 +41,12 @@ impl ServiceTime {
     /// Workers that keep the cores full: those in service at once at the most that the cores carry, and a reserve; one for each core where requests compute.
     pub fn workers(&self) -> u32 {
         let cores = self.cores.max(1.0).ceil();
-        let workers = if self.is_cpu_bound() { cores } else { self.staffing().workers().max(cores) };
+        let needed = self.staffing().workers();
+        let workers = match self.wanted_rps {
+            Some(wanted) if wanted < self.core_ceiling_rps => needed,
+            _ if self.is_cpu_bound() => cores,
+            _ => needed.max(cores),
+        };
         workers.min(f64::from(u32::MAX)) as u32
     }
 }
@@ -47,10 +54,8 @@ impl ServiceTime {
 /// Memory of a tier's workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerMemory {
-    /// Memory that a worker has to itself, bytes: of the largest one.
-    pub private_bytes: u64,
-    /// All of its workers that were read, bytes.
-    pub all_bytes: u64,
+    /// Of the largest worker, and of all of them: what the remedies of the diagnosis compute with.
+    pub pool: PoolMemory,
     /// MemAvailable of the host while they ran, bytes.
     pub available_bytes: Option<u64>,
 }
@@ -58,8 +63,9 @@ pub struct WorkerMemory {
 impl WorkerMemory {
     /// Most workers for which there is memory: what is available, and what the present ones have. `None` if either is unknown.
     pub fn workers_max(&self) -> Option<u32> {
-        let room = self.available_bytes?.saturating_add(self.all_bytes);
-        (self.private_bytes > 0).then(|| u32::try_from(room / self.private_bytes).unwrap_or(u32::MAX))
+        let PoolMemory { worker_bytes, all_bytes, .. } = self.pool;
+        let room = self.available_bytes?.saturating_add(all_bytes);
+        (worker_bytes > 0).then(|| u32::try_from(room / worker_bytes).unwrap_or(u32::MAX))
     }
 }
 
@@ -70,10 +76,12 @@ pub fn queue(rate_rps: f64, objective_s: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use chokepoint_model::MemoryMeasure;
+
     use super::*;
 
     fn of(held_ms: f64, cpu_ms: f64, cores: f64) -> ServiceTime {
-        ServiceTime { held_s: held_ms / 1e3, cpu_s: cpu_ms / 1e3, cores, core_ceiling_rps: cores / cpu_ms * 1e3 }
+        ServiceTime { held_s: held_ms / 1e3, cpu_s: cpu_ms / 1e3, cores, core_ceiling_rps: cores / cpu_ms * 1e3, wanted_rps: None }
     }
 
     #[test]
@@ -102,10 +110,19 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_is_wanted_takes_no_more_than_it_needs() {
+        // 230/s x 20.8 ms = 4.8, and the square root of 4.6 that wait.
+        let wanted = ServiceTime { wanted_rps: Some(230.0), ..of(20.8, 0.6, 2.0) };
+        assert_eq!((wanted.workers(), of(20.8, 0.6, 2.0).workers()), (7, 78));
+        assert_eq!(ServiceTime { wanted_rps: Some(1e6), ..of(20.8, 0.6, 2.0) }.workers(), 78, "no more than the cores carry");
+    }
+
+    #[test]
     fn memory_bounds_the_number() {
-        let memory = WorkerMemory { private_bytes: 20 << 20, all_bytes: 100 << 20, available_bytes: Some(900 << 20) };
+        let pool = PoolMemory { worker_bytes: 20 << 20, all_bytes: 100 << 20, measure: MemoryMeasure::Private };
+        let memory = WorkerMemory { pool, available_bytes: Some(900 << 20) };
         assert_eq!(memory.workers_max(), Some(50));
-        assert_eq!(WorkerMemory { private_bytes: 0, ..memory }.workers_max(), None);
+        assert_eq!(WorkerMemory { pool: PoolMemory { worker_bytes: 0, ..pool }, ..memory }.workers_max(), None);
         assert_eq!(WorkerMemory { available_bytes: None, ..memory }.workers_max(), None);
     }
 

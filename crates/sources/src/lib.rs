@@ -41,7 +41,6 @@ pub use sock_diag::tcp_peer::{TcpPeer, TcpReading, TcpUsers};
 pub use table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
 pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_congestion_control, read_tcp_info};
 pub use text::host::usage::{HostUsage, HostUsages};
-pub use text::process::memory::{ProcessMemory, read_process_memory};
 pub use text::process::workers::{WorkerUse, WorkerUses};
 
 /// Sources that do not read text files.

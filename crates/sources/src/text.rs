@@ -33,6 +33,7 @@ pub(crate) const ALL: &[&Source] = &[
     &process::files::PROCESS_FILES,
     &process::fd_count::PROCESS_FD_COUNT,
     &process::syscall::PROCESS_SYSCALL,
+    &process::memory::PROCESS_MEMORY,
     &process::limits::PROCESS_LIMITS,
     &cgroup::process::PROCESS_CGROUPS,
 ];

@@ -42,6 +42,11 @@ pub(crate) struct Size {
     /// The objective: the p99 of the response time that the capacity has to keep, "p99<200ms". [default: half of the timeout -t, at most 1s]
     #[arg(long, value_name = "OBJECTIVE", help_heading = "Search")]
     pub(crate) slo: Option<String>,
+    /// Advise workers for this rate, requests per second
+    ///
+    /// The rate that the workers have to carry, in requests per second: as many are advised as it takes. [default: all that the cores have time for]
+    #[arg(short = 'q', long, value_name = "RATE", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Search")]
+    pub(crate) rate: Option<u32>,
     /// Time for the whole run
     ///
     /// Time for the whole run, at least 30s. A longer run has longer steps, and so narrower intervals.

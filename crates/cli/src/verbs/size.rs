@@ -63,6 +63,7 @@ pub(crate) fn run(args: &Size, words: &Catalogue, interrupt: &Interrupt) -> Resu
         url: without_values(&setup.request.url),
         objective: setup.objective,
         connections_max: setup.connections_max,
+        rate_rps: setup.rate_rps,
         is_cut,
         memory: run.memory,
         warnings: run.warnings,
@@ -112,7 +113,7 @@ impl Run<'_> {
             self.surroundings = surroundings(&observation);
             let diagnosis = diagnose(&observation, self.words);
             let Some(step) = reading::step(&observation, &diagnosis, self.words) else { return Ok(true) };
-            memory::read(&step, &mut self.memory);
+            memory::take(&step, &mut self.memory);
             let is_interrupted = step.interrupted;
             let guard = observation.load.as_ref().and_then(|load| load.stopped_by.as_deref());
             self.warnings.extend(guard.map(|guard| self.words.text(&Message::new("bench-stopped").with("guard", guard))));

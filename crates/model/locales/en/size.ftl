@@ -29,19 +29,19 @@ size-law-unsolved = no coefficients in their range fit
 size-workers = { $tier }: { $workers } { $unit ->
     [threads] threads
    *[processes] workers
-}
+} for { $rate }/s
 size-workers-more = { $tier }: { $workers } { $unit ->
     [threads] threads
    *[processes] workers
-} instead of { $now }
+} instead of { $now }, for { $rate }/s
 size-workers-fewer = { $tier }: { $workers } { $unit ->
     [threads] threads
    *[processes] workers
-} are enough ({ $now } now)
+} are enough for { $rate }/s ({ $now } now)
 size-workers-same = { $tier }: { $now } { $unit ->
     [threads] threads
    *[processes] workers
-} are right
+} are right for { $rate }/s
 size-workers-memory = { $tier }: { $workers } { $unit ->
     [threads] threads
    *[processes] workers
@@ -60,17 +60,24 @@ size-service-wait = A request takes { $held } ms: { $cpu } ms CPU and { $wait } 
     [one] core
    *[other] cores
 } / { $cost } ms = { $ceiling }/s. { $ceiling }/s x { $held } ms = { $at_once } at once, plus reserve: { $enough }.
+size-service-rate = A request takes { $held } ms: { $cpu } ms CPU and { $wait } ms waiting. { $rate }/s x { $held } ms = { $at_once } at once, plus reserve: { $enough }.
 size-note-connections = At most { $most } are advised, as many as --max-connections allows at once.
 size-note-extrapolated = These servers used at most { $busy } % of the cores: what a request costs once they are full is an estimate, so run size again with these workers.
 size-note-shared = If they wait for something shared (a database, a lock), more workers only wait longer: run size again after the change.
 
 size-memory = { $shared ->
     [yes] The threads share { $needed } MiB; { $available } MiB are available.
-   *[no] { $worker } MiB for each worker, { $needed } MiB in all; { $available } MiB are available.
+   *[no] { $worker } MiB for each worker ({ $measure ->
+        [resident] with what it shares
+       *[private] what it has to itself
+    }), { $needed } MiB in all; { $available } MiB are available.
 }
 size-memory-unknown = { $shared ->
     [yes] The threads share { $needed } MiB; the available memory could not be read.
-   *[no] { $worker } MiB for each worker, { $needed } MiB in all; the available memory could not be read.
+   *[no] { $worker } MiB for each worker ({ $measure ->
+        [resident] with what it shares
+       *[private] what it has to itself
+    }), { $needed } MiB in all; the available memory could not be read.
 }
 size-memory-unread = Memory of the workers was not read: { $why }.
 

@@ -4,7 +4,10 @@ mod ended;
 mod idle;
 pub(crate) mod looks;
 pub(crate) mod loops;
+mod memory;
+mod naming;
 mod service;
+mod serving;
 mod staffing;
 mod taking_turns;
 mod unread;
@@ -13,6 +16,8 @@ use std::collections::BTreeSet;
 
 pub(crate) use ended::EndsAwaited;
 pub(crate) use idle::{IdleEvidence, computes};
+pub use memory::{MemoryMeasure, PoolMemory};
+pub(crate) use naming::PoolSetting;
 pub(crate) use service::Service;
 pub use staffing::Staffing;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
@@ -26,6 +31,10 @@ use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, Socke
 
 /// The unit of event loops, whose limit is a number of connections and not of workers.
 pub(crate) const CONNECTIONS: &str = "connections";
+/// The unit of pools whose workers are threads.
+pub(crate) const THREADS: &str = "threads";
+/// The kind of server whose processes are event loops with a station of their own for their limit.
+const NGINX: &str = "nginx";
 /// Share of the samples in which connections must wait for a worker. A pool at its limit always has some waiting; one that only touches it does not.
 pub(crate) const WAITED_SHARE: f64 = 0.9;
 /// The same for a pool without a free worker: with hardly more clients than workers, the last one is now and then on its way to the queue.
@@ -48,7 +57,7 @@ pub(crate) const SAMPLES_MIN: usize = 3;
 pub(crate) enum PoolKind {
     /// Processes.
     Processes,
-    /// Threads of one or several processes. The number of threads is no limit by itself, as some are helpers. The limit is the number of connections in
+    /// Threads of one or several processes. The number of threads is no limit by itself, as some are helpers or only accept. The limit is the number of connections in
     /// service at once, if it stayed the same while others waited.
     Threads,
     /// Event loops that accept no more connections than configured, even while idle.
@@ -68,6 +77,10 @@ pub(crate) struct Pool {
     pub(crate) waiting: f64,
     /// Share of the samples with at least one waiting connection.
     pub(crate) waited_share: f64,
+    /// The number that waited in each sample.
+    pub(crate) queued: Vec<u64>,
+    /// With `unread`, the number that waited to be accepted in each sample of the queue.
+    pub(crate) unaccepted: Vec<u64>,
     /// True if the server accepts every connection and leaves the requests unread until a worker is free.
     pub(crate) unread: bool,
     /// True if workers were still being started late in the window, so that the pool may grow further.
@@ -126,9 +139,17 @@ impl Pool {
         if of_all == 0.0 {
             return None;
         }
+        // An event loop holds the connections on which nothing is asked as well: it is no worker that one of them takes.
+        if ctx.words_for(tier) == NGINX || ctx.nginx_of(tier).is_some() {
+            return None;
+        }
+        let are_more = of_all > BUSY_TIMES_MAX * workers.len() as f64;
+        if !are_more && looks::are_loops(ctx, &workers, of_all / workers.len().max(1) as f64) {
+            return None;
+        }
         // A single process may be anything. If its configuration calls it a pool, it is a pool of one worker.
         let is_pool = workers.len() >= 2 || (workers.len() == 1 && !configured(ctx, tier).is_empty());
-        if !is_pool || of_all > BUSY_TIMES_MAX * workers.len() as f64 {
+        if !is_pool || are_more {
             return Self::of_threads(ctx, tier, &workers, &samples);
         }
         let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
@@ -145,6 +166,8 @@ impl Pool {
             ended: samples.iter().map(|held| held.ended).collect(),
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
+            queued,
+            unaccepted: Vec::new(),
             unread: false,
             // If the configuration shows the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
@@ -162,20 +185,29 @@ impl Pool {
         let busy: Vec<usize> = samples.iter().map(|held| if are_threads { held.all() } else { held.in_service }).collect();
         let ended = samples.iter().map(|held| if are_threads { held.ended } else { 0 }).collect();
         let most = busy.iter().max().copied().filter(|most| *most > 0)?;
+        let serving = threads.saturating_sub(serving::acceptors(ctx, tier, workers));
+        let workers = if most <= threads { serving::level(&busy)?.min(serving.max(1)) } else { most };
         let queued = ctx.queued(tier);
         let pool = Self {
             kind: PoolKind::Threads,
-            workers: most,
-            busy,
+            workers,
+            busy: busy.iter().map(|busy| *busy.min(&workers)).collect(),
             ended,
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
+            queued,
+            unaccepted: Vec::new(),
             unread: false,
             grows: false,
             reached: None,
         };
+        // What holds many connections that it does not read waits for its threads, whatever number of connections it has to stop at.
+        let by_sockets = || unread::pool_of_sockets(ctx, tier, serving, samples);
+        if let Some(unread) = (most > threads && unread::are_unread(samples)).then(by_sockets).flatten() {
+            return Some(unread);
+        }
         if !pool.is_full() {
-            return unread::pool(ctx, tier, threads);
+            return unread::pool(ctx, tier, serving);
         }
         if most <= threads {
             return pool.is_steady(BUSY_SHARE).then_some(pool);
@@ -191,7 +223,11 @@ impl Pool {
 
     /// The unit of `workers`.
     pub(crate) fn unit(&self) -> &'static str {
-        if self.kind == PoolKind::Loops { CONNECTIONS } else { "workers" }
+        match self.kind {
+            PoolKind::Processes => "workers",
+            PoolKind::Threads => THREADS,
+            PoolKind::Loops => CONNECTIONS,
+        }
     }
 
     /// Mean number of workers that wait for the end of a client whose answer they have sent.
@@ -232,16 +268,21 @@ pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
 struct Held {
     /// Accepted and not closed. A worker continues with a request after its client has given up (CLOSE_WAIT).
     in_service: usize,
+    /// The part of them with a request that is not read: bytes in the receive queue, of which an end of the client is one.
+    unread: usize,
     /// Answered, and ended by a process that still holds the socket: it waits for the client's end (FIN_WAIT2). A socket that was closed has no process.
     ended: usize,
 }
 
 impl Held {
     fn of<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, TcpState, u64, u32)>) -> Self {
-        let mut held = Self { in_service: 0, ended: 0 };
+        let mut held = Self { in_service: 0, unread: 0, ended: 0 };
         for (address, state, _, unread) in sockets.filter(|(address, _, inode, _)| *inode != 0 && tier.accepts(address)) {
             match (address, state) {
-                (SocketAddress::Unix { .. }, _) | (_, TcpState::Established | TcpState::CloseWait) => held.in_service += 1,
+                (SocketAddress::Unix { .. }, _) | (_, TcpState::Established | TcpState::CloseWait) => {
+                    held.in_service += 1;
+                    held.unread += usize::from(unread > u32::from(state == TcpState::CloseWait));
+                }
                 (_, TcpState::FinWait2) if unread == 0 => held.ended += 1,
                 _ => {}
             }

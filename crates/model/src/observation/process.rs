@@ -18,6 +18,8 @@ pub struct ProcessView {
     pub fd_count: Series<u32>,
     /// System calls of its threads over time.
     pub syscall: Series<Syscall>,
+    /// Memory; read at the end.
+    pub memory: Series<ProcessMemory>,
     /// Resource limits in force.
     pub limits: Series<Limits>,
     /// cgroup paths by controller ("" for cgroup v2): proc(5), `/proc/PID/cgroup`.
@@ -77,6 +79,13 @@ pub struct ThreadTimes {
     pub run_ns: u64,
     /// Time runnable but waiting for a CPU, nanoseconds.
     pub delay_ns: u64,
+}
+
+/// Memory of a process (`/proc/PID/smaps_rollup`, Linux 4.14).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessMemory {
+    /// Pages that no other process has mapped (Private_Clean and Private_Dirty), bytes: what another process like it would need.
+    pub private_bytes: u64,
 }
 
 /// Open file descriptors of a process.

@@ -207,13 +207,14 @@ impl Blind {
     }
 
     fn process(&mut self, view: &mut ProcessView) {
-        let ProcessView { identity, cpu, files, fd_count, syscall, limits, cgroups } = view;
+        let ProcessView { identity, cpu, files, fd_count, syscall, memory, limits, cgroups } = view;
         self.take(identity);
         self.change(cpu, |used| (used.run_ns, used.run_delay_ns) = (None, None));
         self.take(cpu);
         self.take(files);
         self.take(fd_count);
         self.take(syscall);
+        self.take(memory);
         self.take(limits);
         self.take(cgroups);
     }

@@ -249,6 +249,10 @@ fn selector(loaded: bool, alone_us: Option<u64>) -> Observation {
         view.netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
     files(&mut obs, 42, &[100, 7]);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { comm: "server".to_owned(), ..process.identity.last().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
     for second in 0..=11_u64 {
         let used = CpuUse { run_ns: Some(second * 50_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
         obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
@@ -273,7 +277,7 @@ fn threads_advised_to_watched_clients_follow_from_the_rate_and_not_from_the_queu
     let diagnosis = told(&selector(false, None));
     assert_eq!(causes(&diagnosis), [EXHAUSTED], "{diagnosis:#?}");
     let text = &of(&diagnosis, EXHAUSTED).remedies[0].text;
-    assert!(text.contains("12 workers instead of 9") && text.contains("ms = 9 at once, plus reserve: 12"), "{text}");
+    assert!(text.contains("12 threads instead of 9") && text.contains("ms = 9 at once, plus reserve: 12"), "{text}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) fn advice(asked: &Asked, steps: &[Step], limit: Option<&Step>, words:
         if unit.is_none() && tier.server.is_none() {
             continue;
         }
-        let service = service(steps, last, place);
+        let service = service(asked, steps, last, place);
         found.push(Advised { asked, last, tier, unit, service, steps });
     }
     let workers: Vec<Option<u32>> = found.iter().map(|tier| tier.workers().map(|(workers, _)| workers)).collect();
@@ -36,7 +36,9 @@ pub(super) fn advice(asked: &Asked, steps: &[Step], limit: Option<&Step>, words:
 /// What serves requests in a tier.
 fn unit(tier: &TierStep) -> Option<WorkerUnit> {
     match tier.server.map(|server| server.def().unit) {
+        Some(WorkerUnit::Processes) if tier.is_pool_threads => Some(WorkerUnit::Threads),
         Some(unit) => Some(unit),
+        None if tier.is_pool_threads => Some(WorkerUnit::Threads),
         None if tier.processes >= 2 => Some(WorkerUnit::Processes),
         None if tier.pool.is_some() => Some(WorkerUnit::Threads),
         None => None,
@@ -44,7 +46,7 @@ fn unit(tier: &TierStep) -> Option<WorkerUnit> {
 }
 
 /// The time of a request at a tier: what it takes alone, without the CPU of the tiers in front of it.
-fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
+fn service(asked: &Asked, steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
     let tier = &last.tiers[place];
     let curve = curve(steps);
     let first = curve.first()?;
@@ -68,7 +70,11 @@ fn service(steps: &[Step], last: &Step, place: usize) -> Option<ServiceTime> {
     let of_tiers: f64 = beside(busiest, at).filter_map(|tier| busiest.cpu_s(&tier.name)).sum();
     let whole_s = cores / core_ceiling_rps;
     let cpu_s = if of_tiers > whole_s { cpu_s * whole_s / of_tiers } else { cpu_s };
-    Some(ServiceTime { held_s: held_s.max(cpu_s), cpu_s, cores, core_ceiling_rps })
+    // Threads under one lock compute on one core of each process, whatever the others have time for.
+    let usable =
+        if unit(tier) == Some(WorkerUnit::Threads) && tier.has_one_lock { cores.min(f64::from(tier.processes.max(1))) } else { cores };
+    let core_ceiling_rps = core_ceiling_rps * usable / cores;
+    Some(ServiceTime { held_s: held_s.max(cpu_s), cpu_s, cores: usable, core_ceiling_rps, wanted_rps: asked.rate_rps })
 }
 
 /// The tiers on the same cores as one, with it: they have the same station.
@@ -112,7 +118,8 @@ impl Advised<'_> {
             _ => "processes",
         };
         let message = message.with("unit", unit).with("now", f64::from(self.now().unwrap_or(0)));
-        message.with("workers", f64::from(self.workers().map_or(0, |(workers, _)| workers)))
+        let workers = f64::from(self.workers().map_or(0, |(workers, _)| workers));
+        message.with("workers", workers).with("rate", self.carried_rps(workers))
     }
 
     /// Workers now.
@@ -122,6 +129,11 @@ impl Advised<'_> {
             WorkerUnit::Threads => self.tier.pool.map(|pool| pool as u32),
             WorkerUnit::Loops => None,
         }
+    }
+
+    /// The rate that so many workers are for: what is wanted or what the cores have time for, as far as they carry it.
+    fn carried_rps(&self, workers: f64) -> f64 {
+        self.service.map_or(0.0, |service| service.staffing().rate_rps.min(workers / service.held_s.max(1e-9)))
     }
 
     /// True if the diagnosis says that the workers wait for a server that is at its limit.
@@ -219,9 +231,18 @@ impl Advised<'_> {
     /// How the number was computed, and what to watch out for.
     fn notes(&self) -> Vec<Message> {
         let Some(service) = self.service.filter(|_| self.workers().is_some()) else { return Vec::new() };
-        let id = if service.is_cpu_bound() { "size-service-cpu" } else { "size-service-wait" };
+        let is_wanted = service.wanted_rps.is_some_and(|wanted| wanted < service.core_ceiling_rps);
+        let id = match service.is_cpu_bound() {
+            _ if is_wanted => "size-service-rate",
+            true => "size-service-cpu",
+            false => "size-service-wait",
+        };
         let how = self.args(id).with("held", service.held_s * 1e3).with("cpu", service.cpu_s * 1e3).with("wait", service.wait_s() * 1e3);
-        let how = how.with("cores", service.cores).with("ceiling", service.core_ceiling_rps).with("cost", service.cost_s() * 1e3);
+        let how = how
+            .with("rate", service.staffing().rate_rps)
+            .with("cores", service.cores)
+            .with("ceiling", service.core_ceiling_rps)
+            .with("cost", service.cost_s() * 1e3);
         let how = how.with("at_once", service.staffing().at_once()).with("enough", f64::from(service.workers()));
         let is_measured = curve(self.steps).iter().any(|step| are_full(step, &self.tier.name));
         let share = self.own_share_most().filter(|_| !is_measured && !service.is_cpu_bound());
@@ -253,14 +274,15 @@ impl Advised<'_> {
             Err(why) => return Some(MemoryReport { text: words.text(&self.args("size-memory-unread").with("why", why.as_str())), ..none }),
         };
         let available = self.args(if memory.available_bytes.is_some() { "size-memory" } else { "size-memory-unknown" });
-        let available = available.with("available", mib(memory.available_bytes.unwrap_or(0))).with("worker", mib(memory.private_bytes));
+        let available = available.with("available", mib(memory.available_bytes.unwrap_or(0))).with("worker", mib(memory.pool.worker_bytes));
+        let available = available.with("measure", memory.pool.measure.name());
         if unit == WorkerUnit::Threads {
-            let text = available.with("needed", mib(memory.all_bytes)).with("shared", "yes");
-            return Some(MemoryReport { process_bytes: Some(memory.all_bytes), text: words.text(&text), ..none });
+            let text = available.with("needed", mib(memory.pool.all_bytes)).with("shared", "yes");
+            return Some(MemoryReport { process_bytes: Some(memory.pool.all_bytes), text: words.text(&text), ..none });
         }
-        let needed = workers.map(|workers| memory.private_bytes.saturating_mul(workers.into()));
+        let needed = workers.map(|workers| memory.pool.worker_bytes.saturating_mul(workers.into()));
         let text = available.with("needed", mib(needed.unwrap_or(0))).with("shared", "no");
-        Some(MemoryReport { worker_bytes: Some(memory.private_bytes), needed_bytes: needed, text: words.text(&text), ..none })
+        Some(MemoryReport { worker_bytes: Some(memory.pool.worker_bytes), needed_bytes: needed, text: words.text(&text), ..none })
     }
 
     fn config(&self, def: &ServerDef, behind: Option<u32>, words: &Catalogue) -> Vec<ConfigReport> {
@@ -278,7 +300,8 @@ impl Advised<'_> {
             queue: waiting,
             queue_now: self.tier.accept_queue_limit.map(|limit| limit as u32),
             behind,
-            is_threaded: self.tier.threads > 2 * self.tier.processes,
+            is_threaded: self.unit == Some(WorkerUnit::Threads) || self.tier.threads > 2 * self.tier.processes,
+            processes: self.tier.processes,
             loops_now: self.tier.in_force.loops.as_ref().map(|now| now.value as u32),
             connections_now: self.tier.in_force.connections.as_ref().map(|now| now.value as u32),
             files_now: self.tier.in_force.files.as_ref().map(|now| now.value),

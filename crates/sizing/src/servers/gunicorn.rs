@@ -1,4 +1,4 @@
-//! gunicorn with sync workers: a process for each request.
+//! gunicorn: a process for each request, or with `threads` a thread of one (gthread).
 
 use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program, runs};
 
@@ -17,7 +17,10 @@ pub(super) const GUNICORN: ServerDef = ServerDef {
 const BACKLOG_DEFAULT: u32 = 2048;
 
 fn lines(demand: &Demand) -> Vec<ConfigLine> {
-    let mut lines = vec![ConfigLine::new(format!("workers = {}", demand.workers), "size-line-workers")];
+    let mut lines = vec![match demand.threads() {
+        Some(threads) => ConfigLine::new(format!("threads = {threads}"), "size-line-threads"),
+        None => ConfigLine::new(format!("workers = {}", demand.workers), "size-line-workers"),
+    }];
     lines.extend(demand.longer_queue(BACKLOG_DEFAULT).map(|queue| ConfigLine::new(format!("backlog = {queue}"), "size-line-queue")));
     lines
 }

@@ -1,4 +1,4 @@
-//! uWSGI: a process for each request.
+//! uWSGI: a process for each request, or with `threads` a thread of one.
 
 use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
 
@@ -17,7 +17,10 @@ pub(super) const UWSGI: ServerDef = ServerDef {
 const BACKLOG_DEFAULT: u32 = 100;
 
 fn lines(demand: &Demand) -> Vec<ConfigLine> {
-    let mut lines = vec![ConfigLine::new(format!("processes = {}", demand.workers), "size-line-workers")];
+    let mut lines = vec![match demand.threads() {
+        Some(threads) => ConfigLine::new(format!("threads = {threads}"), "size-line-threads"),
+        None => ConfigLine::new(format!("processes = {}", demand.workers), "size-line-workers"),
+    }];
     // uWSGI does not start if the queue is longer than net.core.somaxconn.
     lines.extend(
         demand.longer_queue(BACKLOG_DEFAULT).map(|queue| ConfigLine::new(format!("listen = {queue}"), "size-line-queue-somaxconn")),

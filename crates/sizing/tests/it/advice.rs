@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::{LimitedBy, Verdict};
+use chokepoint_model::{MemoryMeasure, PoolMemory};
 use chokepoint_sizing::answer::{Asked, report};
 use chokepoint_sizing::interval::Interval;
 use chokepoint_sizing::objective::Objective;
 use chokepoint_sizing::report::{Outcome, Size};
-use chokepoint_sizing::servers::ServerKind;
+use chokepoint_sizing::servers::{ServerKind, WorkerUnit};
 use chokepoint_sizing::step::{Offered, Step, TierStep};
 use chokepoint_sizing::workers::WorkerMemory;
 
@@ -22,6 +23,7 @@ fn asked() -> Asked {
         url: "http://127.0.0.1/".to_owned(),
         objective,
         connections_max: 1024,
+        rate_rps: None,
         is_cut: false,
         memory: BTreeMap::new(),
         warnings: Vec::new(),
@@ -63,7 +65,8 @@ fn of(asked: &Asked, steps: &[Step]) -> Size {
 }
 
 fn memory(private_mib: u64) -> BTreeMap<String, Result<WorkerMemory, String>> {
-    let memory = WorkerMemory { private_bytes: private_mib << 20, all_bytes: 5 * (private_mib << 20), available_bytes: Some(1 << 30) };
+    let pool = PoolMemory { worker_bytes: private_mib << 20, all_bytes: 5 * (private_mib << 20), measure: MemoryMeasure::Private };
+    let memory = WorkerMemory { pool, available_bytes: Some(1 << 30) };
     [("php-fpm".to_owned(), Ok(memory))].into()
 }
 
@@ -206,4 +209,39 @@ fn an_objective_that_one_request_misses_is_said_plainly() {
     let measured: Vec<Step> = steps().into_iter().filter(|step| step.rate_per_s().is_none()).collect();
     let text = of(&asked, &measured).capacity.text;
     assert!(text.starts_with("a single request alone takes longer than the objective of 5 ms"), "{text}");
+}
+
+/// One process of gunicorn with four threads, each of which waits, on two cores.
+fn threaded() -> Vec<Step> {
+    let mut steps = steps();
+    for step in &mut steps {
+        let [_, pool] = &mut step.tiers[..] else { unreachable!() };
+        *pool = TierStep {
+            server: Some(ServerKind::Gunicorn),
+            processes: 1,
+            threads: 5,
+            pool: Some(4.0),
+            is_pool_threads: true,
+            has_one_lock: true,
+            cores: Some(2.0),
+            core_ceiling_rps: Some(Interval { value: 1_666.0, low: 1_400.0, high: 1_800.0 }),
+            ..pool.clone()
+        };
+    }
+    steps
+}
+
+#[test]
+fn threads_are_advised_as_threads_and_for_the_rate_that_is_asked_for() {
+    let all = of(&asked(), &threaded());
+    let pool = &all.tiers[1];
+    assert_eq!((pool.unit, pool.workers_now), (Some(WorkerUnit::Threads), Some(4)));
+    // One lock: one core of the two.
+    assert!((pool.service.unwrap().core_ceiling_rps - 833.0).abs() < 1.0, "{pool:#?}");
+    assert!(pool.config[0].text == "threads = 21" && pool.text.contains("21 threads instead of 4, for 833/s"), "{pool:#?}");
+    let some = of(&Asked { rate_rps: Some(230.0), ..asked() }, &threaded());
+    let pool = &some.tiers[1];
+    // 230/s x 20 ms = 4.6, and the root of 4.4.
+    assert_eq!((pool.workers, pool.config[0].text.as_str()), (Some(7), "threads = 7"));
+    assert!(pool.notes[0].contains("230/s x 20 ms = 4.6 at once, plus reserve: 7"), "{:?}", pool.notes);
 }

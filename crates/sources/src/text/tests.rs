@@ -105,6 +105,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "process_files" => count([&process.files]),
         "process_fd_count" => count([&process.fd_count]),
         "process_syscall" => count([&process.syscall]),
+        "process_memory" => count([&process.memory]),
         "process_limits" => count([&process.limits]),
         "process_cgroups" => count([&process.cgroups]),
         other => panic!("the source {other} has no fixture"),
@@ -216,6 +217,7 @@ fn process_values_of_the_tree() {
     assert_eq!((files.count, files.sockets.len()), (11, 3));
     let syscall = see("process_syscall").syscall.last().cloned().unwrap();
     assert_eq!((syscall.call.is_some(), syscall.sockets.len()), (true, 0), "an event loop waits for everything at once");
+    assert_eq!(see("process_memory").memory.last().unwrap().private_bytes, (276 + 1096) << 10);
     assert_eq!(see("process_limits").limits.last().unwrap().open_files_soft, Some(20_000));
     assert_eq!(see("process_cgroups").cgroups.last().unwrap()[""], "/system.slice/nginx.service");
 }
@@ -372,7 +374,7 @@ fn without_privileges_what_is_missing_names_its_capability() {
             _ => None,
         });
         match source.name {
-            "process_files" | "process_syscall" => assert_eq!(missing.next(), source.needs, "{entries:?}"),
+            "process_files" | "process_syscall" | "process_memory" => assert_eq!(missing.next(), source.needs, "{entries:?}"),
             "conntrack_states" | "kernel_log" => assert!(missing.next().is_none_or(|needs| Some(needs) == source.needs), "{entries:?}"),
             "process_identity" => {
                 let observation = observe(&entries, source);

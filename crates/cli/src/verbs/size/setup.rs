@@ -28,6 +28,8 @@ pub(super) struct SizeSetup {
     pub(super) objective: Objective,
     pub(super) budget: Duration,
     pub(super) connections_max: u32,
+    /// The rate that the workers have to carry.
+    pub(super) rate_rps: Option<f64>,
     foreign: bool,
 }
 
@@ -70,7 +72,8 @@ impl SizeSetup {
             ..plan
         };
         plan.check().map_err(|error| usage(error.into()))?;
-        Ok(Self { request, plan, objective, budget, connections_max: args.max_connections, foreign: args.yes })
+        let rate_rps = args.rate.map(f64::from);
+        Ok(Self { request, plan, objective, budget, connections_max: args.max_connections, rate_rps, foreign: args.yes })
     }
 
     /// One measurement with this load.

@@ -69,7 +69,7 @@ fn what_other_verbs_say_of_every_recording_is_possible() {
         if let Some(step) = reading::step(&obs, &diagnosis, &words) {
             let objective = Objective { p99_us: 200_000, given: true };
             let (url, memory, warnings) = (diagnosis.target.url.clone(), BTreeMap::new(), Vec::new());
-            let asked = Asked { url, objective, connections_max: 1024, is_cut: false, memory, warnings };
+            let asked = Asked { url, objective, connections_max: 1024, rate_rps: None, is_cut: false, memory, warnings };
             documents.push(("size-1.json", serde_json::to_string(&answer::report(&asked, &[step], &words)).unwrap()));
         }
         for (schema, text) in documents {

@@ -19,6 +19,7 @@ const LACKING: &[(&str, &[&str])] = &[
             "process_files",
             "process_fd_count",
             "process_syscall",
+            "process_memory",
             "server_config",
             "server_log",
             "server_status",

@@ -1,6 +1,6 @@
 //! Whether more workers could do more: the existing ones wait for something other than a core, or compute while cores are idle.
 
-use super::{Pool, PoolKind};
+use super::{Pool, PoolKind, looks};
 use crate::facts::Context;
 use crate::facts::cores::{SATURATED_UTILIZATION, Turns, charged_share, utilization_of};
 use crate::facts::path::{Runtime, Tier};
@@ -17,6 +17,8 @@ const DELAYED_SHARE_MAX: f64 = 0.1;
 /// Largest mean number of a process's threads running or ready that still counts as waiting. With one thread running all the time they may take turns, as
 /// under an interpreter's lock, and more threads would not help.
 const THREADS_READY_MAX: f64 = 0.9;
+/// Share of a process's threads that wait for a lock, at most, while they do not take turns: half. Of threads in turns all but one wait for it.
+const LOCKED_SHARE_MAX: f64 = 0.5;
 /// Mean number of threads running or ready from which they do not take turns.
 const THREADS_READY_MIN: f64 = 1.2;
 
@@ -48,9 +50,12 @@ impl IdleEvidence {
         let (workers, may_wait, may_compute) = match pool.kind {
             PoolKind::Processes => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, true),
             PoolKind::Threads => {
-                // Where no lock makes threads take turns, they wait as processes do.
-                let most = if has_no_lock(ctx, tier) { READY_SHARE_MAX * pool.workers as f64 } else { 0.0 };
-                (pool.workers as f64, at_once <= THREADS_READY_MAX.max(most), at_once >= THREADS_READY_MIN)
+                // Where no lock makes threads take turns, they wait as processes do. Where other programs use the cores, threads are ready for longer; taking turns
+                // they would wait for a lock meanwhile.
+                let are_apart =
+                    || has_no_lock(ctx, tier) || looks::locked_share(ctx, &tier.pids).is_some_and(|share| share < LOCKED_SHARE_MAX);
+                let hardly_ready = at_once <= READY_SHARE_MAX * pool.workers as f64;
+                (pool.workers as f64, at_once <= THREADS_READY_MAX || hardly_ready && are_apart(), at_once >= THREADS_READY_MIN)
             }
             // A loop with time to spare accepts waiting connections. A loop with more load looks like one without time.
             PoolKind::Loops => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, false),

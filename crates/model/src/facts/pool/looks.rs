@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{computes, worker_pids};
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::observation::{Listener, ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};
+use crate::observation::{Identity, Listener, ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
 
 /// Fewest samples of busy workers for a statement. Something that takes a fifth of the workers' time is found in most of five samples once in seventeen times
 /// (binomial, 5.8 %).
@@ -41,6 +41,49 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
         (!idle).then(peer)
     };
     calls.into_iter().filter_map(peer).collect()
+}
+
+/// Looks at the main thread of a process, and those at which it waited for new work alone: in accept(2), at a listener, or in epoll_wait(2), where a selector waits for
+/// the connections of its threads. A look while it ran shows neither.
+pub(crate) fn accepts_only(ctx: &Context<'_>, tier: &Tier, pid: u32) -> (usize, usize) {
+    let listens: BTreeSet<u64> = tier.listeners.iter().map(|placed| placed.listener.inode).collect();
+    let calls = ctx.obs.processes.get(&pid).into_iter().flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call));
+    let waits: Vec<&Syscall> = calls.filter(|call| call.call.is_some()).collect();
+    let is_for_work = |call: &&&Syscall| {
+        matches!(call.call.as_deref(), Some("accept" | "accept4" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2"))
+            || call.sockets.iter().any(|inode| listens.contains(inode))
+    };
+    (waits.iter().filter(is_for_work).count(), waits.len())
+}
+
+/// Share of the threads of these processes besides the main thread, and besides those that accept, that wait for a lock or a signal to go on. `None` with too few looks.
+pub(crate) fn locked_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
+    let processes = pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
+    let calls = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call.threads));
+    let seen: Vec<ThreadCalls> = calls.filter(|threads| threads.looked > 0).collect();
+    let (mut locked, mut all) = (0, 0);
+    for threads in &seen {
+        locked += threads.locked;
+        all += threads.looked.saturating_sub(threads.accepting);
+    }
+    (are_enough(seen.len()) && all > 0).then(|| f64::from(locked) / f64::from(all))
+}
+
+/// Share of the looks that more of them must find in epoll_wait(2) than the workers' idle time explains: less is chance, with as few looks as that.
+const LOOPS_SHARE_MIN: f64 = 0.25;
+
+/// True if processes of one thread each wait in epoll_wait(2) although they hold connections: `held` of them each, on average. What serves one connection at a time waits
+/// there only while it has none.
+pub(crate) fn are_loops(ctx: &Context<'_>, workers: &[&Identity], held: f64) -> bool {
+    let processes = workers.iter().filter_map(|identity| ctx.obs.processes.get(&identity.pid));
+    let processes = processes.filter(|process| process.cpu.last().is_some_and(|used| used.threads == 1));
+    let calls = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call));
+    let (mut waiting, mut looks) = (0, 0);
+    for call in calls {
+        looks += 1;
+        waiting += usize::from(matches!(call.call.as_deref(), Some("epoll_wait" | "epoll_pwait" | "epoll_pwait2")));
+    }
+    are_enough(looks) && waiting as f64 > (1.0 - held.min(1.0) + LOOPS_SHARE_MIN) * looks as f64
 }
 
 /// True if there are enough samples for a statement.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::idle::READY_SHARE_MAX;
-use super::{BUSY_SHARE, Pool, PoolKind, STEADY_SHARE, waited_share};
+use super::{BUSY_SHARE, Held, Pool, PoolKind, STEADY_SHARE, waited_share};
 use crate::facts::Context;
 use crate::facts::cores::delayed;
 use crate::facts::path::Tier;
@@ -17,14 +17,33 @@ const WORKERS_MIN: usize = 2;
 /// successor may both be counted.
 const AT_MOST_SHARE: f64 = 0.9;
 
-/// The pool, if about as many requests were read and not answered in nearly every sample while more were there unread. `threads`: those of its processes. An event
-/// loop reads whatever has come before it waits again, so it leaves requests unread only while it computes.
+/// Share of the connections that are held and not read from which those that are read are few.
+const UNREAD_SHARE_MIN: f64 = 0.5;
+
+/// True if most of the connections that are held are not read.
+pub(super) fn are_unread(samples: &[Held]) -> bool {
+    let sum = |of: fn(&Held) -> usize| samples.iter().map(of).sum::<usize>() as f64;
+    sum(|held| held.unread) > UNREAD_SHARE_MIN * sum(|held| held.in_service)
+}
+
+/// The pool by its sockets alone, where the server holds as many connections as it can: those of clients that gave up count as well, since its threads serve them.
+pub(super) fn pool_of_sockets(ctx: &Context<'_>, tier: &Tier, threads: usize, samples: &[Held]) -> Option<Pool> {
+    let read = samples.iter().map(|held| held.in_service - held.unread).collect();
+    of_counts(ctx, tier, threads, (read, samples.iter().map(|held| held.unread as u64).collect()))
+}
+
+/// The pool, if about as many requests were read and not answered in nearly every sample while more were there unread. `threads`: those of its processes that do more than
+/// accept. An event loop reads whatever has come before it waits again, so it leaves requests unread only while it computes.
 pub(super) fn pool(ctx: &Context<'_>, tier: &Tier, threads: usize) -> Option<Pool> {
     let samples = ctx.account()?.served_and_unread(tier);
     let given_up = given_up(ctx, tier);
     let served = |(at_us, served, _): &(u64, f64, f64)| (served + given_up.get(at_us).copied().unwrap_or(0.0)).round() as usize;
-    let served: Vec<usize> = samples.iter().map(served).collect();
-    let unread: Vec<u64> = samples.iter().map(|(.., unread)| unread.round() as u64).collect();
+    let served = samples.iter().map(served).collect();
+    of_counts(ctx, tier, threads, (served, samples.iter().map(|(.., unread)| unread.round() as u64).collect()))
+}
+
+/// The pool of so many requests that were read and not answered, and so many unread ones, in each sample.
+fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (Vec<usize>, Vec<u64>)) -> Option<Pool> {
     let mut sorted = served.clone();
     sorted.sort_unstable();
     let at_most = |share: f64| sorted.get(((share * sorted.len() as f64).ceil() as usize).saturating_sub(1)).copied();
@@ -41,6 +60,8 @@ pub(super) fn pool(ctx: &Context<'_>, tier: &Tier, threads: usize) -> Option<Poo
             ended: Vec::new(),
             waiting,
             waited_share: waited_share(&unread),
+            queued: unread.clone(),
+            unaccepted: ctx.queued(tier),
             unread: true,
             grows: false,
             reached: None,

@@ -2,11 +2,11 @@
 
 use chokepoint_model::observation::{
     CoreTimes, CpuTimes, CpuUse, Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool,
-    ProcessView, ServerConfig, Setting, Socket, SocketAddress, TcpState,
+    ProcessView, RequestSample, RequestSocket, RequestTimes, ServerConfig, Setting, Socket, SocketAddress, Syscall, TcpState,
 };
 use chokepoint_model::reading::Reading;
 
-use super::{SERVER, WINDOW, cpu, healthy, ip, listener};
+use super::{SERVER, SERVER_IP, WINDOW, cpu, healthy, ip, listener};
 
 /// A pool of `workers` behind the web server. In each sample `busy` of them have a connection, and `waiting` connections wait in the queue.
 pub(crate) fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
@@ -90,6 +90,68 @@ pub(crate) fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Obs
     for second in 0..=11_u64 {
         let run_ns = Some((second as f64 * 1e9 * ran) as u64);
         view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns, run_delay_ns: Some(0), threads, ..CpuUse::default() }));
+    }
+    obs
+}
+
+/// One sample of a server whose main thread accepts every connection for its other threads.
+pub(crate) struct Served {
+    /// Requests that a thread has, and those that wait unread.
+    pub(crate) taken: u32,
+    pub(crate) unread: u32,
+    /// The first of its connections, and how many requests each has had.
+    pub(crate) first: u64,
+    pub(crate) requests: u64,
+}
+
+/// A server of one process, `gunicorn --threads N`, whose main thread waits in epoll_wait(2). It is watched, five samples a second, and `rate` connections come each second.
+pub(crate) fn selector(threads: u32, rate: u64, sample: impl Fn(u64) -> Served) -> Observation {
+    let mut obs = healthy();
+    (obs.load, obs.request.loaded) = (None, false);
+    cpu(&mut obs, 0.2);
+    process(&mut obs, 42, 1, "gunicorn", &[100, 7]);
+    let view = obs.processes.get_mut(&42).unwrap();
+    for second in 0..=11_u64 {
+        let used = CpuUse { run_ns: Some(second * 1_000_000), run_delay_ns: Some(0), threads: threads + 1, ..CpuUse::default() };
+        view.cpu.push(second * 1_000_000, Reading::Ok(used));
+        let call = Syscall { call: Some("epoll_wait".to_owned()), ..Syscall::default() };
+        view.syscall.push(second * 1_000_000, Reading::Ok(call));
+    }
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for number in 0..48 {
+        let Served { taken, unread, first, requests } = sample(number);
+        let socket = |n: u64| {
+            let waits = n >= u64::from(taken);
+            let times = RequestTimes {
+                last_data_recv_ms: 12,
+                last_data_sent_ms: if requests > 1 { 16 } else { 200 },
+                data_segs_in: Some(requests),
+                data_segs_out: Some(requests - 1),
+                bytes_received: Some(100 * requests),
+                bytes_sent: Some(500 * (requests - 1)),
+                min_rtt_us: Some(20),
+                rtt_us: Some(50),
+                ..RequestTimes::default()
+            };
+            RequestSocket {
+                address: SocketAddress::Tcp {
+                    local: (ip(SERVER_IP), 80),
+                    remote: (ip("10.0.0.1"), 10_000 + ((first + n) % 50_000) as u16),
+                },
+                cookie: 1 + first + n,
+                state: TcpState::Established,
+                inode: 7,
+                receive_queue: if waits { 100 } else { 0 },
+                send_queue: 0,
+                times: Some(times),
+            }
+        };
+        let sockets = (0..u64::from(taken + unread)).map(socket).collect();
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets, ..RequestSample::default() };
+        view.request_samples.push(WINDOW.0 + 100_000 + number * 200_000, Reading::Ok(sample));
+    }
+    for (at, opens) in [(0, 0), (11_000_000, 11 * rate)] {
+        view.netstat.push(at, Reading::Ok([("Tcp.PassiveOpens".to_owned(), opens as i64)].into_iter().collect()));
     }
     obs
 }

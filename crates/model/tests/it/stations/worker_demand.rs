@@ -4,11 +4,11 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{AccessLog, Listener, Observation};
+use chokepoint_model::observation::{AccessLog, Listener, Observation, Socket, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Remedy;
 
-use crate::stage::pool::{pool, ran};
+use crate::stage::pool::{Served, pool, ran, selector, tcp};
 use crate::stage::*;
 
 /// Two workers, and a queue that grows from nothing to 290 in the window, as 20 requests a second come and 8 are answered: each takes 250 ms.
@@ -96,4 +96,68 @@ fn no_more_clients_ask_at_once_than_there_are() {
     obs.load.as_mut().unwrap().shape = Loop::Closed { connections: 20 };
     let text = advice(&obs).text;
     assert!(text.contains("20 workers instead of 5") && text.contains("20 clients ask at once"), "{text}");
+}
+
+/// 230 connections come each second to four threads that take 20 ms for each, so that 30 more wait each second. Of the next sample they are others.
+fn threads_too_few() -> Observation {
+    selector(4, 230, |number| {
+        // A sample may count a finished request and the next one of the same thread.
+        let taken = if number % 10 == 3 { 5 } else { 4 };
+        Served { taken, unread: 5 + 6 * number as u32, first: 46 * number, requests: 1 }
+    })
+}
+
+#[test]
+fn a_thread_that_only_accepts_is_none_of_those_that_serve() {
+    let diagnosis = told(&threads_too_few());
+    let title = &diagnosis.findings.first().unwrap_or_else(|| panic!("{diagnosis:#?}")).title;
+    assert!(title.contains("all 4 threads of gunicorn"), "{title}");
+    let pool = diagnosis.path.iter().find(|station| station.station == "worker-pool").unwrap();
+    assert_eq!((pool.limit, pool.unit.as_str()), (Some(4.0), "threads"));
+}
+
+#[test]
+fn watched_threads_follow_from_what_comes_and_are_called_as_the_server_calls_them() {
+    let text = advice(&threads_too_few()).text;
+    assert!(text.contains("7 threads instead of 4 (--threads 7)") && text.contains("at once, plus reserve: 7"), "{text}");
+}
+
+/// As many always wait: on connections of their own, or on the same all the time. Neither says how many come: more may, once they are answered sooner.
+#[test]
+fn a_watched_queue_is_no_demand() {
+    let leaving = selector(4, 200, |number| Served { taken: 4, unread: 200, first: 400 * number, requests: 1 });
+    let staying = selector(4, 0, |number| Served { taken: 4, unread: 36, first: 0, requests: 2 + number });
+    for queued in [leaving, staying] {
+        let text = advice(&queued).text;
+        assert!(text.contains("6 threads instead of 4") && text.contains("plus reserve: 6, and then measure again"), "{text}");
+    }
+}
+
+/// The same server, which holds a thousand connections of clients that gave up and does not read them; those that come wait to be accepted.
+#[test]
+fn threads_are_the_cause_where_a_server_holds_as_many_connections_as_it_may() {
+    let mut obs = threads_too_few();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.request_samples = Default::default();
+    for second in 1..=10_u64 {
+        let held = |n: u64| {
+            let taken = n < 4;
+            // The end of the client is a byte of the queue.
+            Socket {
+                state: TcpState::CloseWait,
+                receive_queue: if taken { 1 } else { 101 },
+                ..tcp(2_000 + n, (ip(SERVER_IP), 80), (ip("10.0.0.1"), 3_000 + n as u16))
+            }
+        };
+        view.sockets.push(second * 1_000_000, Reading::Ok((0..1_000).map(held).collect()));
+    }
+    let points: Vec<(u64, Vec<Listener>)> = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners[0].accept_queue = 100 + (at / 40_000) as u32;
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    let diagnosis = told(&obs);
+    let title = &diagnosis.findings.first().unwrap_or_else(|| panic!("{diagnosis:#?}")).title;
+    assert!(title.contains("all 4 threads of gunicorn"), "{title}");
 }

@@ -3,7 +3,7 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, TcpState};
+use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, Syscall, TcpState, ThreadCalls};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 
@@ -204,6 +204,28 @@ fn busy_threads_that_wait_are_too_few() {
     }
     let computing = told(&threads(6, 5, 0.6, 3.0));
     assert_eq!(causes(&computing), ["worker-pool-exhausted"], "five threads compute beside idle cores");
+}
+
+/// Beside programs that use most of the cores five threads that wait for a timer are ready for longer: between four fifths and nearly one and a half of them. So they are
+/// found in every run, and threads in turns in none.
+#[test]
+fn waiting_threads_are_found_whatever_others_do_with_the_cores() {
+    let beside = |ready: f64, locked: u32| {
+        let mut obs = threads(6, 5, 0.9, 0.1);
+        let view = obs.processes.get_mut(&50).unwrap();
+        view.cpu = Default::default();
+        for second in 0..=11_u64 {
+            let ns = |share: f64| Some((second as f64 * 1e9 * share) as u64);
+            let used = CpuUse { run_ns: ns(0.1), run_delay_ns: ns(ready - 0.1), threads: 6, ..CpuUse::default() };
+            view.cpu.push(second * 1_000_000, Reading::Ok(used));
+            let calls = ThreadCalls { looked: 5, accepting: 0, locked };
+            let call = Syscall { call: Some("epoll_wait".to_owned()), threads: calls, ..Syscall::default() };
+            view.syscall.push(second * 1_000_000, Reading::Ok(call));
+        }
+        causes(&told(&obs)).contains(&"worker-pool-exhausted")
+    };
+    assert_eq!([0.8, 0.95, 1.1, 1.4].map(|ready| beside(ready, 0)), [true; 4]);
+    assert_eq!([0.95, 1.1].map(|ready| beside(ready, 4)), [false; 2], "one at a time, as under a lock");
 }
 
 #[test]

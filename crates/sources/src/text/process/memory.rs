@@ -1,8 +1,11 @@
 //! The memory that a process has to itself, from `/proc/PID/smaps_rollup` (Linux 4.14).
 
-use chokepoint_model::reading::Reading;
+use chokepoint_model::observation::{Observation, ProcessMemory};
+use chokepoint_recording::{Entry, Outcome};
 
-use crate::root::{Root, reading_of};
+use super::stat::read_while_alive;
+use crate::scope::put_process;
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::text::error::{ParseError, TextLine, lines, whole};
 
 const NAME: &str = "process_memory";
@@ -10,31 +13,41 @@ const BYTES_MAX: usize = 16 << 10;
 /// Bytes of the kB of procfs.
 const KIB: u64 = 1024;
 
-/// Memory of a process, bytes (proc_pid_smaps(5)).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProcessMemory {
-    /// Pages that no other process has mapped (Private_Clean and Private_Dirty): what another process like it would need.
-    pub private: u64,
-    /// Its share of all its pages: each shared page is divided among the processes that have mapped it.
-    pub proportional: u64,
+/// Most memory of a process that is read: the kernel walks all its pages, which takes about a millisecond for each 100 MB, while the process cannot map others.
+const WALKED_MAX: u64 = 2 << 30;
+const WHY_LARGE: &str = "it has so much memory that counting its pages would hold it up";
+const NEEDS: &str = "CAP_SYS_PTRACE";
+
+/// At the end for each process: `/proc/PID/smaps_rollup` (proc_pid_smaps(5)), unless it has much memory. It takes the right to trace the process (ptrace(2),
+/// PTRACE_MODE_READ).
+pub(crate) const PROCESS_MEMORY: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::None };
+
+fn read(context: &ReadContext<'_>) -> Items {
+    let Some(pid) = context.pid().filter(|_| context.phase == Phase::Last) else { return Vec::new() };
+    only_item(read_while_alive(context.root, NAME, pid, |_, stat| {
+        let is_large = stat.resident_pages.saturating_mul(rustix::param::page_size() as u64) > WALKED_MAX;
+        Ok(match is_large {
+            true => Outcome::Absent(WHY_LARGE.to_owned(), None),
+            false => context.root.read_process(pid, "smaps_rollup", BYTES_MAX, Some(NEEDS)),
+        })
+    }))
 }
 
-/// Reads the memory of a process. It takes the right to trace the process (ptrace(2), PTRACE_MODE_READ).
-pub fn read_process_memory(root: &Root, pid: u32) -> Reading<ProcessMemory> {
-    reading_of(&root.read_process(pid, "smaps_rollup", BYTES_MAX, Some("CAP_SYS_PTRACE")), parse)
+fn put(observation: &mut Observation, entry: &Entry) {
+    put_process(observation, entry, |process| &mut process.memory, parse);
 }
 
 /// Parses the lines "Name:   NUMBER kB". The first line is the range of addresses.
 fn parse(bytes: &[u8]) -> Result<ProcessMemory, ParseError> {
     const EXPECTED: &str = "a name, a number and kB";
     let text = whole(NAME, bytes)?;
-    let [mut clean, mut dirty, mut proportional] = [None; 3];
+    let [mut clean, mut dirty] = [None; 2];
     for (place, line) in lines(NAME, &text) {
         let mut words = line.split_ascii_whitespace();
         let field = match words.next() {
             Some("Private_Clean:") => &mut clean,
             Some("Private_Dirty:") => &mut dirty,
-            Some("Pss:") => &mut proportional,
             _ => continue,
         };
         let number: u64 = place.number(EXPECTED, words.next())?;
@@ -43,9 +56,9 @@ fn parse(bytes: &[u8]) -> Result<ProcessMemory, ParseError> {
         }
         *field = Some(number.saturating_mul(KIB));
     }
-    match (clean, dirty, proportional) {
-        (Some(clean), Some(dirty), Some(proportional)) => Ok(ProcessMemory { private: u64::saturating_add(clean, dirty), proportional }),
-        _ => Err(TextLine::new(NAME, text.lines().count() + 1).expected("Private_Clean, Private_Dirty and Pss", "")),
+    match (clean, dirty) {
+        (Some(clean), Some(dirty)) => Ok(ProcessMemory { private_bytes: u64::saturating_add(clean, dirty) }),
+        _ => Err(TextLine::new(NAME, text.lines().count() + 1).expected("Private_Clean and Private_Dirty", "")),
     }
 }
 
@@ -76,7 +89,7 @@ Locked:                0 kB
 
     #[test]
     fn private_is_clean_and_dirty() {
-        assert_eq!(parse(REAL.as_bytes()), Ok(ProcessMemory { private: (276 + 1096) << 10, proportional: 3207 << 10 }));
+        assert_eq!(parse(REAL.as_bytes()), Ok(ProcessMemory { private_bytes: (276 + 1096) << 10 }));
     }
 
     #[test]
@@ -87,10 +100,12 @@ Locked:                0 kB
             assert!(cut.is_err() || end > REAL.find("1096").unwrap(), "{end}: {cut:?}");
         }
         let with = |from: &str, to: &str| parse(REAL.replace(from, to).as_bytes());
-        for wrong in [with("276 kB", "276 MB"), with("1096", "-1"), with("3207", "x"), with("Pss:", "Pssx:"), with("276 kB", "")] {
+        for wrong in
+            [with("276 kB", "276 MB"), with("1096", "-1"), with("1096", "x"), with("Private_Dirty:", "Private:"), with("276 kB", "")]
+        {
             assert!(wrong.is_err(), "{wrong:?}");
         }
-        assert_eq!(with("1096", "18446744073709551615").map(|memory| memory.private), Ok(u64::MAX));
+        assert_eq!(with("1096", "18446744073709551615").map(|memory| memory.private_bytes), Ok(u64::MAX));
         assert!(with("1096", "18446744073709551616").is_err());
         assert!(parse(b"").is_err() && parse(b"\xff\xfe\n").is_err());
     }
@@ -100,14 +115,5 @@ Locked:                0 kB
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = parse(&bytes);
         }
-    }
-
-    #[test]
-    fn this_process_has_memory_and_no_process_has_none() {
-        let root = Root::default();
-        let own = read_process_memory(&root, std::process::id());
-        // A kernel without CONFIG_PROC_PAGE_MONITOR has no such file.
-        assert!(own.lack().is_some() || own.ok().is_some_and(|memory| memory.private > 0 && memory.proportional > 0), "{own:?}");
-        assert!(read_process_memory(&root, u32::MAX - 1).ok().is_none());
     }
 }

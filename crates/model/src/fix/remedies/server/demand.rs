@@ -16,7 +16,7 @@ use crate::output::message::Message;
 const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 /// Without a rate or a service time how many are needed is not known: twice as many show more.
 const TIMES_UNKNOWN: f64 = 2.0;
-/// Growth of a queue over the window, as a share of its mean, from which more comes than is served.
+/// Growth of a watched queue over the window, as a share of its mean, from which more comes than is served.
 const GROWTH_MIN: f64 = 0.25;
 
 /// A number of workers, and how it follows from what was read.
@@ -59,7 +59,10 @@ impl Demand {
         let arrivals = Arrivals::of(ctx, tier);
         let more_come =
             arrivals.zip(held).is_some_and(|(arrivals, (held_s, _))| arrivals.rate_rps * held_s > (1.0 + NOISE_SHARE) * workers);
-        let is_open = matches!(ctx.obs.load.as_ref().map(|load| load.shape), Some(Loop::Open { .. })) || grows(ctx, tier);
+        let is_open = match ctx.obs.load.as_ref().map(|load| load.shape) {
+            Some(shape) => matches!(shape, Loop::Open { .. }),
+            None => Queue::of(ctx, tier).grows(),
+        };
         if !is_open && ctx.obs.load.is_some() {
             return Self::standing(ctx, tier, placed, workers);
         }
@@ -68,9 +71,11 @@ impl Demand {
         let by_rate = arrivals.zip(held);
         let by_rate = by_rate.map(|(arrivals, (held_s, cpu_s))| Self::by_rate(id, Staffing { rate_rps: arrivals.rate_rps, held_s, cpu_s }));
         // All of them are taken, so as many are too few.
-        by_rate
-            .filter(|demand| demand.workers > workers)
-            .unwrap_or_else(|| Self { workers: TIMES_UNKNOWN * workers, sum: Message::new("sum-workers-unknown") })
+        by_rate.filter(|demand| demand.workers > workers).unwrap_or_else(|| Self::twice(workers))
+    }
+
+    fn twice(workers: f64) -> Self {
+        Self { workers: TIMES_UNKNOWN * workers, sum: Message::new("sum-workers-unknown") }
     }
 
     fn by_rate(id: &'static str, staffing: Staffing) -> Self {
@@ -128,8 +133,13 @@ impl Arrivals {
             };
             return Some(Self { rate_rps: offered * ctx.times_own() });
         }
-        let ended = traffic::of(ctx).map(|traffic| traffic.throughput_rps).or_else(|| ctx.account()?.rate_rps())?;
-        Some(Self { rate_rps: ended + growth(ctx, tier).max(0.0) / ctx.seconds().max(1e-6) })
+        let grown_rps = Queue::of(ctx, tier).grown_rps(ctx);
+        match traffic::of(ctx) {
+            // A log has what was answered.
+            Some(logged) => Some(Self { rate_rps: logged.throughput_rps + grown_rps }),
+            // The sockets show what came.
+            None => Some(Self { rate_rps: ctx.account()?.rate_rps()? }),
+        }
     }
 }
 
@@ -138,27 +148,40 @@ fn held_s(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<f64> {
     if let Some(service) = Service::of(ctx, tier, pool) {
         return Some(service.held_s);
     }
-    let watched = traffic::of(ctx).filter(|_| ctx.obs.load.is_none());
-    let answers_rps =
-        watched.map(|watched| watched.goodput_rps).or_else(|| ctx.account().filter(|_| ctx.obs.load.is_none())?.rate_rps())?;
+    let watched = traffic::of(ctx).filter(|_| ctx.obs.load.is_none()).map(|watched| watched.goodput_rps);
+    let came = || ctx.account().filter(|_| ctx.obs.load.is_none())?.rate_rps();
+    let answers_rps = watched.or_else(|| Some(came()? - Queue::of(ctx, tier).grown_rps(ctx)))?;
     (answers_rps > 0.0 && pool.busy_mean() > 0.0).then(|| pool.busy_mean() / answers_rps)
 }
 
-/// Connections that a tier's queue gained in the window.
-fn growth(ctx: &Context<'_>, tier: &Tier) -> f64 {
-    let queued = ctx.queued(tier);
-    let third = queued.len() / 3;
-    if third == 0 {
-        return 0.0;
-    }
-    let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
-    // Between the middles of the first and the last third.
-    1.5 * (mean(&queued[queued.len() - third..]) - mean(&queued[..third]))
-}
+/// What waited before a tier in each sample: to be accepted, and to be read.
+struct Queue([Vec<u64>; 2]);
 
-/// True if a tier's queue grows: more comes than is served.
-fn grows(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let queued = ctx.queued(tier);
-    let mean = queued.iter().sum::<u64>() as f64 / queued.len().max(1) as f64;
-    ctx.obs.load.is_none() && growth(ctx, tier) > (GROWTH_MIN * mean).max(2.0 * mean.sqrt())
+impl Queue {
+    fn of(ctx: &Context<'_>, tier: &Tier) -> Self {
+        let unread = Pool::of(ctx, tier).filter(|pool| pool.unread).map(|pool| [pool.queued, pool.unaccepted]);
+        Self(unread.unwrap_or_else(|| [ctx.queued(tier), Vec::new()]))
+    }
+
+    /// What it gained in the window.
+    fn growth(&self) -> f64 {
+        let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
+        let gained = |queued: &Vec<u64>| match queued.len() / 3 {
+            0 => 0.0,
+            // Between the middles of the first and the last third.
+            third => 1.5 * (mean(&queued[queued.len() - third..]) - mean(&queued[..third])),
+        };
+        self.0.iter().map(gained).sum()
+    }
+
+    /// The same in each second.
+    fn grown_rps(&self, ctx: &Context<'_>) -> f64 {
+        self.growth().max(0.0) / ctx.seconds().max(1e-6)
+    }
+
+    /// True if more comes than is served.
+    fn grows(&self) -> bool {
+        let mean: f64 = self.0.iter().map(|queued| queued.iter().sum::<u64>() as f64 / queued.len().max(1) as f64).sum();
+        self.growth() > (GROWTH_MIN * mean).max(2.0 * mean.sqrt())
+    }
 }

@@ -4,7 +4,7 @@ use super::demand::Demand;
 use super::servers::{self, is_bound_to};
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::pool::{CONNECTIONS, Pool, PoolKind};
+use crate::facts::pool::{CONNECTIONS, Pool, PoolKind, PoolMemory, PoolSetting};
 use crate::fix::change::{Activation, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
@@ -28,7 +28,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     // How many connections an event loop needs per request is not known, so as many as came are taken.
     let is_loops = placed.unit == CONNECTIONS;
     let size = match is_loops {
-        true => Size { demand: Demand::loops(ctx, tier, placed, workers), worker_bytes: 0.0 },
+        true => Size { demand: Demand::loops(ctx, tier, placed, workers), memory: None },
         false => size(ctx, tier, placed, workers),
     };
     let to = size.demand.workers as u32;
@@ -47,22 +47,29 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     if to <= from {
         return None;
     }
-    let mib = f64::from(to - from) * size.worker_bytes / f64::from(1 << 20);
     let text = match change.is_empty() {
         true if is_loops => "remedy-raise-max-children-text-loops",
         true => "remedy-raise-max-children-text-other",
         false => "remedy-raise-max-children-text",
     };
-    let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str());
-    let text = text.with("sum", ctx.text(size.demand.sum));
+    let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str()).with("unit", placed.unit);
+    let text = text.with("sum", ctx.text(size.demand.sum)).with("setting", setting(ctx, tier, to));
     Some(Proposal {
         reload: None,
         change,
         text,
-        risk: Message::new(risk).with("mib", mib),
+        risk: cost(risk, size.memory, to - from),
         signal: Signal::Goodput,
         lifts: Lift::Limit(f64::from(to)),
     })
+}
+
+/// What to write where only the command line is known: the setting's name with its value; else where to look for it.
+fn setting(ctx: &Context<'_>, tier: &Tier, to: u32) -> Message {
+    let known = Pool::of(ctx, tier).and_then(|pool| PoolSetting::of(ctx, tier, &pool));
+    let Some(PoolSetting { name, processes }) = known else { return Message::new("remedy-raise-max-children-setting-unknown") };
+    let each = (f64::from(to) / processes as f64).ceil();
+    Message::new("remedy-raise-max-children-setting").with("name", name).with("value", each).with("processes", processes as f64)
 }
 
 /// The pool behind the tier's listeners, if exactly one pool fits.
@@ -83,8 +90,8 @@ fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &
 /// A pool's size and its cost.
 struct Size {
     demand: Demand,
-    /// Resident memory of one worker, the largest seen.
-    worker_bytes: f64,
+    /// What one worker takes; nothing if that is not known, or if it has no memory of its own.
+    memory: Option<PoolMemory>,
 }
 
 /// As many workers as are needed, but not more than keep the cores busy or fit into memory.
@@ -92,26 +99,27 @@ fn size(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -
     let demand = Demand::of(ctx, tier, placed, workers).at_most(WORKERS_MAX, "sum-workers-most");
     // Threads share the memory of their process.
     if has_threads(ctx, tier) {
-        return Size { demand, worker_bytes: 0.0 };
+        return Size { demand, memory: None };
     }
-    Size { demand: demand.at_most(by_memory(ctx, tier, workers), "sum-workers-memory"), worker_bytes: worker_bytes(ctx, tier) }
+    Size { demand: demand.at_most(by_memory(ctx, tier, workers), "sum-workers-memory"), memory: PoolMemory::of(ctx, tier) }
 }
 
 fn has_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
     Pool::of(ctx, tier).is_some_and(|pool| pool.kind == PoolKind::Threads)
 }
 
-/// Resident memory of one worker of a tier, the largest seen; zero if none was read.
-pub(super) fn worker_bytes(ctx: &Context<'_>, tier: &Tier) -> f64 {
-    let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
-    tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64
+/// The risk, with the memory that so many more workers take.
+pub(super) fn cost(risk: &'static str, memory: Option<PoolMemory>, more: u32) -> Message {
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    let each = memory.map_or(0.0, |memory| memory.worker_bytes as f64);
+    let measure = memory.map_or("unread", |memory| memory.measure.name());
+    Message::new(risk).with("mib", mib(f64::from(more) * each)).with("each", mib(each)).with("measure", measure)
 }
 
 /// The number of workers that the host has memory for, in a tier that has `workers` now.
 pub(super) fn by_memory(ctx: &Context<'_>, tier: &Tier, workers: f64) -> f64 {
-    let bytes = worker_bytes(ctx, tier);
-    match ctx.obs.memory.last() {
-        Some(memory) if bytes > 0.0 => workers + MEMORY_SHARE * memory.available as f64 / bytes,
-        _ => f64::MAX,
+    match ctx.obs.memory.last().zip(PoolMemory::of(ctx, tier)) {
+        Some((host, pool)) => workers + MEMORY_SHARE * host.available as f64 / pool.worker_bytes as f64,
+        None => f64::MAX,
     }
 }

@@ -2,10 +2,11 @@
 //! file, so the reload is left to them.
 
 use super::raise_accept_backlog::{configured, has_room};
-use super::raise_max_children::worker_bytes;
+use super::raise_max_children::cost;
 use super::servers;
 use crate::facts::Context;
 use crate::facts::path::Tier;
+use crate::facts::pool::PoolMemory;
 use crate::facts::setting;
 use crate::fix::change::{Activation, ServerKind, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
@@ -47,12 +48,12 @@ fn pool(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Propo
     let setting = ServerSetting::PhpFpmMaxChildren { pool: unforced.pool.name.clone() };
     let reload = server.change(setting, &written.to_string(), &written.to_string(), Activation::Reload);
     let text = Message::new("remedy-reload-configuration-pool").with("file", unforced.file).with("tier", tier.name.as_str());
-    let mib = (f64::from(written) - running) * worker_bytes(ctx, tier) / f64::from(1 << 20);
+    let more = f64::from(written) - running;
     Some(Proposal {
         reload: Some(reload),
         change: Vec::new(),
         text: text.with("written", written).with("running", running),
-        risk: Message::new("remedy-raise-max-children-risk").with("mib", mib),
+        risk: cost("remedy-raise-max-children-risk", PoolMemory::of(ctx, tier), more.max(0.0) as u32),
         signal: Signal::Goodput,
         lifts: Lift::Limit(f64::from(written)),
     })

@@ -2,10 +2,22 @@
 
 short-worker-pool = worker pool
 
-state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
-state-worker-pool-near = { $busy } of { $workers } workers were busy on average: almost at the limit.
-state-worker-pool-full = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples connections waited for one, { $waiting } on average.
-state-worker-pool-unread = { $busy } of { $workers } workers were busy on average; in { $share } % of the samples requests waited unread for one, { $waiting } on average.
+state-worker-pool-ok = { $busy } of { $workers } { $unit ->
+    [threads] threads
+   *[workers] workers
+} were busy on average.
+state-worker-pool-near = { $busy } of { $workers } { $unit ->
+    [threads] threads
+   *[workers] workers
+} were busy on average: almost at the limit.
+state-worker-pool-full = { $busy } of { $workers } { $unit ->
+    [threads] threads
+   *[workers] workers
+} were busy on average; in { $share } % of the samples connections waited for one, { $waiting } on average.
+state-worker-pool-unread = { $busy } of { $workers } { $unit ->
+    [threads] threads
+   *[workers] workers
+} were busy on average; in { $share } % of the samples requests waited unread for one, { $waiting } on average.
 state-worker-pool-clients = { $held } connections were answered and waited for the client to close, while { $waiting } waited to be accepted.
 
 finding-worker-pool-exhausted-title = { $kind ->
@@ -49,6 +61,7 @@ finding-worker-pool-exhausted-untold = Watching does not show whether they wait 
 
 evidence-worker-pool-busy = { $unit ->
     [connections] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
+    [threads] { $busy } of { $workers } threads held a connection on average, and all of them in { $full } of { $samples } samples.
    *[workers] { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 }
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
@@ -62,6 +75,7 @@ evidence-worker-pool-waiting = On average { $waiting } connections waited to be 
 evidence-worker-pool-unread = On average { $waiting } requests waited unread on connections that were already accepted.
 evidence-worker-pool-ready = { $unit ->
     [connections] Its processes were running or ready to run { $share } % of the time.
+    [threads] The processes were running or ready to run { $share } % of the time; the rest the threads waited for something other than a core.
    *[workers] The workers were running or ready to run { $share } % of the time; the rest they waited for something other than a core.
 }
 evidence-worker-pool-left = The clients spent { $share } % of their time on requests that were never answered.

@@ -100,7 +100,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> StationReading {
     station.ceiling_rps = ceiling(ctx, tier, pool);
     let args = |id: &'static str| {
         let message = Message::new(id).with("workers", limit).with("busy", pool.busy_mean()).with("waiting", pool.waiting);
-        message.with("share", pool.waited_share * 100.0).with("tier", tier.name.as_str())
+        message.with("share", pool.waited_share * 100.0).with("tier", tier.name.as_str()).with("unit", pool.unit())
     };
     let (state, why) = if pool.is_full() {
         (StationState::Saturated, args(if pool.unread { "state-worker-pool-unread" } else { "state-worker-pool-full" }))
