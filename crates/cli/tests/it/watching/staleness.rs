@@ -25,7 +25,20 @@ fn get(address: SocketAddr, path: &str) -> String {
 
 fn document(address: SocketAddr, path: &str) -> Value {
     let answer = get(address, path);
-    fits(answer.split_once("\r\n\r\n").unwrap().1, "series-1.json")
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    fits(&if is_chunked { joined(body) } else { body.to_owned() }, "series-1.json")
+}
+
+/// A body that came in chunks (RFC 9112, 7.1).
+fn joined(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, rest)) = chunks.split_once("\r\n") {
+        let (chunk, rest) = rest.split_at(usize::from_str_radix(length, 16).unwrap());
+        body.push_str(chunk);
+        chunks = rest.strip_prefix("\r\n").unwrap();
+    }
+    body
 }
 
 /// The next line that says whether something is measured.
