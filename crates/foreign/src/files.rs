@@ -142,11 +142,19 @@ impl Files {
     /// # Errors
     /// A directory on the way may not be read, or the pattern leads through more than 100,000 names.
     pub fn matching(&self, pattern: &str, paths_max: usize) -> io::Result<Vec<String>> {
+        self.matching_within(pattern, paths_max, &mut { NAMES_ALL_MAX })
+    }
+
+    /// As [`Files::matching`] for several patterns, which together lead through at most `names_left` names.
+    ///
+    /// # Errors
+    /// As of [`Files::matching`]; "more names than ...".
+    pub fn matching_within(&self, pattern: &str, paths_max: usize, names_left: &mut usize) -> io::Result<Vec<String>> {
         if !glob::is_pattern(pattern) {
             return Ok(vec![pattern.to_owned()]);
         }
         let mut paths = vec![String::new()];
-        let mut left = NAMES_ALL_MAX;
+        let allowed = *names_left;
         for component in pattern.split('/').filter(|component| !component.is_empty()) {
             if !glob::is_pattern(component) {
                 paths.iter_mut().for_each(|path| *path = format!("{path}/{component}"));
@@ -155,7 +163,7 @@ impl Files {
             let mut matched = Vec::new();
             for path in paths {
                 let names = self.names(if path.is_empty() { "/" } else { &path })?;
-                left = left.checked_sub(names.len()).ok_or_else(|| io::Error::other(format!("more than {NAMES_ALL_MAX} names")))?;
+                *names_left = names_left.checked_sub(names.len()).ok_or_else(|| io::Error::other(format!("more than {allowed} names")))?;
                 let fitting = names.into_iter().filter(|name| glob::matches(component, name)).map(|name| format!("{path}/{name}"));
                 matched.extend(fitting.take(paths_max.saturating_sub(matched.len())));
             }

@@ -53,10 +53,10 @@ impl Access {
     }
 
     /// The paths that match a pattern, with the rights of the user who was added last.
-    pub(super) fn matching(&self, files: &Files, pattern: &str, paths_max: usize) -> io::Result<Vec<String>> {
+    pub(super) fn matching(&self, files: &Files, pattern: &str, paths_max: usize, names_left: &mut usize) -> io::Result<Vec<String>> {
         match self.0.last().filter(|_| glob::is_pattern(pattern)) {
-            Some(rights) => rights.run(|| files.matching(pattern, paths_max))?,
-            None => files.matching(pattern, paths_max),
+            Some(rights) => rights.run(|| files.matching_within(pattern, paths_max, names_left))?,
+            None => files.matching_within(pattern, paths_max, names_left),
         }
     }
 

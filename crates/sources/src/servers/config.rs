@@ -25,6 +25,10 @@ const NAME: &str = "server_config";
 const FILE_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 8 << 20;
 const FILES_MAX: usize = 1_000;
+/// Most files that all includes bring in, a file once for each: reading one costs a third of a millisecond.
+const INCLUSIONS_MAX: usize = 10_000;
+/// Most names of directories that all patterns lead through: a million cost about a second.
+const NAMES_MAX: usize = 500_000;
 /// How many times these bytes the files may have in a recording: the replacement of a hidden word can be longer than the word.
 const HIDDEN_RATIO_MAX: usize = 2;
 /// Longest path, bytes (PATH_MAX).
@@ -90,8 +94,17 @@ impl CollectedConfig {
 /// Reads a master's configuration. Each file is read with the rights of the master and of the users who influence which file that is: the owners of the files
 /// that include it and of the directories and links that lead to it. So nobody can have a file read that their own rights do not allow.
 pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
-    let mut collection =
-        ConfigCollector { files, master, head: head_of(master), dump: String::new(), paths: BTreeMap::new(), denied: None };
+    let mut collection = ConfigCollector {
+        files,
+        master,
+        head: head_of(master),
+        dump: String::new(),
+        paths: BTreeMap::new(),
+        denied: None,
+        inclusions: 0,
+        names_left: NAMES_MAX,
+        is_full: false,
+    };
     // Only the files matter here. The parser reports errors in them later.
     match master.kind {
         MasterKind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut collection)),
@@ -132,14 +145,32 @@ struct ConfigCollector<'a> {
     /// The files that were read, each with the access to what it names.
     paths: BTreeMap<String, Access>,
     denied: Option<(String, Access)>,
+    /// Files that includes brought in.
+    inclusions: usize,
+    names_left: usize,
+    /// A bound was reached: the configuration is not whole, so nothing more is read.
+    is_full: bool,
 }
 
 impl Resolve for ConfigCollector<'_> {
     fn resolve(&mut self, pattern: &str, from: Option<&str>) -> Vec<Resolved> {
         let access = from.and_then(|file| self.paths.get(file)).unwrap_or(&self.master.access).clone();
-        match access.matching(self.files, pattern, FILES_MAX + 1) {
-            Ok(paths) => paths.into_iter().filter_map(|path| self.read(path, &access)).collect(),
+        if self.is_full {
+            return Vec::new();
+        }
+        match access.matching(self.files, pattern, FILES_MAX + 1, &mut self.names_left) {
+            Ok(paths) => {
+                let mut found = Vec::new();
+                for path in paths {
+                    found.extend(self.read(path, &access));
+                    if self.is_full {
+                        break;
+                    }
+                }
+                found
+            }
             Err(error) => {
+                self.is_full = error.kind() == io::ErrorKind::Other;
                 self.note(pattern, &error, access);
                 Vec::new()
             }
@@ -151,10 +182,19 @@ impl ConfigCollector<'_> {
     fn read(&mut self, path: String, access: &Access) -> Option<Resolved> {
         let left = ALL_BYTES_MAX.saturating_sub(self.dump.len());
         let mut narrowed = access.clone();
-        let read = if self.paths.len() >= FILES_MAX {
-            Err(io::Error::other(format!("more than {FILES_MAX} files")))
+        self.inclusions += 1;
+        let bound = if self.paths.len() >= FILES_MAX && !self.paths.contains_key(&path) {
+            Some(format!("more than {FILES_MAX} files"))
+        } else if self.inclusions > INCLUSIONS_MAX {
+            Some(format!("more than {INCLUSIONS_MAX} files are included, each counted as often as it is"))
         } else if left == 0 {
-            Err(io::Error::other(format!("all files together have more than {ALL_BYTES_MAX} bytes")))
+            Some(format!("all files together have more than {ALL_BYTES_MAX} bytes"))
+        } else {
+            None
+        };
+        self.is_full = bound.is_some();
+        let read = if let Some(bound) = bound {
+            Err(io::Error::other(bound))
         } else {
             self.files.owners(&path).and_then(|owners| {
                 narrowed = access.narrowed(owners);

@@ -126,6 +126,30 @@ fn nginx_is_read_with_its_includes() {
 }
 
 #[test]
+fn a_configuration_without_end_is_given_up_at_the_first_bound() {
+    // Each file includes all others, then many include the same.
+    let host = Host::nginx();
+    host.write("/etc/nginx/nginx.conf", "include /etc/nginx/many/*.conf;");
+    for number in 0..1_200 {
+        host.write(&format!("/etc/nginx/many/{number}.conf"), "map $uri $a { include /etc/nginx/many/*.conf; }");
+    }
+    let refused = |bound: &str| {
+        let entries = host.read(&SERVER_CONFIG, Phase::First);
+        let Outcome::Ok(text) = &entries[0].outcome else { panic!("{entries:?}") };
+        let lines = String::from_utf8_lossy(text).lines().filter(|line| line.starts_with("unreadable ")).count();
+        assert_eq!(lines, 1, "nothing is read, and nothing said, after the first bound");
+        assert!(why(&host.config()).contains(bound), "{}", why(&host.config()));
+    };
+    refused("include each other in a cycle");
+    host.write("/etc/nginx/nginx.conf", "include /etc/nginx/sites/*.conf;");
+    for number in 0..900 {
+        host.write(&format!("/etc/nginx/sites/{number}.conf"), "include /etc/nginx/common/*.conf;");
+    }
+    (0..12).for_each(|number| host.write(&format!("/etc/nginx/common/{number}.conf"), "tcp_nodelay on;"));
+    refused("more than 10000 files are included");
+}
+
+#[test]
 fn php_fpm_is_read_with_its_pools() {
     let host = Host::new("php-fpm8.2", "php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)\0");
     host.write("/etc/php/8.2/fpm/php-fpm.conf", "[global]\nprocess_control_timeout = 10s\ninclude=/etc/php/8.2/fpm/pool.d/*.conf\n");
