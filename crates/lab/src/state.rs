@@ -133,13 +133,25 @@ fn lock_directory(path: &Path, deadline: Instant) -> io::Result<Option<File>> {
     }
 }
 
-/// Creates a directory that everyone may pass through, since servers' workers are not root. Leaves an existing one as it is.
-fn make_directory(path: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o755).create(path) {
-        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(0o755)),
+/// Mode of a directory that everyone may pass through, since servers' workers are not root. Whoever could open it could hold its lock for ever (flock(2)).
+const PASSED_MODE: u32 = 0o711;
+/// Mode of a directory that servers' workers may list.
+const LISTED_MODE: u32 = 0o755;
+
+/// Creates a directory. Leaves an existing one as it is.
+fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(mode).create(path) {
+        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Creates a directory that is locked, or takes from other users the right to open an existing one.
+fn make_locked_directory(path: &Path) -> io::Result<()> {
+    make_directory(path, PASSED_MODE)?;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o044 != 0 { fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o711)) } else { Ok(()) }
 }
 
 /// Locks the directory of all labs. Creates it if it is missing.
@@ -150,8 +162,8 @@ pub(crate) fn lock_labs(run_root: &Path) -> Result<File, LabError> {
         fs::create_dir_all(parent).map_err(LabError::io("cannot make", parent))?;
     }
     loop {
-        make_directory(run_root).map_err(LabError::io("cannot make", run_root))?;
-        make_directory(&path).map_err(LabError::io("cannot make", &path))?;
+        make_directory(run_root, LISTED_MODE).map_err(LabError::io("cannot make", run_root))?;
+        make_locked_directory(&path).map_err(LabError::io("cannot make", &path))?;
         match lock_directory(&path, deadline) {
             Ok(Some(lock)) => return Ok(lock),
             Ok(None) => return Err(LabError::Busy("(all)".to_owned())),
@@ -200,7 +212,7 @@ impl LabDir {
     /// Creates the directory of a new lab. The caller holds the lock of all labs and has checked that the name is free.
     pub(crate) fn create(run_root: &Path, name: &str) -> Result<LabDir, LabError> {
         let path = labs_path(run_root).join(name);
-        make_directory(&path).map_err(LabError::io("cannot make", &path))?;
+        make_locked_directory(&path).map_err(LabError::io("cannot make", &path))?;
         LabDir::lock(run_root, name)?.ok_or_else(|| LabError::Busy(name.to_owned()))
     }
 
@@ -222,7 +234,7 @@ impl LabDir {
 
     /// Creates the run directory.
     pub(crate) fn make_run_path(&self) -> Result<(), LabError> {
-        make_directory(&self.run_path()).map_err(LabError::io("cannot make", &self.run_path()))
+        make_directory(&self.run_path(), LISTED_MODE).map_err(LabError::io("cannot make", &self.run_path()))
     }
 
     /// Replaces the state file: writes and syncs a new file, renames it, and syncs the directory.
