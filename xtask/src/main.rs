@@ -22,7 +22,7 @@ enum Task {
     Tidy,
     /// List the rules, one line each
     Rules,
-    /// Compare or write the generated pages: docs/stations/*.md, docs/findings.md, docs/thresholds.md, docs/decisions/unsafe.md
+    /// Compare or write the generated pages: docs/stations/*.md, docs/findings.md, docs/thresholds.md, docs/decisions/unsafe.md, and the table of docs/security.md
     Docs(DocsMode),
     /// Run the quick checks: format, tidy, generated pages, clippy
     Check,

@@ -30,7 +30,7 @@ use deferred::Deferred;
 pub(crate) use diagnose::{Diagnose, RedactLevel};
 pub(crate) use experiment::Experiment;
 pub(crate) use explain::Explain;
-pub(crate) use lab::{Lab, LabRun, LabVerb};
+pub(crate) use lab::{Lab, LabAttack, LabRun, LabVerb};
 pub(crate) use load::Load;
 pub(crate) use look::{ColorWhen, Look};
 pub(crate) use profile::Profile;

@@ -95,7 +95,7 @@ fn look(verb: &Verb) -> Option<Look> {
         Verb::Where(args) => Some(args.look),
         Verb::Lab(args) => match &args.verb {
             LabVerb::Run(run) => Some(run.look),
-            LabVerb::List { .. } | LabVerb::Up { .. } | LabVerb::Down { .. } => None,
+            LabVerb::List { .. } | LabVerb::Up { .. } | LabVerb::Down { .. } | LabVerb::Attack(_) => None,
         },
         Verb::Runs(args) => match &args.verb {
             RunsVerb::List(list) => Some(list.look),

@@ -2,8 +2,9 @@
 //!
 //! A scenario is one self-contained TOML file (docs/scenarios.md). [`Lab::up`] builds it. Before each step the lab writes what it is about to create
 //! to a state file and syncs it, so that [`down()`] can clean up from that file alone, even after the builder was killed. This crate writes to the
-//! host. It measures and judges nothing.
+//! host. It measures nothing and judges no diagnosis. An [`Attack`] is a scenario as well: what another user does, and what must hold.
 
+pub mod attack;
 mod down;
 mod error;
 mod lab;
@@ -14,6 +15,7 @@ mod server;
 mod state;
 mod up;
 
+pub use attack::Attack;
 pub use down::report::{Conflict, DownReport};
 pub use down::{DownOptions, Leftover, LeftoverKind, down, down_all, leftovers};
 pub use error::LabError;

@@ -5,7 +5,7 @@ mod error;
 mod https;
 mod locate;
 pub(crate) mod names;
-mod nearest;
+pub(crate) mod nearest;
 pub(crate) mod placeholder;
 pub(crate) mod topology;
 mod units;
@@ -71,14 +71,7 @@ impl Scenario {
             let near = nearest::nearest(name_or_path, Scenario::builtin_names()).join(", ");
             return Err(ScenarioError::NotFound { wanted: name_or_path.to_owned(), near });
         }
-        let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
-        let bytes = read_bounded(path).map_err(unreadable)?;
-        if bytes.len() > TEXT_BYTES_MAX {
-            return Err(ScenarioError::TooLarge { origin: name_or_path.to_owned(), bytes_max: TEXT_BYTES_MAX });
-        }
-        let text = String::from_utf8(bytes)
-            .map_err(|_| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text")))?;
-        Scenario::parse(&text, name_or_path)
+        Scenario::parse(&read_text(path, name_or_path)?, name_or_path)
     }
 
     /// The text of the file.
@@ -95,6 +88,16 @@ impl Scenario {
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
     }
+}
+
+/// The text of a file. `origin` is its name as the user knows it.
+pub(crate) fn read_text(path: &Path, origin: &str) -> Result<String, ScenarioError> {
+    let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
+    let bytes = read_bounded(path).map_err(unreadable)?;
+    if bytes.len() > TEXT_BYTES_MAX {
+        return Err(ScenarioError::TooLarge { origin: origin.to_owned(), bytes_max: TEXT_BYTES_MAX });
+    }
+    String::from_utf8(bytes).map_err(|_| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text")))
 }
 
 /// Reads at most one byte more than is allowed, so that the caller sees that a file is too large. Refuses anything but a regular file, which might block.

@@ -35,13 +35,17 @@ pub(crate) struct User {
     pub(crate) group: String,
 }
 
-/// Looks up a user in /etc/passwd and /etc/group (passwd(5)). Without a name, the first of the usual ones.
+/// Looks up a user in /etc/passwd and /etc/group (passwd(5)). Without a name, the first of the usual ones. A number is a user of its own, with a group of the
+/// same number; it needs no entry.
 pub(crate) fn find_user(name: Option<&str>) -> Option<User> {
     let read = |path: &str| {
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(PASSWD_BYTES_MAX).read_to_end(&mut bytes)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
+    if let Some(uid) = name.and_then(|name| name.parse::<u32>().ok()) {
+        return Some(User { name: uid.to_string(), uid, gid: uid, group: uid.to_string() });
+    }
     let (passwd, group) = (read("/etc/passwd")?, read("/etc/group").unwrap_or_default());
     match name {
         Some(name) => parse_user(&passwd, &group, name),
@@ -274,6 +278,8 @@ mod tests {
         let wanted = User { name: "www-data".into(), uid: 33, gid: 34, group: "web".into() };
         assert_eq!(parse_user(passwd, group, "www-data"), Some(wanted));
         assert_eq!(parse_user(passwd, "", "www-data").map(|user| user.group).as_deref(), Some("34"));
+        let numbered = User { name: "65531".into(), uid: 65_531, gid: 65_531, group: "65531".into() };
+        assert_eq!(find_user(Some("65531")), Some(numbered));
         assert_eq!((parse_user(passwd, group, "bad"), parse_user(passwd, group, "www"), parse_user("", "", "")), (None, None, None));
     }
 

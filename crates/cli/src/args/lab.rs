@@ -8,6 +8,10 @@ use super::Look;
 
 pub(super) const EXIT: &str = "Exit status: 0 done, 1 it could not be done, 2 usage.";
 
+const ATTACK_EXIT: &str = "\
+Exit status: 0 all held or were skipped, 1 one did not, or it could not run,
+2 usage.";
+
 const RUN_EXIT: &str = "\
 Exit status: 0 every expectation was met, 1 one was not, or it could not run,
 2 usage.";
@@ -39,11 +43,34 @@ pub(crate) enum LabVerb {
         /// Name of a scenario [default: all labs]
         scenario: Option<String>,
     },
+    /// Attack this program as another user of the host would
+    ///
+    /// Attack this program as another user of the host would, and check what must hold: which bytes of files changed, what was executed, whom it connected to,
+    /// what it printed, and how long and how much memory it took. Each attack runs in a network namespace of its own, which is removed at its end. Without a
+    /// name, all attacks are listed.
+    #[command(after_help = ATTACK_EXIT)]
+    Attack(LabAttack),
     /// Build, diagnose, fix, undo and take down a scenario
     ///
     /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check that the results are as the scenario expects.
     #[command(after_help = RUN_EXIT, disable_help_flag = true, disable_version_flag = true)]
     Run(Box<LabRun>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabAttack {
+    /// Names of attacks or of kinds of them, or attack files (TOML) [default: list all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Carry out all attacks
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The program that is attacked [default: this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// Print one JSON line per attack
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

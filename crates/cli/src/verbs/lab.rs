@@ -1,5 +1,6 @@
 //! `chokepoint lab`: scenarios with real servers. `run` builds one, diagnoses and fixes it, takes everything back, and checks what the scenario expects.
 
+mod attack;
 mod calls;
 mod connections;
 mod expectation;
@@ -41,6 +42,7 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
         LabVerb::List { json } => list(*json).map(|()| true),
         LabVerb::Up { scenario } => up(scenario, interrupt).map(|()| true),
         LabVerb::Down { scenario } => down(scenario.as_deref()),
+        LabVerb::Attack(args) => attack::run(args, interrupt),
         LabVerb::Run(args) => run_scenario(args, words, interrupt),
     }
 }

@@ -193,6 +193,8 @@ pub struct FileSpec {
     pub size: Option<ByteSize>,
     /// Permissions; default: "0644".
     pub mode: Option<FileMode>,
+    /// Its owner, and that of the directories made for it: a name or a number; default: root.
+    pub user: Option<String>,
 }
 
 /// What kind of program a server is.
@@ -227,7 +229,7 @@ pub struct Server {
     pub nofile: Option<u64>,
     /// Its cgroup; default: that of the lab itself.
     pub cgroup: Option<String>,
-    /// command: its user. nginx, php-fpm: the value of `{user}`; they start as root and switch by themselves.
+    /// command: its user, a name or a number. nginx, php-fpm: the value of `{user}`; they start as root and switch by themselves.
     pub user: Option<String>,
     /// Environment variables; placeholders are replaced.
     #[serde(default)]

@@ -35,6 +35,24 @@ pub enum ScenarioError {
         /// The limit.
         bytes_max: usize,
     },
+    /// Neither a built-in attack, nor a kind of them, nor a file.
+    #[error(
+        "there is no attack \"{wanted}\". The nearest names are {near}. `chokepoint lab attack` lists all; give a file by its path (with a / or the ending .toml)"
+    )]
+    NoAttack {
+        /// The given name.
+        wanted: String,
+        /// The nearest names of built-in attacks and their kinds.
+        near: String,
+    },
+    /// The text is not a valid attack.
+    #[error("{origin}: {why}")]
+    Attack {
+        /// The file as the user knows it.
+        origin: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The text is not a valid scenario.
     #[error("{}", list(problems))]
     Invalid {

@@ -47,8 +47,13 @@ impl Scenario {
             (ready.http, ready.listening) = (None, Some(true));
         }
         self.load.url = url;
-        let file =
-            |path: &str, content: &str, mode| FileSpec { path: path.to_owned(), content: Some(content.to_owned()), size: None, mode };
+        let file = |path: &str, content: &str, mode| FileSpec {
+            path: path.to_owned(),
+            content: Some(content.to_owned()),
+            size: None,
+            mode,
+            user: None,
+        };
         self.files.extend([file(CERTIFICATE_FILE, CERTIFICATE, None), file(KEY_FILE, KEY, Some(KEY_MODE))]);
         Ok(())
     }

@@ -6,7 +6,7 @@ const NAMES_MAX: usize = 3;
 const WANTED_MAX: usize = 100;
 
 /// The names with the fewest edits from the wanted one; of equals, those that begin alike.
-pub(super) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let alike = |name: &str| wanted.bytes().zip(name.bytes()).take_while(|(one, other)| one == other).count();
     // A name that has the wanted one in it is what was meant, however long the rest is.
     let distance = |name: &str| if !wanted.is_empty() && name.contains(wanted) { 0 } else { edit_distance(wanted, name) };

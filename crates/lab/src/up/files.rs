@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, lchown};
 use std::path::Path;
 
 use super::builder::Builder;
 use crate::error::LabError;
 use crate::scenario::document::FileSpec;
 use crate::scenario::placeholder;
+use crate::server;
 
 impl Builder<'_, '_> {
     /// Writes the files.
@@ -22,24 +23,40 @@ impl Builder<'_, '_> {
         let run_text = run.display().to_string();
         for file in &scenario.files {
             let path = run.join(&file.path);
+            let owner = match file.user.as_deref() {
+                Some(name) => {
+                    let wrong = || LabError::Scenario(format!("file \"{}\": there is no user \"{name}\"", file.path));
+                    Some(server::find_user(Some(name)).ok_or_else(wrong)?)
+                }
+                None => None,
+            };
+            let owner = owner.map(|user| (user.uid, user.gid));
             if let Some(parent) = path.parent() {
-                make_directories(&run, parent).map_err(LabError::io("cannot make", parent))?;
+                make_directories(&run, parent, owner).map_err(LabError::io("cannot make", parent))?;
             }
             let values = self.values(&run_text, None);
             let content = file.content.as_deref().map(|content| placeholder::expand(content, &values)).transpose();
             let content = content.map_err(|why| LabError::Scenario(format!("file \"{}\": {why}", file.path)))?;
             write_file(&path, file, content.as_deref()).map_err(LabError::io("cannot write", &path))?;
+            give(&path, owner).map_err(LabError::io("cannot give to its owner", &path))?;
         }
         Ok(())
     }
 }
 
-fn make_directories(root: &Path, directory: &Path) -> std::io::Result<()> {
+fn give(path: &Path, owner: Option<(u32, u32)>) -> std::io::Result<()> {
+    owner.map_or(Ok(()), |(user, group)| lchown(path, Some(user), Some(group)))
+}
+
+fn make_directories(root: &Path, directory: &Path, owner: Option<(u32, u32)>) -> std::io::Result<()> {
     let mut path = root.to_owned();
     for part in directory.strip_prefix(root).unwrap_or(Path::new("")) {
         path.push(part);
         match fs::DirBuilder::new().mode(0o755).create(&path) {
-            Ok(()) => fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?,
+            Ok(()) => {
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+                give(&path, owner)?;
+            }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
