@@ -95,6 +95,23 @@ impl Files {
         Ok(owners)
     }
 
+    /// The file behind an absolute path, opened only as a name, and the users except root who own a directory or link on the way to it: they can lead the path
+    /// to another one.
+    ///
+    /// # Errors
+    /// As of [`Files::owners`].
+    pub fn led(&self, path: impl AsRef<Path>) -> io::Result<(File, Vec<Rights>)> {
+        let mut leaders: Vec<Rights> = Vec::new();
+        let mut look = |_: &Path, _: &File, meta: &Metadata| {
+            if (meta.is_dir() || meta.is_symlink()) && meta.uid() != 0 && leaders.iter().all(|leader| leader.uid() != meta.uid()) {
+                leaders.push(Rights::of_owner(meta));
+            }
+            Ok::<(), Untrusted>(())
+        };
+        let file = walk(self.root.try_clone()?, path.as_ref(), &mut look).map_err(io::Error::from)?;
+        Ok((file, leaders))
+    }
+
     /// Bytes and metadata of a file.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
-use chokepoint_foreign::{Files, open_link_if};
+use chokepoint_foreign::{FileId, Files, open_link_if};
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
@@ -68,6 +68,27 @@ fn tail(file: &mut File, size: u64) -> io::Result<u64> {
     Ok(hasher.finish())
 }
 
+/// Opens a log with the rights of those who name it, and of the users who own a directory or link on the way: they could lead the path to a file that only
+/// root may read.
+fn open(access: &Access, files: &Files, path: &str) -> io::Result<File> {
+    let file = access.open(files, path)?;
+    let (found, leaders) = files.led(path)?;
+    let narrowed = access.narrowed(leaders);
+    let theirs = if narrowed == *access { file } else { narrowed.open(files, path).map_err(|error| refused(error, &narrowed))? };
+    if FileId::of(&theirs.metadata()?) != FileId::of(&found.metadata()?) {
+        return Err(io::Error::other("it was replaced while it was opened"));
+    }
+    Ok(theirs)
+}
+
+/// A refusal that names the users: no privilege of this program would change it.
+fn refused(error: io::Error, narrowed: &Access) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => io::Error::other(format!("permission denied{}", narrowed.remark())),
+        _ => error,
+    }
+}
+
 /// The files to read, each with the offset to begin at.
 pub(super) struct Pieces {
     pub(super) files: Vec<(File, u64)>,
@@ -77,7 +98,7 @@ pub(super) struct Pieces {
 
 impl Mark {
     pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access) -> Self {
-        let file = access.open(files, &path).and_then(|mut file| {
+        let file = open(&access, files, &path).and_then(|mut file| {
             let size = file.metadata()?.size();
             FileState::at(&mut file, size)
         });
@@ -93,7 +114,7 @@ impl Mark {
 
     /// The files with the log's new lines: the log itself; or the old file, if it is still open or next to the log, and the new one.
     pub(super) fn pieces(&self, root: &Root, pid: u32, files: &Files) -> io::Result<Pieces> {
-        let opened = self.access.open(files, &self.path);
+        let opened = open(&self.access, files, &self.path);
         let Some(state) = self.file else { return Ok(Pieces { files: vec![(opened?, 0)], rotated: false }) };
         let now = match opened {
             Ok(mut file) if state.is_file(&file.metadata()?) => {

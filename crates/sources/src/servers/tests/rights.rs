@@ -117,3 +117,29 @@ fn a_log_is_read_with_the_rights_of_the_user_who_names_it() {
         assert!(is_read || !all(&entries).contains(MARKER));
     }
 }
+
+#[test]
+fn a_log_in_a_users_directory_is_read_only_if_the_user_may_read_it() {
+    let Some(host) = host() else { return };
+    let (log, secret) = ("/home/theirs/error.log", "/srv/secret/other.log");
+    let line = format!("2024/05/06 07:08:09 [crit] 7#7: *1 open() \"/{MARKER}\" failed (13: Permission denied)\n");
+    host.write("/etc/nginx/conf.d/site.conf", &format!("error_log {log};"));
+    host.write(secret, &line);
+    std::fs::set_permissions(host.at(secret), std::fs::Permissions::from_mode(0o600)).unwrap();
+    host.write(log, "");
+    give(&host, "/home/theirs");
+    let read = |meanwhile: &dyn Fn()| {
+        assert_eq!(host.read(&SERVER_LOG, Phase::First), []);
+        meanwhile();
+        let entries = host.read(&SERVER_LOG, Phase::Last);
+        let text = all(&entries);
+        (entries.into_iter().find(|entry| entry.item == format!("error {log}")).unwrap().outcome, text)
+    };
+    let (outcome, text) = read(&|| host.append(log, &line));
+    assert!(matches!(outcome, Outcome::Ok(_)) && text.contains(MARKER), "root's server writes it, and everybody may read it: {text}");
+    std::fs::remove_file(host.at(log)).unwrap();
+    symlink(secret, host.at(log)).unwrap();
+    let (outcome, text) = read(&|| host.append(secret, &line));
+    assert_eq!(outcome, Outcome::Absent("permission denied (read with the rights of user 65534)".to_owned(), None));
+    assert!(!text.contains(MARKER), "{text}");
+}
