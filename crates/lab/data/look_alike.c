@@ -1,5 +1,6 @@
 /* A program of an attacker that looks like a server. Compiled under the name of the server.
  *   serve ADDRESS:PORT LIMIT TITLE CHILD  a master that listens and a child that holds LIMIT connections and closes others, each with the title that it is given
+ *   pool ADDRESS:PORT LIMIT TITLE CHILD   the same, but others wait until a place is free
  *   title TITLE                           a process with this title
  *   long TITLE BYTES                      the same, but its command line and its environment are as long as this
  *   busy NAME                             a process of this name that uses a core, in functions of its own and in code without a file
@@ -54,13 +55,14 @@ static void set_title(char **words, int count, const char *title) {
     strncpy(words[0], copy, room > 1 ? room - 1 : 0);
 }
 
-static void answer(int listener, int places) {
+static void answer(int listener, int places, int others_wait) {
     static struct pollfd fds[PLACES + 1];
     int held = 0;
     for (;;) {
         fds[held].fd = listener;
         fds[held].events = POLLIN;
-        if (poll(fds, held + 1, -1) < 0) continue;
+        int is_open = held < places || !others_wait;
+        if (poll(fds, held + is_open, -1) < 0) continue;
         for (int n = 0; n < held; n++) {
             if (!fds[n].revents) continue;
             char request[65536];
@@ -70,7 +72,7 @@ static void answer(int listener, int places) {
             fds[n--] = fds[--held];
             fds[held].revents = 0;
         }
-        int client = accept4(listener, 0, 0, SOCK_CLOEXEC);
+        int client = is_open ? accept4(listener, 0, 0, SOCK_CLOEXEC) : -1;
         if (client >= 0 && held >= places) {
             close(client);
         } else if (client >= 0) {
@@ -84,6 +86,7 @@ static void answer(int listener, int places) {
 static int serve(char **words, int count) {
     char *port = strrchr(words[2], ':');
     int places = atoi(words[3]), one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int others_wait = !strcmp(words[1], "pool");
     char *title = strdup(words[4]), *child = strdup(words[5]);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(port + 1))};
     *port = 0;
@@ -94,7 +97,7 @@ static int serve(char **words, int count) {
         prctl(PR_SET_PDEATHSIG, 9);
         set_title(words, count, child);
         while (listen(listener, 511)) usleep(1000);
-        answer(listener, places > PLACES ? PLACES : places);
+        answer(listener, places > PLACES ? PLACES : places, others_wait);
     }
     set_title(words, count, title);
     if (listen(listener, 511)) return 1;
@@ -162,7 +165,7 @@ static int be_busy(const char *name) {
 }
 
 int main(int count, char **words) {
-    if (count >= 6 && !strcmp(words[1], "serve")) return serve(words, count);
+    if (count >= 6 && (!strcmp(words[1], "serve") || !strcmp(words[1], "pool"))) return serve(words, count);
     if (count >= 4 && !strcmp(words[1], "long")) return be_long(words);
     if (count >= 3 && !strcmp(words[1], "title")) {
         set_title(words, count, strdup(words[2]));
