@@ -28,10 +28,13 @@ const OPENERS: &[Opener] = &[
     // Its own socket.
     Opener { folder: "crates/dashboard/src/", files: &["server.rs"] },
     Opener { folder: "crates/foreign/src/", files: &["files.rs", "identity.rs", "trust.rs"] },
-    // Its own state, the machines that it makes, and the kernel's files for them.
+    // Its own state, the machines that it makes, and the kernel's files for them. What an attack left is looked at without following a link and without waiting (`attack/hold.rs`).
     Opener {
         folder: "crates/lab/src/",
         files: &[
+            "attack/hold.rs",
+            "attack/step.rs",
+            "attack/trial.rs",
             "down.rs",
             "machine/cgroup.rs",
             "machine/netns.rs",
