@@ -42,7 +42,7 @@ use answers::{Pieces, Room};
 const CONNECTIONS_MAX: usize = 64;
 /// Those of one client: a browser opens six to one server, and one more for each page that follows the events.
 const CONNECTIONS_OF_ONE: usize = 12;
-/// Those of root, and of the own user.
+/// Those of root and of the own user, beside them.
 const CONNECTIONS_OWN: usize = 32;
 /// Places beside them for a client that finds none: it gets what every user of the host may have, in one answer. Others wait in the accept queue.
 const NARROW_MAX: usize = 16;
@@ -152,6 +152,7 @@ struct Guest {
 
 /// The places for connections.
 struct Places {
+    own: Shares,
     usual: Shares,
     narrow: Shares,
 }
@@ -286,12 +287,17 @@ fn is_left_over(path: &Path) -> bool {
 
 impl Places {
     fn new() -> Self {
-        Self { usual: Shares::new(CONNECTIONS_MAX, CONNECTIONS_OF_ONE), narrow: Shares::new(NARROW_MAX, NARROW_OF_ONE) }
+        Self {
+            own: Shares::new(CONNECTIONS_OWN, CONNECTIONS_OWN),
+            usual: Shares::new(CONNECTIONS_MAX, CONNECTIONS_OF_ONE),
+            narrow: Shares::new(NARROW_MAX, NARROW_OF_ONE),
+        }
     }
 
     /// Waits for any place: others than those with one wait in the accept queue.
     async fn wait(&self) {
         tokio::select! {
+            () = self.own.wait() => {}
             () = self.usual.wait() => {}
             () = self.narrow.wait() => {}
         }
@@ -299,9 +305,8 @@ impl Places {
 
     /// A place for a client, and whether it is a narrow one; nothing if it has as many as it may have.
     fn take(&self, client: Client, is_own: bool) -> Option<(Part, bool)> {
-        let of_one = if is_own { CONNECTIONS_OWN } else { CONNECTIONS_OF_ONE };
-        let usual = self.usual.take_within(client, 1, of_one).map(|place| (place, false));
-        usual.or_else(|| self.narrow.take(client).map(|place| (place, true)))
+        let usual = if is_own { &self.own } else { &self.usual };
+        usual.take(client).map(|place| (place, false)).or_else(|| self.narrow.take(client).map(|place| (place, true)))
     }
 }
 

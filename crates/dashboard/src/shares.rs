@@ -44,15 +44,10 @@ impl Shares {
 
     /// So many; nothing if the client would have more than its share, or fewer are left. A client that has none may take more than its share at once.
     pub(crate) fn take_many(&self, client: Client, count: usize) -> Option<Part> {
-        self.take_within(client, count, self.of_one)
-    }
-
-    /// The same for a client with a share of its own.
-    pub(crate) fn take_within(&self, client: Client, count: usize, of_one: usize) -> Option<Part> {
         let all = Arc::clone(&self.all).try_acquire_many_owned(u32::try_from(count).ok()?).ok()?;
         let mut held = self.lock();
         let own = held.entry(client).or_default();
-        if *own > 0 && own.saturating_add(count) > of_one {
+        if *own > 0 && own.saturating_add(count) > self.of_one {
             return None;
         }
         *own += count;

@@ -130,5 +130,8 @@ fn metrics_have_places_of_their_own() {
         first_status(&mut stream)
     };
     assert_eq!(["/metrics", "/healthz", "/api/v1/about"].map(answer), ["200", "200", "503"]);
+    let mut root = connected(0, address);
+    ask(&mut root, "/api/v1/about", address, "");
+    assert_eq!(first_status(&mut root), "200", "root has places of its own");
     drop(crowd);
 }
