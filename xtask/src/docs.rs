@@ -57,6 +57,7 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<ExitCode> {
     for (path, text) in pages(root)? {
         let file = root.join(&path);
         if std::fs::read_to_string(&file).ok().as_deref() != Some(text.as_str()) {
+            file.parent().map_or(Ok(()), std::fs::create_dir_all).with_context(|| format!("cannot make the directory of {path}"))?;
             std::fs::write(&file, text).with_context(|| format!("cannot write {path}"))?;
             println!("docs: wrote {path}");
         }
@@ -208,9 +209,11 @@ mod tests {
 
     #[test]
     fn the_table_of_attacks_replaces_what_stands_between_its_lines() {
-        let page = security_page(&format!("a\n{ATTACKS_BEGIN}old\n{ATTACKS_END}b\n")).expect("written");
+        let page = security_page(&format!("a\n{ATTACKS_BEGIN}what stood here\n{ATTACKS_END}b\n")).expect("written");
         assert!(
-            page.starts_with(&format!("a\n{ATTACKS_BEGIN}\n### ")) && page.ends_with(&format!("{ATTACKS_END}b\n")) && !page.contains("old")
+            page.starts_with(&format!("a\n{ATTACKS_BEGIN}\n### "))
+                && page.ends_with(&format!("{ATTACKS_END}b\n"))
+                && !page.contains("what stood here")
         );
         for attack in Attack::builtin().expect("valid") {
             assert!(page.contains(&format!("| `{}` |\n", attack.name)), "{}", attack.name);

@@ -168,11 +168,13 @@ mod live {
         let text = chokepoint.run(&["tcp", "--live", "--edge", &edge]).stdout;
         assert!(text.contains("5 sockets") && !text.contains("[tcp-") && !text.contains("[streams-"), "{text}");
         assert!(text.contains("\nKeepalive\n"), "{text}");
-        // Of the whole host each edge is a line, seen from each end.
+        // Of the whole host each edge is a line, seen from each end, unless other programs have too many.
         let text = chokepoint.run(&["tcp", "--live"]).stdout;
+        let is_cut = text.contains("more edges");
         let lines: Vec<&str> = text.lines().filter(|line| line.contains(&format!("to {server} "))).collect();
         let tells = |end: &str| lines.iter().any(|line| line.contains(&format!("  {end}  ")) && line.ends_with("application"));
-        assert!(lines.len() == 2 && tells("client") && tells("server") && !text.contains("[tcp-"), "{text}");
+        assert!(is_cut || (lines.len() == 2 && tells("client") && tells("server")), "{text}");
+        assert!(!text.contains("[tcp-"), "{text}");
         drop(clients);
         for args in [
             &["tcp", "--live", "-z", "70s"][..],
