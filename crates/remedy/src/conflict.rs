@@ -101,6 +101,9 @@ impl Guard {
     pub fn forget(&mut self, id: u64) -> Result<Vec<Forgotten>, RemedyError> {
         self.store.refuse_corrupt(&self.content)?;
         let Some(set) = self.content.ledger.sets.iter().find(|set| set.id == id).cloned() else { return Ok(Vec::new()) };
+        if let Some(by) = self.owner_of(&set) {
+            return Err(RemedyError::Running(by));
+        }
         let mut forgotten = Vec::new();
         for (index, intent) in set.changes.iter().enumerate().filter(|(index, _)| !set.closed[*index]) {
             let copy = match &intent.backup {

@@ -18,6 +18,9 @@ pub enum RemedyError {
         /// The process that holds it, if known.
         pid: Option<u32>,
     },
+    /// The changes belong to a run that goes on.
+    #[error("{0} made these changes and still runs: wait until it ends, or stop it")]
+    Running(Running),
     /// The file system is full.
     #[error("no space left for the journal in {}: free some space, or set CHOKEPOINT_STATE_DIR to another directory", .path.display())]
     NoSpace {

@@ -80,6 +80,9 @@ impl Changes {
         if !outcome.problems.is_empty() {
             bail!(outcome.problems.join("; "));
         }
+        if [&outcome.restored, &outcome.folded, &outcome.gone].iter().all(|lines| lines.is_empty()) {
+            bail!("the journal has no such change any more: somebody forgot it, and it stays");
+        }
         self.applied.remove(&number);
         Ok(outcome.restored.into_iter().chain(outcome.folded).collect())
     }

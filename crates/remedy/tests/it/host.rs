@@ -124,6 +124,8 @@ fn what_a_running_process_changed_is_left_alone_and_nothing_else_is_kept_from_an
     let report = guard.undo(&Filter::All);
     assert_eq!((report.restored.len(), report.running.len(), report.running[0].pid), (1, 1, child.id()));
     assert!(!report.is_clean());
+    let kept = guard.forget(host.store().pending().unwrap()[0].id);
+    assert!(matches!(&kept, Err(RemedyError::Running(by)) if by.pid == child.id()), "{kept:?}");
     assert_eq!((host.get(SOMAXCONN).as_str(), host.get(MAX).as_str()), ("128", "300"));
     drop(guard);
 
