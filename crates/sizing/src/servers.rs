@@ -55,6 +55,8 @@ pub struct Demand {
     pub behind: Option<u32>,
     /// True if each of its processes has several threads that serve.
     pub is_threaded: bool,
+    /// True if each of its processes has more threads than any that serves alone; they may be helpers.
+    pub has_threads: bool,
     /// Its processes.
     pub processes: u32,
     /// Event loops in force, if known.
@@ -161,6 +163,7 @@ mod tests {
         queue_now: Some(128),
         behind: Some(60),
         is_threaded: false,
+        has_threads: false,
         processes: 1,
         loops_now: None,
         connections_now: None,

@@ -18,7 +18,7 @@ const BACKLOG_DEFAULT: u32 = 511;
 const THREADS_DEFAULT: u32 = 25;
 
 fn lines(demand: &Demand) -> Vec<ConfigLine> {
-    let mut lines = match demand.is_threaded {
+    let mut lines = match demand.is_threaded || demand.has_threads {
         true => {
             let children = demand.workers.div_ceil(THREADS_DEFAULT);
             vec![
