@@ -245,8 +245,8 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
             Permit::Over => break,
             Permit::Stopped => session.interrupted(),
             Permit::Go if action == Action::Measure => match driver.measure(session.measurement_s_min()) {
-                // A later measurement that the user cut short proves nothing.
-                Ok(_) if session.current().is_some() && driver.was_cut() => session.interrupted(),
+                // Watching a second time proves nothing if the user cut it short; a load says itself whether it was.
+                Ok(seen) if seen.load.is_none() && session.current().is_some() && driver.was_cut() => session.interrupted(),
                 Ok(observation) => {
                     let next = take_in(&mut session, &observation, words);
                     driver.judged(session.current());

@@ -9,6 +9,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, Verdict};
 
 use crate::stage::limits::nginx;
+use crate::stage::pool::files;
 use crate::stage::*;
 
 /// A connection that the listener at this port accepted, with a request that came this long ago.
@@ -89,6 +90,10 @@ fn what_was_cut_off_elsewhere_in_the_namespace_makes_no_healthy_server_unknown()
     let alone = told(&counted(watched(healthy(), 0, true), &cut));
     assert_eq!(alone.verdict, Verdict::Unknown);
     assert!(alone.summary.contains("got no answer") && !tells(&alone, "not known whose"), "{}", alone.summary);
+    // The other listener is this server's own, for its status page, which is asked once a second: those are no other's connections.
+    let mut own = counted(watched(healthy(), 40, true), &cut);
+    files(&mut own, 42, &[100, 7, 777]);
+    assert!(told(&own).summary.contains("got no answer"), "{}", told(&own).summary);
     // Nothing was cut off: nothing is told.
     assert!(!tells(&told(&counted(watched(healthy(), 40, true), &[(OPENED, 30_000), (CUT, 0)])), "not known whose"));
 }

@@ -8,13 +8,12 @@ use std::net::IpAddr;
 
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{
-    CpuUse, Identity, ListenerAddress, NetnsView, Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress,
-    Syscall, TcpState,
+    CpuUse, Identity, ListenerAddress, NetnsView, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, Syscall, TcpState,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Role, Verdict};
 
-use crate::stage::pool::{cores, pool, process, ran, tcp};
+use crate::stage::pool::{cores, files, pool, process, ran, tcp};
 use crate::stage::*;
 
 const STEP_US: u64 = 200_000;
@@ -107,12 +106,6 @@ fn database(obs: &mut Observation) {
         let used = CpuUse { run_ns: Some(second * 5_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
         obs.processes.get_mut(&80).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
     }
-}
-
-fn files(obs: &mut Observation, pid: u32, sockets: &[u64]) {
-    let view = obs.processes.get_mut(&pid).unwrap();
-    view.files = Default::default();
-    view.files.push(0, Reading::Ok(OpenFiles { count: 30, sockets: sockets.to_vec() }));
 }
 
 /// In every sample each worker is in this call, on its connection to the database or on none.

@@ -1,7 +1,7 @@
 //! Which part of a count of a whole network namespace can be this path's: the only place that says so. The kernel counts most of what it does to connections by namespace, and
 //! other servers and programs share it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
 use crate::ledger::path_end;
@@ -110,26 +110,49 @@ fn poisson_high(events: u64) -> f64 {
     next * (1.0 - 1.0 / (9.0 * next) + Z / (3.0 * next.sqrt())).powi(3)
 }
 
+/// Listeners of the path's own processes that are no place of it, such as the one of a status page: what is asked there, also by this program, nobody else has.
+struct Beside<'a>(Vec<&'a Listener>);
+
+impl<'a> Beside<'a> {
+    fn of(ctx: &Context<'_>, view: &'a NetnsView) -> Self {
+        let files = |pid: &u32| ctx.obs.processes.get(pid).into_iter().flat_map(|process| process.files.values());
+        let held: BTreeSet<u64> =
+            ctx.path.tiers.iter().flat_map(|tier| &tier.pids).flat_map(files).flat_map(|files| &files.sockets).copied().collect();
+        Self(view.listeners.last().into_iter().flatten().filter(|listener| held.contains(&listener.inode)).collect())
+    }
+
+    /// True for either end of a connection to one of them.
+    fn has(&self, address: &SocketAddress) -> bool {
+        let SocketAddress::Tcp { local, remote } = *address else { return false };
+        let other_end = SocketAddress::Tcp { local: remote, remote: local };
+        self.0.iter().any(|listener| listener.accepts(address) || listener.accepts(&other_end))
+    }
+}
+
 impl Seen {
     fn of(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> Self {
         let mut seen = Self::default();
+        let beside = Beside::of(ctx, view);
+        let is_others = |address: &SocketAddress| path_end(ctx, id, address).is_none() && !beside.has(address);
         for (at_us, sample) in ctx.in_window(&view.request_samples) {
             seen.looks += 1;
             let age_us_max = at_us.saturating_sub(ctx.window_us.0);
-            for socket in
-                sample.sockets.iter().filter(|socket| is_fresh(socket, age_us_max) && path_end(ctx, id, &socket.address).is_none())
-            {
+            for socket in sample.sockets.iter().filter(|socket| is_fresh(socket, age_us_max) && is_others(&socket.address)) {
                 let weight = sample.weight(socket).ceil() as u64;
                 seen.kind(view, &socket.address).seen += weight;
             }
         }
         let of_path = |inode: u64| ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).any(|placed| placed.listener.inode == inode);
-        let is_other = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(..)) && !of_path(listener.inode);
+        let is_beside = |inode: u64| beside.0.iter().any(|own| own.inode == inode);
+        let is_other = |listener: &&Listener| {
+            matches!(listener.address, ListenerAddress::Tcp(..)) && !of_path(listener.inode) && !is_beside(listener.inode)
+        };
         let queued = ctx.in_window(&view.listeners).flat_map(|(_, listeners)| listeners.iter().filter(is_other));
         seen.accepted.seen += queued.map(|listener| u64::from(listener.accept_queue)).sum::<u64>();
         if let Some((first, last, _)) = ctx.around(&view.time_waits) {
-            seen.accepted.ended = ended(ctx, id, last).0.saturating_sub(ended(ctx, id, first).0);
-            seen.made.ended = ended(ctx, id, last).1.saturating_sub(ended(ctx, id, first).1);
+            let ([accepted, made], [accepted_before, made_before]) = (ended(last, is_others), ended(first, is_others));
+            seen.accepted.ended = accepted.saturating_sub(accepted_before);
+            seen.made.ended = made.saturating_sub(made_before);
         }
         seen
     }
@@ -152,11 +175,11 @@ fn is_fresh(socket: &RequestSocket, age_us_max: u64) -> bool {
 }
 
 /// Sockets in TIME_WAIT that are not the path's: at the accepting side, and at the connecting one.
-fn ended(ctx: &Context<'_>, id: NetnsId, waits: &TimeWaits) -> (u64, u64) {
-    let is_other = |local, remote| path_end(ctx, id, &SocketAddress::Tcp { local, remote }).is_none();
-    let accepted = waits.accepted.iter().filter(|group| is_other(group.local, (group.remote, 0)));
-    let made = waits.dialled.iter().filter(|group| is_other((group.local, 0), group.remote));
-    (accepted.map(|group| group.count).sum(), made.map(|group| group.count).sum())
+fn ended(waits: &TimeWaits, is_others: impl Fn(&SocketAddress) -> bool) -> [u64; 2] {
+    let is_others = |local, remote| is_others(&SocketAddress::Tcp { local, remote });
+    let accepted = waits.accepted.iter().filter(|group| is_others(group.local, (group.remote, 0)));
+    let made = waits.dialled.iter().filter(|group| is_others((group.local, 0), group.remote));
+    [accepted.map(|group| group.count).sum(), made.map(|group| group.count).sum()]
 }
 
 /// Counters of connections that a process closed while data was unread, or to which data came after that (RFC 2525, 2.17: the kernel resets them). Whoever sent

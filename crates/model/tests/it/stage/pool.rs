@@ -208,3 +208,10 @@ pub(crate) fn php_pool(workers: u32, pm: &str, max_children: u32, late: bool) ->
     obs.servers.entry(50).or_default().config.push(0, Reading::Ok(ServerConfig::PhpFpm(config)));
     obs
 }
+
+/// The process has these sockets open.
+pub(crate) fn files(obs: &mut Observation, pid: u32, sockets: &[u64]) {
+    let view = obs.processes.get_mut(&pid).unwrap();
+    view.files = Default::default();
+    view.files.push(0, Reading::Ok(OpenFiles { count: 30, sockets: sockets.to_vec() }));
+}
