@@ -10,6 +10,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::assemble::place;
 use crate::root::WHY_ENDED;
+use crate::sock_diag::crowd::CROWD;
 use crate::source;
 use crate::table::Cadence;
 
@@ -59,8 +60,18 @@ impl Recent {
         self.sampled = parsed.netns;
         self.entries.extend(entries);
         self.entries.sort_by_key(|entry| entry.at_us);
+        self.let_repeated_go();
         let newest_us = self.entries.last().map_or(0, |entry| entry.at_us);
         self.let_go(newest_us.saturating_sub(self.keep_us));
+    }
+
+    /// Drops what a later entry repeats: of the connections at crowded ports only the newest list says more than the full reading that they were taken from. With ten
+    /// thousand connections all lists of a window are megabytes, and most of the work of a search for a path.
+    fn let_repeated_go(&mut self) {
+        let mut later = BTreeSet::new();
+        let mut stays: Vec<bool> =
+            self.entries.iter().rev().map(|entry| entry.item != CROWD || later.insert((entry.source.clone(), entry.scope))).collect();
+        self.entries.retain(|_| stays.pop().unwrap_or(true));
     }
 
     /// Drops entries from before that time.
@@ -167,6 +178,27 @@ mod tests {
         let expected: Vec<u64> = (99_993..100_000).flat_map(|second| [second, second]).collect();
         assert_eq!(times(&recent, "listeners"), expected);
         assert_eq!((times(&recent, "addresses"), times(&recent, "sockets")), (vec![0], vec![1]));
+    }
+
+    #[test]
+    fn connections_that_several_readings_repeat_are_kept_once() {
+        let mut recent = Recent::new(Duration::from_secs(5));
+        let crowd = |at_us, netns| Entry { item: CROWD.to_owned(), ..entry(at_us, "sockets", Scope::Netns(netns), "") };
+        for second in 0..20 {
+            let at_us = second * SECOND_US;
+            // Of the second namespace a full reading came last.
+            let repeated = (1..=2).filter(|netns| *netns == 1 || second < 18).map(|netns| crowd(at_us, netns));
+            recent.add((1..=2).map(|netns| entry(at_us, "sockets", Scope::Netns(netns), "")).chain(repeated).collect());
+        }
+        let kept = |netns| {
+            let of = recent.entries().iter().filter(move |entry| entry.scope == Scope::Netns(netns));
+            of.map(|entry| (entry.at_us / SECOND_US, entry.item.as_str())).collect::<Vec<_>>()
+        };
+        let mut expected: Vec<(u64, &str)> = (13..20).map(|second| (second, "")).collect();
+        expected.push((19, CROWD));
+        assert_eq!(kept(1), expected);
+        let expected: Vec<(u64, &str)> = [(13, ""), (14, ""), (15, ""), (16, ""), (17, ""), (17, CROWD), (18, ""), (19, "")].to_vec();
+        assert_eq!(kept(2), expected);
     }
 
     #[test]
