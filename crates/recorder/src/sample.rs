@@ -388,10 +388,17 @@ impl TargetSample {
         (self.under_way.seconds > 0.0).then(|| lost / self.under_way.seconds)
     }
 
-    /// Mean response time by Little's law, seconds. `None` if no request was answered.
+    /// Mean number of connections that have either a request or an answer: they are among those under way, and may be idle.
+    pub(crate) fn undecided(&self) -> f64 {
+        let undecided = self.places.iter().filter(|standing| standing.place == LedgerPlaceKind::Undecided);
+        undecided.map(|standing| self.mean_at(standing)).sum()
+    }
+
+    /// Mean response time by Little's law, seconds. `None` if no request was answered, or if more connections may be idle than are known to have a request.
     pub fn response_s(&self) -> Option<f64> {
         let rate = self.rate.value().filter(|rate| *rate > 0.0)?;
-        Some(self.under_way.value()? / rate)
+        let under_way = self.under_way.value()?;
+        (2.0 * self.undecided() <= under_way).then(|| under_way / rate)
     }
 }
 

@@ -18,7 +18,8 @@ pub(super) const SECONDS_MAX: u64 = 5;
 /// How clients were served in a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Served {
-    pub(super) response_s: Option<f64>,
+    /// The mean response time, at least and at most: connections of which it is not known whether they have a request have none, or one each.
+    pub(super) response_s: Option<(f64, f64)>,
     pub(super) bad_share: Option<f64>,
     pub(super) rate_rps: Option<f64>,
     /// Requests a second that were refused or lost.
@@ -41,6 +42,8 @@ pub(super) struct Block {
     /// Requests under way times seconds; in the seconds with a rate.
     request_seconds: f64,
     request_seconds_counted: f64,
+    /// Those of them that may be idle connections; in the seconds with a rate.
+    undecided_counted: f64,
     lost: f64,
     /// Those of the seconds with a rate.
     lost_counted: f64,
@@ -65,6 +68,7 @@ impl Block {
             block.counted_s = span.rate.seconds;
             block.answered = span.rate.sum;
             block.request_seconds_counted = under_way * span.rate.seconds;
+            block.undecided_counted = span.undecided().min(under_way) * span.rate.seconds;
         }
         // An empty sum is -0.
         block.lost = span.losses.iter().fold(0.0, |sum, loss| sum + loss.count);
@@ -107,12 +111,18 @@ impl Block {
         (self.counted_s > 0.0).then(|| self.answered / self.counted_s)
     }
 
-    /// Seconds for each answer: infinite if requests are under way and none is answered, `None` if there is nothing to tell it from.
-    pub(super) fn response_s(&self) -> Option<f64> {
-        if self.counted_s <= 0.0 || (self.answered <= 0.0 && self.request_seconds_counted <= 0.0) {
+    /// Seconds for each answer, at least and at most: infinite if requests are under way and none is answered, `None` if there is nothing to tell it from.
+    pub(super) fn response_s(&self) -> Option<(f64, f64)> {
+        let all = self.request_seconds_counted;
+        if self.counted_s <= 0.0 || (self.answered <= 0.0 && all <= 0.0) {
             return None;
         }
-        Some(if self.answered > 0.0 { self.request_seconds_counted / self.answered } else { f64::INFINITY })
+        let each = |request_seconds: f64| match request_seconds {
+            _ if self.answered > 0.0 => request_seconds / self.answered,
+            known if known > 0.0 => f64::INFINITY,
+            _ => 0.0,
+        };
+        Some((each(all - self.undecided_counted), each(all)))
     }
 
     /// `None` if no request ended, and if it was not counted how many were answered: losses alone are no share.
@@ -142,6 +152,7 @@ impl Block {
             sum.answered += block.answered;
             sum.request_seconds += block.request_seconds;
             sum.request_seconds_counted += block.request_seconds_counted;
+            sum.undecided_counted += block.undecided_counted;
             sum.lost += block.lost;
             sum.lost_counted += block.lost_counted;
             sum.spans += block.spans;
@@ -157,18 +168,24 @@ impl Block {
         Figures {
             rate_rps: self.rate_rps(),
             under_way: (self.seconds > 0.0).then(|| self.request_seconds / self.seconds),
-            response_ms: self.response_s().filter(|response| response.is_finite()).map(|seconds| seconds * 1e3),
+            response_ms: self.response_s().and_then(told_ms),
             bad_share: self.bad_share(),
             lost_per_s: self.lost_per_s(),
         }
     }
 }
 
+/// A response time in figures, milliseconds: the least, unless it is infinite or the most is twice as much and tells nothing.
+pub(super) fn told_ms((least, most): (f64, f64)) -> Option<f64> {
+    (least.is_finite() && most <= 2.0 * least).then_some(least * 1e3)
+}
+
 /// True if an accept queue had no room (the kernel refuses once more wait than its limit), or if all workers of a pool were taken and at least as many requests again
 /// were under way: each waits longer than it is served. Of what has no pool that is known, if nearly all requests wait for others.
 fn is_full(span: &TargetSample) -> bool {
     let is_taken = |pool: &PoolUse| {
-        let values = (pool.active.value(), pool.total.value(), span.under_way.value());
+        let known = span.under_way.value().map(|under_way| under_way - span.undecided());
+        let values = (pool.active.value(), pool.total.value(), known);
         matches!(values, (Some(active), Some(total), Some(under_way)) if total > 0.0 && active >= total && under_way >= 2.0 * total)
     };
     let is_refusing = span.queues.iter().any(|queue| queue.limit > 0 && queue.most > queue.limit);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::block::{Block, Served};
+use super::block::{Block, Served, told_ms};
 use super::past::{PAST_MIN, Past, WORSE_BLOCKS};
 use super::{Against, Drop, Event, Figures};
 use crate::sample::TargetSample;
@@ -31,7 +31,7 @@ pub struct Daily {
 #[derive(Debug, Clone, Copy)]
 struct Minute {
     at_s: u64,
-    response_s: f32,
+    response_s: (f32, f32),
     bad_share: f32,
     rate_rps: f32,
     under_way: f32,
@@ -44,17 +44,22 @@ impl Minute {
         let Served { response_s, bad_share, rate_rps, .. } = block.served();
         Self {
             at_s,
-            response_s: known(response_s),
+            response_s: (known(response_s.map(|(least, _)| least)), known(response_s.map(|(_, most)| most))),
             bad_share: known(bad_share),
             rate_rps: known(rate_rps),
             under_way: known(block.figures().under_way),
         }
     }
 
+    fn response_s(&self) -> Option<(f64, f64)> {
+        let (least, most) = self.response_s;
+        (!least.is_nan() && !most.is_nan()).then(|| (f64::from(least), f64::from(most)))
+    }
+
     fn served(&self) -> Served {
         let known = |value: f32| (!value.is_nan()).then(|| f64::from(value));
         Served {
-            response_s: known(self.response_s),
+            response_s: self.response_s(),
             bad_share: known(self.bad_share),
             rate_rps: known(self.rate_rps),
             has_traffic: self.under_way > 0.0 || self.rate_rps > 0.0,
@@ -67,7 +72,7 @@ impl Minute {
         Figures {
             rate_rps: known(self.rate_rps),
             under_way: known(self.under_way),
-            response_ms: known(self.response_s).filter(|seconds| seconds.is_finite()).map(|seconds| 1e3 * seconds),
+            response_ms: self.response_s().and_then(told_ms),
             bad_share: known(self.bad_share),
             lost_per_s: None,
         }

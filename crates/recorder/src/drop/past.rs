@@ -54,7 +54,7 @@ impl Past {
         };
         let with_traffic = blocks.iter().filter(|block| block.has_traffic).count();
         Self {
-            response_s: high(&|block| block.response_s),
+            response_s: high(&|block| block.response_s.map(|(_, most)| most)),
             bad_share: high(&|block| block.bad_share),
             rate_rps: high(&|block| block.rate_rps),
             lost_per_s: high(&|block| block.lost_per_s),
@@ -85,7 +85,7 @@ impl Past {
             Kind::Full => block.is_full && !self.is_often_full,
             // More requests than ever take longer because they are more.
             Kind::Slower => {
-                is_more(block.response_s, self.response_s, &|bound| bound * HARM_TIME)
+                is_more(block.response_s.map(|(least, _)| least), self.response_s, &|bound| bound * HARM_TIME)
                     && !is_more(block.rate_rps, self.rate_rps, &|bound| bound * HARM_TIME)
             }
         }

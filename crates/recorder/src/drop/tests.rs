@@ -232,6 +232,24 @@ fn what_a_healthy_server_shows_is_no_outage() {
     }
 }
 
+/// Kept connections that carried a request and its answer within one tick of the kernel's clock: some seconds tell which came last, others do not.
+#[test]
+fn connections_that_may_be_idle_are_no_requests_that_wait() {
+    let of = |idle: f64, known: f64, rate: f64| {
+        let place = Standing { tier: "t".to_owned(), place: LedgerPlaceKind::Undecided, request_seconds: idle };
+        TargetSample { places: vec![place], under_way: Mean::of(Some(known + idle), 1.0), rate: Mean::of(Some(rate), 1.0), ..quiet() }
+    };
+    let idle = |at_s: u64| if at_s < 200 { 0.0 } else { 500.0 * (at_s % 17) as f64 };
+    assert_eq!(at_once(|at_s| of(idle(at_s), 2.0, 500.0), 400), []);
+    let pool = PoolUse { active: Mean::of(Some(4.0), 1.0), total: Mean::of(Some(4.0), 1.0) };
+    assert_eq!(at_once(|_| TargetSample { pools: [("www".to_owned(), pool)].into(), ..of(3_000.0, 4.0, 500.0) }, 60), []);
+    // What is known to wait counts beside them.
+    let seen = at_once(|at_s| of(500.0, if at_s < 200 { 2.0 } else { 2_000.0 }, 500.0), 230);
+    let [(_, Event::Began(drop))] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((&drop.kinds[..], drop.during.rate_rps), (&[Kind::Slower][..], Some(500.0)));
+    assert_eq!((drop.before.response_ms, drop.during.response_ms.map(f64::round)), (None, Some(4_000.0)), "2 to 502 of them before");
+}
+
 #[test]
 fn losses_alone_are_no_share() {
     let seen = at_once(|_| losing(50.0, None), 20);

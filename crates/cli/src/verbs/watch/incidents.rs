@@ -339,6 +339,10 @@ fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue
                 let id = if drop.against == Against::Days { "watch-drop-slower-daily" } else { "watch-drop-slower" };
                 Message::new(id).with("target", drop.target.as_str()).with("times", (times * 10.0).round() / 10.0)
             }
+            // By how much is known only where both times are.
+            None if during.rate_rps.is_some_and(|rate| rate > 0.0) => {
+                Message::new("watch-drop-slower-somehow").with("target", drop.target.as_str())
+            }
             None => Message::new("watch-drop-stalled").with("target", drop.target.as_str()),
         },
     };
@@ -357,4 +361,32 @@ fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue
         .map(|lead| format!(" {}", words.text(&lead)))
         .collect();
     format!("{what} {cause}{leads}")
+}
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_recorder::drop::Figures;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_are_answered_are_not_told_as_unanswered() {
+        let words = Catalogue::english();
+        let told = |rate_rps, before_ms, during_ms| {
+            let of = |response_ms| Figures { rate_rps: Some(rate_rps), response_ms, ..Figures::default() };
+            let drop = Drop {
+                target: "nginx:80".to_owned(),
+                since_s: 0,
+                kinds: vec![Kind::Slower],
+                against: Against::Minutes,
+                before: of(before_ms),
+                during: of(during_ms),
+            };
+            headline(&drop, None, &words)
+        };
+        assert_eq!(told(500.0, Some(4.0), Some(10.0)), "nginx:80: a request takes 2.5 times as long as before.");
+        assert_eq!(told(500.0, Some(0.0), Some(10.0)), "nginx:80: requests take longer than before.");
+        assert_eq!(told(500.0, None, None), "nginx:80: requests take longer than before.");
+        assert_eq!(told(0.0, Some(4.0), None), "nginx:80: requests wait and none is answered.");
+    }
 }

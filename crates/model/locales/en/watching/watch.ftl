@@ -17,6 +17,7 @@ watch-drop-losses-uncounted = { $target }: at least { $number } requests a secon
 watch-drop-full = { $target }: a queue is full or all workers are taken, and others wait or are refused.
 watch-drop-slower = { $target }: a request takes { $times } times as long as before.
 watch-drop-slower-daily = { $target }: a request takes { $times } times as long as at this time on earlier days.
+watch-drop-slower-somehow = { $target }: requests take longer than before.
 watch-drop-stalled = { $target }: requests wait and none is answered.
 watch-no-cause = No cause was found: { $summary }
 watch-grown = Requests at { $place }: { $during }, before { $before }.
