@@ -65,6 +65,7 @@ impl Guard {
         let opened = self.read_all(changes, consent)?;
         checkpoint(Step::Read);
 
+        self.claim(&purpose.owner, opened.iter().map(|(_, intent)| intent))?;
         let id = self.content.ledger.next_id.max(1);
         let intents: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
         self.record(Record::Intent {
@@ -108,11 +109,13 @@ impl Guard {
             setting.check(change.to())?;
             let found = setting.read()?;
             setting.check(&found.value)?;
-            let busy = |backup: Option<&Backup>| match self.busy(change, found.place, backup) {
+            let busy = |intent: &Intent| match self.busy(intent) {
                 Some(by) => Err(ApplyError::Busy { key: key.clone(), place: change.place().to_owned(), by }),
                 None => Ok(()),
             };
-            busy(None)?;
+            let mut intent =
+                Intent { change: change.clone(), was: found.value.clone(), place: found.place, backup: None, restoring: false };
+            busy(&intent)?;
             if let Some(id) = self.unfinished(change, found.place, setting.as_ref()) {
                 return Err(ApplyError::Unfinished { key, id });
             }
@@ -120,9 +123,9 @@ impl Guard {
                 return Err(ApplyError::Changed { key, proposed_from: change.from().to_owned(), found: found.value });
             }
             let earlier: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
-            let backup = setting.backup(change.to(), &earlier, &context)?;
-            busy(backup.as_ref())?;
-            opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup, restoring: false }));
+            intent.backup = setting.backup(change.to(), &earlier, &context)?;
+            busy(&intent)?;
+            opened.push((setting, intent));
         }
         Ok(opened)
     }

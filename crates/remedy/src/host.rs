@@ -3,9 +3,9 @@
 //! The journal and the lock are readable by root only: copies of configuration files are secret, and anyone who can open a lock can hold it for
 //! ever. Only root writes the summary, and it counts only if the file belongs to root.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ impl HostPending {
     pub fn read(dir: &Path, boot_id: &str) -> Result<Self, RemedyError> {
         let path = dir.join(SUMMARY);
         let unreadable = |source: io::Error| RemedyError::Untold { path: path.clone(), source };
-        let summary = match open(&path) {
+        let summary = match state_dir::read_of(&path, 0, SUMMARY_BYTES_MAX) {
             Ok(Some(text)) => serde_json::from_slice::<Summary>(&text).map_err(|error| unreadable(error.into()))?,
             Ok(None) => return Ok(Self::default()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -143,18 +143,6 @@ impl HostPending {
     pub fn is_in_force(&self) -> bool {
         !self.sets.is_empty() || self.broken_off.is_some() || self.damaged
     }
-}
-
-/// The summary's bytes; nothing where others than root could write the file.
-fn open(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() || meta.uid() != 0 || meta.mode() & 0o022 != 0 {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.take(SUMMARY_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
 }
 
 /// Writes the summary atomically and synced. Only root has one: other users change only their own settings.

@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod apply;
+mod claim;
 mod conflict;
 mod consent;
 mod error;

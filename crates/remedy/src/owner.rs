@@ -2,31 +2,21 @@
 
 use std::fmt;
 
-use chokepoint_model::change::Change;
-
+use crate::claim::{Claim, Claims, Place};
 use crate::host::HostPending;
 use crate::process;
-use crate::record::{Backup, Intent, Set};
-use crate::setting::kinds;
+use crate::record::{Intent, Set};
 use crate::store::Guard;
 
-/// A running process and what it changed.
+/// A running process and changes that are left alone for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     /// Its PID.
     pub pid: u32,
     /// The owner of its changes: "diagnose", "lab:NAME".
     pub owner: String,
-    /// Its changes, in words: "net.core.somaxconn in web".
+    /// The changes, in words: "net.core.somaxconn in web".
     pub changes: Vec<String>,
-}
-
-impl Running {
-    fn of(set: &Set) -> Self {
-        let open = set.changes.iter().zip(&set.closed).filter(|(_, closed)| !**closed);
-        let words = |(intent, _): (&Intent, &bool)| format!("{} in {}", intent.change.key(), intent.told_place());
-        Self { pid: set.pid, owner: set.purpose.owner.clone(), changes: open.map(words).collect() }
-    }
 }
 
 impl fmt::Display for Running {
@@ -41,33 +31,53 @@ impl fmt::Display for Running {
     }
 }
 
+/// The changes of a set that are in force, in words.
+fn in_words(set: &Set) -> Vec<String> {
+    let open = set.changes.iter().zip(&set.closed).filter(|(_, closed)| !**closed);
+    open.map(|(intent, _): (&Intent, &bool)| intent.in_words()).collect()
+}
+
 impl Guard {
     /// The process that a set belongs to, if it is another one and still runs.
     pub(crate) fn owner_of(&self, set: &Set) -> Option<Running> {
         let is_others = !self.store.is_rebooted(set) && !process::is_own(set.pid, set.start_ticks);
-        (is_others && process::runs(set.pid, set.start_ticks)).then(|| Running::of(set))
+        let runs = is_others && process::runs(set.pid, set.start_ticks);
+        runs.then(|| Running { pid: set.pid, owner: set.purpose.owner.clone(), changes: in_words(set) })
     }
 
-    /// The running process that changed something in the place of a change before. `place` distinguishes a namespace or cgroup from a later one with its
-    /// name; `backup` has the file that would be edited.
-    pub(crate) fn busy(&self, change: &Change, place: Option<u64>, backup: Option<&Backup>) -> Option<Running> {
-        let is_there = |intent: &Intent| {
-            let same = place.zip(intent.place).is_none_or(|(one, other)| one == other) && kinds::same_place(&intent.change, change);
-            let file = |backup: &Backup| backup.path.clone();
-            same || (backup.is_some() && backup.map(file) == intent.backup.as_ref().map(file))
+    /// The other running process for which a set is left as it is: its own process, or one that measures in a place of its changes.
+    pub(crate) fn kept_by(&self, set: &Set) -> Option<Running> {
+        let measured = || {
+            let places = self.places_of(set);
+            self.claims.iter().find(|claim| claim.keeps(&places)).cloned().or_else(|| self.claim_of_root(&places))
         };
-        let has_one = |set: &&Set| set.changes.iter().zip(&set.closed).any(|(intent, closed)| !closed && is_there(intent));
-        let own = self.content.ledger.sets.iter().filter(has_one).find_map(|set| self.owner_of(set));
-        own.or_else(|| self.busy_root(change, backup))
+        let beside = |claim: Claim| Running { pid: claim.pid, owner: claim.owner, changes: in_words(set) };
+        self.owner_of(set).or_else(|| measured().map(beside))
     }
 
-    /// The same among the changes of root, for another user.
-    fn busy_root(&self, change: &Change, backup: Option<&Backup>) -> Option<Running> {
+    /// The running process that changed something in the place of a change before, whether that is in force or was taken back.
+    pub(crate) fn busy(&self, intent: &Intent) -> Option<Running> {
+        let places = Place::of(intent);
+        let is_there = |set: &&Set| self.places_of(set).iter().any(|other| places.iter().any(|place| place.is(other)));
+        let in_force = || self.content.ledger.sets.iter().filter(is_there).find_map(|set| self.owner_of(set));
+        let claimed = || self.claims.iter().find(|claim| claim.keeps(&places)).cloned().or_else(|| self.claim_of_root(&places));
+        let by = |claim: Claim| Running { pid: claim.pid, owner: claim.owner, changes: vec![claim.setting] };
+        in_force().or_else(|| claimed().map(by)).or_else(|| self.busy_root(intent))
+    }
+
+    /// A claim of root, for another user.
+    fn claim_of_root(&self, places: &[Place]) -> Option<Claim> {
+        let claims = Claims::read(self.store.host.as_ref()?, 0, &self.store.boot_id);
+        claims.iter().find(|claim| claim.keeps(places)).cloned()
+    }
+
+    /// The running process of root with changes in force in the place of a change, for another user.
+    fn busy_root(&self, intent: &Intent) -> Option<Running> {
         let host = HostPending::read(self.store.host.as_ref()?, &self.store.boot_id).ok()?;
-        let place = backup.map_or(change.place(), |backup| &backup.path);
+        let place = intent.told_place();
         let set = host.sets.iter().find(|set| {
             let runs = process::runs(set.pid, set.start_ticks);
-            runs && set.changes.iter().any(|other| other.place == place || other.place == change.place())
+            runs && set.changes.iter().any(|other| other.place == place || other.place == intent.change.place())
         })?;
         let changes = set.changes.iter().map(|change| format!("{} in {}", change.key, change.place)).collect();
         Some(Running { pid: set.pid, owner: set.owner.clone(), changes })

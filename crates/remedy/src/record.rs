@@ -76,6 +76,11 @@ impl Intent {
         self.backup.as_ref().map_or_else(|| self.change.place().to_owned(), |backup| backup.path.clone())
     }
 
+    /// Its setting and place in words: "net.core.somaxconn in web".
+    pub(crate) fn in_words(&self) -> String {
+        format!("{} in {}", self.change.key(), self.told_place())
+    }
+
     /// Takes over the old value of an earlier change of the same setting.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
         self.was.clone_from(&earlier.was);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Root's directory: the host's journal, its lock, and the public summary.
@@ -40,6 +40,18 @@ pub fn boot_id(root: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(root.join("proc/sys/kernel/random/boot_id"))?.take(BOOT_ID_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text.trim().to_owned())
+}
+
+/// The bytes of a file of a state directory; nothing where others than its owner could write it.
+pub(crate) fn read_of(path: &Path, owner: u32, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.uid() != owner || meta.mode() & 0o022 != 0 {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Writes a file of the state directory atomically and synced, with this mode.

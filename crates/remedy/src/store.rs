@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use chokepoint_model::change::Change;
 
+use crate::claim::Claims;
 use crate::error::RemedyError;
 use crate::host::{self, HostPending};
 use crate::journal::{Content, Journal};
@@ -110,7 +111,8 @@ impl Store {
         }
         let content = self.journal.read()?;
         memory::load(self.journal.dir(), &self.boot_id);
-        let mut guard = Guard { store: self.clone(), content, is_appendable: false, _lock: lock };
+        let claims = Claims::read(self.journal.dir(), rustix::process::geteuid().as_raw(), &self.boot_id);
+        let mut guard = Guard { store: self.clone(), content, claims, is_appendable: false, _lock: lock };
         guard.is_appendable = guard.make_appendable().is_ok();
         guard.publish(true);
         Ok(guard)
@@ -170,6 +172,7 @@ impl Store {
 pub struct Guard {
     pub(crate) store: Store,
     pub(crate) content: Content,
+    pub(crate) claims: Claims,
     /// True where the journal file is ready for appending.
     is_appendable: bool,
     _lock: Lock,

@@ -37,7 +37,7 @@ pub struct UndoReport {
     pub folded: Vec<Restored>,
     /// Changes that could not be taken back. They stay pending.
     pub failed: Vec<Failed>,
-    /// Processes that still run, with changes that were left alone: they take them back themselves.
+    /// Processes that still run, with changes that were left alone: their own, which they take back themselves, and those of ended runs in their places.
     pub running: Vec<Running>,
     /// The journal could not be written (a full disk). The report still describes the host, and the next undo will find it so.
     pub journal_error: Option<RemedyError>,
@@ -183,14 +183,14 @@ impl Guard {
         })
     }
 
-    /// The processes whose selected changes are left alone, because they still run.
+    /// The running processes for which selected changes are left alone.
     fn running(&self, filter: &Filter) -> Vec<Running> {
-        self.sets_by(filter).filter_map(|set| self.owner_of(set)).collect()
+        self.sets_by(filter).filter_map(|set| self.kept_by(set)).collect()
     }
 
-    /// The selected open changes, newest first, without those of other processes that run.
+    /// The selected open changes, newest first, without those that are left alone for other processes that run.
     pub(crate) fn selected_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
-        let sets = self.sets_by(filter).filter(|set| self.owner_of(set).is_none());
+        let sets = self.sets_by(filter).filter(|set| self.kept_by(set).is_none());
         let open = sets.flat_map(|set| (0..set.changes.len()).rev().filter(|index| !set.closed[*index]).map(|index| (set.id, index)));
         open.collect()
     }

@@ -118,6 +118,15 @@ impl Changes {
     }
 }
 
+impl Drop for Changes {
+    /// Its run has ended, and its places are free. If another process has the lock, they are free once this one has ended.
+    fn drop(&mut self) {
+        if let Ok(mut guard) = self.store.lock() {
+            guard.release();
+        }
+    }
+}
+
 impl UndoOutcome {
     fn of(report: UndoReport) -> Self {
         let mut problems: Vec<String> = report.conflicts.iter().map(conflict).collect();

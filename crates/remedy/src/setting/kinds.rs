@@ -8,6 +8,7 @@ use super::Setting;
 use super::affinity::Affinity;
 use super::cgroup::Cgroup;
 use super::sysctl::{self, Sysctl};
+use crate::claim::Place;
 use crate::error::ApplyError;
 use crate::server::configuration::Server;
 
@@ -35,17 +36,14 @@ pub(crate) fn is_relied_on(change: &Change) -> bool {
     matches!(change, Change::Server { setting: NginxFastcgiAddress { .. } | PhpFpmSecondPool { .. }, .. })
 }
 
-/// True where both changes are made in the same place: a network namespace, a cgroup, a process, or the configuration of a server. What somebody measures
-/// there is no measurement any more once somebody else changes it.
-pub(crate) fn same_place(one: &Change, other: &Change) -> bool {
-    match (one, other) {
-        (Change::Sysctl { netns, .. }, Change::Sysctl { netns: other, .. }) => netns == other,
-        (Change::Cgroup { dir, .. }, Change::Cgroup { dir: other, .. }) => dir == other,
-        (Change::Affinity { pid, start_ticks, .. }, Change::Affinity { pid: other, start_ticks: since, .. }) => {
-            (pid, start_ticks) == (other, since)
-        }
-        (Change::Server { server, file, .. }, Change::Server { server: other, file: main, .. }) => (server, file) == (other, main),
-        _ => false,
+/// The place in which a change is made. What somebody measures there is no measurement any more once somebody else changes it. `id` tells a namespace or
+/// cgroup from a later one with its name.
+pub(crate) fn place(change: &Change, id: Option<u64>) -> Place {
+    match change {
+        Change::Sysctl { netns, .. } => Place::Netns { id: *netns, cookie: id },
+        Change::Cgroup { dir, .. } => Place::Cgroup { dir: dir.clone(), inode: id },
+        Change::Affinity { pid, start_ticks, .. } => Place::Process { pid: *pid, start_ticks: *start_ticks },
+        Change::Server { server, file, .. } => Place::Configuration { server: *server, main: file.clone() },
     }
 }
 

@@ -2,18 +2,18 @@
 //!
 //! Live beside others: two processes at one lock.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use chokepoint_model::change::Change;
 use chokepoint_model::observation::NetnsId;
 use chokepoint_remedy::{ApplyError, Filter, HostPending, RemedyError, Store, boot_id};
 
-use crate::support::{Host, MAX, SOMAXCONN, change, purpose};
+use crate::support::{Host, MAX, PORTS, SOMAXCONN, change, purpose};
 
 const CHILD: &str = "CHOKEPOINT_TEST_HOST_DIR";
 
@@ -135,6 +135,82 @@ fn what_a_running_process_changed_is_left_alone_and_nothing_else_is_kept_from_an
     let report = guard.undo(&Filter::All);
     assert!(report.is_clean() && report.restored.len() == 1, "its process has ended: {report:?}");
     assert_eq!(host.get(MAX), "200");
+}
+
+/// A change that a process applies and, with the second, takes back: it then measures until its input ends, gives its places up, and waits once more.
+const MEASURES: &str = "CHOKEPOINT_TEST_MEASURES";
+
+/// Starts this test program as that process, and returns it after its first line, with its further lines.
+fn process(host: &Host, measures: bool) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "host::the_place_of_a_run_is_its_own_while_its_changes_are_taken_back", "--nocapture"]);
+    child.env(OWNER, &host.dir).env(MEASURES, measures.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("its change is made")));
+    (child, lines)
+}
+
+fn measured(host: &Host) {
+    let is_measured = std::env::var(MEASURES).unwrap() == "true";
+    let change = if is_measured { in_netns(7, SOMAXCONN, "128", "4096") } else { in_netns(7, MAX, "200", "300") };
+    let id = host.store().lock().unwrap().apply(&[change], &purpose("diagnose"), &mut |_| {}).unwrap().id;
+    if is_measured {
+        assert!(host.store().lock().unwrap().undo(&Filter::Id(id)).is_clean());
+    }
+    for step in ["its change is made", "its places are free"] {
+        println!("{step}");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        host.store().lock().unwrap().release();
+    }
+}
+
+#[test]
+fn the_place_of_a_run_is_its_own_while_its_changes_are_taken_back() {
+    if let Some(dir) = std::env::var_os(OWNER) {
+        return measured(&Host::at(dir.into()));
+    }
+    let host = Host::new();
+    let (mut ended, _) = process(&host, false);
+    ended.kill().unwrap();
+    ended.wait().unwrap();
+    let (mut child, mut lines) = process(&host, true);
+    assert_eq!((host.get(MAX).as_str(), host.get(SOMAXCONN).as_str()), ("300", "128"), "it has taken its change back");
+
+    let tried = |place: u64| {
+        let applied =
+            host.store().lock().unwrap().apply(&[in_netns(place, PORTS, "32768\t60999", "1024 65000")], &purpose("lab:b"), &mut |_| {});
+        let mut guard = host.store().lock().unwrap();
+        let refused = applied.map(|applied| assert!(guard.undo(&Filter::Id(applied.id)).is_clean()));
+        guard.release();
+        refused
+    };
+    let refused = tried(7).unwrap_err();
+    assert!(matches!(&refused, ApplyError::Busy { by, .. } if by.pid == child.id() && by.owner == "diagnose"), "{refused:?}");
+    assert!(refused.to_string().contains(SOMAXCONN), "{refused}");
+    tried(8).unwrap();
+    // What an ended run left in that place stays until nobody measures there.
+    let report = host.store().lock().unwrap().undo(&Filter::All);
+    assert!(report.restored.is_empty() && host.get(MAX) == "300", "{report:?}");
+    assert!(matches!(report.running.as_slice(), [by] if by.pid == child.id() && by.changes == [format!("{MAX} in lab7")]), "{report:?}");
+    assert!(!report.is_clean());
+
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    assert!(lines.any(|line| line.contains("its places are free")));
+    tried(7).unwrap();
+    // One that is killed holds nothing either, even if nobody has asked for its end.
+    let (mut killed, _) = process(&host, true);
+    assert!(matches!(tried(7), Err(ApplyError::Busy { by, .. }) if by.pid == killed.id()));
+    killed.kill().unwrap();
+    let begin = Instant::now();
+    while !std::fs::read_to_string(format!("/proc/{}/stat", killed.id())).unwrap().contains(") Z ") {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it was killed and runs");
+    }
+    tried(7).unwrap();
+    let report = host.store().lock().unwrap().undo(&Filter::All);
+    assert!(report.is_clean() && host.get(MAX) == "200", "{report:?}");
+    child.kill().unwrap();
+    assert!([child, killed].iter_mut().all(|child| !child.wait().unwrap().success()));
 }
 
 #[test]
