@@ -22,6 +22,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::fd::AsFd;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
@@ -35,7 +37,7 @@ use crate::live::{self, PAGES_MAX, PAGES_OF_ONE, PAGES_OWN_MAX};
 use crate::page::{self, File};
 use crate::protection::{Protected, Protection, ProtectionError, Token};
 use crate::shares::{Client, Part, Shares};
-use crate::stream::Stream;
+use crate::stream::{Accepted, Stream};
 use answers::{Pieces, Room};
 
 /// Connections at a time.
@@ -44,7 +46,7 @@ const CONNECTIONS_MAX: usize = 64;
 const CONNECTIONS_OF_ONE: usize = 12;
 /// Those of root and of the own user, beside them.
 const CONNECTIONS_OWN: usize = 32;
-/// Places beside them for a client that finds none: it gets what every user of the host may have, in one answer. Others wait in the accept queue.
+/// Places beside them for a client that finds none: it gets what every user of the host may have, in one answer. Who finds none of these either is turned away.
 const NARROW_MAX: usize = 16;
 const NARROW_OF_ONE: usize = 2;
 /// The longest time of such a connection.
@@ -294,7 +296,7 @@ impl Places {
         }
     }
 
-    /// Waits for any place: others than those with one wait in the accept queue.
+    /// Waits for any place, whosever it is: only while all are taken do clients wait in the accept queue. Whose a connection is, is known once it is accepted.
     async fn wait(&self) {
         tokio::select! {
             () = self.own.wait() => {}
@@ -315,14 +317,14 @@ async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>,
     loop {
         places.wait().await;
         let mut ends = None;
-        let accepted: io::Result<Box<dyn Stream>> = match &listener {
+        let accepted: io::Result<Box<dyn Accepted>> = match &listener {
             Listener::Tcp(listener) => listener.accept().await.map(|(stream, client)| {
                 // A kernel that refuses holds more for it.
                 let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
                 ends = stream.local_addr().ok().map(|own| (client, own));
-                Box::new(stream) as Box<dyn Stream>
+                Box::new(stream) as Box<dyn Accepted>
             }),
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Accepted>),
         };
         let Ok(stream) = accepted else {
             // No descriptor is free: others will be.
@@ -340,7 +342,13 @@ async fn serve(listener: Listener, protects: watch::Receiver<Option<Protected>>,
         {
             *token = None;
         }
-        let Some((place, is_narrow)) = places.take(client, is_own) else { continue };
+        let Some((place, is_narrow)) = places.take(client, is_own) else {
+            // Before a handshake nothing can be said.
+            if tls.is_none() {
+                turn_away(&stream);
+            }
+            continue;
+        };
         tokio::spawn(async move {
             if let Some(stream) = secured(stream, tls).await {
                 converse(stream, shown, Guest { client, is_own, is_narrow }).await;
@@ -363,10 +371,20 @@ fn client_of(ends: Option<(SocketAddr, SocketAddr)>, users: Option<&UserOf>) -> 
 }
 
 /// The connection after its TLS handshake, if there is to be one.
-async fn secured(stream: Box<dyn Stream>, tls: Option<TlsAcceptor>) -> Option<Box<dyn Stream>> {
+async fn secured(stream: Box<dyn Accepted>, tls: Option<TlsAcceptor>) -> Option<Box<dyn Stream>> {
     let Some(tls) = tls else { return Some(stream) };
     let secured = tokio::time::timeout(HEAD_MAX, tls.accept(stream)).await.ok()?.ok()?;
     Some(Box::new(secured))
+}
+
+/// Tells a client that there is no place for it, without waiting: a send buffer that is empty takes that much. What it has asked by then is read first, since a
+/// socket that is closed with unread bytes resets the connection (RFC 1122, 4.2.2.13).
+fn turn_away(stream: &impl AsFd) {
+    let mut asked = [0_u8; 4096];
+    let _ = recv(stream, &mut asked[..], RecvFlags::DONTWAIT);
+    let Content::Text(body) = api::error(StatusCode::SERVICE_UNAVAILABLE, "all connections are taken: try it again").body else { return };
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length";
+    let _ = send(stream, format!("{head}: {}\r\n\r\n{body}", body.len()).as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }
 
 /// Answers the requests of one connection.

@@ -42,7 +42,7 @@ fn connected(user: u8, address: SocketAddr) -> TcpStream {
 }
 
 fn ask(stream: &mut TcpStream, path: &str, address: SocketAddr, cookie: &str) {
-    // Whoever is refused a place is told nothing.
+    // Whoever is turned away may be so before the request is written.
     let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n").as_bytes());
 }
 
@@ -130,6 +130,10 @@ fn metrics_have_places_of_their_own() {
         first_status(&mut stream)
     };
     assert_eq!(["/metrics", "/healthz", "/api/v1/about"].map(answer), ["200", "200", "503"]);
+    // Who has as many connections as one user may have is told so, even for what all may have.
+    let mut more = connected(10, address);
+    ask(&mut more, "/metrics", address, &cookie);
+    assert_eq!(first_status(&mut more), "503");
     let mut root = connected(0, address);
     ask(&mut root, "/api/v1/about", address, "");
     assert_eq!(first_status(&mut root), "200", "root has places of its own");
