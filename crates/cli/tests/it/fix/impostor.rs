@@ -185,7 +185,7 @@ fn undo_and_fix_execute_no_look_alike() {
 
     // A fix of the real server tests its configuration.
     let running = nginx.start();
-    let fix = ["diagnose", "--fix", "--yes", "--no-profile", "-c", "1000", "-z", "2s", "http://127.0.0.1/"];
+    let fix = ["diagnose", "--fix", "--yes", "--no-profile", "-c", "1000", "-z", "2s", "--disable-keepalive", "http://127.0.0.1/"];
     let fix = netns.chokepoint(&chokepoint, &fix);
     impostors.iter().for_each(Impostor::assert_untouched);
     // Whether the change is kept depends on the load.
