@@ -36,7 +36,10 @@ pub(super) fn with_exclusions(command: Command) -> Command {
         let Some(others) = excluded.get(arg.get_id().as_str()) else { return arg };
         let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
         let others = others.iter().cloned().collect::<Vec<_>>().join(", ");
-        arg.long_help(format!("{} Not with {others}.", help.trim_end()))
+        let help = help.trim_end();
+        // clap takes the period from a single sentence.
+        let period = if help.ends_with(['.', '!', '?', ']']) { "" } else { "." };
+        arg.long_help(format!("{help}{period} Not with {others}."))
     });
     command.mut_subcommands(with_exclusions)
 }
@@ -73,6 +76,8 @@ mod tests {
                     let help = arg.get_long_help().map(ToString::to_string).unwrap_or_default();
                     let last = help.rsplit(" Not with ").next().unwrap_or_default();
                     assert!(help.contains(" Not with ") && last.contains(&told), "{} {}: {help}", verb.get_name(), named(arg));
+                    let before = help.strip_suffix(last).and_then(|before| before.strip_suffix(" Not with ")).unwrap_or_default();
+                    assert!(before.ends_with(['.', '!', '?', ']']), "two sentences: {help}");
                     count += 1;
                 }
             }

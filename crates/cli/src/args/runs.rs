@@ -12,7 +12,7 @@ pub(crate) use keep::Keep;
 pub(super) const EXIT: &str = "Exit status: 0 done, 1 it could not be done, 2 usage.";
 
 pub(super) const HELP: &str = "\
-`diagnose`, `bench` and `experiment` keep each run, unless --no-keep is given. A replay is not kept. RUN is a number of the list, `last`, or \
+`diagnose`, `bench`, `size`, `experiment`, `streams` and `profile` keep each run, unless --no-keep is given. A replay is not kept. RUN is a number of the list, `last`, or \
 `previous`: the run before the last one with the same kind and target.
 
 Examples:
@@ -56,7 +56,7 @@ pub(crate) enum RunsVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only runs of this verb: diagnose, bench
+    /// Only runs of this verb: diagnose, bench, size, experiment, streams or profile
     #[arg(long, value_name = "KIND", help_heading = "Selection")]
     pub(crate) kind: Option<String>,
     /// Only runs whose target contains this text
