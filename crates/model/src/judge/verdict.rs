@@ -195,10 +195,16 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
 fn cut_off(ctx: &Context<'_>) -> Option<Message> {
     let first = ctx.path.tiers.first()?;
     let cut = others::cut_off(ctx, first.netns)?;
-    let own = cut.own();
-    let told = || Message::new("verdict-unknown-cut-off").with("count", own).with("rate", own as f64 / ctx.seconds().max(1e-6));
-    let lasting = cut.own_lasting();
-    suffered::turned_away(ctx, Some(first.netns), lasting).hurts().then(|| told().with("tier", first.name.as_str()))
+    let hurts = |count: u64| suffered::turned_away(ctx, Some(first.netns), count).hurts();
+    let told = |id: &'static str, count: u64| {
+        let message = Message::new(id).with("count", count).with("rate", count as f64 / ctx.seconds().max(1e-6));
+        message.with("tier", first.name.as_str())
+    };
+    if hurts(cut.own_lasting()) {
+        return Some(told("verdict-unknown-cut-off", cut.own()));
+    }
+    let shared = || told("verdict-unknown-cut-off-shared", cut.count).with("netns", ctx.netns_name(first.netns));
+    (hurts(cut.lasting) && cut.is_unaccounted()).then(|| shared().with("surely", cut.others.surely()))
 }
 
 /// No answer was as expected: a wrong URL, or no server.

@@ -110,7 +110,7 @@ fn cut_off_by_others(ctx: &Context<'_>) -> Option<Message> {
     let first = ctx.path.tiers.first().filter(|_| ctx.obs.load.is_none())?;
     let cut = others::cut_off(ctx, first.netns)?;
     let hurts = |count: u64| suffered::turned_away(ctx, Some(first.netns), count).hurts();
-    let is_shared = hurts(cut.lasting) && !hurts(cut.own_lasting());
+    let is_shared = hurts(cut.lasting) && !hurts(cut.own_lasting()) && !cut.is_unaccounted();
     let told = || Message::new("warning-cut-off-shared").with("count", cut.count).with("netns", ctx.netns_name(first.netns));
     is_shared.then(|| told().with("tier", first.name.as_str()))
 }

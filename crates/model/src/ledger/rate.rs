@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::facts::Context;
 use crate::facts::path::PlacedListener;
 use crate::facts::traffic;
-use crate::observation::{ListenerAddress, NetnsId, NetnsView, RequestSample, RequestSocket, RequestTimes, SocketAddress};
+use crate::observation::{ListenerAddress, NetnsId, NetnsView, RequestSample, RequestSocket, RequestTimes};
 
 use super::connections::tier_of;
 use super::count::SampleCounts;
@@ -14,8 +14,6 @@ use super::count::SampleCounts;
 const REQUEST_BYTES_MAX: u64 = 1_400;
 /// Fewest young requests for an estimate.
 const YOUNG_MIN: f64 = 30.0;
-/// Sightings of other listeners' connections that may have been missed where none was made (95 %: the rule of three; Hanley and Lippman-Hand 1983).
-const UNSEEN_MOST: f64 = 3.0;
 /// Share of the connections that must be of one kind, kept or single-request, for all to be counted that way. The error is at most the rest.
 const OF_ONE_KIND_MIN: f64 = 0.9;
 
@@ -107,7 +105,7 @@ impl<'a> FirstTierSamples<'a> {
         }
         let netns = ctx.path.tiers.first()?.netns;
         let view = ctx.obs.netns.get(&netns)?;
-        if seen < OF_ONE_KIND_MIN / (1.0 - OF_ONE_KIND_MIN) * others_seen(ctx, netns, view) {
+        if seen < OF_ONE_KIND_MIN / (1.0 - OF_ONE_KIND_MIN) * ctx.others(netns).seen_elsewhere_most() {
             return None;
         }
         // The counters are read more rarely than the samples: their growth is that of the time between two of their own readings.
@@ -141,27 +139,6 @@ impl<'a> FirstTierSamples<'a> {
         }
         found
     }
-}
-
-/// Sightings of connections that listeners outside of the path accepted and did not keep, at most; zero if nothing else listens there.
-fn others_seen(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView) -> f64 {
-    let of_path = |inode: u64| ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).any(|placed| placed.listener.inode == inode);
-    let listeners = view.listeners.last().into_iter().flatten().filter(|listener| !of_path(listener.inode));
-    let port = |address: &ListenerAddress| match address {
-        ListenerAddress::Tcp(_, port) => Some(*port),
-        ListenerAddress::Unix(_) => None,
-    };
-    let ports: BTreeSet<u16> = listeners.filter_map(|listener| port(&listener.address)).collect();
-    if ports.is_empty() {
-        return 0.0;
-    }
-    let is_other = |socket: &&RequestSocket| match socket.address {
-        SocketAddress::Tcp { local, .. } => ports.contains(&local.1) && tier_of(ctx, netns, &socket.address).is_none(),
-        SocketAddress::Unix { .. } => false,
-    };
-    let is_fresh = |socket: &&RequestSocket| socket.times.is_some_and(|times| times.data_segs_in.is_some_and(|count| count <= 1));
-    let sampled = ctx.in_window(&view.request_samples).flat_map(|(_, sample)| &sample.sockets);
-    sampled.filter(is_other).filter(is_fresh).count() as f64 + UNSEEN_MOST
 }
 
 fn has_one_request(times: &RequestTimes) -> bool {

@@ -9,7 +9,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, Verdict};
 
 use crate::stage::limits::nginx;
-use crate::stage::pool::files;
+use crate::stage::pool::{files, tcp};
 use crate::stage::*;
 
 /// A connection that the listener at this port accepted, with a request that came this long ago.
@@ -194,7 +194,8 @@ fn refusals_are_a_share_of_the_requests_of_their_own_server() {
 
 #[test]
 fn packets_that_others_lost_are_not_this_servers() {
-    let again = |own: u64, others: u64| {
+    // `seen`: the second at which the others' connection is first sampled, and whether the namespace's first list of connections has it.
+    let first_seen = |own: u64, others: u64, (second, is_old): (u64, bool)| {
         let mut obs = healthy();
         cpu(&mut obs, 0.2);
         let load = obs.load.as_mut().unwrap();
@@ -225,8 +226,11 @@ fn packets_that_others_lost_are_not_this_servers() {
                 sndbuf_limited_us: None,
                 peer_window: None,
             };
-            view.tcp_samples.push(at_us, Reading::Ok(vec![one(80, 1, own), one(8081, 2, others)]));
+            let seen = [one(80, 1, own), one(8081, 2, others)].into_iter().take(if at_us >= second * 1_000_000 { 2 } else { 1 });
+            view.tcp_samples.push(at_us, Reading::Ok(seen.collect()));
         }
+        let connected = |port| tcp(u64::from(port), (ip(SERVER_IP), port), (ip("10.0.0.1"), 40_000));
+        view.sockets.push(0, Reading::Ok(if is_old { vec![connected(80), connected(8081)] } else { vec![connected(80)] }));
         for id in [CLIENT, HOST] {
             obs.netns.get_mut(&id).unwrap().netstat.push(0, Reading::Ok([("Tcp.OutSegs".to_owned(), 0)].into_iter().collect()));
         }
@@ -240,7 +244,10 @@ fn packets_that_others_lost_are_not_this_servers() {
         ];
         causes(&told(&counted(obs, &grown))).contains(&"packet-loss")
     };
+    let again = |own, others| first_seen(own, others, (1, true));
     assert_eq!((again(400, 0), again(0, 400), again(0, 0)), (true, false, true));
+    // What a connection lost before it was sampled is of the window only if it came in it.
+    assert_eq!([true, false].map(|is_old| first_seen(400, 40_000, (9, is_old))), [true, false]);
 }
 
 /// Requests of the other server at the same port of another address are not this one's.
@@ -271,4 +278,51 @@ fn the_same_port_at_another_address_is_another_server() {
     };
     assert!(under_way(false) > 19.0, "a listener on all addresses has them: {}", under_way(false));
     assert!(under_way(true) < 2.0, "{}", under_way(true));
+}
+
+/// What a few sightings of others cannot account for is not known to be theirs, however short a connection may live.
+#[test]
+fn a_few_connections_of_others_do_not_explain_what_was_cut_off() {
+    let beside = |seen: u64, opened: i64, cut: i64| told(&counted(watched(healthy(), seen, true), &[(OPENED, opened), (CUT, cut)]));
+    for few in [beside(2, 30_000, 20_000), beside(5, 30_000, 29_000)] {
+        assert_eq!(few.verdict, Verdict::Unknown, "{}", few.summary);
+        assert!(few.summary.contains("surely had") && !few.summary.contains("at least"), "{}", few.summary);
+        assert!(!tells(&few, "it is not known whose they were"), "said once: {:?}", few.warnings);
+    }
+    // The same two, where they make a third of what was opened for more than chance.
+    assert_eq!(beside(2, 30_000, 9_000).verdict, Verdict::Healthy);
+    assert_eq!(beside(40, 30_000, 20_000).verdict, Verdict::Healthy);
+    // This server's own new connections were met as often, or one connection of another server in all samples.
+    let also = |change: &dyn Fn(u64, &mut Vec<RequestSocket>)| {
+        let mut obs = counted(watched(healthy(), 40, true), &[(OPENED, 30_000), (CUT, 20_000)]);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.request_samples.points().to_vec();
+        view.request_samples = Default::default();
+        for (nth, (at_us, mut sample)) in points.into_iter().enumerate() {
+            change(nth as u64, &mut sample.sockets);
+            view.request_samples.push(at_us, Reading::Ok(sample));
+        }
+        told(&obs).verdict
+    };
+    assert_eq!(also(&|nth, sockets| sockets.extend((nth < 40).then(|| accepted(80, 3_000 + nth, 1, 0)))), Verdict::Unknown);
+    assert_eq!(also(&|_, sockets| sockets.iter_mut().for_each(|one| one.cookie = one.cookie.min(1_000))), Verdict::Unknown);
+}
+
+/// The rate of connections with one request each is the namespace's where hardly any is another listener's: one that was there before the window was not accepted in it.
+#[test]
+fn an_old_connection_of_another_server_hides_no_rate() {
+    let rate = |came_ms: Option<u64>| {
+        let mut obs = counted(watched(healthy(), 0, false), &[(OPENED, 2_530)]);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.request_samples.points().to_vec();
+        view.request_samples = Default::default();
+        for (nth, (at_us, mut sample)) in points.into_iter().enumerate() {
+            sample.sockets = (0..4).map(|n| accepted(80, 3_000 + 4 * nth as u64 + n, 1, 40 * n)).collect();
+            sample.sockets.push(accepted(8081, 9, 1, came_ms.map_or(60_000, |came_ms| (at_us / 1_000).saturating_sub(came_ms))));
+            view.request_samples.push(at_us, Reading::Ok(sample));
+        }
+        told(&obs).ledger.unwrap().rate_rps
+    };
+    assert_eq!(rate(None), Some(230.0));
+    assert_ne!(rate(Some(600)), Some(230.0), "as many of theirs may have come as were seen, and more");
 }

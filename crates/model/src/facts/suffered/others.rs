@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chokepoint_statistics::wilson;
+
 use crate::facts::Context;
+use crate::facts::path::Endpoint;
 use crate::ledger::path_end;
 use crate::observation::{Counters, Listener, ListenerAddress, NetnsId, NetnsView, RequestSocket, SocketAddress, TimeWaits};
 
@@ -13,6 +16,8 @@ const LIFE_S_MIN: f64 = 27e-6;
 const UNREAD_MIN: u64 = 3;
 /// The 97.5 % quantile of the normal distribution.
 const Z: f64 = 1.959_964;
+/// Sightings that may have been missed where none was made (95 %: the rule of three; Hanley and Lippman-Hand 1983).
+const UNSEEN_MOST: f64 = 3.0;
 
 /// The connections of a namespace that are not the path's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,6 +26,10 @@ pub(crate) struct Others {
     accepted: u64,
     /// The most that can have been made to other listeners and hosts.
     made: u64,
+    /// The number that both together surely had (97.5 %).
+    surely: u64,
+    /// Sightings of new connections that listeners outside of the path accepted, and whether there are such listeners.
+    elsewhere: (u64, bool),
 }
 
 impl Others {
@@ -28,8 +37,16 @@ impl Others {
     pub(crate) fn of(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> Self {
         let seen = Seen::of(ctx, id, view);
         let (accepted, made) = (seen.accepted.most(&seen, ctx), seen.made.most(&seen, ctx));
-        let counted = |name: &str| ctx.netstat_growth(view, name).unwrap_or(u64::MAX);
-        Self { accepted: accepted.min(counted("Tcp.PassiveOpens")), made: made.min(counted("Tcp.ActiveOpens")) }
+        let opened = [OPENED, "Tcp.ActiveOpens"].map(|name| ctx.netstat_growth(view, name));
+        let [passive, active] = opened.map(|count| count.unwrap_or(u64::MAX));
+        // Of counters that were not read nothing is sure.
+        let [surely_accepted, surely_made] = opened.map(|count| count.unwrap_or(0));
+        Self {
+            accepted: accepted.min(passive),
+            made: made.min(active),
+            surely: seen.accepted.met.surely(surely_accepted).saturating_add(seen.made.met.surely(surely_made)),
+            elsewhere: (seen.elsewhere, seen.is_heard_elsewhere),
+        }
     }
 
     /// True if they had none, as far as can be seen: what the namespace counts is the path's.
@@ -40,6 +57,22 @@ impl Others {
     /// True if none were made to anything but the path.
     pub(crate) fn made_none(self) -> bool {
         self.made == 0
+    }
+
+    /// The number that they surely had.
+    pub(crate) fn surely(self) -> u64 {
+        self.surely
+    }
+
+    /// True if all of a count can be theirs for more than chance: they surely had as many connections.
+    pub(crate) fn account_for(self, count: u64) -> bool {
+        self.surely >= count
+    }
+
+    /// Sightings of connections that listeners outside of the path accepted and did not keep, at most; zero if nothing else listens there.
+    pub(crate) fn seen_elsewhere_most(self) -> f64 {
+        let (seen, is_heard) = self.elsewhere;
+        if is_heard { seen as f64 + UNSEEN_MOST } else { 0.0 }
     }
 
     /// The least of a count that is the path's.
@@ -55,21 +88,43 @@ pub(crate) fn own_growth(ctx: &Context<'_>, id: NetnsId, name: &str) -> Option<u
 
 /// The share of the path's connections in what a namespace had to send again, as the sampled sockets show it; all of it if none of the others' shows any.
 pub(crate) fn lost_share(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> f64 {
-    // By socket: what it had sent again when it was first seen, and when last; all of it if it came in the window.
+    let earlier = Earlier::of(ctx, view);
+    // By socket: what it had sent again when it was first seen, and when last; all of it only if it is known to have come in the window. A sample has a few of all
+    // connections, so one that is new to it may be old.
     let mut sockets: BTreeMap<u64, (bool, u64, u64)> = BTreeMap::new();
-    let mut is_first = true;
-    for sample in ctx.in_window(&view.tcp_samples).map(|(_, sample)| sample) {
+    for (at_us, sample) in ctx.in_window(&view.tcp_samples) {
         for socket in sample {
             let is_own = || path_end(ctx, id, &SocketAddress::Tcp { local: socket.local, remote: socket.remote }).is_some();
-            let before = if is_first { socket.retransmitted } else { 0 };
+            let before = if earlier.lacked(*at_us, socket.local, socket.remote) { 0 } else { socket.retransmitted };
             sockets.entry(socket.cookie).or_insert_with(|| (is_own(), before, before)).2 = socket.retransmitted;
         }
-        is_first = false;
     }
     let again =
         |own: bool| sockets.values().filter(|seen| seen.0 == own).map(|(_, first, last)| last.saturating_sub(*first)).sum::<u64>() as f64;
     let (own, others) = (again(true), again(false));
     if others > 0.0 { own / (own + others) } else { 1.0 }
+}
+
+/// A complete reading of a namespace's sockets from the window's beginning.
+struct Earlier(Option<(u64, BTreeSet<(Endpoint, Endpoint)>)>);
+
+impl Earlier {
+    fn of(ctx: &Context<'_>, view: &NetnsView) -> Self {
+        let points = view.sockets.points();
+        let begin = points.iter().rposition(|(at_us, _)| *at_us <= ctx.window_us.0).unwrap_or(0);
+        let is_whole = |at_us: u64| !view.sockets_left_out.points().iter().any(|(at, left)| *at == at_us && !left.is_empty());
+        let first = points.get(begin).filter(|(at_us, _)| is_whole(*at_us));
+        let end = |address: &SocketAddress| match *address {
+            SocketAddress::Tcp { local, remote } => Some((local, remote)),
+            SocketAddress::Unix { .. } => None,
+        };
+        Self(first.map(|(at_us, all)| (*at_us, all.iter().filter_map(|socket| end(&socket.address)).collect())))
+    }
+
+    /// True if a connection that was seen at this time is known to have come since.
+    fn lacked(&self, seen_us: u64, local: Endpoint, remote: Endpoint) -> bool {
+        self.0.as_ref().is_some_and(|(at_us, sockets)| seen_us > *at_us && !sockets.contains(&(local, remote)))
+    }
 }
 
 /// What was seen of one kind of the others' connections.
@@ -79,6 +134,36 @@ struct Sightings {
     seen: u64,
     /// Connections that are known to have ended in the window.
     ended: u64,
+    met: Met,
+}
+
+/// New connections of one kind that the samples met, each once: the others', and all of the namespace.
+#[derive(Debug, Clone, Copy, Default)]
+struct Met {
+    /// Those that were met once, younger than the time between two samples: each may stand for many that no sample met.
+    quick: (u64, u64),
+    /// Those that no sample could miss.
+    stayed: (u64, u64),
+}
+
+impl Met {
+    /// The number of connections that the others surely had (97.5 %) of so many that were opened: those that stayed, and of the rest at least the share that they have in those
+    /// that were met by chance.
+    fn surely(self, opened: u64) -> u64 {
+        let (others, all) = self.quick;
+        let (least, _) = wilson(others as f64 / all.max(1) as f64, all);
+        let rest = opened.saturating_sub(self.stayed.1);
+        self.stayed.0.saturating_add((least * rest as f64) as u64).min(opened)
+    }
+}
+
+/// A connection that samples met.
+struct Meeting {
+    is_accepted: bool,
+    is_others: bool,
+    looks: u64,
+    /// The shortest time since something came, microseconds.
+    age_us: u64,
 }
 
 /// What was seen of the others.
@@ -88,6 +173,10 @@ struct Seen {
     made: Sightings,
     /// Number of samples.
     looks: u64,
+    /// Sightings of new connections that listeners outside of the path accepted, those of the path's own processes included.
+    elsewhere: u64,
+    /// True if there are such listeners.
+    is_heard_elsewhere: bool,
 }
 
 impl Sightings {
@@ -134,19 +223,12 @@ impl Seen {
         let mut seen = Self::default();
         let beside = Beside::of(ctx, view);
         let is_others = |address: &SocketAddress| path_end(ctx, id, address).is_none() && !beside.has(address);
-        for (at_us, sample) in ctx.in_window(&view.request_samples) {
-            seen.looks += 1;
-            let age_us_max = at_us.saturating_sub(ctx.window_us.0);
-            for socket in sample.sockets.iter().filter(|socket| is_fresh(socket, age_us_max) && is_others(&socket.address)) {
-                let weight = sample.weight(socket).ceil() as u64;
-                seen.kind(view, &socket.address).seen += weight;
-            }
-        }
+        seen.meet(ctx, view, |address| (path_end(ctx, id, address).is_some(), beside.has(address)));
         let of_path = |inode: u64| ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).any(|placed| placed.listener.inode == inode);
         let is_beside = |inode: u64| beside.0.iter().any(|own| own.inode == inode);
-        let is_other = |listener: &&Listener| {
-            matches!(listener.address, ListenerAddress::Tcp(..)) && !of_path(listener.inode) && !is_beside(listener.inode)
-        };
+        let is_elsewhere = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(..)) && !of_path(listener.inode);
+        seen.is_heard_elsewhere = view.listeners.last().into_iter().flatten().any(|listener| is_elsewhere(&listener));
+        let is_other = |listener: &&Listener| is_elsewhere(listener) && !is_beside(listener.inode);
         let queued = ctx.in_window(&view.listeners).flat_map(|(_, listeners)| listeners.iter().filter(is_other));
         seen.accepted.seen += queued.map(|listener| u64::from(listener.accept_queue)).sum::<u64>();
         if let Some((first, last, _)) = ctx.around(&view.time_waits) {
@@ -157,9 +239,37 @@ impl Seen {
         seen
     }
 
+    /// Counts the new connections in the samples. `whose`: whether an address is of the path, and whether of a listener beside it.
+    fn meet(&mut self, ctx: &Context<'_>, view: &NetnsView, whose: impl Fn(&SocketAddress) -> (bool, bool)) {
+        let mut met: BTreeMap<u64, Meeting> = BTreeMap::new();
+        for (at_us, sample) in ctx.in_window(&view.request_samples) {
+            self.looks += 1;
+            let age_us_max = at_us.saturating_sub(ctx.window_us.0);
+            for socket in sample.sockets.iter().filter(|socket| is_fresh(socket, age_us_max)) {
+                let (is_own, is_beside) = whose(&socket.address);
+                let is_accepted = view.listeners.last().into_iter().flatten().any(|listener| listener.accepts(&socket.address));
+                self.elsewhere += u64::from(!is_own && is_accepted);
+                let is_others = !is_own && !is_beside;
+                if is_others {
+                    self.kind(is_accepted).seen += sample.weight(socket).ceil() as u64;
+                }
+                let age_us = socket.times.map_or(u64::MAX, |times| times.last_data_recv_ms.saturating_mul(1_000));
+                let meeting = met.entry(socket.cookie).or_insert(Meeting { is_accepted, is_others, looks: 0, age_us });
+                (meeting.looks, meeting.age_us) = (meeting.looks + 1, meeting.age_us.min(age_us));
+            }
+        }
+        let between_us = (ctx.seconds() * 1e6) as u64 / self.looks.max(1);
+        for meeting in met.into_values() {
+            let met = &mut self.kind(meeting.is_accepted).met;
+            let is_quick = meeting.looks == 1 && meeting.age_us < between_us;
+            let (others, all) = if is_quick { (&mut met.quick.0, &mut met.quick.1) } else { (&mut met.stayed.0, &mut met.stayed.1) };
+            *others += u64::from(meeting.is_others);
+            *all += 1;
+        }
+    }
+
     /// The kind of a connection: accepted at a listener of the namespace, or made from it.
-    fn kind(&mut self, view: &NetnsView, address: &SocketAddress) -> &mut Sightings {
-        let is_accepted = view.listeners.last().into_iter().flatten().any(|listener| listener.accepts(address));
+    fn kind(&mut self, is_accepted: bool) -> &mut Sightings {
         if is_accepted { &mut self.accepted } else { &mut self.made }
     }
 }
@@ -229,6 +339,11 @@ impl CutOff {
 
     fn leave(&self, count: u64) -> u64 {
         if self.is_own { count } else { self.others.leave(count) }
+    }
+
+    /// True if it is not known whose they were: others had connections, but not surely as many.
+    pub(crate) fn is_unaccounted(&self) -> bool {
+        !self.is_own && !self.others.account_for(self.count)
     }
 
     /// That number as a share of the accepted connections.
