@@ -4,7 +4,9 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::{Loop, Lost, Percentiles};
-use chokepoint_model::observation::{Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState};
+use chokepoint_model::observation::{
+    CpuUse, Identity, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
 
@@ -390,4 +392,50 @@ fn what_only_the_start_of_the_load_did_is_a_note_beside_what_costs_more() {
     assert!(causes(&with(6, 26, 26)).contains(&QUEUE));
     assert_eq!(causes(&with(0, 26, 0)), [QUEUE]);
     assert!(causes(&with(2, 90, 0)).contains(&QUEUE));
+}
+
+/// Ten of twenty are stalled, six are served by threads of which there are no more, and four wait for one: fewer than are stalled, but the stall takes no thread.
+#[test]
+fn a_stall_beside_threads_that_are_all_taken_says_so() {
+    let mut obs = observed(|number, second| if number < 10 { stalled(number, second) } else { idle(number) });
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { comm: "server".to_owned(), ..process.identity.last().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
+    for second in 0..=11_u64 {
+        let used = CpuUse { run_ns: Some(second * 50_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
+        process.cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let client = |n: u64| {
+        let (recv_ms, sent_ms) = if n < 10 { (24, 20) } else { (12, 40) };
+        RequestSocket {
+            address: SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 20_000 + n as u16) },
+            cookie: n + 1,
+            state: TcpState::Established,
+            inode: 7,
+            receive_queue: if n >= 16 { 80 } else { 0 },
+            send_queue: if n < 10 { 300 } else { 0 },
+            times: Some(RequestTimes {
+                last_data_sent_ms: sent_ms,
+                last_data_recv_ms: recv_ms,
+                min_rtt_us: Some(90),
+                ..RequestTimes::default()
+            }),
+        }
+    };
+    for number in 0..20 {
+        let sockets = (0..CONNECTIONS).map(client).collect();
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets, ..RequestSample::default() };
+        view.request_samples.push(WINDOW.0 + number * 500_000, Reading::Ok(sample));
+    }
+    let diagnosis = told(&obs);
+    let found = diagnosis.findings.iter().find(|finding| finding.id == STALL).unwrap_or_else(|| panic!("{diagnosis:#?}"));
+    assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"], "{diagnosis:#?}");
+    assert!(
+        found.explanation.contains("All 6 threads of server") && found.explanation.contains("4 wait until one reads them"),
+        "{}",
+        found.explanation
+    );
+    assert!(!found.explanation.contains("More requests wait"), "four of them, and ten are stalled: {}", found.explanation);
 }

@@ -14,7 +14,11 @@ evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The w
 evidence-buffer-sysctl = It has grown to the kernel's maximum: { $max } KiB.
 evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program set it itself (SO_SNDBUF).
 finding-delayed-ack-stall-symptom = Of { $under_way } requests in flight, { $waiting } wait until { $tier } reads them, and { $share } % of the requests' time is this. Without it, clients would only wait longer to be read: what holds the server back comes first.
-coupling-stall-pool = More requests wait for a worker than for an acknowledgement, so without the stall they would only wait longer for the worker. If no request waited for one, the stall would be the cause.
+finding-delayed-ack-stall-symptom-full = { $threads ->
+    [2] Both threads of { $tier } that serve requests are taken
+   *[other] All { $threads } threads of { $tier } that serve requests are taken
+}, and of { $under_way } requests in flight, { $waiting } wait until one reads them. { $share } % of the requests' time is this; no thread waits for it, because the kernel holds the responses back. Without it, clients would only wait longer for a thread: what takes the threads comes first.
+coupling-stall-pool = Requests wait for a worker, more of them than for an acknowledgement or because all workers are taken, and no worker waits for an acknowledgement. Without the stall they would only wait longer for a worker. If no request waited for one, the stall would be the cause.
 
 evidence-stall-seen = { $seen } times a sampled connection held back less than a segment while older segments were unacknowledged, although both windows had space. Data to send was found { $sending } times.
 evidence-stall-old = The longest had waited for { $oldest } ms when it was seen; the shortest round trip takes { $trip } ms.

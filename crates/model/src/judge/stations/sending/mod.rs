@@ -90,7 +90,13 @@ fn beside_queue(ctx: &Context<'_>, finding: &Finding) -> Option<Message> {
     let stalled = finding.lost_time.filter(|_| finding.id == FindingId::ACK_STALL)?;
     let (tier, account) = (ctx.only_tier(&finding.owner)?, ctx.account()?);
     let (waiting, under_way) = (account.unread_at(tier.id.0), account.under_way());
-    let is_full = || Cost::of_time(waiting / under_way).hurts() && Pool::of(ctx, tier).is_some_and(|pool| pool.unread && pool.is_full());
-    let told = Message::new("finding-delayed-ack-stall-symptom").with("waiting", tenths(waiting)).with("under_way", tenths(under_way));
-    (waiting > stalled * under_way || is_full()).then(|| told.with("tier", tier.name.as_str()).with("share", stalled * 100.0))
+    let told = |id: &'static str| {
+        let message = Message::new(id).with("waiting", tenths(waiting)).with("under_way", tenths(under_way));
+        message.with("tier", tier.name.as_str()).with("share", stalled * 100.0)
+    };
+    if waiting > stalled * under_way {
+        return Some(told("finding-delayed-ack-stall-symptom"));
+    }
+    let full = Pool::of(ctx, tier).filter(|pool| Cost::of_time(waiting / under_way).hurts() && pool.unread && pool.is_full())?;
+    Some(told("finding-delayed-ack-stall-symptom-full").with("threads", full.workers as f64))
 }
