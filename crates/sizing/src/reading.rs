@@ -81,7 +81,6 @@ fn tier_step(ctx: &Context<'_>, tier: &Tier, diagnosis: &Diagnosis) -> TierStep 
     TierStep {
         name: tier.name.clone(),
         server: identities.iter().find_map(|identity| servers::recognise(identity)),
-        pids: workers.iter().map(|identity| identity.pid).collect(),
         processes: workers.len() as u32,
         threads: workers.iter().filter_map(threads).sum(),
         pool: pool.and_then(|pool| pool.limit),

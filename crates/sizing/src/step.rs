@@ -67,8 +67,6 @@ pub struct TierStep {
     pub name: String,
     /// Which known server it is.
     pub server: Option<ServerKind>,
-    /// Its processes, as far as read.
-    pub pids: Vec<u32>,
     /// Processes that are not the parent of another one.
     pub processes: u32,
     /// Threads of these processes.

@@ -42,7 +42,6 @@ fn with_tiers(step: Step) -> Step {
     let tier = |name: &str, server, cpu_s: f64| TierStep {
         name: name.to_owned(),
         server: Some(server),
-        pids: vec![1, 2, 3, 4, 5],
         processes: 5,
         threads: 5,
         cores_used: Some(goodput * cpu_s),
