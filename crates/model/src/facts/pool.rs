@@ -1,11 +1,13 @@
 //! Pools of workers that each serve one connection at a time: how many were busy, and who waited for them.
 
+mod callers;
 mod ended;
 mod idle;
 pub(crate) mod looks;
 pub(crate) mod loops;
 mod memory;
 mod naming;
+mod queued;
 mod service;
 mod serving;
 mod staffing;
@@ -14,20 +16,24 @@ mod unread;
 
 use std::collections::BTreeSet;
 
+pub(crate) use callers::share_at;
 pub(crate) use ended::EndsAwaited;
 pub(crate) use idle::{IdleEvidence, computes};
 pub use memory::{MemoryMeasure, PoolMemory};
 pub(crate) use naming::PoolSetting;
-pub(crate) use service::Service;
+pub(crate) use queued::Queued;
+pub(crate) use service::{Service, held_s};
 pub use staffing::Staffing;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
+
+use unread::LeftOpen;
 
 use super::cores::are_spent;
 use super::sum::mean;
 use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, SocketAddress, TcpState};
+use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, RequestSocket, Socket, SocketAddress, TcpState};
 
 /// The unit of event loops, whose limit is a number of connections and not of workers.
 pub(crate) const CONNECTIONS: &str = "connections";
@@ -266,7 +272,7 @@ pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
 /// Connections of a tier at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    /// Accepted and not closed. A worker continues with a request after its client has given up (CLOSE_WAIT).
+    /// Accepted and not closed. A worker continues with a request after its client has given up (CLOSE_WAIT), but not with one that is answered ([`LeftOpen`]).
     in_service: usize,
     /// The part of them with a request that is not read: bytes in the receive queue, of which an end of the client is one.
     unread: usize,
@@ -275,9 +281,9 @@ struct Held {
 }
 
 impl Held {
-    fn of<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, TcpState, u64, u32)>) -> Self {
+    fn of<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, (TcpState, u64, u32))>) -> Self {
         let mut held = Self { in_service: 0, unread: 0, ended: 0 };
-        for (address, state, _, unread) in sockets.filter(|(address, _, inode, _)| *inode != 0 && tier.accepts(address)) {
+        for (address, (state, _, unread)) in sockets.filter(|(address, (_, inode, _))| *inode != 0 && tier.accepts(address)) {
             match (address, state) {
                 (SocketAddress::Unix { .. }, _) | (_, TcpState::Established | TcpState::CloseWait) => {
                     held.in_service += 1;
@@ -295,16 +301,27 @@ impl Held {
     }
 }
 
-/// The connections in each reading of all sockets and in each complete sample of request sockets.
+/// The connections in each reading of all sockets and in each complete sample of request sockets, in the order of time.
 fn held(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<Held> {
-    let read = ctx.in_window(&view.sockets).map(|(_, sockets)| {
-        Held::of(tier, sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode, socket.receive_queue)))
+    let left = LeftOpen::of(ctx, tier, view);
+    let read = ctx.in_window(&view.sockets).map(|(at_us, sockets)| {
+        let of_socket = |socket: &'_ Socket| (socket.state, socket.inode, socket.receive_queue);
+        let served = sockets.iter().filter(|socket| !left.has(*at_us, &socket.address, socket.state));
+        (*at_us, Held::of(tier, served.map(|socket| (&socket.address, of_socket(socket)))))
     });
     let whole = ctx.in_window(&view.request_samples).filter(|(_, sample)| sample.share >= 1.0);
-    let sampled = whole.map(|(_, sample)| {
-        Held::of(tier, sample.sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode, socket.receive_queue)))
+    let sampled = whole.map(|(at_us, sample)| {
+        let of_socket = |socket: &'_ RequestSocket| (socket.state, socket.inode, socket.receive_queue);
+        let served = sample.sockets.iter().filter(|socket| !left.has(*at_us, &socket.address, socket.state));
+        (*at_us, Held::of(tier, served.map(|socket| (&socket.address, of_socket(socket)))))
     });
-    read.chain(sampled).collect()
+    in_order(read.chain(sampled).collect())
+}
+
+/// Both kinds of readings, the earliest first.
+fn in_order<T>(mut all: Vec<(u64, T)>) -> Vec<T> {
+    all.sort_by_key(|(at_us, _)| *at_us);
+    all.into_iter().map(|(_, held)| held).collect()
 }
 
 fn held_mean(samples: &[Held]) -> f64 {
@@ -312,7 +329,7 @@ fn held_mean(samples: &[Held]) -> f64 {
 }
 
 /// The longest time that a request holds a worker of one of the path's pools, seconds. `None` if no pool's time is known.
-pub(crate) fn held_s(ctx: &Context<'_>) -> Option<f64> {
+pub(crate) fn held_s_most(ctx: &Context<'_>) -> Option<f64> {
     let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
     pools.filter_map(|(tier, pool)| Some(Service::of(ctx, tier, &pool)?.held_s)).reduce(f64::max)
 }
@@ -335,4 +352,14 @@ pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, IdleEvi
 /// True if a tier's workers are all taken and wait.
 pub(crate) fn is_exhausted(ctx: &Context<'_>, tier: &Tier) -> bool {
     exhausted(ctx, tier).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_of_two_kinds_are_in_the_order_of_time() {
+        assert_eq!(in_order(vec![(1_000, 'a'), (3_000, 'c'), (2_000, 'b'), (4_000, 'd')]), ['a', 'b', 'c', 'd']);
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) const WAKES_US: f64 = 100.0;
 const RETRY_SEEN_US: u64 = INITIAL_RTO_US * 9 / 10;
 
 /// Statuses of a gateway whose upstream refused or did not answer.
-const GATEWAY: &[u16] = &[502, 503, 504];
+pub(crate) const GATEWAY: &[u16] = &[502, 503, 504];
 
 /// Cost of lost SYNs, at any tier.
 pub(crate) fn lost_first_packets(load: &LoadResult) -> Cost {

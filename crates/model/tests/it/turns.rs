@@ -8,12 +8,13 @@ use std::net::IpAddr;
 
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{
-    CpuUse, Identity, ListenerAddress, NetnsView, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, Syscall, TcpState,
+    CpuUse, Identity, ListenerAddress, NetnsView, Observation, RequestSample, RequestSocket, RequestTimes, Socket, SocketAddress, Syscall,
+    TcpState,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Role, Verdict};
 
-use crate::stage::pool::{cores, files, pool, process, ran, tcp};
+use crate::stage::pool::{cores, files, pool, process, ran, tcp, threads};
 use crate::stage::*;
 
 const STEP_US: u64 = 200_000;
@@ -363,4 +364,89 @@ fn a_database_that_hardly_runs_is_no_matter_of_full_cores() {
         told(&obs)
     };
     assert_eq!(causes(&beside(0.1)), [BLOCKED]);
+}
+
+/// A server that forgot to close: these clients have their answer and are gone.
+#[test]
+fn connections_that_were_answered_and_left_open_take_no_thread() {
+    let mut obs = selector(true, Some(46_000));
+    change(&mut obs, |_, sockets| {
+        for socket in sockets.iter_mut().take(9) {
+            (socket.state, socket.receive_queue) = (TcpState::CloseWait, 1);
+            let times = socket.times.as_mut().unwrap();
+            (times.last_data_recv_ms, times.last_data_sent_ms, times.data_segs_out) = (40, 12, times.data_segs_in);
+        }
+    });
+    let diagnosis = told(&obs);
+    assert!(!causes(&diagnosis).contains(&EXHAUSTED), "{diagnosis:#?}");
+}
+
+/// The same where threads accept the connections themselves: four are held by requests, and six are forgotten.
+#[test]
+fn a_pool_does_not_count_what_it_left_open() {
+    let limit = |forgotten: u64, answered: bool| {
+        let mut obs = threads(30, 4, 0.3, 0.2);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.sockets.points().to_vec();
+        view.sockets = Default::default();
+        for (at_us, mut all) in points {
+            let left = |n: u64| Socket { state: TcpState::CloseWait, ..tcp(1_500 + n, local(9_000), local(45_000 + n as u16)) };
+            all.extend((0..forgotten).map(left));
+            view.sockets.push(at_us, Reading::Ok(all));
+        }
+        let left = |n: u64| {
+            let sampled = socket(8_000 + n, 1_500 + n, (local(9_000), local(45_000 + n as u16)), !answered);
+            RequestSocket { state: TcpState::CloseWait, ..sampled }
+        };
+        // Part of all connections: what is held is counted in the lists of all.
+        let sample =
+            RequestSample { share: 0.5, handshake_share: 1.0, sockets: (0..forgotten).map(left).collect(), ..RequestSample::default() };
+        view.request_samples.push(WINDOW.0, Reading::Ok(sample));
+        let diagnosis = told(&obs);
+        diagnosis.path.iter().find(|station| station.station == "worker-pool").and_then(|station| station.limit)
+    };
+    assert_eq!((limit(0, true), limit(6, true), limit(6, false)), (Some(4.0), Some(4.0), Some(10.0)));
+}
+
+/// Five connections of a report that another program makes at the database, beside the pool's own, on which nothing is asked.
+#[test]
+fn what_other_callers_ask_a_database_is_not_the_pools() {
+    let beside = |pid: u32| {
+        let mut obs = stack(0, None);
+        let (made, accepted): (Vec<u64>, Vec<u64>) = ((0..5).map(|n| 6_000 + n).collect(), (0..5).map(|n| 7_000 + n).collect());
+        change(&mut obs, |_, sockets| {
+            for n in 0..5_u64 {
+                let (own, there) = (local(31_000 + n as u16), local(DATABASE));
+                sockets.push(socket(6_000 + n, made[n as usize], (own, there), false));
+                sockets.push(socket(7_000 + n, accepted[n as usize], (there, own), true));
+            }
+        });
+        if pid == 90 {
+            process(&mut obs, 90, 1, "report", &made);
+        } else {
+            let held: Vec<u64> = [200, 1_000, 2_000].into_iter().chain(made).collect();
+            files(&mut obs, pid, &held);
+        }
+        told(&obs)
+    };
+    let others = beside(90);
+    assert_eq!(causes(&others), [EXHAUSTED], "{others:#?}");
+    assert!(refused(&others).is_none_or(|why| !why.contains("mariadbd")), "{:?}", refused(&others));
+    assert_eq!(causes(&beside(51)), [BLOCKED], "the same on connections of its own");
+}
+
+#[test]
+fn threads_behind_a_selector_that_compute_are_not_said_to_wait() {
+    let mut obs = selector(true, Some(46_000));
+    cores(&mut obs, 16, 0.4);
+    let view = obs.processes.get_mut(&42).unwrap();
+    view.cpu = Default::default();
+    for second in 0..=11_u64 {
+        let used = CpuUse { run_ns: Some(second * 4_400_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
+        view.cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+    let diagnosis = told(&obs);
+    let found = of(&diagnosis, EXHAUSTED);
+    assert!(found.title.contains("9 threads") && found.title.contains("busy"), "{}", found.title);
+    assert!(!found.title.contains("do not compute") && !found.explanation.contains("wait for a disk"), "{found:#?}");
 }

@@ -1,11 +1,13 @@
 //! How long a request holds a worker of a pool, without its waits for something that has a limit of its own.
 
-use super::{Pool, SAMPLES_MIN};
+use super::{Pool, Queued, SAMPLES_MIN};
 use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::other_tenants;
 use crate::facts::path::Tier;
 use crate::facts::quota::stops;
+use crate::facts::suffered::GATEWAY;
+use crate::facts::traffic;
 use crate::observation::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
 
@@ -46,6 +48,26 @@ impl Service {
         let most = net_s(by_sockets).max(held_s);
         (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: most })
     }
+}
+
+/// How long a request holds a worker, seconds: as it was measured under load, or else by Little's law from the answers of watched traffic.
+pub(crate) fn held_s(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<f64> {
+    if let Some(service) = Service::of(ctx, tier, pool) {
+        return Some(service.held_s);
+    }
+    let account = || ctx.account().filter(|_| ctx.obs.load.is_none());
+    let came = || Some(account()?.rate_rps()? - Queued::before(ctx, tier, Some(pool)).grown_rps(ctx));
+    let answers_rps = logged_rps(ctx, tier).or_else(came)?;
+    (answers_rps > 0.0 && pool.busy_mean() > 0.0).then(|| pool.busy_mean() / answers_rps)
+}
+
+/// Answers a second of watched traffic that its log has and that a worker gave, good or not. What a gateway answers because a server behind it refused or was silent, that
+/// server's workers did not.
+fn logged_rps(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let watched = traffic::of(ctx).filter(|watched| ctx.obs.load.is_none() && watched.duration_s > 0.0)?;
+    let by_gateway = GATEWAY.iter().filter_map(|status| watched.status.get(&status.to_string())).sum::<u64>();
+    let others = if ctx.path.is_first(tier) { 0 } else { by_gateway };
+    Some(watched.requests.saturating_sub(others) as f64 / watched.duration_s)
 }
 
 /// Mean number of a tier's threads in the state that this clock counts.

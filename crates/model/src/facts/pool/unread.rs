@@ -6,9 +6,9 @@ use super::idle::READY_SHARE_MAX;
 use super::{BUSY_SHARE, Held, Pool, PoolKind, STEADY_SHARE, waited_share};
 use crate::facts::Context;
 use crate::facts::cores::delayed;
-use crate::facts::path::Tier;
+use crate::facts::path::{Endpoint, Tier};
 use crate::facts::sum::mean;
-use crate::observation::{RequestSample, RequestSocket, TcpState};
+use crate::observation::{NetnsView, RequestSample, RequestSocket, SocketAddress, TcpState};
 
 /// Fewest threads of such a pool. With one at a time it may as well be an event loop, which serves many connections in turns.
 const WORKERS_MIN: usize = 2;
@@ -70,15 +70,44 @@ fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (
     })
 }
 
-/// By sample: the requests that were read and whose client has given up. A thread goes on with them. What is left unread on such a connection is its end, which
-/// counts as a byte.
+/// By sample: the requests that were read and whose client has given up. A thread goes on with them: their data came last, and no answer has gone out since. What is left
+/// unread on such a connection is its end, which counts as a byte.
 fn given_up(ctx: &Context<'_>, tier: &Tier) -> BTreeMap<u64, f64> {
     let view = ctx.obs.netns.get(&tier.netns);
     let samples = view.into_iter().flat_map(|view| ctx.in_window(&view.request_samples));
+    let is_asked = |socket: &&RequestSocket| socket.times.and_then(|times| times.received_last()) == Some(true);
     let is_kept = |socket: &&RequestSocket| socket.state == TcpState::CloseWait && socket.inode != 0 && socket.receive_queue <= 1;
     let of = |sample: &RequestSample| -> f64 {
-        let own = sample.sockets.iter().filter(is_kept).filter(|socket| tier.accepts(&socket.address));
+        let own = sample.sockets.iter().filter(is_kept).filter(is_asked).filter(|socket| tier.accepts(&socket.address));
         own.map(|socket| sample.weight(socket)).sum()
     };
     samples.map(|(at_us, sample)| (*at_us, of(sample))).collect()
+}
+
+/// Connections that were answered, whose client has closed, and that the server did not close: it forgot to, and nobody works on them.
+pub(super) struct LeftOpen {
+    /// By local and remote end: when it was first seen so, microseconds. Nothing can come on it any more.
+    since_us: BTreeMap<(Endpoint, Endpoint), u64>,
+}
+
+impl LeftOpen {
+    pub(super) fn of(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Self {
+        let mut since_us = BTreeMap::new();
+        for (at_us, sample) in ctx.in_window(&view.request_samples) {
+            let answered = |socket: &&RequestSocket| socket.times.and_then(|times| times.received_last()) == Some(false);
+            let closed = sample.sockets.iter().filter(|socket| socket.state == TcpState::CloseWait && tier.accepts(&socket.address));
+            for socket in closed.filter(|socket| socket.receive_queue <= 1).filter(answered) {
+                if let SocketAddress::Tcp { local, remote } = socket.address {
+                    since_us.entry((local, remote)).or_insert(*at_us);
+                }
+            }
+        }
+        Self { since_us }
+    }
+
+    /// True if a socket in this state was one of them at this time.
+    pub(super) fn has(&self, at_us: u64, address: &SocketAddress, state: TcpState) -> bool {
+        let SocketAddress::Tcp { local, remote } = address else { return false };
+        state == TcpState::CloseWait && self.since_us.get(&(*local, *remote)).is_some_and(|since_us| *since_us <= at_us)
+    }
 }

@@ -161,3 +161,25 @@ fn threads_are_the_cause_where_a_server_holds_as_many_connections_as_it_may() {
     let title = &diagnosis.findings.first().unwrap_or_else(|| panic!("{diagnosis:#?}")).title;
     assert!(title.contains("all 4 threads of gunicorn"), "{title}");
 }
+
+/// One report has one time for which a request holds a worker: by the answers that workers gave. What the gateway answers for silent workers they did not, and an error of the
+/// page is an answer.
+#[test]
+fn a_report_has_one_service_time() {
+    for (status, time) in [(504, "250 ms"), (404, "100 ms")] {
+        let mut obs = watched();
+        let logs = &mut obs.servers.get_mut(&42).unwrap().access_logs;
+        for log in logs.values_mut() {
+            let mut read = log.last().unwrap().clone();
+            let failed = read.status.remove(&504).unwrap();
+            read.status.insert(status, failed);
+            *log = Default::default();
+            log.push(11_000_000, Reading::Ok(read));
+        }
+        let diagnosis = told(&obs);
+        let found = diagnosis.findings.iter().find(|finding| finding.id == "worker-pool-exhausted").unwrap();
+        assert!(found.explanation.contains(&format!("holds one for {time}")), "{status}: {}", found.explanation);
+        let text = advice(&obs).text;
+        assert!(text.contains(&format!("x {time} =")) || text.contains("time for"), "{status}: {text}");
+    }
+}

@@ -311,3 +311,15 @@ fn idle_cores_alone_are_uncertain() {
     };
     assert_eq!([sure(true), sure(false)], [Confidence::High, Confidence::Low]);
 }
+
+#[test]
+fn threads_that_compute_are_not_said_to_wait() {
+    let text = |busy: f64, ran: f64| {
+        let diagnosis = told(&threads(6, 5, busy, ran));
+        let found = &diagnosis.findings[0];
+        format!("{} {}", found.title, found.explanation)
+    };
+    let (computing, waiting) = (text(0.6, 3.0), text(0.3, 0.2));
+    assert!(computing.contains("running most of the time") && !computing.contains("wait for a disk"), "{computing}");
+    assert!(!waiting.contains("running most of the time") && waiting.contains("wait for a disk"), "{waiting}");
+}

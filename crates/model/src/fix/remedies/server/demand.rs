@@ -5,7 +5,7 @@ use crate::facts::Context;
 use crate::facts::cores::{Carried, carried, own_share};
 use crate::facts::harm::NOISE_SHARE;
 use crate::facts::path::Tier;
-use crate::facts::pool::{Pool, Service, Staffing};
+use crate::facts::pool::{Pool, Queued, Staffing, held_s};
 use crate::facts::suffered::in_flight_peak;
 use crate::facts::traffic;
 use crate::judge::station::StationReading;
@@ -16,8 +16,6 @@ use crate::output::message::Message;
 const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 /// Without a rate or a service time how many are needed is not known: twice as many show more.
 const TIMES_UNKNOWN: f64 = 2.0;
-/// Growth of a watched queue over the window, as a share of its mean, from which more comes than is served.
-const GROWTH_MIN: f64 = 0.25;
 
 /// A number of workers, and how it follows from what was read.
 pub(super) struct Demand {
@@ -61,7 +59,7 @@ impl Demand {
             arrivals.zip(held).is_some_and(|(arrivals, (held_s, _))| arrivals.rate_rps * held_s > (1.0 + NOISE_SHARE) * workers);
         let is_open = match ctx.obs.load.as_ref().map(|load| load.shape) {
             Some(shape) => matches!(shape, Loop::Open { .. }),
-            None => Queue::of(ctx, tier).grows(),
+            None => Queued::of(ctx, tier).grows(),
         };
         if !is_open && ctx.obs.load.is_some() {
             return Self::standing(ctx, tier, placed, workers);
@@ -124,7 +122,8 @@ struct Arrivals {
 }
 
 impl Arrivals {
-    /// From the load, or else from the logs, or from the sockets and the growth of the queue. `None` if none of them tells.
+    /// From the load; or else from the logs, which have what was answered, and the growth of the queue; or from the sockets, which show what came. `None` if none of them
+    /// tells.
     fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         if let Some(load) = &ctx.obs.load {
             let offered = match load.shape {
@@ -133,55 +132,10 @@ impl Arrivals {
             };
             return Some(Self { rate_rps: offered * ctx.times_own() });
         }
-        let grown_rps = Queue::of(ctx, tier).grown_rps(ctx);
+        let grown_rps = Queued::of(ctx, tier).grown_rps(ctx);
         match traffic::of(ctx) {
-            // A log has what was answered.
             Some(logged) => Some(Self { rate_rps: logged.throughput_rps + grown_rps }),
-            // The sockets show what came.
             None => Some(Self { rate_rps: ctx.account()?.rate_rps()? }),
         }
-    }
-}
-
-/// How long a request holds a worker, seconds: as it was measured under load, or else by Little's law from the answers of watched traffic.
-fn held_s(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<f64> {
-    if let Some(service) = Service::of(ctx, tier, pool) {
-        return Some(service.held_s);
-    }
-    let watched = traffic::of(ctx).filter(|_| ctx.obs.load.is_none()).map(|watched| watched.goodput_rps);
-    let came = || ctx.account().filter(|_| ctx.obs.load.is_none())?.rate_rps();
-    let answers_rps = watched.or_else(|| Some(came()? - Queue::of(ctx, tier).grown_rps(ctx)))?;
-    (answers_rps > 0.0 && pool.busy_mean() > 0.0).then(|| pool.busy_mean() / answers_rps)
-}
-
-/// What waited before a tier in each sample: to be accepted, and to be read.
-struct Queue([Vec<u64>; 2]);
-
-impl Queue {
-    fn of(ctx: &Context<'_>, tier: &Tier) -> Self {
-        let unread = Pool::of(ctx, tier).filter(|pool| pool.unread).map(|pool| [pool.queued, pool.unaccepted]);
-        Self(unread.unwrap_or_else(|| [ctx.queued(tier), Vec::new()]))
-    }
-
-    /// What it gained in the window.
-    fn growth(&self) -> f64 {
-        let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
-        let gained = |queued: &Vec<u64>| match queued.len() / 3 {
-            0 => 0.0,
-            // Between the middles of the first and the last third.
-            third => 1.5 * (mean(&queued[queued.len() - third..]) - mean(&queued[..third])),
-        };
-        self.0.iter().map(gained).sum()
-    }
-
-    /// The same in each second.
-    fn grown_rps(&self, ctx: &Context<'_>) -> f64 {
-        self.growth().max(0.0) / ctx.seconds().max(1e-6)
-    }
-
-    /// True if more comes than is served.
-    fn grows(&self) -> bool {
-        let mean: f64 = self.0.iter().map(|queued| queued.iter().sum::<u64>() as f64 / queued.len().max(1) as f64).sum();
-        self.growth() > (GROWTH_MIN * mean).max(2.0 * mean.sqrt())
     }
 }

@@ -8,7 +8,7 @@ use crate::facts::cores::cost_s;
 use crate::facts::limit::holding;
 use crate::facts::owner::Owner;
 use crate::facts::path::Tier;
-use crate::facts::pool::held_s as held_s_most;
+use crate::facts::pool::held_s_most;
 use crate::facts::quota::stops;
 use crate::facts::suffered::in_flight_peak;
 use crate::judge::id::StationId;

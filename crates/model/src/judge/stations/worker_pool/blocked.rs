@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, answers};
 use crate::facts::pool::looks::{self, Peer};
-use crate::facts::pool::{Pool, PoolKind, as_quick_as_alone, computes};
+use crate::facts::pool::{Pool, PoolKind, as_quick_as_alone, computes, held_s, share_at};
 use crate::facts::sum::mean;
 use crate::facts::{Context, TierId};
 use crate::judge::finding::{Evidence, Finding};
@@ -72,7 +72,7 @@ impl Blocked {
         }
         let part = |((netns, address), looks): ((NetnsId, ListenerAddress), usize)| {
             let behind = tier_at(ctx, netns, &address);
-            let wait = Wait { tier: behind, address, looks, stands: behind.and_then(|behind| stands(ctx, behind, true)) };
+            let wait = Wait { tier: behind, address, looks, stands: behind.and_then(|behind| stands(ctx, (tier, behind), true)) };
             (looks as f64 >= PART_MIN * waiting as f64).then_some(wait)
         };
         let mut waits: Vec<Wait> = counts.into_iter().filter_map(part).collect();
@@ -119,7 +119,7 @@ impl Blocked {
         Finding {
             confidence: if door.is_some() { Confidence::High } else { Confidence::Medium },
             title: args("finding-workers-blocked-on-upstream-title"),
-            evidence: self.looked(ctx, pool).into_iter().chain(door).collect(),
+            evidence: self.looked(ctx, tier, pool).into_iter().chain(door).collect(),
             explanation: vec![args("finding-workers-blocked-on-upstream-explanation")],
             ..station.finding(FindingId::POOL_BLOCKED, tier, at)
         }
@@ -131,7 +131,7 @@ impl Blocked {
         first.tier.map_or_else(|| first.address.to_string(), |index| ctx.path.tiers[index].name.clone())
     }
 
-    fn looked(&self, ctx: &Context<'_>, pool: &Pool) -> Vec<Evidence> {
+    fn looked(&self, ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Vec<Evidence> {
         let mut proofs = Vec::new();
         for wait in self.waits.iter().filter(|wait| wait.looks > 0) {
             let text = Message::new("evidence-workers-blocked").with("count", wait.looks as f64).with("looks", self.looks as f64);
@@ -139,10 +139,11 @@ impl Blocked {
             proofs.push(Evidence::new(text, "/proc/PID/syscall, sock_diag", Some(wait.looks as f64)));
         }
         proofs.extend(self.waits.iter().filter_map(|wait| standing_there(ctx, pool, wait)));
-        let watched = || ctx.account().filter(|_| ctx.obs.load.is_none()).and_then(|account| account.rate_rps());
-        if let Some(answers_rps) = ctx.answers_rps().or_else(watched).filter(|rate| *rate > 0.0 && self.looks > 0) {
+        let loaded_s = ctx.answers_rps().filter(|rate| *rate > 0.0).map(|rate| pool.workers as f64 / rate);
+        let watched_s = || held_s(ctx, tier, pool).filter(|_| ctx.obs.load.is_none());
+        if let Some(held_s) = loaded_s.or_else(watched_s).filter(|_| self.looks > 0) {
             let share = self.waits.iter().map(|wait| wait.looks).sum::<usize>() as f64 / self.looks as f64;
-            let ms = 1e3 * pool.workers as f64 / answers_rps;
+            let ms = 1e3 * held_s;
             let text = Message::new("evidence-workers-blocked-time").with("ms", ms).with("wait", ms * share);
             let source = if ctx.obs.load.is_some() { "load" } else { "sock_diag" };
             proofs.push(Evidence::new(text, source, Some(ms * share)));
@@ -199,20 +200,20 @@ fn upstreams(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Vec<Wait>> {
     let by_sockets = looks::are_most(peers.len() - others, peers.len());
     let wait = |index: &usize| {
         let address = ctx.path.tiers[*index].listeners.first()?.listener.address.clone();
-        Some(Wait { tier: Some(*index), address, looks: 0, stands: Some(stands(ctx, *index, by_sockets)?) })
+        Some(Wait { tier: Some(*index), address, looks: 0, stands: Some(stands(ctx, (tier, *index), by_sockets)?) })
     };
     Some(tier.upstreams.iter().filter_map(wait).collect())
 }
 
-/// Mean number of requests that stand at a tier or behind it. A unix socket does not show whether a request is under way on it, and neither does a TCP socket that was
+/// Mean number of a pool's requests that stand at a server that it calls, or behind that: those of other callers are none of its own. A unix socket does not show whether a request is under way on it, and neither does a TCP socket that was
 /// asked in the tick of its last answer: those count where the caller's workers were seen to wait on sockets (`by_sockets`).
-fn stands(ctx: &Context<'_>, tier: usize, by_sockets: bool) -> Option<f64> {
+fn stands(ctx: &Context<'_>, (pool, tier): (&Tier, usize), by_sockets: bool) -> Option<f64> {
     let account = ctx.account()?;
     let placed = &ctx.path.tiers[tier];
     let is_tcp = placed.listeners.iter().all(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(..)));
     let behind = ctx.behind(placed).into_iter().map(|behind| behind.id.0).filter(|behind| *behind != tier);
     let all = std::iter::once(tier).chain(behind);
-    (is_tcp || by_sockets).then(|| all.map(|tier| account.at_tier(tier, by_sockets)).sum())
+    (is_tcp || by_sockets).then(|| share_at(ctx, pool, placed) * all.map(|tier| account.at_tier(tier, by_sockets)).sum::<f64>())
 }
 
 /// How many requests stand at a server that workers wait for, and how long each.

@@ -26,6 +26,12 @@ finding-worker-pool-exhausted-title = { $kind ->
         [2] both threads of { $tier } that serve requests are taken, and they do not compute but wait
        *[other] all { $workers } threads of { $tier } that serve requests are taken, and they do not compute but wait
     }
+    [unread-compute] { $workers ->
+        [1] the one thread of { $tier } that serves requests is busy, and other cores are idle
+        [2] both threads of { $tier } that serve requests are busy, and other cores are idle
+       *[other] all { $workers } threads of { $tier } that serve requests are busy, and other cores are idle
+    }
+    [threads-compute] { $tier } serves at most { $workers } connections at a time, and other cores are idle
     [threads] { $tier } serves at most { $workers } connections at a time
     [loops] { $tier } accepts at most { $workers } connections at a time
     [left] { $tier } accepts at most { $workers } connections and leaves the rest unanswered
@@ -42,7 +48,9 @@ finding-worker-pool-exhausted-title = { $kind ->
 }
 finding-worker-pool-exhausted-explanation = { $kind ->
     [unread] { $tier } accepts every connection, but a request waits unread until a thread is free. At most { $workers } requests were in service at once while more waited, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer. More threads let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more threads only move the wait there.
-    [threads] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer, or more threads could compute. More threads or processes let more requests wait in parallel. If they wait for a shared resource that is at its limit, more threads only move the wait there.
+    [unread-compute] { $tier } accepts every connection, but a request waits unread until a thread is free. At most { $workers } requests were in service at once while more waited, so that is the number of serving threads. They were running most of the time, several at once, while cores on which more threads could run were idle.
+    [threads-compute] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They were running most of the time, several at once, while cores on which more threads could run were idle.
+    [threads] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer. More threads or processes let more requests wait in parallel. If they wait for a shared resource that is at its limit, more threads only move the wait there.
     [loops] { $tier } serves its connections with event loops, which had time left. Still, it never held more than { $workers } connections while more waited in the accept queue: it stops accepting at a limit of its own (maxconn, max connections, the size of a pool). Raise that limit. A longer accept queue would only let more clients wait.
     [left] { $tier } held { $workers } connections at once while others waited in the accept queue all the time. It stops accepting at a limit of its own (maxconn, max connections), and each accepted client keeps its place for as long as the connection is kept. The others wait until they give up, however many requests the first get answered. Raise that limit, or let kept connections end sooner (keep-alive timeout, requests per connection).
     [compute] Each worker of { $tier } serves one connection at a time and runs on one core at a time. { $workers ->

@@ -9,7 +9,7 @@ mod unforced;
 use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
-use crate::facts::pool::{EndsAwaited, IdleEvidence, Pool, PoolKind, Service, TakingTurns, configured, exhausted, loops};
+use crate::facts::pool::{EndsAwaited, IdleEvidence, Pool, PoolKind, Service, TakingTurns, configured, exhausted, held_s, loops};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -140,6 +140,8 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     let kind = match (pool.kind, idle) {
         (PoolKind::Loops, IdleEvidence::Left) => "left",
         (PoolKind::Loops, _) => "loops",
+        (PoolKind::Threads, IdleEvidence::Beside(_)) if pool.unread => "unread-compute",
+        (PoolKind::Threads, IdleEvidence::Beside(_)) => "threads-compute",
         (PoolKind::Threads, _) if pool.unread => "unread",
         (PoolKind::Threads, _) => "threads",
         (PoolKind::Processes, IdleEvidence::Beside(_)) => "compute",
@@ -154,15 +156,16 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
         },
         title: args("finding-worker-pool-exhausted-title"),
         evidence: proofs(ctx, tier, pool, idle),
-        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation")).chain(untold(ctx, pool)).collect(),
+        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation")).chain(untold(ctx, tier, pool, idle)).collect(),
         ..STATION.finding(FindingId::POOL_EXHAUSTED, tier, Location::in_netns(tier.netns))
     }
 }
 
 /// What watching does not tell of workers that wait, and what would.
-fn untold(ctx: &Context<'_>, pool: &Pool) -> Option<Message> {
-    let rate_rps = ctx.account().filter(|_| ctx.obs.load.is_none() && pool.kind != PoolKind::Loops)?.rate_rps()?;
-    (rate_rps > 0.0).then(|| Message::new("finding-worker-pool-exhausted-untold").with("ms", 1e3 * pool.busy_mean() / rate_rps))
+fn untold(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Option<Message> {
+    let may_wait = ctx.obs.load.is_none() && pool.kind != PoolKind::Loops && !matches!(idle, IdleEvidence::Beside(_));
+    let held_s = may_wait.then(|| held_s(ctx, tier, pool)).flatten()?;
+    Some(Message::new("finding-worker-pool-exhausted-untold").with("ms", 1e3 * held_s))
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Vec<Evidence> {
