@@ -38,12 +38,12 @@ impl Stack {
         Some(stack)
     }
 
-    /// A connection for each request, as the scenario has it: the queue overflows all the time. Kept connections are opened once, and a machine that takes long for
-    /// that leaves the server time to accept them.
+    /// The load is the scenario's, with a connection for each request. Another lab of this host may have the same addresses, so the server's namespace is named.
     fn fix(&self, more: &[&str]) -> Command {
-        let client = format!("cp-{SCENARIO}-client");
-        let load = ["-c", "1000", "-z", "2s", "--disable-keepalive", "--client-netns", &client, "http://10.78.0.2/index.html"];
-        self.chokepoint.command(&[&["diagnose", "--fix"], &load[..], more].concat())
+        let [client, server] = ["client", "server"].map(|host| format!("cp-{SCENARIO}-{host}"));
+        let places = ["--client-netns", &client, "--server-netns", &server];
+        let load = ["-c", "1000", "-z", "2s", "--disable-keepalive", "http://10.78.0.2/index.html"];
+        self.chokepoint.command(&[&["diagnose", "--fix"], &places[..], &load, more].concat())
     }
 
     /// Starts a fix that does not ask, and waits until it has changed something.
