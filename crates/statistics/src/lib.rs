@@ -7,6 +7,7 @@ mod normal;
 pub mod precision;
 mod random;
 pub mod residence;
+pub mod runs;
 mod selection;
 pub mod sequential;
 pub mod signed_rank;

@@ -52,18 +52,21 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     if varying.are_enough() && empty >= EMPTY_SHARE_MIN {
         return Some(Message::new("healthy-watched-empty").with("share", (100.0 * empty).round()));
     }
+    let (under_way, idle) = varying.means();
     // A single request at a time waits for no other.
-    if tenths(account.found_under_way().high) <= 1.0 {
+    if tenths(if varying.is_part() { under_way } else { account.found_under_way().high }) <= 1.0 {
         return Some(Message::new("healthy-watched-single"));
     }
     let met = varying.met_share();
     if varying.are_enough() && !Cost::of_time(met).hurts() {
         return Some(Message::new("healthy-watched-met").with("share", (100.0 * met).ceil()));
     }
-    if !account.clients_wait(ctx) {
+    let clients_wait = if varying.is_part() { under_way > idle } else { account.clients_wait(ctx) };
+    if !clients_wait {
         return Some(Message::new("healthy-watched-idle").with("idle", account.clients(ctx).1.round()));
     }
-    if let Some((tier, pool)) = roomy(ctx, account) {
+    // Of the whole window.
+    if let Some((tier, pool)) = roomy(ctx, account).filter(|_| !varying.is_part()) {
         let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64);
         return Some(told.with("busy", tenths(pool.busy_mean())));
     }

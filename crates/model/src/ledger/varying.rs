@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use chokepoint_statistics::runs::few_runs;
+
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 
@@ -30,6 +32,8 @@ const DRAINED_ROOTS: f64 = 1.5;
 const PEAK_DEVIATIONS: f64 = 3.0;
 /// The most of their time for which clients pause who wait for answers most of it.
 const PAUSING_SHARE_MAX: f64 = 0.5;
+/// Chance of so few changes between samples with and without requests from which requests came only for a part of the window (one side of a 95 % test).
+const FEW_CHANGES_CHANCE: f64 = 0.025;
 /// Times grow with the number if they are longer by at least this power of the ratio of numbers. Behind a limit the power is one, without one it is zero.
 const GROWS_POWER: f64 = 0.5;
 
@@ -67,6 +71,12 @@ pub(crate) struct Levels {
     pub(crate) many: Level,
 }
 
+impl Moment {
+    fn is_empty(&self) -> bool {
+        self.under_way + self.uncertain < 0.5
+    }
+}
+
 impl Levels {
     /// The first and the last of these.
     fn of(parts: &[Level]) -> Option<Self> {
@@ -97,6 +107,8 @@ pub(crate) struct Varying {
     /// Those that read all connections: the number in a random share of them varies by chance.
     whole: Vec<Moment>,
     tick_ms: u64,
+    /// True if requests came only for a part of the window, and these are the samples of that part.
+    is_part: bool,
 }
 
 impl Varying {
@@ -115,8 +127,25 @@ impl Varying {
         let samples = || view.into_iter().flat_map(|view| ctx.in_window(&view.request_samples));
         let partial: BTreeSet<u64> = samples().filter(|(_, sample)| sample.share < 1.0).map(|(at_us, _)| *at_us).collect();
         let all = account.first_tier_samples(ctx);
-        let whole = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).map(|(_, counts)| moment(*counts)).collect();
-        Self { moments: all.into_iter().map(|(_, counts)| moment(counts)).collect(), whole, tick_ms: account.counted.tick_ms }
+        let mut all: Vec<(u64, Moment)> = all.into_iter().map(|(at_us, counts)| (at_us, moment(counts))).collect();
+        let is_part = come_in_spells(&all);
+        if is_part {
+            leave_asked(&mut all);
+        }
+        let whole = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).map(|(_, moment)| *moment).collect();
+        Self { moments: all.into_iter().map(|(_, moment)| moment).collect(), whole, tick_ms: account.counted.tick_ms, is_part }
+    }
+
+    /// True if requests came only for a part of the window: that nobody asks for seconds says nothing of how the server keeps up with those who do. All statements are of that
+    /// part.
+    pub(crate) fn is_part(&self) -> bool {
+        self.is_part
+    }
+
+    /// Mean number of requests under way and of connections without a request.
+    pub(crate) fn means(&self) -> (f64, f64) {
+        let mean = |of: fn(&Moment) -> f64| self.moments.iter().map(of).sum::<f64>() / self.moments.len().max(1) as f64;
+        (mean(|moment| moment.at_most), mean(|moment| moment.idle))
     }
 
     /// True if there are enough samples for statements about their spread.
@@ -131,7 +160,7 @@ impl Varying {
 
     /// Share of the samples in which no request was under way, and none possibly.
     pub(crate) fn empty_share(&self) -> f64 {
-        self.share(|moment| moment.under_way + moment.uncertain < 0.5)
+        self.share(Moment::is_empty)
     }
 
     /// The most that a request can have waited for others, as a share of its time: all but one of those that are under way, if a single place had to serve them.
@@ -216,6 +245,34 @@ impl Varying {
         let many = sorted.iter().filter(|part| Levels { few: levels.few, many: **part }.are_apart()).count();
         let is_apart = many >= 2.min(sorted.len() - 1) && sorted.windows(2).all(|two| two[1].age_ms >= 0.5 * two[0].age_ms);
         (is_apart && levels.grow(self.tick_ms)).then_some(levels)
+    }
+}
+
+/// True if samples with and without requests follow each other in fewer and longer spells than chance explains: a load that ended, or began, while it was watched. Samples one
+/// response time apart see different requests, and twice the mean age is at least that.
+fn come_in_spells(all: &[(u64, Moment)]) -> bool {
+    let ages_ms: Vec<f64> = all.iter().filter_map(|(_, moment)| moment.age_ms).collect();
+    let apart_us = (2e3 * ages_ms.iter().sum::<f64>() / ages_ms.len().max(1) as f64) as u64;
+    let (mut next_us, mut empty) = (0, Vec::new());
+    for (at_us, moment) in all {
+        if *at_us >= next_us {
+            next_us = at_us + apart_us;
+            empty.push(moment.is_empty());
+        }
+    }
+    let misses = empty.iter().filter(|is_empty| **is_empty).count() as u64;
+    let runs = 1 + empty.windows(2).filter(|two| two[0] != two[1]).count() as u64;
+    few_runs(empty.len() as u64 - misses, misses, runs) < FEW_CHANGES_CHANCE
+}
+
+/// Leaves the samples from the first with a request to the last, or, where requests come in spells within that time too, those with a request.
+fn leave_asked(all: &mut Vec<(u64, Moment)>) {
+    let asked = |(_, moment): &(u64, Moment)| !moment.is_empty();
+    let end = all.iter().rposition(asked).map_or(0, |last| last + 1);
+    all.truncate(end);
+    all.drain(..all.iter().position(asked).unwrap_or(0));
+    if come_in_spells(all) {
+        all.retain(asked);
     }
 }
 

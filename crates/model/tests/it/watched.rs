@@ -66,10 +66,12 @@ impl Clients {
 struct Watch {
     seconds: f64,
     apart_ms: f64,
+    /// When the last request comes, milliseconds.
+    ends_ms: f64,
 }
 
 /// As many samples as a host that is not busy gives.
-const TEN_SECONDS: Watch = Watch { seconds: 9.9, apart_ms: 200.0 };
+const TEN_SECONDS: Watch = Watch { seconds: 9.9, apart_ms: 200.0, ends_ms: f64::INFINITY };
 
 /// One request: when it came, when it was answered, and its connection, milliseconds.
 struct Exchange {
@@ -164,7 +166,8 @@ fn watched(server: Server, clients: Clients, seed: u64) -> Diagnosis {
 
 fn watched_for(watch: Watch, server: Server, clients: Clients, seed: u64) -> Diagnosis {
     let mut random = Random(seed);
-    let all = exchanges(server, clients, &mut random);
+    let mut all = exchanges(server, clients, &mut random);
+    all.retain(|one| one.came < watch.ends_ms);
     let kept = clients.are_kept();
     let mut by_connection: BTreeMap<usize, Vec<&Exchange>> = BTreeMap::new();
     all.iter().for_each(|one| by_connection.entry(one.connection).or_default().push(one));
@@ -278,7 +281,7 @@ fn however_few_the_samples_no_full_server_is_healthy_and_no_ample_one_choked() {
         // With four clients for each place a request takes four times its own time: clients that pause wait for most of theirs all the same.
         let pause_ms = [0.0, 0.2, 0.5, 1.0][case / 2 % 4] * server.each_ms;
         let clients = Clients::Closed { number, pause_ms, kept: random.share() < 0.5 };
-        let watch = Watch { seconds: 5.0, apart_ms: [200.0, 400.0, 800.0, 1_700.0][case / 8 % 4] };
+        let watch = Watch { seconds: 5.0, apart_ms: [200.0, 400.0, 800.0, 1_700.0][case / 8 % 4], ends_ms: f64::INFINITY };
         let diagnosis = watched_for(watch, server, clients, case as u64);
         let is_wrong = if is_full { diagnosis.verdict == Verdict::Healthy } else { diagnosis.verdict == Verdict::Choked };
         if is_wrong {
@@ -297,7 +300,7 @@ fn five_seconds_suffice_for_traffic_that_comes_at_random_and_for_a_limit() {
     let mut random = Random(49);
     let (mut unknown, mut missed) = (Vec::new(), Vec::new());
     for case in 0..60 {
-        let watch = Watch { seconds: 5.0, apart_ms: 250.0 };
+        let watch = Watch { seconds: 5.0, apart_ms: 250.0, ends_ms: f64::INFINITY };
         let (one, kept) = (server(&mut random), random.share() < 0.5);
         let share = [0.1, 1.0 / 3.0, 2.0 / 3.0][case % 3];
         let clients = Clients::Open { share, evenly: false, kept };
@@ -342,4 +345,25 @@ fn servers_that_get_more_than_they_can_answer_are_choked() {
         }
     }
     assert!(missed.len() <= 4, "{} of 40: {missed:#?}", missed.len());
+}
+
+/// A load that ends while it is watched. That nobody asks any more does not show that the server kept up with those who did.
+#[test]
+fn a_full_server_is_not_healthy_because_its_load_ends() {
+    let mut random = Random(50);
+    let (mut wrong, mut blamed) = (Vec::new(), Vec::new());
+    for case in 0..80 {
+        let number = random.between(8.0, 120.0) as usize;
+        let (one, is_full) = (server(&mut random), case % 2 == 0);
+        let server = Server { places: if is_full { number.div_ceil(4) } else { number }, ..one };
+        let clients = Clients::Closed { number, pause_ms: 0.0, kept: case % 4 < 2 };
+        let watch = Watch { ends_ms: [2_000.0, 4_000.0, 6_000.0, 8_000.0][case / 4 % 4], ..TEN_SECONDS };
+        let diagnosis = watched_for(watch, server, clients, case as u64);
+        if is_full && diagnosis.verdict == Verdict::Healthy {
+            wrong.push((server, clients, watch, diagnosis.summary));
+        } else if !is_full && diagnosis.verdict == Verdict::Choked {
+            blamed.push((server, clients, watch, diagnosis.summary));
+        }
+    }
+    assert!(wrong.is_empty() && blamed.is_empty(), "{} of 40: {wrong:#?} {blamed:#?}", wrong.len());
 }
