@@ -46,8 +46,11 @@ pub fn command() -> clap::Command {
     command
 }
 
-/// Runs the command line of this process.
+/// Runs the command line of this process, or reads files for another one.
 pub fn main() -> ExitCode {
+    if let Some(status) = chokepoint_confined::begin(run::readers::READERS) {
+        return status;
+    }
     let parsed = args::program().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
@@ -116,7 +119,8 @@ fn look(verb: &Verb) -> Option<Look> {
 
 /// Prints the version, whether BPF is built in, and what this build and kernel lack for counting and sampling.
 fn version(message: &clap::Error) -> ExitCode {
-    let lacking = chokepoint_profile::lacking().into_iter().map(|sentence| sentence + "\n").collect::<String>();
+    let lacking = chokepoint_profile::lacking().into_iter().chain(chokepoint_confined::lacking());
+    let lacking = lacking.map(|sentence| sentence + "\n").collect::<String>();
     let built = if cfg!(feature = "bpf") { "built with BPF (cargo feature `bpf`)\n" } else { "" };
     match output::print(&format!("{message}{built}{lacking}")) {
         Ok(()) => ExitCode::SUCCESS,

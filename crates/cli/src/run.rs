@@ -14,6 +14,7 @@ pub(crate) mod memory;
 pub(crate) mod ongoing;
 pub(crate) mod packet_capture;
 pub(crate) mod plan;
+pub(crate) mod readers;
 pub(crate) mod recordings;
 pub(crate) mod route;
 pub(crate) mod settings;

@@ -19,6 +19,8 @@ mod tracefs;
 mod unwinding;
 mod waiting;
 
+use chokepoint_confined::Format;
+
 pub use counting::count::{COUNTS_SCHEMA, Count, Counting, Counts, ProgramCount};
 pub use counting::probe::{DEFAULT, What, WhatError, counters, lacking};
 pub use counting::text as counts_text;
@@ -30,3 +32,8 @@ pub use sampling::sampler::{FREQUENCY_HZ_MAX, Options, START_CPU_S, Sampler};
 pub use sampling::scope::Scope;
 pub use waiting::sampler::Waiting;
 pub use waiting::{text as waits_text, waits};
+
+/// The reader of program files and their debugging information.
+pub const FUNCTION_READER: Format = Format::of::<naming::functions::FunctionReader>();
+/// The reader of perf maps.
+pub const PERF_MAP_READER: Format = Format::of::<naming::perf_map::PerfMapReader>();

@@ -4,7 +4,6 @@
 use chokepoint_recording::{Entry, Outcome};
 
 use crate::netlink::wire::messages;
-use crate::root::Root;
 use crate::servers::config::SERVER_CONFIG;
 use crate::source;
 
@@ -17,8 +16,6 @@ const PIECE_BYTES: u64 = 256;
 /// Memory is measured after this many bytes of entries, and after this many entries: the first entry of a network namespace makes a view of 5 kB.
 const LOOK_BYTES: u64 = 64 << 10;
 const LOOK_ENTRIES: u32 = 256;
-/// Seven numbers.
-const STATM_BYTES_MAX: usize = 256;
 
 /// The observation of the recording is larger than that of any real host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -81,11 +78,9 @@ fn pieces(entry: &Entry) -> u64 {
     count as u64
 }
 
-/// Resident memory of this process, bytes (proc_pid_statm(5)); 0 without /proc, and then there is no bound.
+/// Resident memory of this process, bytes; 0 without /proc, and then there is no bound.
 fn resident_bytes() -> u64 {
-    let Outcome::Ok(text) = Root::default().read("proc/self/statm", STATM_BYTES_MAX, None) else { return 0 };
-    let pages = std::str::from_utf8(&text).ok().and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
+    chokepoint_confined::resident_bytes().unwrap_or(0)
 }
 
 #[cfg(test)]

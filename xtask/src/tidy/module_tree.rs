@@ -45,7 +45,9 @@ fn roots(workspace: &Workspace<'_>, package: &Package) -> Vec<(String, FileUse)>
         let targets = value.and_then(toml::Value::as_array).map(Vec::as_slice).or(value.map(std::slice::from_ref));
         for target in targets.unwrap_or_default() {
             let named = target.get("path").and_then(toml::Value::as_str).and_then(|path| join(&package.directory, path));
-            roots.extend(named.map(|path| (path, *file_use)));
+            // A program that only tests run lies beside them.
+            let is_for_tests = |path: &str| path.starts_with(&format!("{}/tests/", package.directory));
+            roots.extend(named.map(|path| if is_for_tests(&path) { (path, FileUse::Test) } else { (path, *file_use) }));
         }
     }
     roots

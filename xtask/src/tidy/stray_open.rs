@@ -25,6 +25,8 @@ const OPENERS: &[Opener] = &[
             "verbs/watch/keeping.rs",
         ],
     },
+    // The kernel's file of its own memory.
+    Opener { folder: "crates/confined/src/", files: &["memory.rs"] },
     // Its own socket.
     Opener { folder: "crates/dashboard/src/", files: &["server.rs"] },
     Opener { folder: "crates/foreign/src/", files: &["files.rs", "identity.rs", "trust.rs"] },

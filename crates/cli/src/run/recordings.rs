@@ -1,12 +1,12 @@
 //! Recordings on disk: written completely or not at all, and replayed through the same code as a live run.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use chokepoint_recording::{Entry, Hidden, Level, Meta, Outcome, Redactor, Scope};
+use chokepoint_recording::{Entry, Hidden, Level, Meta, Outcome, ReadError, Redactor, Scope};
 use chokepoint_sources::{Redact, Reduction, redact, reduce, source};
 
 use crate::args::RedactLevel;
@@ -71,8 +71,8 @@ pub(crate) fn bytes(events: &[Event], level: RedactLevel) -> (Vec<u8>, String) {
     (chokepoint_recording::write(&entries, &Meta { tool: env!("CARGO_PKG_VERSION").to_owned(), redaction: level }), summary)
 }
 
-/// Reads the events of a recorded run.
-pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
+/// Opens a recording that the user named.
+pub(crate) fn open(file: &Path) -> Result<File> {
     let name = file.display();
     // O_NONBLOCK: opening a pipe would wait for a writer.
     let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
@@ -81,13 +81,14 @@ pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     let (metadata, file) = opened;
     anyhow::ensure!(metadata.is_file(), "the recording {name} is not a regular file");
     anyhow::ensure!(metadata.len() <= FILE_BYTES_MAX, "{name} is larger than a recording may be ({} bytes)", metadata.len());
+    Ok(file)
+}
+
+/// Reads the events of a recorded run, and how many readings are missing from it.
+pub(crate) fn read(file: File) -> std::result::Result<(Vec<Event>, u64), ReadError> {
     // The file is read in pieces, and only up to the bound even if it grows.
-    let recording = chokepoint_recording::read_from(BufReader::new(file.take(FILE_BYTES_MAX)));
-    let recording = recording.with_context(|| format!("{name} cannot be replayed"))?;
-    if recording.left_out > 0 {
-        output::note(&format!("note: {} readings did not fit into the recording and were left out", recording.left_out));
-    }
-    Ok(split(recording.entries))
+    let recording = chokepoint_recording::read_from(BufReader::new(file.take(FILE_BYTES_MAX)))?;
+    Ok((split(recording.entries), recording.left_out))
 }
 
 /// The entries with addresses, secrets and unneeded data hidden, also in binary ones; and a summary of what was kept and hidden.

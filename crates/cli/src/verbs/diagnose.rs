@@ -41,7 +41,7 @@ use crate::terminal::leaving::Leaving;
 use crate::terminal::output;
 use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage};
 use fail_if::FailIf;
-use replay::Replay;
+pub(crate) use replay::RecordingReader;
 
 /// How long it watches or loads without `-z`.
 const DURATION_DEFAULT: &str = "10s";
@@ -51,14 +51,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
     let fail_if = fail_if(args)?;
     let outputs = files::DiagnosisFiles::open(args)?;
     let (mut report, recorded) = match &args.replay {
-        Some(file) => {
-            let events = recordings::load(file)?;
-            let report = match bisect::is_recorded(&events) {
-                true => bisect::drive(&mut bisect::BisectReplay { events: events.into() }, words)?,
-                false => drive(&mut Replay { events: events.into() }, true, words)?,
-            };
-            (report, Ok(()))
-        }
+        Some(file) => (replay::replay(file)?, Ok(())),
         None => {
             if args.fix && !args.is_loaded() {
                 bail!(Usage("a fix is proven under load, so --fix needs one: add -c, -q, -n or --load".to_owned()));

@@ -3,10 +3,12 @@
 mod counting;
 mod dropped;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use chokepoint_confined::{Reader, Readers};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_profile::analysis::difference;
 use chokepoint_profile::analysis::report::{Report, report};
@@ -169,19 +171,34 @@ fn scope(args: &args::Profile) -> Scope {
     }
 }
 
-/// Reads a stored profile as JSON or as folded stacks, piece by piece.
+/// Reads a stored profile that the user named.
 fn stored(file: &Path) -> Result<Profile> {
     let cannot = || format!("{} cannot be read", file.display());
-    let mut text = BufReader::new(open_named(file).with_context(cannot)?.take(STORED_BYTES_MAX));
-    let begin = text.fill_buf().with_context(cannot)?;
-    let is_json = begin.trim_ascii_start().starts_with(b"{");
-    let profile = if is_json {
-        Profile::read_json(&mut text).map_err(anyhow::Error::from)
-    } else {
-        folded::read_from(&mut text).map_err(anyhow::Error::from)
-    };
-    if text.into_inner().limit() == 0 {
-        bail!("{} is longer than a stored profile may be ({} MiB)", file.display(), STORED_BYTES_MAX >> 20);
+    let opened = open_named(file).with_context(cannot)?;
+    let profile = Readers::default().read::<ProfileReader>((), vec![opened]).with_context(cannot)?;
+    profile.check().with_context(cannot)?;
+    Ok(profile)
+}
+
+/// Reads a stored profile as JSON or as folded stacks, piece by piece.
+pub(crate) struct ProfileReader;
+
+impl Reader for ProfileReader {
+    const NAME: &'static str = "profile";
+    type Question = ();
+    type Answer = Profile;
+
+    fn read((): (), files: Vec<File>) -> std::result::Result<Profile, String> {
+        let file = files.into_iter().next().ok_or("there is no file")?;
+        let mut text = BufReader::new(file.take(STORED_BYTES_MAX));
+        let is_json = text.fill_buf().map_err(|error| error.to_string())?.trim_ascii_start().starts_with(b"{");
+        let profile = match is_json {
+            true => Profile::read_json(&mut text).map_err(|error| error.to_string()),
+            false => folded::read_from(&mut text).map_err(|error| error.to_string()),
+        };
+        if text.into_inner().limit() == 0 {
+            return Err(format!("it is longer than a stored profile may be ({} MiB)", STORED_BYTES_MAX >> 20));
+        }
+        profile
     }
-    profile.with_context(cannot)
 }

@@ -4,15 +4,17 @@ use std::time::Instant;
 
 use addr2line::Context;
 use addr2line::gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
+use serde::{Deserialize, Serialize};
 
 use crate::unwinding::sections::NamedSections;
 
 /// Maximum nesting of inlined functions.
 const DEPTH_MAX: usize = 64;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Inlined {
     /// The file has no debugging information.
+    #[default]
     None,
     /// It has so many bytes: too many.
     TooLarge(u64),

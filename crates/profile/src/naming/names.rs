@@ -6,21 +6,19 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use chokepoint_confined::{ReadError, Readers};
 use chokepoint_foreign::{Files, Rights};
 
 use crate::host;
-use crate::naming::demangle::{demangle, shorten};
-use crate::naming::inline::{Inlined, inlined};
-use crate::naming::kallsyms::{Kallsyms, underscores};
-use crate::naming::perf_map::{PerfMap, PerfMapBudget};
+use crate::naming::demangle::shorten;
+use crate::naming::functions::{FunctionQuestion, FunctionReader, NamedFunctions, functions};
+use crate::naming::inline::Inlined;
+use crate::naming::kallsyms::Kallsyms;
+use crate::naming::perf_map::{self, PerfMapBudget};
 use crate::profile::{Frame, FrameKind};
 use crate::unwinding::image::Image;
-use crate::unwinding::sections::Sections;
 use crate::unwinding::tables::{Bytes, MemoryLimit, mib};
 use crate::unwinding::unwinder::ImageId;
-
-/// A function without a size ends at most this far behind its start.
-const SIZELESS_REACH: u64 = 4096;
 
 /// Time limit for looking up inlined functions, for all files together.
 const INLINE_TIME: Duration = Duration::from_millis(500);
@@ -37,23 +35,6 @@ pub(crate) enum Raw {
     Memory(u32, u64),
     /// Not an address: the collector's number of the peer that the thread waits for.
     Peer(u32),
-}
-
-/// The best symbol for an address so far.
-#[derive(Debug, Clone)]
-struct Candidate {
-    start: u64,
-    sized: bool,
-    global: bool,
-    name: String,
-}
-
-impl Candidate {
-    /// Whether this symbol describes the address better: it begins nearer, has a size, is exported, or is the plainest of several names.
-    fn beats(&self, other: &Self) -> bool {
-        let rank = |candidate: &Self| (candidate.sized, candidate.start, candidate.global, std::cmp::Reverse(underscores(&candidate.name)));
-        rank(self) > rank(other)
-    }
 }
 
 /// What could not be read, in sentences.
@@ -86,14 +67,20 @@ pub(crate) fn resolve(
         name_kernel(&kernel, &mut frames, &mut unnamed.notes);
     }
     let until = Instant::now() + INLINE_TIME;
+    // One child for all files.
+    let mut readers = Readers::default();
     let (mut late, mut large, mut many) = (Vec::new(), Vec::new(), Vec::new());
     for (id, mut addresses) in files {
         let Some(image) = usize::try_from(id).ok().and_then(|index| images.get(index)) else { continue };
         addresses.sort_unstable();
         addresses.dedup();
-        let named = name_image(image, &addresses, is_worth_inlining(id).then_some(until), limit);
-        frames.extend(addresses.iter().zip(named.frames).map(|(address, frames)| (Raw::Image(id, *address), frames)));
+        let named = name_image(image, &addresses, is_worth_inlining(id).then_some(until), limit, &mut readers);
         let name = host::file_name(&image.path);
+        let named = named.unwrap_or_else(|error| {
+            unnamed.notes.push(format!("functions of {name} have no names: {error}"));
+            NamedFunctions { frames: nameless(image, &addresses), ..NamedFunctions::default() }
+        });
+        frames.extend(addresses.iter().zip(named.frames).map(|(address, frames)| (Raw::Image(id, *address), frames)));
         match named.inlined {
             Inlined::Late => late.push(name.to_owned()),
             Inlined::TooLarge(bytes) => large.push(format!("{name} ({})", mib(bytes))),
@@ -113,8 +100,14 @@ pub(crate) fn resolve(
     unnamed.left_out.extend(first(&many).map(|names| format!("symbols left out: {names}")));
     let mut budget = PerfMapBudget::new();
     for (pid, addresses) in memory {
-        for (address, found) in PerfMap::read(pid, &addresses, &mut budget).named(&mut budget) {
-            let name = found.map_or_else(|| "[code without a file]".to_owned(), shorten);
+        let names = perf_map::names(pid, &addresses, &mut budget, &mut readers).unwrap_or_else(|error| {
+            unnamed.notes.push(format!("compiled code of process {pid} has no names: {error}"));
+            Vec::new()
+        });
+        let names: HashMap<u64, String> = names.into_iter().collect();
+        for address in addresses {
+            let found = names.get(&address);
+            let name = found.map_or_else(|| "[code without a file]".to_owned(), |name| shorten(name));
             frames.insert(Raw::Memory(pid, address), vec![frame(name, "[jit]", FrameKind::Jit, found.is_some())]);
         }
     }
@@ -153,79 +146,48 @@ fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Vec<Frame>>, notes: 
     }
 }
 
-/// The functions of a file.
-struct NamedImage {
-    /// At each address, followed by those inlined into it.
-    frames: Vec<Vec<Frame>>,
-    /// How the search for inlined functions ended.
-    inlined: Inlined,
-    /// Bytes of symbols that were left out.
-    symbols_left_out: u64,
-}
-
 /// The functions at ascending addresses of a file. Inlined ones are looked up `until` there is no time; without it they are not looked up.
-fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>, limit: MemoryLimit) -> NamedImage {
-    let mut best: Vec<Option<Candidate>> = vec![None; addresses.len()];
-    let starts: Vec<Option<u64>> = addresses.iter().map(|address| image.function_start(*address)).collect();
-    let (mut found_inlined, mut symbols_left_out) = (Inlined::None, 0);
-    let mut take = |sections: &Sections<'_>| {
-        symbols_left_out += collect(sections, addresses, &starts, &mut best);
-        if found_inlined == Inlined::None {
-            found_inlined = until.map_or(Inlined::None, |until| inlined(sections, addresses, until, limit.debug));
-        }
+///
+/// # Errors
+/// The file's reader was ended.
+fn name_image(
+    image: &Image,
+    addresses: &[u64],
+    until: Option<Instant>,
+    limit: MemoryLimit,
+    readers: &mut Readers,
+) -> Result<NamedFunctions, ReadError> {
+    let question = FunctionQuestion {
+        path: image.path.clone(),
+        addresses: addresses.to_vec(),
+        starts: addresses.iter().map(|address| image.function_start(*address)).collect(),
+        stubs: image.stubs.clone(),
+        inline_time: until.map(|until| until.saturating_duration_since(Instant::now())),
+        debug_bytes_max: limit.debug,
     };
-    let sections = image.sections();
-    sections.iter().for_each(&mut take);
-    // A stripped file's own table names only exported functions; its debugging file names all.
-    let debug = sections.map(|sections| debug_files(image, &sections)).unwrap_or_default();
-    let mut debug = open_debug_files(image, &debug).filter_map(|file| Image::bare(image.path.clone(), image.pid, Bytes::File(file)));
-    if let Some(debug) = debug.next() {
-        debug.sections().iter().for_each(&mut take);
+    let Bytes::File(file) = &image.bytes else {
+        // What is in memory comes from the kernel.
+        return Ok(functions(&question, std::slice::from_ref(&image.bytes)));
+    };
+    let mut read = |files: Vec<File>| {
+        let named = readers.read::<FunctionReader>(question.clone(), files)?;
+        let is_whole = named.frames.len() == addresses.len() && named.frames.iter().all(|frames| !frames.is_empty());
+        if is_whole { Ok(named) } else { Err(ReadError::Ended("it named other addresses than those asked for".to_owned())) }
+    };
+    let named = read(vec![file.try_clone()?])?;
+    for debug in open_debug_files(image, &named.debug_files) {
+        let both = read(vec![file.try_clone()?, debug])?;
+        if both.programs > named.programs {
+            return Ok(both);
+        }
     }
-    let module = host::file_name(&image.path);
-    let named = addresses.iter().zip(&starts).zip(best).map(|((address, start), candidate)| {
-        if let Some(candidate) = candidate {
-            return frame(demangle(&candidate.name), module, FrameKind::User, true);
-        }
-        if image.stubs.iter().any(|stubs| stubs.contains(address)) {
-            return frame(format!("[calls out of {module}]"), module, FrameKind::User, true);
-        }
-        frame(format!("{module}+{:#x}", start.unwrap_or(*address)), module, FrameKind::User, false)
-    });
-    let inside = |index: usize| match &found_inlined {
-        Inlined::Found(names) => names.get(index).map(Vec::as_slice).unwrap_or_default(),
-        _ => &[],
-    };
-    let frames = named.enumerate().map(|(index, function)| {
-        let inside = inside(index).iter().map(|name| frame(demangle(name), module, FrameKind::User, true));
-        std::iter::once(function).chain(inside).collect()
-    });
-    let frames = frames.collect();
-    NamedImage { frames, inlined: found_inlined, symbols_left_out }
+    Ok(named)
 }
 
-/// Keeps the best function of a symbol table for each address. Returns the bytes of symbols that were left out.
-fn collect(sections: &Sections<'_>, addresses: &[u64], starts: &[Option<u64>], best: &mut [Option<Candidate>]) -> u64 {
-    let end = |start: u64, size: u64| start.saturating_add(if size > 0 { size } else { SIZELESS_REACH });
-    let wanted =
-        |start, size| addresses.get(addresses.partition_point(|address| *address < start)).is_some_and(|next| *next < end(start, size));
-    sections.functions(&wanted, &mut |start, size, name, global| {
-        let (sized, end) = (size > 0, end(start, size));
-        let first = addresses.partition_point(|address| *address < start);
-        for index in first..addresses.len() {
-            if addresses[index] >= end {
-                break;
-            }
-            // A function without a size ends at the latest where the unwind table's next function begins.
-            if !sized && starts[index].is_some_and(|known| start < known) {
-                continue;
-            }
-            let candidate = Candidate { start, sized, global, name: name.to_owned() };
-            if best[index].as_ref().is_none_or(|old| candidate.beats(old)) {
-                best[index] = Some(candidate);
-            }
-        }
-    })
+/// The same without names, where the file could not be read.
+fn nameless(image: &Image, addresses: &[u64]) -> Vec<Vec<Frame>> {
+    let module = host::file_name(&image.path);
+    addresses.iter().map(|address| vec![frame(format!("{module}+{address:#x}"), module, FrameKind::User, false)]).collect()
 }
 
 /// Opens the debugging files that exist, in order. They lie below the root of the process that maps the program, where only root and the process's user
@@ -240,21 +202,6 @@ fn open_debug_files<'a>(image: &Image, paths: &'a [String]) -> impl Iterator<Ite
     })
 }
 
-/// Where the debugging file of a program may lie, as its process sees it (gdb manual, "Separate Debug Files").
-fn debug_files(image: &Image, sections: &Sections<'_>) -> Vec<String> {
-    let mut inside = Vec::new();
-    if let Some(id) = sections.build_id().filter(|id| (2..=64).contains(&id.len())) {
-        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        inside.push(format!("/usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]));
-    }
-    if let Some(link) = sections.debug_link().filter(|link| !link.contains('/') && !link.is_empty() && link != "..")
-        && let Some((directory, _)) = image.path.rsplit_once('/')
-    {
-        inside.extend([format!("{directory}/.debug/{link}"), format!("/usr/lib/debug{directory}/{link}")]);
-    }
-    inside
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,18 +213,10 @@ mod tests {
         let address = this_programs_functions_are_named as *const () as u64;
         let mapping = maps.find(address).unwrap();
         let inside = address.wrapping_sub(image.bias(mapping).unwrap());
-        let names = name_image(&image, &[1, inside + 1], Some(Instant::now()), MemoryLimit::default()).frames;
+        let names =
+            name_image(&image, &[1, inside + 1], Some(Instant::now()), MemoryLimit::default(), &mut Readers::default()).unwrap().frames;
         assert!(names[1][0].name.ends_with("this_programs_functions_are_named") && names[1][0].named, "{names:?}");
         assert_eq!((names[0][0].name.as_str(), names[0][0].named), ("self+0x1", false));
-    }
-
-    #[test]
-    fn the_most_precise_of_several_symbols_is_used() {
-        let candidate = |start, sized, global, name: &str| Candidate { start, sized, global, name: name.to_owned() };
-        assert!(candidate(8, true, false, "inner").beats(&candidate(4, true, true, "outer")));
-        assert!(candidate(4, true, false, "sized").beats(&candidate(8, false, true, "label")));
-        assert!(candidate(4, true, true, "malloc").beats(&candidate(4, true, true, "__libc_malloc")));
-        assert!(candidate(4, true, true, "global").beats(&candidate(4, true, false, "local")));
     }
 
     #[test]

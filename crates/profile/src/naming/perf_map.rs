@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use chokepoint_confined::{ReadError, Reader, Readers};
 use chokepoint_foreign::{Files, Rights};
+use serde::{Deserialize, Serialize};
 
 use crate::host;
 
@@ -18,7 +20,7 @@ const LINE_BYTES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 32 << 20;
 
 /// What may still be read and kept of the maps of all processes together.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct PerfMapBudget {
     bytes: u64,
     names: usize,
@@ -31,6 +33,11 @@ impl PerfMapBudget {
         Self { bytes: ALL_BYTES_MAX, names: NAME_BYTES_MAX, cut: 0 }
     }
 
+    /// This, but no more than there was before.
+    fn within(self, before: Self) -> Self {
+        Self { bytes: self.bytes.min(before.bytes), names: self.names.min(before.names), cut: self.cut.clamp(before.cut, before.cut + 2) }
+    }
+
     /// What was left out, in a sentence.
     pub(crate) fn note(&self) -> Option<String> {
         (self.cut > 0).then(|| {
@@ -41,6 +48,56 @@ impl PerfMapBudget {
                 ALL_BYTES_MAX >> 20
             )
         })
+    }
+}
+
+/// The names at these addresses of a process, from the map in the `/tmp` that the process sees, or from ours if the process has ended. Like perf, it trusts
+/// maps written by the process's user, root or the user who runs this program. It opens them with the rights of the process.
+///
+/// # Errors
+/// The map's reader was ended.
+pub(crate) fn names(
+    pid: u32,
+    addresses: &[u64],
+    budget: &mut PerfMapBudget,
+    readers: &mut Readers,
+) -> Result<Vec<(u64, String)>, ReadError> {
+    let inside = host::pid_inside(pid).unwrap_or(pid);
+    let proc = Path::new("/proc");
+    let maps = [(Files::of_process(proc, pid), inside), (Files::of_directory(Path::new("/")), pid)];
+    let own = Rights::of_process(proc, std::process::id());
+    let Ok(rights) = Rights::of_process(proc, pid).or(own) else { return Ok(Vec::new()) };
+    for (files, pid) in maps {
+        let (Ok(files), path) = (files, format!("/tmp/perf-{pid}.map")) else { continue };
+        let Ok(Ok(file)) = rights.run(|| files.open_owned(&path, rights.uid())) else { continue };
+        match readers.read::<PerfMapReader>((addresses.to_vec(), *budget), vec![file]) {
+            Ok((names, after)) => {
+                *budget = after.within(*budget);
+                return Ok(names);
+            }
+            // It cannot be read to its end.
+            Err(ReadError::Refused(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Reads a map, which anybody may have written. It is asked for addresses, within a budget.
+pub(crate) struct PerfMapReader;
+
+impl Reader for PerfMapReader {
+    const NAME: &'static str = "perf map";
+    type Question = (Vec<u64>, PerfMapBudget);
+    type Answer = (Vec<(u64, String)>, PerfMapBudget);
+
+    fn read((addresses, mut budget): Self::Question, files: Vec<File>) -> Result<Self::Answer, String> {
+        let mut map = PerfMap::new(&addresses);
+        for file in files {
+            map.take(file, &mut budget).map_err(|error| error.to_string())?;
+        }
+        let names = map.named(&mut budget).filter_map(|(address, name)| Some((address, name?.to_owned()))).collect();
+        Ok((names, budget))
     }
 }
 
@@ -61,25 +118,6 @@ struct Function {
 }
 
 impl PerfMap {
-    /// Reads the functions that contain these addresses, from the `/tmp` that the process sees, or from ours if the process has ended. Like perf, it trusts
-    /// maps written by the process's user, root or the user who runs this program. It reads them with the rights of the process.
-    pub(crate) fn read(pid: u32, addresses: &[u64], bounds: &mut PerfMapBudget) -> Self {
-        let mut map = Self::new(addresses);
-        let inside = host::pid_inside(pid).unwrap_or(pid);
-        let proc = Path::new("/proc");
-        let maps = [(Files::of_process(proc, pid), inside), (Files::of_directory(Path::new("/")), pid)];
-        let own = Rights::of_process(proc, std::process::id());
-        let Ok(rights) = Rights::of_process(proc, pid).or(own) else { return map };
-        for (files, pid) in maps {
-            let (Ok(files), path) = (files, format!("/tmp/perf-{pid}.map")) else { continue };
-            let read = || files.open_owned(&path, rights.uid()).and_then(|file| map.take(file, bounds));
-            if rights.run(read).is_ok_and(|read| read.is_ok()) {
-                break;
-            }
-        }
-        map
-    }
-
     fn new(addresses: &[u64]) -> Self {
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
@@ -195,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_process_without_a_map_has_no_names() {
-        assert_eq!(PerfMap::read(u32::MAX, &[1], &mut PerfMapBudget::new()).find(1), None);
+        assert_eq!(names(u32::MAX, &[1], &mut PerfMapBudget::new(), &mut Readers::default()).unwrap(), []);
     }
 
     #[test]

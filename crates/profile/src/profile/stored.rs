@@ -14,10 +14,12 @@ use crate::waiting::waits::Wait;
 
 /// Maximum number of samples, as of the sampler.
 const SAMPLES_MAX: usize = 1 << 22;
+/// Entries of a list that stand for what there was no room for, at most: as it was read, and as it was bounded.
+const OTHERS_MAX: usize = 2;
 /// Maximum number of functions, and of threads.
-const NAMED_MAX: usize = 1 << 18;
+const NAMED_MAX: usize = (1 << 18) + OTHERS_MAX;
 /// Maximum number of stacks, and functions of all stacks.
-const STACKS_MAX: usize = 1 << 20;
+const STACKS_MAX: usize = (1 << 20) + OTHERS_MAX;
 const STACK_FRAMES_ALL_MAX: usize = 1 << 24;
 /// Maximum number of notes and of cores.
 const NOTES_MAX: usize = 1 << 12;
@@ -175,19 +177,28 @@ impl Profile {
         if profile.schema != SCHEMA {
             return Err(ReadError::Schema(profile.schema));
         }
-        let within = |index: u32, length: usize| usize::try_from(index).is_ok_and(|index| index < length);
-        if !profile.stacks.iter().flat_map(|stack| &stack.frames).all(|frame| within(*frame, profile.frames.len())) {
-            return Err(ReadError::Reference("function"));
-        }
-        if !profile.samples.iter().all(|sample| within(sample.stack, profile.stacks.len())) {
-            return Err(ReadError::Reference("stack"));
-        }
-        if !profile.samples.iter().all(|sample| within(sample.thread, profile.threads.len())) {
-            return Err(ReadError::Reference("thread"));
-        }
+        profile.check()?;
         profile.bound();
         profile.classify();
         Ok(profile)
+    }
+
+    /// Whether all numbers of functions, stacks and threads lead to one.
+    ///
+    /// # Errors
+    /// One does not.
+    pub fn check(&self) -> Result<(), ReadError> {
+        let within = |index: u32, length: usize| usize::try_from(index).is_ok_and(|index| index < length);
+        if !self.stacks.iter().flat_map(|stack| &stack.frames).all(|frame| within(*frame, self.frames.len())) {
+            return Err(ReadError::Reference("function"));
+        }
+        if !self.samples.iter().all(|sample| within(sample.stack, self.stacks.len())) {
+            return Err(ReadError::Reference("stack"));
+        }
+        if !self.samples.iter().all(|sample| within(sample.thread, self.threads.len())) {
+            return Err(ReadError::Reference("thread"));
+        }
+        Ok(())
     }
 
     /// Sorts every stack into its layer.

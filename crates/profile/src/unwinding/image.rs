@@ -12,7 +12,9 @@ use object::read::{ReadCache, ReadCacheOps};
 use object::{Endianness, Object};
 
 use crate::unwinding::mappings::{Backing, Mapping};
-use crate::unwinding::sections::{SYMBOL_BYTES_MAX, Sections};
+use crate::unwinding::sections::SYMBOL_BYTES_MAX;
+#[cfg(test)]
+use crate::unwinding::sections::Sections;
 use crate::unwinding::tables::{Allowance, Bounded, Bytes, HEADERS_MAX, Room, Section, SectionRange};
 
 /// Page size to which offsets of segments are rounded down. Larger pages only make the range longer.
@@ -96,6 +98,7 @@ impl Image {
     }
 
     /// Its sections; none if it is no 64-bit ELF file.
+    #[cfg(test)]
     pub(crate) fn sections(&self) -> Option<Sections<'_>> {
         Sections::read(&self.bytes)
     }

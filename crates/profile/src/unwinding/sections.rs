@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::io::{Cursor, Read as _};
+use std::io::{Cursor, Read as _, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 use object::Endianness;
@@ -192,7 +192,8 @@ impl<'a> Sections<'a> {
 
     fn length(&self) -> u64 {
         match self.bytes {
-            Bytes::File(file) => file.metadata().map_or(0, |meta| meta.len()),
+            // By lseek(2): a reader without rights may not ask for metadata.
+            Bytes::File(file) => std::io::Seek::seek(&mut &*file, SeekFrom::End(0)).unwrap_or(0),
             Bytes::Memory(bytes) => bytes.len() as u64,
         }
     }
