@@ -16,8 +16,8 @@ use crate::table::Cadence;
 
 /// Sources of a process that are read periodically although their cadence is `Ends`.
 const REPEATED: [&str; 1] = ["process_files"];
-/// The source that is parsed once, when it comes, since it is most of what is read. Of its entries only the times are kept.
-const REQUESTS: &str = "requests";
+/// The sources that are parsed once, when they come, since they are most of what is read. Of their entries only the times are kept.
+const PARSED_ONCE: [&str; 3] = ["requests", "netstat", "listeners"];
 /// The source that is parsed again only if it changed, or what it is parsed for.
 const CONFIG: &str = "server_config";
 /// The source that the other one depends on.
@@ -27,10 +27,10 @@ const KERNEL: &str = "kernel";
 #[derive(Debug)]
 pub struct Recent {
     keep_us: u64,
-    /// In the order of time. Those of samples of requests have no bytes.
+    /// In the order of time. Those of [`PARSED_ONCE`] have no bytes.
     entries: Vec<Entry>,
-    /// The samples of requests.
-    sampled: BTreeMap<NetnsId, NetnsView>,
+    /// What these were parsed to.
+    parsed: BTreeMap<NetnsId, NetnsView>,
     /// The configurations, and what they were parsed for: the request, and the number of cores.
     servers: BTreeMap<u32, ServerView>,
     parsed_for: Option<(Request, Option<u32>)>,
@@ -40,7 +40,7 @@ impl Recent {
     /// Keeps readings for this long.
     pub fn new(keep: Duration) -> Self {
         let keep_us = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX);
-        Self { keep_us, entries: Vec::new(), sampled: BTreeMap::new(), servers: BTreeMap::new(), parsed_for: None }
+        Self { keep_us, entries: Vec::new(), parsed: BTreeMap::new(), servers: BTreeMap::new(), parsed_for: None }
     }
 
     /// Adds new entries and drops old ones.
@@ -50,14 +50,14 @@ impl Recent {
         if entries.iter().any(|entry| entry.source == CONFIG) {
             self.parsed_for = None;
         }
-        let mut parsed = Observation { netns: std::mem::take(&mut self.sampled), ..Observation::default() };
-        for entry in entries.iter_mut().filter(|entry| entry.source == REQUESTS) {
+        let mut parsed = Observation { netns: std::mem::take(&mut self.parsed), ..Observation::default() };
+        for entry in entries.iter_mut().filter(|entry| is_parsed_once(entry)) {
             place(&mut parsed, entry);
             if let Outcome::Ok(bytes) = &mut entry.outcome {
                 *bytes = Vec::new();
             }
         }
-        self.sampled = parsed.netns;
+        self.parsed = parsed.netns;
         self.entries.extend(entries);
         self.entries.sort_by_key(|entry| entry.at_us);
         self.let_repeated_go();
@@ -97,12 +97,14 @@ impl Recent {
         }
         let mut stays = stays.into_iter();
         self.entries.retain(|_| stays.next().unwrap_or(true));
-        let of_samples = self.entries.iter().filter(|entry| entry.source == REQUESTS);
-        let sampled: BTreeSet<Scope> = of_samples.map(|entry| entry.scope).collect();
-        self.sampled.retain(|id, _| sampled.contains(&Scope::Netns(id.0)));
-        for view in self.sampled.values_mut() {
+        let of_parsed = self.entries.iter().filter(|entry| is_parsed_once(entry));
+        let scopes: BTreeSet<Scope> = of_parsed.map(|entry| entry.scope).collect();
+        self.parsed.retain(|id, _| scopes.contains(&Scope::Netns(id.0)));
+        for view in self.parsed.values_mut() {
             view.request_samples.let_go(from_us);
             view.awaited_samples.let_go(from_us);
+            view.netstat.let_go(from_us);
+            view.listeners.let_go(from_us);
         }
     }
 
@@ -114,7 +116,7 @@ impl Recent {
     /// The observation of these entries for a request and a window (microseconds since the observation began), without the sources named in `without`. What is not
     /// parsed each time is in it until [`Recent::take_back`].
     pub fn observation(&mut self, request: &Request, window_us: (u64, u64), without: &[&str]) -> Observation {
-        let netns = std::mem::take(&mut self.sampled);
+        let netns = std::mem::take(&mut self.parsed);
         let mut observation = Observation { request: request.clone(), window_us: Some(window_us), netns, ..Observation::default() };
         let put = |observation: &mut Observation, is_wanted: &dyn Fn(&str) -> bool| {
             self.entries.iter().filter(|entry| is_wanted(&entry.source)).for_each(|entry| place(observation, entry));
@@ -127,7 +129,9 @@ impl Recent {
             self.servers.clear();
             put(&mut observation, &|source| source == CONFIG);
         }
-        put(&mut observation, &|source| ![KERNEL, CONFIG, REQUESTS].contains(&source) && !without.contains(&source));
+        put(&mut observation, &|source| {
+            ![KERNEL, CONFIG].contains(&source) && !PARSED_ONCE.contains(&source) && !without.contains(&source)
+        });
         self.parsed_for = parsed_for;
         observation
     }
@@ -135,14 +139,18 @@ impl Recent {
     /// Takes back what is not parsed each time from an observation that is not needed any more: of the same request, or its configurations are parsed anew.
     pub fn take_back(&mut self, observation: Observation) {
         for (id, view) in observation.netns {
-            let NetnsView { request_samples, awaited_samples, .. } = view;
-            self.sampled.insert(id, NetnsView { request_samples, awaited_samples, ..NetnsView::default() });
+            let NetnsView { request_samples, awaited_samples, netstat, listeners, .. } = view;
+            self.parsed.insert(id, NetnsView { request_samples, awaited_samples, netstat, listeners, ..NetnsView::default() });
         }
         let configured = observation.servers.into_iter().filter(|(_, server)| server.config.state() != SeriesState::Unread);
         self.servers = configured
             .map(|(pid, ServerView { config, files, .. })| (pid, ServerView { config, files, ..ServerView::default() }))
             .collect();
     }
+}
+
+fn is_parsed_once(entry: &Entry) -> bool {
+    PARSED_ONCE.contains(&entry.source.as_str())
 }
 
 /// True for entries of sources that are not read periodically.
@@ -255,7 +263,7 @@ mod tests {
                 .flat_map(|n| {
                     let one = |item: &str, text: &str| Entry {
                         item: item.to_owned(),
-                        ..entry(at_us + n * 200_000, REQUESTS, Scope::Netns(1), text)
+                        ..entry(at_us + n * 200_000, "requests", Scope::Netns(1), text)
                     };
                     let outcome = if second % 7 == 3 { Outcome::Failed("no".to_owned(), None) } else { Outcome::Ok(Vec::new()) };
                     [Entry { outcome, ..one("", "") }, one("sampling", "share 0.5\nlate_us 7\n")]
@@ -268,6 +276,10 @@ mod tests {
                 _ => {}
             }
             came.push(entry(at_us, "listeners", Scope::Netns(1), ""));
+            if second % 5 != 4 {
+                let text = format!("TcpExt: ListenDrops Other\nTcpExt: {second} 7\n");
+                came.push(entry(at_us, "netstat", Scope::Netns(1 + second % 2), if second % 11 == 6 { "?" } else { &text }));
+            }
             all.extend(came.clone());
             recent.add(came);
             let request = Request { port: if second < 30 { 80 } else { 81 }, ..Request::default() };
@@ -276,7 +288,7 @@ mod tests {
                 assert_eq!(observation, anew(&all, 5 * SECOND_US, &request), "second {second}");
                 recent.take_back(observation);
             }
-            let kept = recent.entries().iter().filter(|entry| entry.source == REQUESTS);
+            let kept = recent.entries().iter().filter(|entry| is_parsed_once(entry));
             assert!(
                 kept.into_iter().all(|entry| !matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty())),
                 "their bytes are not kept"

@@ -128,7 +128,13 @@ impl Slot {
     }
 
     fn is_cheap(&self) -> bool {
-        let period_us = if self.source.cadence == Cadence::Often { OFTEN_PERIOD_US } else { SLOW_PERIOD_US };
+        let is_often = match self.source.cadence {
+            Cadence::Often => true,
+            // They come first where every moment counts. Beside thousands of connections a recorder's would cost as much as all its other readings.
+            Cadence::Sampled => self.pace == Pace::Recorder,
+            _ => false,
+        };
+        let period_us = if is_often { OFTEN_PERIOD_US } else { SLOW_PERIOD_US };
         self.account.cost_us() * FLOW_US * CHEAP_PART <= period_us
     }
 

@@ -1,7 +1,7 @@
 //! Whole observations with costs that each test defines, by the clock of the test.
 
 use super::*;
-use crate::observer::bucket::EARLY_PART;
+use crate::observer::bucket::{EARLY_PART, FLOW_RECORDER_US};
 use crate::source;
 
 const PATH: PathRole = PathRole::OnPath { sought: &[] };
@@ -120,6 +120,9 @@ fn observe(seconds: u64, namespaces: &[(Scope, PathRole)], cost_us: impl Fn(Scop
 
 fn observe_at(pace: Pace, seconds: u64, namespaces: &[(Scope, PathRole)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
     let (mut bucket, mut readings) = (Bucket::new(0), Readings::default());
+    if pace == Pace::Recorder {
+        bucket = bucket.with_flow(FLOW_RECORDER_US);
+    }
     bucket.shared_by(namespaces.iter().filter(|(_, role)| *role != PathRole::OffPath).count());
     let mut host = Reader::new((Scope::Host, pace), &mut bucket, &cost_us);
     let mut others: Vec<(Reader, PathRole)> =
@@ -259,6 +262,19 @@ fn a_minute_of_watching_costs_little_more_than_one_of_a_load_and_an_hour_no_more
     assert!(minute.used_us < load.used_us + early_us + 80_000, "{} {}", minute.used_us, load.used_us);
     let late = |readings: &Readings| readings.times("requests").iter().filter(|at_us| **at_us > 2 * EARLY_US).count();
     assert!(late(&minute).abs_diff(late(&load)) <= 3, "{} {}", late(&minute), late(&load));
+}
+
+#[test]
+fn a_recorders_samples_beside_thousands_of_connections_keep_to_their_part() {
+    let paths = [(Scope::Netns(1), PATH), (Scope::Netns(2), PathRole::Client)];
+    let cost_us = |_: Scope, name: &str| if name == "requests" { 500 } else { few(name) };
+    let recorder = observe_at(Pace::Recorder, 60, &paths, cost_us);
+    let sampled = recorder.turns.iter().filter(|(.., name)| *name == "requests").count() as u64;
+    assert!(sampled * 500 < 60 * SECOND_US / 300, "{sampled}");
+    // Four in each window of five seconds, and a few of the few connections of other hosts all the time.
+    assert!(recorder.gap_s("requests") < 1.0, "{:?}", recorder.times("requests"));
+    let few_connections = observe_at(Pace::Recorder, 60, &paths, |_, name| few(name));
+    assert!(few_connections.count("requests") > 180, "{}", few_connections.count("requests"));
 }
 
 #[test]
