@@ -11,6 +11,7 @@ bisect-left = Not loaded on their own: { $tiers }. The limit may also be there.
 bisect-no-configuration = No configuration that was read shows what { $tier } answers itself.
 bisect-no-own = The configuration of { $tier } has no file or page for this host that it answers itself.
 bisect-unasked = No configuration that was read shows what { $front } requests from { $tier }.
+bisect-of-another-user = Only the configuration of { $front } names it, which is another user's, and no connection to it was seen. Nothing is asked there in that user's place.
 bisect-unknown = The request that it gets is unknown: { $unknown }.
 bisect-tls = It is reached over TLS, which this load does not support.
 bisect-protocol = It is reached over { $kind }, which this load does not support.

@@ -367,11 +367,19 @@ impl<'a> Walk<'a> {
         called
     }
 
-    /// The listeners that the configuration of a tier's master passes requests to.
+    /// The listeners that the configuration of a tier's master passes requests to, as far as its word counts: anybody may write a configuration that names another
+    /// user's server, whose socket may refuse him. Root's configuration counts, and that of the user who has the listener; otherwise a connection must be seen.
     fn configured_for(&self, index: usize) -> Vec<PlacedListener> {
         let tier = &self.path.tiers[index];
-        let named = self.reach.configured(&tier.pids, tier.netns).into_iter().filter(|listener| !is_own(tier, *listener));
-        named.map(PlacedListener::of).collect()
+        let users = |pids: &[u32]| -> BTreeSet<u32> {
+            let identities = pids.iter().filter_map(|pid| self.obs.processes.get(pid)?.identity.first());
+            identities.map(|identity| identity.uid).collect()
+        };
+        let masters: Vec<u32> = tier.pids.iter().copied().filter(|pid| self.obs.servers.contains_key(pid)).collect();
+        let named_by = users(&masters);
+        let counts = |listener: &Listener| named_by.contains(&0) || !named_by.is_disjoint(&users(&holders_of(self.obs, listener.inode)));
+        let named = self.reach.configured(&tier.pids, tier.netns).into_iter();
+        named.filter(|listener| !is_own(tier, *listener) && counts(listener.1)).map(PlacedListener::of).collect()
     }
 
     /// The unix listeners that one of the owned sockets still waits to be accepted by. The kernel shows the waiting end under the listener's path, with the

@@ -5,7 +5,9 @@
 use chokepoint_model::bisect::{Part, Session};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CpuUse, ListenerAddress, NginxAsks, NginxConfig, NginxOwn, NginxPass, Observation, ServerConfig};
+use chokepoint_model::observation::{
+    CpuUse, Identity, ListenerAddress, NginxAsks, NginxConfig, NginxOwn, NginxPass, Observation, ServerConfig,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Bisect, Diagnosis, ExplainedBy, PartKind};
 
@@ -147,6 +149,29 @@ fn servers_on_other_hosts_are_loaded_if_the_user_allows_it() {
     assert_eq!((part.keep_alive, part.is_inner), (Some(true), false));
     let parts = report.bisect.unwrap().parts;
     assert!(parts.len() == 3 && parts[2].summary.contains("--yes"), "{parts:?}");
+}
+
+#[test]
+fn nothing_is_asked_that_only_another_users_configuration_names() {
+    let asked_by = |by: Option<u32>, master: u32| {
+        let mut closed = asks();
+        closed.pass.servers = vec![ListenerAddress::Unix("/root/closed.sock".into())];
+        let mut obs = whole(vec![closed], vec![]);
+        obs.request.by_uid = by;
+        let identity = &mut obs.processes.get_mut(&42).unwrap().identity;
+        let known = std::mem::take(identity);
+        identity.push(0, Reading::Ok(Identity { uid: master, ..known.first().unwrap().clone() }));
+        let asked = std::cell::Cell::new(0);
+        let report = bisected(&obs, |_| {
+            asked.set(asked.get() + 1);
+            Err("no".into())
+        });
+        (asked.get(), report.bisect.unwrap().parts.iter().any(|part| part.summary.contains("another user's")))
+    };
+    assert_eq!(asked_by(Some(0), 65_534), (0, true));
+    for (by, master) in [(Some(0), 0), (Some(1_000), 1_000), (Some(1_000), 0), (None, 65_534)] {
+        assert_eq!(asked_by(by, master), (1, false), "{by:?} {master}");
+    }
 }
 
 #[test]

@@ -259,6 +259,33 @@ fn of_servers_with_one_user_each_calls_what_its_configuration_names() {
 }
 
 #[test]
+fn a_users_configuration_does_not_lead_to_another_users_server_that_it_was_not_seen_to_reach() {
+    let of = |proxy: u32, pool: u32, is_seen: bool| {
+        let mut obs = healthy();
+        listen(&mut obs, SERVER, ListenerAddress::Unix("/run/php.sock".into()), 300);
+        process(&mut obs, 42, "nginx", &[100, 600]);
+        process(&mut obs, 60, "php-fpm8.2", &[300, 601]);
+        for (pid, uid) in [(42, proxy), (60, pool)] {
+            let identity = &mut obs.processes.get_mut(&pid).unwrap().identity;
+            let known = std::mem::take(identity);
+            identity.push(0, Reading::Ok(Identity { uid, ..known.first().unwrap().clone() }));
+        }
+        let pass = NginxPass { servers: vec![ListenerAddress::Unix("/run/php.sock".into())], ..NginxPass::default() };
+        let config = NginxConfig { passes: vec![pass], ..NginxConfig::default() };
+        obs.servers.entry(42).or_default().config.push(1, Reading::Ok(ServerConfig::Nginx(config)));
+        let sockets = vec![unix(600, None, 601), unix(601, Some("/run/php.sock"), 600)];
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(if is_seen { sockets } else { Vec::new() }));
+        names(&discover(&obs)).join(" ")
+    };
+    for (proxy, pool) in [(0, 0), (0, 33), (1_000, 1_000)] {
+        assert_eq!(of(proxy, pool, false), "nginx php-fpm", "{proxy} {pool}");
+    }
+    // The socket may be closed to him, and root would ask there, load it and change it in his place.
+    assert_eq!((of(65_534, 0, false), of(65_534, 33, false)), ("nginx".to_owned(), "nginx".to_owned()));
+    assert_eq!(of(65_534, 0, true), "nginx php-fpm");
+}
+
+#[test]
 fn connections_that_the_server_was_seen_not_to_hold_are_those_of_another_program() {
     // Clients of the same user keep connections to another server of it.
     let of = |until_us: u64| {

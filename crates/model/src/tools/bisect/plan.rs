@@ -114,11 +114,23 @@ impl<'a> Front<'_, 'a> {
         std::iter::once(leave(&behind.name, PartKind::Direct, unasked(self.tier, behind))).chain(ways).collect()
     }
 
-    /// Servers that are called but not on this host; of an upstream block only the first.
+    /// True if what the server's configuration says may be done in the place of whoever asks: root wrote it, or he himself. Another user's names servers that may refuse that
+    /// user, with requests of his choice.
+    fn is_trusted(&self) -> bool {
+        let masters = self.tier.pids.iter().filter(|pid| self.ctx.obs.servers.contains_key(pid));
+        let mut users = masters.filter_map(|pid| Some(self.ctx.obs.processes.get(pid)?.identity.first()?.uid));
+        users.any(|uid| uid == 0 || self.ctx.obs.request.by_uid.is_none_or(|by| by == uid))
+    }
+
+    /// Servers that are called but not known to be on the path, such as those of other hosts; of an upstream block only the first.
     fn elsewhere(&self) -> Vec<Step> {
         let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
         let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
+        let is_trusted = self.is_trusted();
         let step = |asks: &NginxAsks| match asks.pass.servers.first() {
+            Some(address) if !is_trusted => {
+                leave(&address.to_string(), PartKind::Direct, Message::new("bisect-of-another-user").with("front", self.tier.name.as_str()))
+            }
             Some(address) => self.asked(&address.to_string(), asks, address),
             None => {
                 let origin = &asks.pass.origin;
