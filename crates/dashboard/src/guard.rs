@@ -7,6 +7,7 @@ use hyper::header::{CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING};
 use hyper::{HeaderMap, Method, StatusCode};
 
 use crate::protection::Token;
+use crate::shares::Client;
 
 /// What every user of the host may read: sums that name no request, and that it lives.
 const OPEN: [&str; 2] = ["/metrics", "/healthz"];
@@ -34,7 +35,7 @@ pub(crate) fn is_open(path: &str) -> bool {
 }
 
 /// Why a request is refused; nothing if it is answered.
-pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap, reached: &Reached) -> Option<Refusal> {
+pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap, reached: &Reached, client: Client) -> Option<Refusal> {
     if ![Method::GET, Method::HEAD].contains(method) {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered"));
     }
@@ -44,12 +45,12 @@ pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap, reached:
     match reached {
         Reached::Unix => None,
         Reached::Loopback(at, token) => foreign(headers, "http://", |authority| is_loopback(authority, *at)).or_else(|| {
-            let is_refused = token.as_ref().is_some_and(|token| !is_open(path) && !token.is_shown(headers));
+            let is_refused = token.as_ref().is_some_and(|token| !is_open(path) && !token.is_shown(headers, client));
             is_refused.then_some((StatusCode::UNAUTHORIZED, "root and the user of this program may read this: others open the address with the token once, which it printed at its start"))
         }),
         Reached::Protected(token) => {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
-            let is_shown = token.is_shown(headers);
+            let is_shown = token.is_shown(headers, client);
             let no_token = (!is_shown)
                 .then_some((StatusCode::UNAUTHORIZED, "a token is needed: open /?token=TOKEN, or send it in Authorization: Bearer TOKEN"));
             no_token.or_else(|| foreign(headers, "https://", |authority| !authority.is_empty() && authority == host))
@@ -90,7 +91,7 @@ mod tests {
 
     fn refused_at(reached: &Reached, method: &Method, headers: &[(hyper::header::HeaderName, &str)]) -> Option<u16> {
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        refusal(method, "/", &headers, reached).map(|(status, _)| status.as_u16())
+        refusal(method, "/", &headers, reached, Client::User(7)).map(|(status, _)| status.as_u16())
     }
 
     fn refused(method: Method, headers: &[(hyper::header::HeaderName, &str)], port: Option<u16>) -> Option<u16> {
@@ -121,18 +122,27 @@ mod tests {
     fn another_user_of_the_host_needs_the_token_but_for_sums() {
         let at = SocketAddr::from(([127, 0, 0, 1], 9464));
         let token = Token::for_loopback(9464).unwrap();
-        let cookie = token.cookie();
+        let cookie = token.cookie(Client::User(7)).unwrap();
         assert!(cookie.starts_with("chokepoint-9464=") && cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
         assert!(token.text().len() == 32 && token.text() != Token::for_loopback(9464).unwrap().text());
-        let get = |path: &str, headers: &[(hyper::header::HeaderName, &str)]| {
+        let get_as = |uid: u32, path: &str, headers: &[(hyper::header::HeaderName, &str)]| {
             let all = headers.iter().chain(&[(HOST, "localhost:9464")]);
             let headers: HeaderMap = all.map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-            refusal(&Method::GET, path, &headers, &Reached::Loopback(at, Some(token.clone()))).map(|(status, _)| status.as_u16())
+            let reached = Reached::Loopback(at, Some(token.clone()));
+            refusal(&Method::GET, path, &headers, &reached, Client::User(uid)).map(|(status, _)| status.as_u16())
         };
+        let get = |path: &str, headers: &[(hyper::header::HeaderName, &str)]| get_as(7, path, headers);
         assert_eq!([get("/", &[]), get("/api/v1/runs", &[]), get("/metrics/x", &[])], [Some(401); 3]);
         assert_eq!([get("/metrics", &[]), get("/healthz", &[])], [None, None]);
         let shown = cookie.split(';').next().unwrap();
         assert_eq!(get("/api/v1/runs", &[(hyper::header::COOKIE, shown)]), None);
+        assert_eq!(get_as(8, "/api/v1/runs", &[(hyper::header::COOKIE, shown)]), Some(401), "a listener at another port was sent it");
+        let cookie_of_token = format!("chokepoint-9464={}", token.text());
+        assert_eq!(get("/api/v1/runs", &[(hyper::header::COOKIE, &cookie_of_token)]), Some(401), "no cookie has the token itself");
+        (0..64).for_each(|_| drop(token.cookie(Client::User(9)).unwrap()));
+        assert_eq!(get("/api/v1/runs", &[(hyper::header::COOKIE, shown)]), Some(401), "the oldest is forgotten");
+        let cookie = token.cookie(Client::User(7)).unwrap();
+        let shown = cookie.split(';').next().unwrap();
         assert_eq!(get("/", &[(hyper::header::COOKIE, shown), (ORIGIN, "http://evil.example")]), Some(403));
     }
 

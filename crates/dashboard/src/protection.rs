@@ -1,10 +1,11 @@
 //! What protects the page where others can reach it: TLS, and a token that every request shows.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, COOKIE};
@@ -12,6 +13,8 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+
+use crate::shares::Client;
 
 /// Characters that a token has at least: as many as 16 random bytes in hexadecimal.
 const TOKEN_MIN: usize = 32;
@@ -21,6 +24,8 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 const READ_OTHERS: u32 = 0o004;
 /// The cookie in which a browser keeps the token. The prefix makes browsers demand TLS for it (RFC 6265bis, section 4.1.3).
 const COOKIE_NAME: &str = "__Host-chokepoint";
+/// Most browsers that keep a cookie of one without TLS. Whoever is the first to be forgotten opens the address with the token again.
+const VISITS_MAX: usize = 64;
 
 /// The files that protect an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,9 +94,12 @@ impl fmt::Debug for Protected {
 #[derive(Clone)]
 pub(crate) struct Token {
     text: Arc<str>,
-    /// The cookie in which a browser keeps it, and whether it is sent by TLS alone.
+    /// The name of the cookie in which a browser keeps it, and whether it is sent by TLS alone.
     cookie: Arc<str>,
     is_secure: bool,
+    /// Without TLS: what stands in the cookies instead of the token, and whose browser each was given to; the oldest first. Browsers send a cookie of one port of
+    /// this host to all its ports (RFC 6265, section 8.5), where other users may listen: there it is worth nothing.
+    visits: Arc<Mutex<VecDeque<(String, Client)>>>,
 }
 
 impl fmt::Debug for Token {
@@ -134,7 +142,7 @@ fn read(path: &Path, is_secret: bool) -> Result<Vec<u8>, ProtectionError> {
 impl Token {
     /// One that is sent by TLS alone.
     pub(crate) fn by_tls(text: &str) -> Self {
-        Self { text: text.into(), cookie: COOKIE_NAME.into(), is_secure: true }
+        Self { text: text.into(), cookie: COOKIE_NAME.into(), is_secure: true, visits: Arc::default() }
     }
 
     /// A new one for a port of loopback, where nobody listens in.
@@ -142,11 +150,7 @@ impl Token {
     /// # Errors
     /// The kernel gives no random bytes.
     pub(crate) fn for_loopback(port: u16) -> Result<Self, rustls::crypto::GetRandomFailed> {
-        let mut bytes = [0; TOKEN_MIN / 2];
-        rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes)?;
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        // Ports of one address share their cookies (RFC 6265, section 8.5).
-        Ok(Self { text: text.into(), cookie: format!("chokepoint-{port}").into(), is_secure: false })
+        Ok(Self { text: random()?.into(), cookie: format!("chokepoint-{port}").into(), is_secure: false, visits: Arc::default() })
     }
 
     /// The token itself, to be told to its owner.
@@ -154,31 +158,57 @@ impl Token {
         &self.text
     }
 
-    /// True if a request shows the token: in its `Authorization` (RFC 6750) or in the cookie.
-    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
+    /// True if a request of this client shows the token: in its `Authorization` (RFC 6750), or in the cookie that it was given.
+    pub(crate) fn is_shown(&self, headers: &HeaderMap, client: Client) -> bool {
         let texts = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        let bearer = texts(AUTHORIZATION).filter_map(|text| text.strip_prefix("Bearer "));
+        let mut bearer = texts(AUTHORIZATION).filter_map(|text| text.strip_prefix("Bearer "));
         let cookies = texts(COOKIE).flat_map(|text| text.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-        let own = cookies.filter(|(name, _)| **name == *self.cookie).map(|(_, value)| value);
-        bearer.chain(own).any(|shown| self.is(shown))
+        let mut own = cookies.filter(|(name, _)| **name == *self.cookie).map(|(_, value)| value);
+        bearer.any(|shown| is_same(&self.text, shown)) || own.any(|shown| self.is_cookie(shown, client))
+    }
+
+    fn is_cookie(&self, shown: &str, client: Client) -> bool {
+        if self.is_secure {
+            return is_same(&self.text, shown);
+        }
+        let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        visits.iter().any(|(given, to)| *to == client && is_same(given, shown))
     }
 
     /// True if a query shows the token: the address that a browser opens first.
     pub(crate) fn is_in(&self, query: &str) -> bool {
-        query.split('&').filter_map(|pair| pair.strip_prefix("token=")).any(|shown| self.is(shown))
+        query.split('&').filter_map(|pair| pair.strip_prefix("token=")).any(|shown| is_same(&self.text, shown))
     }
 
-    /// The cookie that a browser is to keep.
-    pub(crate) fn cookie(&self) -> String {
-        let secure = if self.is_secure { "Secure; " } else { "" };
-        format!("{}={}; Path=/; {secure}HttpOnly; SameSite=Strict", self.cookie, self.text)
+    /// The cookie that the browser of this client is to keep.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub(crate) fn cookie(&self, client: Client) -> Result<String, rustls::crypto::GetRandomFailed> {
+        if self.is_secure {
+            return Ok(format!("{}={}; Path=/; Secure; HttpOnly; SameSite=Strict", self.cookie, self.text));
+        }
+        let given = random()?;
+        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        if visits.len() >= VISITS_MAX {
+            visits.pop_front();
+        }
+        visits.push_back((given.clone(), client));
+        Ok(format!("{}={given}; Path=/; HttpOnly; SameSite=Strict", self.cookie))
     }
+}
 
-    /// Compares in a time that tells nothing of how much is alike.
-    fn is(&self, shown: &str) -> bool {
-        let (own, shown) = (self.text.as_bytes(), shown.as_bytes());
-        own.len() == shown.len() && own.iter().zip(shown).fold(0, |different, (a, b)| different | (a ^ b)) == 0
-    }
+/// Nobody guesses it.
+fn random() -> Result<String, rustls::crypto::GetRandomFailed> {
+    let mut bytes = [0; TOKEN_MIN / 2];
+    rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares in a time that tells nothing of how much is alike.
+fn is_same(own: &str, shown: &str) -> bool {
+    let (own, shown) = (own.as_bytes(), shown.as_bytes());
+    own.len() == shown.len() && own.iter().zip(shown).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
 #[cfg(test)]
@@ -191,7 +221,7 @@ mod tests {
 
     fn is_shown(headers: &[(HeaderName, String)]) -> bool {
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        Token::by_tls(TOKEN).is_shown(&headers)
+        Token::by_tls(TOKEN).is_shown(&headers, Client::User(7))
     }
 
     #[test]
@@ -211,7 +241,7 @@ mod tests {
         assert!(!is_shown(&[]));
         let token = Token::by_tls(TOKEN);
         assert!(token.is_in(&format!("a=1&token={TOKEN}")) && !token.is_in("token=") && !token.is_in(TOKEN));
-        assert!(token.cookie().ends_with("Secure; HttpOnly; SameSite=Strict"));
+        assert!(token.cookie(Client::User(7)).unwrap().ends_with("Secure; HttpOnly; SameSite=Strict"));
     }
 
     #[test]

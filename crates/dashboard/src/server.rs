@@ -416,9 +416,9 @@ async fn overdue(live: &Semaphore) {
 async fn respond(request: Request<Incoming>, shown: Shown, guest: Guest, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let (path, headers) = (request.uri().path(), request.headers());
-    let refusal = guard::refusal(request.method(), path, headers, &shown.reached);
+    let refusal = guard::refusal(request.method(), path, headers, &shown.reached, guest.client);
     if refusal.is_none_or(|(status, _)| status == StatusCode::UNAUTHORIZED)
-        && let Some(signed_in) = sign_in(&request, &shown.reached)
+        && let Some(signed_in) = sign_in(&request, &shown.reached, guest.client)
     {
         return Ok(signed_in);
     }
@@ -472,10 +472,13 @@ fn refused(status: StatusCode, why: &str) -> Response<Body> {
 }
 
 /// For a browser that was given the token in its address: it keeps the token in a cookie, and the address without it is opened.
-fn sign_in(request: &Request<Incoming>, reached: &Reached) -> Option<Response<Body>> {
+fn sign_in(request: &Request<Incoming>, reached: &Reached, client: Client) -> Option<Response<Body>> {
     let (Reached::Protected(token) | Reached::Loopback(_, Some(token))) = reached else { return None };
     let is_asked = request.uri().path() == "/" && token.is_in(request.uri().query().unwrap_or_default());
-    let cookie = HeaderValue::from_str(&token.cookie()).ok().filter(|_| is_asked)?;
+    if !is_asked {
+        return None;
+    }
+    let cookie = HeaderValue::from_str(&token.cookie(client).ok()?).ok()?;
     let mut response = with_headers(Response::new(Pieces::short(Bytes::new()).boxed()), &[(LOCATION, "/")]);
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(SET_COOKIE, cookie);

@@ -22,14 +22,8 @@ fn server() -> (Server, SocketAddr, String) {
     let listen = Listen::Tcp("127.0.0.1:0".parse().unwrap());
     let server = Server::start_among(&listen, None, Some(Arc::new(users)), Arc::new(Board::default()), Arc::new(Kept::default())).unwrap();
     let address = server.address().unwrap();
-    // Root needs none.
-    let mut other = connected(32, address);
-    ask(&mut other, &format!("/?token={}", server.token().unwrap_or_default()), address, "");
-    let mut head = vec![0; 4_096];
-    let length = other.read(&mut head).unwrap();
-    let opened = String::from_utf8_lossy(&head[..length]);
-    let cookie = opened.split("set-cookie: ").nth(1).and_then(|rest| rest.split(';').next()).unwrap_or_default().to_owned();
-    (server, address, cookie)
+    let token = server.token().unwrap_or_default().to_owned();
+    (server, address, token)
 }
 
 fn connected(user: u8, address: SocketAddr) -> TcpStream {
@@ -41,9 +35,9 @@ fn connected(user: u8, address: SocketAddr) -> TcpStream {
     stream
 }
 
-fn ask(stream: &mut TcpStream, path: &str, address: SocketAddr, cookie: &str) {
+fn ask(stream: &mut TcpStream, path: &str, address: SocketAddr, token: &str) {
     // Whoever is turned away may be so before the request is written.
-    let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n").as_bytes());
+    let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n").as_bytes());
 }
 
 /// The status of what is answered first; nothing if the connection was closed, or there is no answer.
@@ -104,10 +98,10 @@ fn for_clients_that_do_not_read_little_is_read() {
 
 #[test]
 fn one_user_leaves_places_to_follow_the_events() {
-    let (_server, address, cookie) = server();
+    let (_server, address, token) = server();
     let follow = |user: u8| {
         let mut stream = connected(user, address);
-        ask(&mut stream, "/api/v1/live", address, &cookie);
+        ask(&mut stream, "/api/v1/live", address, &token);
         let status = first_status(&mut stream);
         (stream, status)
     };
@@ -120,19 +114,19 @@ fn one_user_leaves_places_to_follow_the_events() {
 
 #[test]
 fn metrics_have_places_of_their_own() {
-    let (_server, address, cookie) = server();
+    let (_server, address, token) = server();
     // Six users take all usual places: each follows events, so that the connection lasts, or sends nothing yet.
     let crowd: Vec<TcpStream> = (10..16).flat_map(|user| (0..14).map(move |_| connected(user, address))).collect();
     std::thread::sleep(Duration::from_millis(300));
     let answer = |path: &str| {
         let mut stream = connected(99, address);
-        ask(&mut stream, path, address, &cookie);
+        ask(&mut stream, path, address, &token);
         first_status(&mut stream)
     };
     assert_eq!(["/metrics", "/healthz", "/api/v1/about"].map(answer), ["200", "200", "503"]);
     // Who has as many connections as one user may have is told so, even for what all may have.
     let mut more = connected(10, address);
-    ask(&mut more, "/metrics", address, &cookie);
+    ask(&mut more, "/metrics", address, &token);
     assert_eq!(first_status(&mut more), "503");
     let mut root = connected(0, address);
     ask(&mut root, "/api/v1/about", address, "");
