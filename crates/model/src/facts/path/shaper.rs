@@ -1,5 +1,5 @@
 //! Shapers on the interfaces that the path's connections leave through. The interface through which the answers leave the first tier belongs to [`egress`]: its
-//! shaper is a limit as any link is, unless requests fail because of it.
+//! shaper is told here as well once it is full, because its rate is a limit that somebody set, unlike that of the wire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, is_local};
 use crate::facts::sum::mean;
 use crate::facts::{Context, TierId};
-use crate::observation::load::LoadResult;
-use crate::observation::{Link, ListenerAddress, NetnsId, NetnsView, Qdisc, SocketAddress};
+use crate::ledger::path_end;
+use crate::observation::{Link, ListenerAddress, NetnsId, NetnsView, Qdisc, SocketAddress, TcpSample};
 
 /// Kinds of queueing discipline whose whole queue waits for the rate. The queue of netem waits for its delay as well, so its length says nothing about its rate.
 const KINDS: &[&str] = &["tbf", "htb", "cake"];
@@ -101,6 +101,18 @@ impl Shaper<'_> {
         Some(self.passed?.bits_per_s / self.rate_bits_per_s)
     }
 
+    /// Mean number of the path's connections that leave here and have sent, or want to send, what the other end has not acknowledged.
+    pub(crate) fn sending_mean(&self, ctx: &Context<'_>) -> f64 {
+        let Some(view) = ctx.obs.netns.get(&self.netns) else { return 0.0 };
+        let addresses = view.addresses.last().map_or(&[][..], Vec::as_slice);
+        let is_here = |ip: IpAddr| addresses.iter().any(|own| own.link == self.link.index && own.ip.to_canonical() == ip.to_canonical());
+        let is_held = |sample: &&TcpSample| {
+            let ends = SocketAddress::Tcp { local: sample.local, remote: sample.remote };
+            sample.send_queue > 0 && is_here(sample.local.0) && path_end(ctx, self.netns, &ends).is_some()
+        };
+        mean(ctx.in_window(&view.tcp_samples).map(|(_, samples)| samples.iter().filter(is_held).count() as u64))
+    }
+
     /// Mean time that a byte waits in the queue, microseconds: bytes waiting over the rate at which they leave (Little, 1961).
     pub(crate) fn wait_us(&self) -> f64 {
         self.passed.map_or(0.0, |passed| passed.bytes_waiting * 8.0 / self.rate_bits_per_s * 1e6)
@@ -127,7 +139,7 @@ pub(crate) fn shapers<'a>(ctx: &Context<'a>) -> Vec<Shaper<'a>> {
             found.extend(fullest.map(|shaper| Shaper { tiers: tiers.into_iter().collect(), ..shaper }));
         }
     }
-    found.extend(of_answers(ctx).filter(|shaper| shaper.is_full() && gave_up(ctx)));
+    found.extend(of_answers(ctx).filter(Shaper::is_full));
     found
 }
 
@@ -142,12 +154,6 @@ pub(crate) fn of_answers<'a>(ctx: &Context<'a>) -> Option<Shaper<'a>> {
 fn fullest<'a>(ctx: &Context<'_>, at: (NetnsId, &'a NetnsView), link: &'a Link, qdiscs: &'a [Qdisc]) -> Option<Shaper<'a>> {
     // Of two that are equally full the last one counts.
     on(ctx, at, link, qdiscs).into_iter().max_by(|a, b| a.utilization().unwrap_or(-1.0).total_cmp(&b.utilization().unwrap_or(-1.0)))
-}
-
-/// True if so many of the load's clients gave up waiting that it is harm.
-fn gave_up(ctx: &Context<'_>) -> bool {
-    let waited = |load: &LoadResult| load.errors.response_timeout + load.errors.connect_timeout;
-    ctx.obs.load.as_ref().is_some_and(|load| Cost::of_requests(waited(load), load.requests).hurts())
 }
 
 /// Every shaper on one interface: qdiscs with a rate, and each class of htb in place of its qdisc.

@@ -4,7 +4,7 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{Observation, Qdisc};
+use chokepoint_model::observation::{Observation, Qdisc, TcpSample, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, StationState, Verdict};
 
@@ -68,31 +68,83 @@ fn a_queue_that_is_never_empty_or_drops_is_full_whatever_share_of_its_rate_the_w
     }
 }
 
-#[test]
-fn the_link_is_full_with_its_shaper_and_a_cause_only_if_clients_give_up() {
-    // Answers leave through eth0, more than its shaper would pass if it were half empty.
-    let at_link = |shaped: Shaped| {
-        let mut obs = Shaped { link: 2, ..shaped }.observed();
-        links(&mut obs, 3_000_000);
-        obs
+/// Answers leave through eth0, more than its shaper would pass if it were half empty.
+fn at_link(shaped: Shaped) -> Observation {
+    let mut obs = Shaped { link: 2, ..shaped }.observed();
+    links(&mut obs, 3_000_000);
+    obs
+}
+
+fn link(diagnosis: &Diagnosis) -> StationState {
+    diagnosis.path.iter().find(|station| station.station == "link").unwrap().state
+}
+
+/// The same without load, and with this many connections of clients that have not acknowledged what was sent.
+fn watched_at_link(shaped: Shaped, sending: u16) -> Observation {
+    let mut obs = at_link(shaped);
+    (obs.load, obs.request.loaded) = (None, false);
+    let connection = |n: u16| TcpSample {
+        local: (ip("10.0.0.3"), 80),
+        remote: (ip("10.0.0.9"), 30_000 + n),
+        cookie: u64::from(n),
+        state: TcpState::Established,
+        send_queue: if n < sending { 60_000 } else { 0 },
+        send_buffer: None,
+        loss_state: 0,
+        mss: 1448,
+        unacked: 10,
+        cwnd: 10,
+        retransmitted: 0,
+        last_data_sent_ms: 20,
+        rtt_us: 80_000,
+        min_rtt_us: Some(100),
+        unsent: None,
+        delivered: None,
+        busy_us: None,
+        rwnd_limited_us: None,
+        sndbuf_limited_us: None,
+        peer_window: None,
     };
-    let link = |diagnosis: &Diagnosis| diagnosis.path.iter().find(|station| station.station == "link").unwrap().state;
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    (1..=10_u64).for_each(|second| view.tcp_samples.push(second * 1_000_000, Reading::Ok((0..40).map(connection).collect())));
+    obs
+}
+
+/// The rate of a shaper is a limit that somebody set, whether a load meets it or the traffic of others, and whether or not clients give up.
+#[test]
+fn the_shaper_of_the_answers_is_a_cause_with_load_and_watched() {
     for shaped in [Shaped { share: 0.6, drops: (0, 0), ..full() }, Shaped { share: 0.92, waiting: 0, drops: (700, 0), ..full() }] {
-        let mut obs = at_link(shaped);
-        let fine = told(&obs);
-        assert_eq!(
-            (causes(&fine), fine.verdict, fine.limited_by, link(&fine)),
-            (vec![], Verdict::Healthy, Some(LimitedBy::Link), StationState::Saturated)
-        );
+        let mut obs = at_link(shaped.clone());
+        let mut few = obs.load.clone().unwrap();
+        (few.requests, few.good, few.latency_us.p50) = (10, 10, few.latency_us.p50 / 9);
+        obs.unloaded = Some(few);
+        let loaded = told(&obs);
+        assert_eq!((causes(&loaded), loaded.verdict, link(&loaded)), (vec![SHAPED], Verdict::Choked, StationState::Saturated));
         let load = obs.load.as_mut().unwrap();
         (load.good, load.errors.response_timeout, load.status) = (96_000, 4_000, [(200, 96_000)].into());
-        let given_up = told(&obs);
-        assert_eq!((causes(&given_up), given_up.verdict), (vec![SHAPED], Verdict::Choked));
-        (obs.load, obs.request.loaded) = (None, false);
-        assert_eq!(link(&told(&obs)), StationState::Saturated, "watched");
+        assert_eq!(told_of(&obs), [SHAPED], "clients give up");
+        let watched = told(&watched_at_link(shaped.clone(), 30));
+        assert_eq!((causes(&watched), watched.verdict), (vec![SHAPED], Verdict::Choked));
+        assert_eq!(watched.findings[0].confidence, Confidence::Medium);
+        let idle = told(&watched_at_link(shaped, 0));
+        assert_eq!((causes(&idle), link(&idle)), (vec![], StationState::Saturated), "what others send fills it");
     }
-    let roomy = at_link(Shaped { share: 0.5, waiting: 0, drops: (0, 0), ..full() });
-    assert_eq!((link(&told(&roomy)), told(&roomy).limited_by), (StationState::Ok, Some(LimitedBy::Demand)));
+    for obs in [at_link, |shaped| watched_at_link(shaped, 30)] {
+        let roomy = told(&obs(Shaped { share: 0.5, waiting: 0, drops: (0, 0), ..full() }));
+        assert_eq!((link(&roomy), causes(&roomy)), (StationState::Ok, vec![]));
+    }
+}
+
+/// A wire that carries all it can is no setting of anybody.
+#[test]
+fn a_full_link_without_a_shaper_that_holds_packets_is_healthy() {
+    let full_link = told(&at_link(Shaped { share: 0.99, waiting: 0, drops: (0, 0), ..full() }));
+    assert_eq!(
+        (causes(&full_link), full_link.verdict, full_link.limited_by),
+        (vec![], Verdict::Healthy, Some(LimitedBy::Link)),
+        "{}",
+        full_link.summary
+    );
 }
 
 #[test]
@@ -116,8 +168,8 @@ fn clients_must_lose_by_it() {
 fn only_interfaces_of_the_path_count_and_that_of_the_link_is_left_to_it() {
     let diagnosis = told(&Shaped { link: 4, ..full() }.observed());
     assert_eq!((causes(&diagnosis), reading(&diagnosis)), (vec![], None), "no connection of the path has an address of eth2");
-    let diagnosis = told(&Shaped { link: 2, ..full() }.observed());
-    assert_eq!(reading(&diagnosis), None, "the answers leave through eth0");
+    let diagnosis = told(&Shaped { link: 2, share: 0.5, waiting: 0, drops: (0, 0), ..full() }.observed());
+    assert_eq!(reading(&diagnosis), None, "the answers leave through eth0, whose shaper is not full");
     // Where the counters of the interfaces were not read, it is not known which of them that is.
     let mut obs = full().observed();
     obs.netns.get_mut(&SERVER).unwrap().links = Default::default();

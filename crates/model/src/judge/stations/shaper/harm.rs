@@ -12,7 +12,7 @@ use crate::output::message::Message;
 /// The cost of a shaper that is full. Without a standing queue or load nothing is known of it.
 pub(super) fn of(ctx: &Context<'_>, shaper: &Shaper<'_>) -> Cost {
     let wait_us = shaper.wait_us();
-    let Some(load) = &ctx.obs.load else { return watched(ctx, wait_us) };
+    let Some(load) = &ctx.obs.load else { return watched(ctx, wait_us).or(held(ctx, shaper)) };
     match load.shape {
         // Each good answer waits at least once behind the bytes in the queue.
         Loop::Closed { .. } => of_time(load, load.good as f64 * wait_us).or(before_it(ctx)).or(given_up(load)),
@@ -53,6 +53,14 @@ fn watched(ctx: &Context<'_>, wait_us: f64) -> Cost {
         (under_way > 0.0).then_some(account.rate_rps()? * wait_us / 1e6 / under_way)
     });
     Cost::of_time(share.unwrap_or(0.0).min(1.0))
+}
+
+/// Watched traffic: the connections that cannot get rid of what they send, of all requests under way. A short queue drops instead of holding, and the bytes then wait in the
+/// senders' sockets; the account may not count answers that take longer than a client's next request.
+fn held(ctx: &Context<'_>, shaper: &Shaper<'_>) -> Cost {
+    let sending = shaper.sending_mean(ctx);
+    let under_way = ctx.account().map_or(0.0, crate::ledger::Account::under_way).max(sending);
+    Cost::of_time(if under_way > 0.0 && cores_are_spare(ctx) { sending / under_way } else { 0.0 })
 }
 
 /// What the clients lose, in words.

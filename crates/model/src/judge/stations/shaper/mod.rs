@@ -1,5 +1,5 @@
 //! Station `shaper`: traffic shapers (tbf, cake, classes of htb) on interfaces that the path's connections leave through. That of station `link` is
-//! among them only if clients give up because of it.
+//! among them once it is full.
 
 mod harm;
 
