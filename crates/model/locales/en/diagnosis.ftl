@@ -50,6 +50,10 @@ verdict-unknown-cut-off = Cannot tell: at least { $count } connections ({ $rate 
 verdict-unknown-cut-off-shared = Cannot tell: { $count } connections ({ $rate }/s) of network namespace { $netns } were closed before what they had sent was read, so that the kernel reset them. Other servers and programs have connections in it as well, but the samples met too few: these surely had { $surely }. Whether requests of { $tier } got no answer is not known; a longer watch tells more.
 verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms. No observed station explains it.
 verdict-unknown-starved = Cannot tell: on average { $waiting } connections with a request waited for more than a second to be accepted by { $tier }, while { $served } others were answered again and again. No observed station explains it.
+verdict-unknown-pauses = Cannot tell: for { $share } % of the time nothing was answered, for up to { $longest } ms on end, while { $standing } requests stood { $tier ->
+    [none] somewhere on the path
+   *[other] at { $tier }
+}; half of all were answered within { $ms } ms. More connections would wait as well. No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener }, and its cores are not full. It may have too few workers, or they may wait for something themselves.

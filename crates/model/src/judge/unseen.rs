@@ -1,14 +1,25 @@
-//! Waits that no station shows.
+//! Waits that no station shows: all requests take long, or all stand at times.
 
 use crate::facts::Context;
 use crate::facts::cores::{cores_are_spare, other_tenants};
+use crate::facts::harm::Cost;
 use crate::facts::suffered::WAKES_US;
+use crate::ledger::tenths;
+use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind;
 
 /// How many times as long as alone an answer may take in a closed loop that is limited by its connections. At the knee itself it takes up to twice as long by
 /// chance.
 const UNLOADED_TIMES: f64 = 3.0;
+/// Fewest slices of a load for a share of them.
+const PAUSE_SLICES_MIN: usize = 10;
+/// Fewest answers of a slice on average: chance then leaves one in twenty thousand empty (Poisson).
+const ANSWERS_MIN: f64 = 10.0;
+/// The most of a slice that a single answer may take, so that a slice without one is no matter of its length.
+const QUICK_SHARE: f64 = 0.5;
+/// Share of the requests whose answers are due that must stand in a pause.
+const STANDING_SHARE: f64 = 0.5;
 
 /// Answers that take much longer under load than alone although the cores are idle: they wait for something that cannot be observed (threads of one process,
 /// a lock, a limit of connections). Below the knee of a closed loop an answer takes about as long as alone, and more connections would give more. Beyond it
@@ -38,4 +49,54 @@ pub(crate) fn at_servers(ctx: &Context<'_>) -> bool {
 fn is_slower(ctx: &Context<'_>, alone: f64, loaded: f64) -> bool {
     let wakes = WAKES_US * ctx.path.tiers.len() as f64;
     loaded > UNLOADED_TIMES * alone && loaded > alone + wakes
+}
+
+/// Spells in which nothing was answered although requests stood.
+struct Pauses {
+    /// Share of the load's time.
+    share: f64,
+    /// The longest one, microseconds.
+    longest_us: u64,
+    /// Mean number of requests under way in them.
+    standing: f64,
+}
+
+impl Pauses {
+    /// By the load's own slices. `None` if it had so few answers that slices without one are chance, or if a single answer takes so long that slices have none by themselves.
+    fn of(ctx: &Context<'_>, load: &LoadResult) -> Option<Self> {
+        let slices = load.offered();
+        let ended = |slice: &Slice| u64::from(slice.good) + u64::from(slice.wrong) + u64::from(slice.failed);
+        let usual = slices.iter().map(ended).sum::<u64>() as f64 / slices.len().max(1) as f64;
+        let alone_us = ctx.alone_us().unwrap_or(load.latency_us.p50 as f64);
+        if slices.len() < PAUSE_SLICES_MIN || usual < ANSWERS_MIN || alone_us > QUICK_SHARE * SLICE_US as f64 {
+            return None;
+        }
+        // The answers to all of them, or to as many as are usual in a slice, are due.
+        let due = match load.shape {
+            Loop::Closed { connections } => usual.min(f64::from(connections)),
+            Loop::Open { .. } => usual,
+        };
+        let is_pause = |slice: &&Slice| ended(slice) == 0 && f64::from(slice.in_flight) >= STANDING_SHARE * due;
+        let pauses: Vec<&Slice> = slices.iter().filter(is_pause).collect();
+        let longest = slices.split(|slice| !is_pause(&slice)).map(<[Slice]>::len).max().unwrap_or(0);
+        let standing = pauses.iter().map(|slice| f64::from(slice.in_flight)).sum::<f64>() / pauses.len().max(1) as f64;
+        let share = pauses.len() as f64 / slices.len() as f64;
+        Some(Self { share, longest_us: longest as u64 * SLICE_US, standing })
+    }
+}
+
+/// Answers come in bursts: for much of the time none comes although requests stand that take a moment each, and no station shows what they wait for. More of them would stand
+/// there as well, so they are not too few. Such is an event loop that is blocked, a collection of garbage, a program that is stopped again and again.
+pub(crate) fn pauses(ctx: &Context<'_>) -> Option<Message> {
+    let load = ctx.obs.load.as_ref()?;
+    let Pauses { share, longest_us, standing } = Pauses::of(ctx, load).filter(|pauses| Cost::of_time(pauses.share).hurts())?;
+    let message = Message::new("verdict-unknown-pauses").with("share", share * 100.0).with("longest", longest_us as f64 / 1e3);
+    let message = message.with("standing", tenths(standing)).with("ms", load.latency_us.p50 as f64 / 1e3);
+    let at = |account: &crate::ledger::Account, tier: &crate::facts::path::Tier| account.at_tier(tier.id.0, true);
+    let most = ctx.account().and_then(|account| {
+        let mut tiers: Vec<_> = ctx.path.tiers.iter().map(|tier| (at(account, tier), tier)).collect();
+        tiers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        tiers.pop().filter(|(stand, _)| 2.0 * stand > account.under_way())
+    });
+    Some(message.with("tier", most.map_or("none", |(_, tier)| tier.name.as_str())))
 }

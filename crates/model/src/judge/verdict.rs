@@ -17,7 +17,7 @@ use crate::judge::improvements::{Faster, faster};
 use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
-use crate::judge::unseen::{at_servers, waits_unseen};
+use crate::judge::unseen::{at_servers, pauses, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -314,6 +314,9 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         if let Some(unread) = whose(ctx).filter(|_| ctx.alone_us().is_some_and(is_late)) {
             return Judgement::unknown(unread);
         }
+        if let Some(pauses) = pauses(ctx) {
+            return Judgement::unknown(pauses);
+        }
         return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s));
     }
     if shape.is_none()
@@ -387,6 +390,9 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
         let why = Message::new("verdict-unknown-waiting").with("tier", ctx.owner_name(&queue.owner));
         let why = why.with("listener", queue.at.listener_name());
         return Judgement::unknown(why.with("mean", queue.waiting.unwrap_or(0.0)));
+    }
+    if let Some(pauses) = pauses(ctx) {
+        return Judgement::unknown(pauses);
     }
     if let Some(waits) = waits_unseen(ctx) {
         let own = waited_much(ctx).filter(|_| !at_servers(ctx));

@@ -55,6 +55,52 @@ fn clients_that_get_no_connection_are_harm_however_few_requests_fail() {
     assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
 }
 
+/// A load of ten seconds in whose slices this many answers came, in turn, while all connections had a request under way.
+fn in_turn(turn: [u32; 10], connections: u32) -> Observation {
+    let mut obs = healthy();
+    let slice = |good: u32| Slice { started: good, good, in_flight: connections, ..Slice::default() };
+    let slices: Vec<Slice> = turn.into_iter().cycle().take(100).map(slice).collect();
+    let good = slices.iter().map(|slice| u64::from(slice.good)).sum();
+    let mut few = obs.load.clone().unwrap();
+    (few.requests, few.good, few.latency_us.p50) = (10, 10, 4_000);
+    let load = obs.load.as_mut().unwrap();
+    (load.shape, load.slices) = (Loop::Closed { connections }, slices);
+    (load.requests, load.good, load.status) = (good, good, BTreeMap::from([(200, good)]));
+    (load.latency_us.p50, load.latency_us.p99) = (5_000, 703_000);
+    obs.unloaded = Some(few);
+    obs
+}
+
+#[test]
+fn answers_in_bursts_between_pauses_are_no_lack_of_connections() {
+    let blocked = in_turn([0, 0, 0, 0, 0, 0, 0, 850, 850, 850], 40);
+    let found = told(&blocked);
+    assert_eq!(verdict(&found), (Verdict::Unknown, None), "{}", found.summary);
+    assert!(["70 %", "700 ms", "40 requests"].iter().all(|told| found.summary.contains(told)), "{}", found.summary);
+    // An open loop that gets all its answers, most of them late.
+    let mut open = blocked.clone();
+    let load = open.load.as_mut().unwrap();
+    load.shape = Loop::Open { rate_per_s: load.good as f64 / 10.0, connections: 1_000 };
+    load.slices.iter_mut().for_each(|slice| (slice.started, slice.in_flight) = (255, if slice.good == 0 { 600 } else { 2 }));
+    assert_eq!(verdict(&told(&open)), (Verdict::Unknown, None));
+    let fine = |obs: &Observation, why: &str| {
+        let found = told(obs);
+        assert_eq!(verdict(&found), (Verdict::Healthy, Some(LimitedBy::Demand)), "{why}: {}", found.summary);
+    };
+    fine(&in_turn([255; 10], 40), "evenly");
+    fine(&in_turn([0, 250, 270, 240, 260, 250, 270, 240, 260, 250].map(|good| good.max(120)), 40), "unevenly");
+    fine(&in_turn([0, 1, 0, 2, 1, 1, 3, 0, 1, 2], 40), "few answers: chance leaves slices empty");
+    // Each takes a second by itself, and all of them end together.
+    let mut slow = in_turn([0, 0, 0, 0, 0, 0, 0, 0, 0, 400], 400);
+    slow.unloaded.as_mut().unwrap().latency_us.p50 = 1_000_000;
+    slow.load.as_mut().unwrap().latency_us.p50 = 1_000_000;
+    fine(&slow, "a second each");
+    // Nothing was asked in the empty ones.
+    let mut offered = open.clone();
+    offered.load.as_mut().unwrap().slices.iter_mut().for_each(|slice| slice.in_flight = 0);
+    fine(&offered, "no request stood");
+}
+
 /// Watched traffic of which the server's namespace counted this.
 fn counted(counters: &[(&str, i64)]) -> Observation {
     let mut obs = healthy();
