@@ -4,7 +4,9 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::{Loop, Percentiles};
-use chokepoint_model::observation::{Counters, Observation, Qdisc, SoftnetRow};
+use chokepoint_model::observation::{
+    Counters, Observation, Qdisc, RequestSample, RequestSocket, RequestTimes, SocketAddress, SoftnetRow, TcpSample, TcpState,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, StationState, Verdict};
 
@@ -196,4 +198,76 @@ fn long_answers_over_a_long_path_suffer_from_a_small_window() {
     assert_eq!((diagnosis.findings[0].confidence, diagnosis.findings[0].at.netns.as_deref()), (Confidence::Medium, Some("server")));
     assert_eq!(told_of(&long_answers(6_900, 200)), [""; 0], "round trips are short");
     assert_eq!(told_of(&long_answers(300, 2_000)), [""; 0], "the window stays large");
+}
+
+/// Watched: an answer of 64 kB is under way on each of twenty connections of the server, whose namespace lost this many of 700,000 segments. At each look this many of the
+/// connections send lost segments again.
+fn watched(lost: i64, recovering: u16) -> Observation {
+    let mut obs = long_answers(lost, 200);
+    (obs.load, obs.request.loaded) = (None, false);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for tenth in 6..=104_u64 {
+        let answer = |n: u16| {
+            let sent = 1_000 * tenth;
+            let times = RequestTimes {
+                last_data_sent_ms: 0,
+                last_data_recv_ms: 8,
+                data_segs_in: Some(sent / 45),
+                data_segs_out: Some(sent),
+                bytes_received: Some(100 * (sent / 45)),
+                bytes_sent: Some(1_448 * sent),
+                unsent: Some(20_000),
+                unacked: Some(6),
+                min_rtt_us: Some(60),
+                rtt_us: Some(90),
+                ..RequestTimes::default()
+            };
+            let address = SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 20_000 + n) };
+            let (cookie, inode) = (u64::from(n), 900 + u64::from(n));
+            RequestSocket { address, cookie, state: TcpState::Established, inode, receive_queue: 0, send_queue: 30_000, times: Some(times) }
+        };
+        let sockets = (0..20).map(answer).collect();
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets, ..RequestSample::default() };
+        view.request_samples.push(tenth * 100_000, Reading::Ok(sample));
+    }
+    for second in 1..=10_u64 {
+        let sample = |n: u16| TcpSample {
+            local: (ip(SERVER_IP), 80),
+            remote: (ip("10.0.0.1"), 20_000 + n),
+            cookie: u64::from(n),
+            state: TcpState::Established,
+            send_queue: 30_000,
+            send_buffer: None,
+            loss_state: if n < recovering { 3 } else { 0 },
+            mss: 1448,
+            unacked: 6,
+            cwnd: 6,
+            retransmitted: 30 * second,
+            last_data_sent_ms: 0,
+            rtt_us: 90,
+            min_rtt_us: Some(60),
+            unsent: Some(20_000),
+            delivered: None,
+            busy_us: None,
+            rwnd_limited_us: None,
+            sndbuf_limited_us: None,
+            peer_window: None,
+        };
+        view.tcp_samples.push(second * 1_000_000, Reading::Ok((0..20).map(sample).collect()));
+    }
+    obs
+}
+
+#[test]
+fn watched_connections_that_send_again_what_was_lost_name_the_loss() {
+    let diagnosis = told(&watched(21_000, 9));
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![LOSS], Verdict::Choked), "{}", diagnosis.summary);
+    let finding = &diagnosis.findings[0];
+    assert_eq!((finding.confidence, finding.at.netns.as_deref()), (Confidence::Medium, Some("server")));
+    assert!(finding.evidence.iter().any(|proof| proof.text.contains("9 of 20 requests")), "{:?}", finding.evidence);
+    assert_eq!(told_of(&watched(21_000, 1)), [""; 0], "each client meets a loss now and then");
+    assert_eq!(told_of(&watched(300, 9)), [""; 0], "the counters show next to no loss");
+    let mut obs = watched(21_000, 9);
+    cpu(&mut obs, 1.0);
+    assert!(!told_of(&obs).contains(&LOSS.to_owned()), "the cores are full");
 }

@@ -1,11 +1,17 @@
-//! What lost packets cost the load: clients that wait for a timeout, or long answers whose congestion window stays small.
+//! What lost packets cost clients: those of a load that wait for a timeout, long answers whose congestion window stays small, and watched connections that send again what was
+//! lost.
+
+use chokepoint_statistics::wilson;
 
 use super::Sent;
 use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
+use crate::facts::sum::mean;
 use crate::judge::finding::Evidence;
+use crate::ledger::{path_end, tenths};
 use crate::observation::load::{LoadResult, Loop, Percentiles};
+use crate::observation::{SocketAddress, TcpSample};
 use crate::output::message::Message;
 
 /// The smallest delay of an answer if a packet of it or of its request was lost and no later packet reveals the loss. The shortest retransmission timeout is
@@ -17,11 +23,15 @@ const LOSS_SHARE_MIN: f64 = 0.001;
 const INITIAL_WINDOW: f64 = 10.0;
 /// Payload of a segment on Ethernet with timestamps, bytes.
 const SEGMENT_BYTES: f64 = 1448.0;
+/// Congestion control's states while lost segments are sent again: TCP_CA_Recovery and TCP_CA_Loss (include/uapi/linux/tcp.h).
+const RECOVERING: [u64; 2] = [3, 4];
 /// Number of requests below which shares of them say nothing.
 const REQUESTS_MIN: u64 = 30;
 
-/// How the load suffered.
+/// How the clients suffered.
 pub(super) enum Harm {
+    /// Watched: the mean number of connections that had data out and sent lost segments again, that of requests under way, and the share of their time.
+    Recovering { connections: f64, under_way: f64, time_share: f64 },
     /// Requests waited for timeouts: how many, how much longer they took, and the share of the clients' time in a closed loop.
     Waited { waits: u64, requests: u64, longer_us: u64, time_share: Option<f64> },
     /// Answers needed more round trips: segments per answer, the window that this much loss allows, and the share of the response time.
@@ -36,6 +46,7 @@ impl Harm {
 
     pub(super) fn explanation(&self) -> &'static str {
         match self {
+            Harm::Recovering { .. } => "finding-packet-loss-explanation-recovering",
             Harm::Waited { .. } => "finding-packet-loss-explanation",
             Harm::SmallWindow { .. } => "finding-packet-loss-explanation-window",
         }
@@ -43,6 +54,11 @@ impl Harm {
 
     pub(super) fn proof(&self) -> Evidence {
         match *self {
+            Harm::Recovering { connections, under_way, time_share } => {
+                let text = Message::new("evidence-loss-recovering").with("connections", tenths(connections));
+                let text = text.with("under_way", tenths(under_way)).with("share", time_share * 100.0);
+                Evidence::new(text, "sock_diag tcpi_ca_state", Some(time_share))
+            }
             Harm::Waited { waits, requests, longer_us, time_share } => {
                 let id = if time_share.is_some() { "evidence-loss-waited-closed" } else { "evidence-loss-waited" };
                 let text = Message::new(id).with("waits", waits).with("requests", requests);
@@ -60,12 +76,34 @@ impl Harm {
 
 /// The harm of all lost segments. If the cores are full, what is not sent because of lost packets would not be computed either.
 pub(super) fn of(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Option<Harm> {
-    let load = ctx.obs.load.as_ref().filter(|load| load.requests >= REQUESTS_MIN)?;
     if !cores_are_spare(ctx) {
         return None;
     }
+    let Some(load) = &ctx.obs.load else { return recovering(ctx, senders) };
+    let load = Some(load).filter(|load| load.requests >= REQUESTS_MIN)?;
     let waits = senders.iter().map(|sent| sent.waits).sum();
     waited(ctx, load, waits).or_else(|| small_window(ctx, load, senders))
+}
+
+/// Watched traffic: the connections of the path that send lost segments again when they are looked at, of the requests under way. So many of these have an answer, or a
+/// request, with a hole in it. The lower end of its interval counts, which follows from the number of connections sampled.
+fn recovering(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Option<Harm> {
+    let worst = senders.iter().max_by_key(|sent| sent.lost).filter(|sent| sent.share() >= LOSS_SHARE_MIN)?;
+    let view = ctx.obs.netns.get(&worst.netns)?;
+    let is_own = |sample: &&TcpSample| {
+        let ends = SocketAddress::Tcp { local: sample.local, remote: sample.remote };
+        path_end(ctx, worst.netns, &ends).is_some()
+    };
+    let own: Vec<Vec<&TcpSample>> = ctx.in_window(&view.tcp_samples).map(|(_, samples)| samples.iter().filter(is_own).collect()).collect();
+    let is_recovering = |sample: &&&TcpSample| sample.send_queue > 0 && RECOVERING.contains(&sample.loss_state);
+    let connections = mean(own.iter().map(|samples| samples.iter().filter(is_recovering).count() as u64));
+    let sampled = mean(own.iter().map(|samples| samples.len() as u64));
+    // Of very many connections a part is sampled, those that send first.
+    let under_way = ctx.account()?.under_way().min(sampled).max(connections);
+    let time_share = if under_way > 0.0 { connections / under_way } else { return None };
+    let count = own.iter().map(Vec::len).sum::<usize>() as u64;
+    let surely = wilson(time_share, count).0;
+    Cost::of_time(surely).hurts().then_some(Harm::Recovering { connections, under_way, time_share })
 }
 
 /// As many requests as there were waits for a timeout took longer by one timeout.

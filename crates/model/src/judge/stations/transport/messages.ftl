@@ -8,11 +8,13 @@ state-transport-again = { $netns } sent { $segments } TCP segments; { $lost } we
 finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends are lost on the way
 finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. If no later packet reveals the gap, TCP sends the lost one again only after a timeout (at least 200 ms) or a tail loss probe. The request waits for that while the cores are idle.
 finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. TCP takes each loss for congestion and reduces its congestion window (CUBIC by 30 %, Reno by half), so a long response needs many more round trips.
+finding-packet-loss-explanation-recovering = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. While a connection sends lost packets again, its response has a hole, its congestion window is small, and its client waits.
 
 evidence-loss-counted = { $netns } lost { $lost } of { $segments } segments and sent them again ({ $share } %), not counting SYNs and segments that had arrived. Its senders waited { $waits } times for a timeout or a probe.
 evidence-loss-waited = In { $requests } requests, senders waited { $waits } times, and as many requests took at least { $ms } ms longer than the median.
 evidence-loss-waited-closed = In { $requests } requests, senders waited { $waits } times, and as many requests took at least { $ms } ms longer than the others: { $share } % of the clients' time.
 evidence-loss-window = A response has about { $segments } segments, and this loss allows a congestion window of about { $window }: the additional round trips take { $ms } ms, { $share } % of the median response time.
+evidence-loss-recovering = On average { $connections } of { $under_way } requests under way stood on a connection that was sending lost segments again: { $share } % of the clients' time.
 evidence-loss-qdisc = The queue ({ $kind }) of { $link } dropped { $count ->
     [one] one packet
    *[other] { $count } packets
