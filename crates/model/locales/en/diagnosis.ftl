@@ -54,6 +54,7 @@ verdict-unknown-pauses = Cannot tell: for { $share } % of the time nothing was a
     [none] somewhere on the path
    *[other] at { $tier }
 }; half of all were answered within { $ms } ms. More connections would wait as well. No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
+verdict-unknown-unsent = Cannot tell: on average { $connections } of { $under_way } requests under way stood on a connection of { $netns } that had a segment or more to send, nothing on its way and a peer with room: { $share } % of the clients' time. The host itself holds these packets back or drops them as they leave, which TCP does not count as loss: a rule in the output path (nft list ruleset, iptables -S OUTPUT), a filter of tc, or a paced socket.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener }, and its cores are not full. It may have too few workers, or they may wait for something themselves.

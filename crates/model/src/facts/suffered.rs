@@ -1,5 +1,6 @@
 //! What clients suffered: the cost of refusals and drops to the load's own requests, for [`Cost::hurts`] to judge.
 
+pub(crate) mod held;
 pub(crate) mod others;
 
 use super::Context;

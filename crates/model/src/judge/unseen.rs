@@ -1,11 +1,13 @@
-//! Waits that no station shows: all requests take long, or all stand at times.
+//! Waits that no station shows: all requests take long, all stand at times, or packets stay in the host that wants to send them.
 
 use crate::facts::Context;
 use crate::facts::cores::{cores_are_spare, other_tenants};
 use crate::facts::harm::Cost;
 use crate::facts::suffered::WAKES_US;
+use crate::facts::suffered::held::Held;
 use crate::ledger::tenths;
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
+use crate::observation::{NetnsId, NetnsView, TcpSample, TcpState};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind;
 
@@ -20,6 +22,9 @@ const ANSWERS_MIN: f64 = 10.0;
 const QUICK_SHARE: f64 = 0.5;
 /// Share of the requests whose answers are due that must stand in a pause.
 const STANDING_SHARE: f64 = 0.5;
+
+/// Age from which unsent data stays, milliseconds: a tick of the kernel's clock is up to 10 ms long.
+const KEPT_MS: u64 = 20;
 
 /// Answers that take much longer under load than alone although the cores are idle: they wait for something that cannot be observed (threads of one process,
 /// a lock, a limit of connections). Below the knee of a closed loop an answer takes about as long as alone, and more connections would give more. Beyond it
@@ -49,6 +54,22 @@ pub(crate) fn at_servers(ctx: &Context<'_>) -> bool {
 fn is_slower(ctx: &Context<'_>, alone: f64, loaded: f64) -> bool {
     let wakes = WAKES_US * ctx.path.tiers.len() as f64;
     loaded > UNLOADED_TIMES * alone && loaded > alone + wakes
+}
+
+/// Data that the kernel does not let out: at least a segment is to be sent, nothing is on its way, so that neither the congestion window nor Nagle's algorithm holds it back, and the
+/// other end has room. TCP stops there when the network below it refuses a packet, and tries again by a timer; it counts no retransmission (tcp_write_xmit in
+/// net/ipv4/tcp_output.c). So do rules that drop packets in the output path.
+pub(crate) fn kept_unsent(ctx: &Context<'_>) -> Option<Message> {
+    let is_kept = |sample: &TcpSample| {
+        let has_room = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes >= sample.mss.max(1));
+        let is_open = sample.unacked == 0 && sample.cwnd > 0 && has_room(sample.peer_window);
+        sample.state == TcpState::Established && is_open && has_room(sample.unsent) && sample.last_data_sent_ms >= KEPT_MS
+    };
+    let of = |(netns, _): (NetnsId, &NetnsView)| Some((netns, Held::of(ctx, netns, is_kept)?));
+    let (netns, held) = ctx.netns_on_path().into_iter().filter_map(of).max_by(|a, b| a.1.share().total_cmp(&b.1.share()))?;
+    let message = Message::new("verdict-unknown-unsent").with("netns", ctx.netns_name(netns)).with("share", held.share() * 100.0);
+    let message = message.with("connections", tenths(held.connections)).with("under_way", tenths(held.under_way));
+    held.cost().hurts().then_some(message)
 }
 
 /// Spells in which nothing was answered although requests stood.

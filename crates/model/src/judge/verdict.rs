@@ -17,7 +17,7 @@ use crate::judge::improvements::{Faster, faster};
 use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
-use crate::judge::unseen::{at_servers, pauses, waits_unseen};
+use crate::judge::unseen::{at_servers, kept_unsent, pauses, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -163,7 +163,8 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
         let why = Message::new("verdict-unknown-refusing").with("station", refusing.station.0);
         return few_samples::told(ctx, Judgement::unknown(why.with("why", refusing.why.clone())));
     }
-    few_samples::told(ctx, healthy(ctx, stations))
+    let judgement = kept_unsent(ctx).map_or_else(|| healthy(ctx, stations), Judgement::unknown);
+    few_samples::told(ctx, judgement)
 }
 
 /// Why no verdict about the server is possible; `None` if one is.

@@ -271,3 +271,39 @@ fn watched_connections_that_send_again_what_was_lost_name_the_loss() {
     cpu(&mut obs, 1.0);
     assert!(!told_of(&obs).contains(&LOSS.to_owned()), "the cores are full");
 }
+
+/// The same connections with nothing on its way: this many have data that the kernel does not let out, and the others have what this changes.
+fn unsent(kept: u64, others: impl Fn(&mut TcpSample)) -> Observation {
+    let mut obs = watched(6, 0);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.tcp_samples.points().to_vec();
+    view.tcp_samples = Default::default();
+    for (at_us, mut samples) in points {
+        for sample in &mut samples {
+            (sample.unacked, sample.peer_window, sample.last_data_sent_ms) = (0, Some(8_000_000), 120);
+            if sample.cookie >= kept {
+                others(sample);
+            }
+        }
+        view.tcp_samples.push(at_us, Reading::Ok(samples));
+    }
+    obs
+}
+
+/// What a rule in the host's own output path drops is no retransmission: TCP stops at the error and tries again by a timer.
+#[test]
+fn data_that_the_host_does_not_let_out_is_never_healthy() {
+    let moves = |sample: &mut TcpSample| (sample.unacked, sample.last_data_sent_ms) = (6, 0);
+    let found = told(&unsent(15, moves));
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Unknown, vec![]), "{}", found.summary);
+    assert!(["15 of 20 requests", "75 %", "output"].iter().all(|told| found.summary.contains(told)), "{}", found.summary);
+    let fine = |others: &dyn Fn(&mut TcpSample), why: &str| {
+        let found = told(&unsent(0, others));
+        assert_eq!(found.verdict, Verdict::Healthy, "{why}: {}", found.summary);
+    };
+    fine(&moves, "data is on its way");
+    fine(&|sample| sample.unsent = Some(600), "less than a segment: the program may want to add to it");
+    fine(&|sample| sample.peer_window = Some(0), "the other end has no room");
+    fine(&|sample| sample.peer_window = None, "the window was not read");
+    fine(&|sample| sample.last_data_sent_ms = 4, "it was just written");
+}

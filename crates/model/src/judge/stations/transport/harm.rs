@@ -1,17 +1,14 @@
 //! What lost packets cost clients: those of a load that wait for a timeout, long answers whose congestion window stays small, and watched connections that send again what was
 //! lost.
 
-use chokepoint_statistics::wilson;
-
 use super::Sent;
 use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
-use crate::facts::sum::mean;
+use crate::facts::suffered::held::Held;
 use crate::judge::finding::Evidence;
-use crate::ledger::{path_end, tenths};
+use crate::ledger::tenths;
 use crate::observation::load::{LoadResult, Loop, Percentiles};
-use crate::observation::{SocketAddress, TcpSample};
 use crate::output::message::Message;
 
 /// The smallest delay of an answer if a packet of it or of its request was lost and no later packet reveals the loss. The shortest retransmission timeout is
@@ -86,24 +83,12 @@ pub(super) fn of(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Option<Harm> {
 }
 
 /// Watched traffic: the connections of the path that send lost segments again when they are looked at, of the requests under way. So many of these have an answer, or a
-/// request, with a hole in it. The lower end of its interval counts, which follows from the number of connections sampled.
+/// request, with a hole in it.
 fn recovering(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Option<Harm> {
     let worst = senders.iter().max_by_key(|sent| sent.lost).filter(|sent| sent.share() >= LOSS_SHARE_MIN)?;
-    let view = ctx.obs.netns.get(&worst.netns)?;
-    let is_own = |sample: &&TcpSample| {
-        let ends = SocketAddress::Tcp { local: sample.local, remote: sample.remote };
-        path_end(ctx, worst.netns, &ends).is_some()
-    };
-    let own: Vec<Vec<&TcpSample>> = ctx.in_window(&view.tcp_samples).map(|(_, samples)| samples.iter().filter(is_own).collect()).collect();
-    let is_recovering = |sample: &&&TcpSample| sample.send_queue > 0 && RECOVERING.contains(&sample.loss_state);
-    let connections = mean(own.iter().map(|samples| samples.iter().filter(is_recovering).count() as u64));
-    let sampled = mean(own.iter().map(|samples| samples.len() as u64));
-    // Of very many connections a part is sampled, those that send first.
-    let under_way = ctx.account()?.under_way().min(sampled).max(connections);
-    let time_share = if under_way > 0.0 { connections / under_way } else { return None };
-    let count = own.iter().map(Vec::len).sum::<usize>() as u64;
-    let surely = wilson(time_share, count).0;
-    Cost::of_time(surely).hurts().then_some(Harm::Recovering { connections, under_way, time_share })
+    let held = Held::of(ctx, worst.netns, |sample| sample.send_queue > 0 && RECOVERING.contains(&sample.loss_state))?;
+    let Held { connections, under_way, .. } = held;
+    held.cost().hurts().then_some(Harm::Recovering { connections, under_way, time_share: held.share() })
 }
 
 /// As many requests as there were waits for a timeout took longer by one timeout.
