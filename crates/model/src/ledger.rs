@@ -33,6 +33,7 @@ pub(crate) use connections::path_end;
 use count::SampleCounts;
 pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use starved::{Starved, starved};
+pub(crate) use thread_split::ThreadShares;
 pub(crate) use varying::{Levels, Varying};
 
 /// Most batches that the window is divided into.

@@ -95,6 +95,9 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::look_inside::LOOK_INSIDE,
     &by_hand::look_inside::LOOK_AT_TURNS,
     &by_hand::look_inside::LOOK_BEHIND,
+    &by_hand::let_go_on::LET_GO_ON,
+    &by_hand::look_inside::LOOK_AT_SLEEPERS,
+    &by_hand::look_inside::LOOK_AT_ACCEPTING,
 ];
 
 /// The remedies for a finding at a station, and after them what can only be advised.

@@ -70,6 +70,10 @@ impl FindingId {
     pub(crate) const SYN_QUEUE_FULL: Self = Self("syn-queue-full");
     /// Connections found an accept queue full.
     pub(crate) const ACCEPT_QUEUE_FULL: Self = Self("accept-queue-full");
+    /// Nobody accepts the connections that wait.
+    pub(crate) const ACCEPTS_NONE: Self = Self("accepts-none");
+    /// Connections come faster than they are accepted, while cores are idle.
+    pub(crate) const ACCEPTS_SLOWLY: Self = Self("accepts-slowly");
     /// A configured setting is not active.
     pub(crate) const NOT_IN_FORCE: Self = Self("setting-not-in-force");
     /// Workers of nginx had no connection left.

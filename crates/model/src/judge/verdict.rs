@@ -17,6 +17,7 @@ use crate::judge::improvements::{Faster, faster};
 use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
+use crate::judge::stations::accept_queue;
 use crate::judge::unseen::{at_servers, kept_unsent, pauses, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
@@ -71,6 +72,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
         findings.extend((def.judge)(ctx, &read));
         stations.extend(read);
     }
+    accept_queue::put_aside(ctx, &stations, &mut findings);
     let mut notes = starts::put_aside(ctx, &mut stations, &mut findings);
     let mut couplings = causes::link(ctx, &stations, &mut findings);
     let Faster { wasted, mut other } = faster(ctx, &stations, &findings);

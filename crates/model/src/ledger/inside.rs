@@ -189,6 +189,11 @@ impl Account {
         self.whole.iter().filter(|stood| is_there(stood.place)).map(|stood| stood.mean).sum()
     }
 
+    /// Mean number of requests at places of these kinds of one tier.
+    pub(crate) fn at_places(&self, tier: usize, is_there: fn(Place) -> bool) -> f64 {
+        self.whole.iter().filter(|stood| stood.tier == Some(tier) && is_there(stood.place)).map(|stood| stood.mean).sum()
+    }
+
     /// Mean number of requests that stand at a tier: before it, inside it, or on their way from it. `undecided`: with those that may be there.
     pub(crate) fn at_tier(&self, tier: usize, undecided: bool) -> f64 {
         let there = self.whole.iter().filter(|stood| stood.tier == Some(tier) && (undecided || stood.place != Place::Undecided));

@@ -10,6 +10,7 @@ use chokepoint_model::report::{Diagnosis, Verdict};
 
 use crate::stage::limits::nginx;
 use crate::stage::pool::{files, tcp};
+use crate::stage::queue::at_times;
 use crate::stage::*;
 
 /// A connection that the listener at this port accepted, with a request that came this long ago.
@@ -186,6 +187,7 @@ fn refusals_are_a_share_of_the_requests_of_their_own_server() {
             (listeners[0].accept_queue_limit, listeners[0].accept_queue) = (5, 6);
             view.listeners.push(at_us, Reading::Ok(listeners));
         }
+        at_times(&mut obs);
         let counters = [(OPENED, 30_000), ("TcpExt.ListenOverflows", 60), ("TcpExt.ListenDrops", 60)];
         causes(&told(&counted(obs, &counters))).contains(&"accept-queue-full")
     };

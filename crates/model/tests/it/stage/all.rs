@@ -161,7 +161,7 @@ fn decoys() -> Vec<Staged> {
         ("busy cores", None, made(healthy(), |obs| cpu(obs, 0.99))),
         ("a short queue that nobody reaches", None, made(healthy(), |obs| queue(obs, 4, 1, 0))),
         ("overflows that nobody suffers from", None, made(healthy(), |obs| queue(obs, 10, 0, 3))),
-        ("a queue before workers who do not come", None, standing),
+        ("a queue before workers who do not come", Some("accepts-slowly"), standing),
         ("SYN cookies", None, cookies),
         ("few ports that suffice", None, edge(BACKEND, "20000 20099", 50)),
         ("another client's connections refused", None, lines),

@@ -19,6 +19,17 @@ pub(crate) fn queue(obs: &mut Observation, limit: u32, standing: u32, drops: u64
     }
 }
 
+/// The queue has this length in each third sample only, and is empty in the others.
+pub(crate) fn at_times(obs: &mut Observation) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners.iter_mut().filter(|_| (at / 50_000) % 3 != 0).for_each(|listener| listener.accept_queue = 0);
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+}
+
 pub(crate) fn suffer(obs: &mut Observation, connections: u32, good: u64) {
     let load = obs.load.as_mut().unwrap();
     load.shape = chokepoint_model::load::Loop::Closed { connections };

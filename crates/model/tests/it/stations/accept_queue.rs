@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod accepts;
+
 use chokepoint_model::observation::{ListenerAddress, Observation};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role, StationState, Verdict};
@@ -41,14 +43,16 @@ fn a_lost_syn_to_an_upstream_is_sent_again_by_its_caller() {
 }
 
 #[test]
-fn a_standing_queue_before_busy_workers_is_a_symptom_and_no_cause_is_invented() {
+fn a_standing_queue_is_a_symptom_of_whoever_accepts() {
     let mut obs = healthy();
     queue(&mut obs, 511, 512, 3_000);
     suffer(&mut obs, 1_000, 2_500);
     cpu(&mut obs, 0.05);
     let diagnosis = told(&obs);
-    assert_eq!(diagnosis.findings.iter().map(|finding| finding.role).collect::<Vec<_>>(), [Role::Symptom]);
-    assert_eq!(diagnosis.verdict, Verdict::Unknown);
+    assert_eq!(diagnosis.findings.iter().map(|finding| finding.role).collect::<Vec<_>>(), [Role::Cause, Role::Symptom]);
+    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["accepts-slowly"]));
+    // The times of its threads were not read.
+    assert_eq!(diagnosis.findings[0].confidence, Confidence::Low);
 }
 
 #[test]
@@ -98,6 +102,7 @@ fn what_another_listener_overflowed_is_not_this_ones() {
     ] {
         let mut obs = healthy();
         queue(&mut obs, limit, standing, 150);
+        at_times(&mut obs);
         counted(&mut obs, 200, 200);
         suffer(&mut obs, 200, 50_000);
         let view = obs.netns.get_mut(&SERVER).unwrap();
@@ -240,6 +245,7 @@ fn drops_without_a_known_reason_have_less_confidence_and_may_be_syns() {
     assert_eq!(causes(&told(&obs)), [""; 0]);
     let mut full = healthy();
     queue(&mut full, 10, 10, 3_000);
+    at_times(&mut full);
     suffer(&mut full, 1_000, 50_000);
     cookies(&mut full, "0");
     assert_eq!(causes(&told(&full)), ["accept-queue-full"]);

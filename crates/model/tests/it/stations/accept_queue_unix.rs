@@ -169,8 +169,13 @@ fn a_queue_that_stays_longer_than_the_timeout_is_a_symptom() {
     logs(&mut obs, &[("connect 11", 30_000, &no_room(PATH))]);
     let load = obs.load.as_mut().unwrap();
     (load.good, load.status) = (300, [(200, 300), (502, 99_700)].into());
-    let roles: Vec<Role> = told(&obs).findings.iter().map(|finding| finding.role).collect();
-    assert_eq!(roles, [Role::Symptom], "a hundred connections and 30 answers a second: the last would wait for three seconds");
+    let diagnosis = told(&obs);
+    let roles: Vec<Role> = diagnosis.findings.iter().map(|finding| finding.role).collect();
+    assert_eq!(
+        (roles, causes(&diagnosis)),
+        (vec![Role::Cause, Role::Symptom], vec!["accepts-slowly"]),
+        "a hundred connections and 30 answers a second: the last would wait for three seconds"
+    );
 }
 
 /// The load connects directly to the socket, and this many of its connections are refused.

@@ -7,6 +7,7 @@ use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, Role, Station, StationState, Verdict};
 
 use crate::stage::handshakes::*;
+use crate::stage::queue::at_times;
 use crate::stage::*;
 
 fn hurt(shown: &Shown<'_>) -> Diagnosis {
@@ -126,6 +127,7 @@ fn before_an_overflowing_accept_queue_it_is_a_symptom() {
     };
     let mut obs = healthy();
     show(&mut obs, &shown);
+    at_times(&mut obs);
     suffer(&mut obs);
     obs.load.as_mut().unwrap().good = 100_000;
     obs.load.as_mut().unwrap().requests = 100_300;

@@ -33,6 +33,7 @@ const WORDS: &[&str] = &[
     "free-send-buffer",
     "keep-idle-longer",
     "keep-scripts-compiled",
+    "let-go-on",
     "look-at-answers",
     "move-to-unix-socket-by-hand",
     "raise-shaper-rate",

@@ -3,10 +3,12 @@
 use crate::facts::Context;
 use crate::facts::path::Runtime;
 use crate::facts::pool::worker_pids;
+use crate::facts::queue::accepting::{Idle, holders, idle};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Step;
 use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::judge::stations::waiting::{args, found};
 use crate::judge::stations::waits_at;
 use crate::ledger::WaitEvidence;
@@ -66,6 +68,27 @@ pub(in crate::fix::remedies) const LOOK_BEHIND: AdviceDef = AdviceDef {
         })
     },
 };
+
+/// For connections that nobody accepts.
+pub(in crate::fix::remedies) const LOOK_AT_SLEEPERS: AdviceDef =
+    AdviceDef { id: "look-inside", finding: FindingId::ACCEPTS_NONE, activation: Activation::Live, advise: at_accepting };
+
+/// For connections that are accepted too slowly.
+pub(in crate::fix::remedies) const LOOK_AT_ACCEPTING: AdviceDef =
+    AdviceDef { id: "look-inside", finding: FindingId::ACCEPTS_SLOWLY, activation: Activation::Live, advise: at_accepting };
+
+fn at_accepting(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
+    let tier = ctx.only_tier(&placed.owner)?;
+    let listener = placed.at.listener_of(tier)?;
+    let text = match idle(ctx, tier, listener) {
+        Some(Idle::Stopped(_)) => return None,
+        Some(Idle::Asleep) => "remedy-look-inside-sleepers-text",
+        None => "remedy-look-inside-accepting-text",
+    };
+    let pid = holders(ctx, tier, listener).into_iter().max();
+    let text = Message::new(text).with("tier", tier.name.as_str()).with("listener", listener.listener.address.to_string());
+    Some(Advice { runtime: commands(ctx, pid), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+}
 
 /// Commands that show the stacks at which the tier's threads stop, and how often they make which blocking system calls.
 fn commands(ctx: &Context<'_>, pid: Option<u32>) -> Vec<Step> {

@@ -11,6 +11,7 @@ use crate::fix::remedies::sums::{Advised, AtOnce};
 use crate::fix::remedy::Signal;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
+use crate::judge::stations::accept_queue::is_accepted_slowly;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -33,6 +34,10 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let id = placed.at.netns?;
     let tier = ctx.only_tier(&placed.owner)?;
     let listener = placed.at.listener_of(tier)?;
+    // Connections that come faster than they are accepted, or that nobody accepts, only wait longer in it.
+    if is_accepted_slowly(ctx, tier, placed) {
+        return None;
+    }
     let limit = listener.listener.accept_queue_limit;
     ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
     let backlog = configured(ctx, tier, &listener.listener.address);

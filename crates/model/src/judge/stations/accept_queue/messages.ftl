@@ -11,6 +11,7 @@ state-accept-queue-refusing = { $count } connections found the queue of { $liste
 finding-accept-queue-full-title = the accept queue of { $tier } at { $listener } overflows (room for { $limit })
 finding-accept-queue-full-explanation = { $tier } accepts connections fast enough on average, but they arrive in bursts, and at most { $limit } can wait at { $listener }. The kernel drops a connection that finds the queue full, and the client retries { $again }. In a longer queue it would wait for a fraction of that time. The limit is the smaller of the backlog that { $tier } passes to listen() and net.core.somaxconn.
 finding-accept-queue-full-unix = { $tier } accepts connections fast enough on average, but they arrive in bursts, and at most { $limit } can wait at { $listener }. A unix socket does not retry: when the queue is full, connect() fails at once (errno 11, EAGAIN) and the client gets an error such as 502. In a longer queue the connection would wait for a moment only. The limit is the smaller of the backlog that { $tier } passes to listen() and net.core.somaxconn.
+finding-accept-queue-full-slow = The queue of { $listener } was full most of the time: connections come faster than { $tier } accepts them. The kernel drops a connection that finds the queue full. In a longer queue it would only wait longer.
 finding-accept-queue-full-unread = Which processes accept connections at { $listener } could not be read. If they are all busy, a longer queue would not help; if not, the queue is too short.
 finding-accept-queue-full-symptom = Connections wait at { $listener } because { $tier } does not accept them in time: it waits for another server, or has too few workers. A longer queue would only add waiting time.
 
@@ -20,6 +21,25 @@ evidence-accept-queue-own = { $count } connections of this load found the queue 
 evidence-accept-queue-limit = At most { $peak } connections waited, and the limit is { $limit }; { $mean } waited on average.
 evidence-accept-queue-harm = { $failed } of { $requests } requests failed, and the p99 response time was { $p99 } ms.
 evidence-accept-queue-wait = In a longer queue a connection would wait for about { $ms } ms.
+
+finding-accepts-none-title = { $kind ->
+    [stopped] { $tier } is stopped (SIGSTOP or a debugger) and accepts no connections at { $listener }
+   *[asleep] { $tier } accepts no connections at { $listener }
+}
+finding-accepts-none-explanation = { $kind ->
+    [stopped] The kernel completes the handshakes, but process { $pid } of { $tier } is stopped, so the connections stay in the accept queue of { $listener } until their clients give up. A longer queue would only let more of them wait.
+   *[asleep] The kernel completes the handshakes, but no process of { $tier } that listens at { $listener } ran at all, so the connections stay in its accept queue until their clients give up. Its threads wait for something else, or do not call accept(). A longer queue would only let more of them wait.
+}
+finding-accepts-slowly-title = { $tier } accepts too slowly at { $listener }: { $waiting } connections wait for a worker or thread
+finding-accepts-slowly-explanation = Connections come to { $listener } faster than { $tier } accepts them, and they wait there all the time. { $tier } does not lack cores: it has too few workers or threads that accept and serve, or these wait for something themselves (a timer, a lock, a disk, another server). A longer queue would only let more connections wait.
+
+evidence-accepts-none-queue = { $least } to { $most } connections waited at { $listener } in all { $samples } samples, and none was seen to leave the queue; { $refused } found it full (room for { $limit }).
+evidence-accepts-none-stopped = Process { $pid } was stopped (state T) in all { $looks } readings.
+evidence-accepts-none-ran = The processes that listen there ({ $pids }) ran for 0 ms in { $seconds } s.
+evidence-accepts-slowly-queue = { $waiting } connections waited at { $listener } on average; the queue (room for { $limit }) was full in { $full } of { $samples } samples, and { $refused } connections were refused.
+evidence-accepts-slowly-ran = The busiest thread of { $tier } ran or was ready to { $share } % of the time.
+evidence-accepts-stand-rated = Of { $under_way } requests in flight, { $number } waited to be accepted by { $tier }: { $ms } ms of each request, at { $rate }/s.
+evidence-accepts-stand = Of { $under_way } requests in flight, { $number } waited to be accepted by { $tier }.
 
 finding-setting-not-in-force-queue-title = the accept queue of { $tier } at { $listener } holds { $limit } connections, although its configuration says { $written }
 finding-setting-not-in-force-queue = The accept queue of { $listener } overflows, although the configured backlog of { $tier } is large enough. A listener gets its limit when the server calls listen(), from the backlog and net.core.somaxconn at that moment. One of the two was raised later, and { $tier } has not called listen() since. A reload alone does not help: nginx calls listen() again only if the value of backlog= changed, and php-fpm keeps its sockets.
@@ -38,3 +58,6 @@ coupling-queue-cores = The cores that the tier may use are all busy, so it accep
 coupling-unforced-files = Without a file descriptor the server cannot accept a connection, however long the queue is. If descriptors were free, the setting would be the cause.
 coupling-queue-quota = A CPU quota stops the processes that should accept connections most of the time, and a longer queue would only add waiting time. If CPU time were left, the queue would be the cause.
 coupling-unforced-quota = A CPU quota stops the servers, so the configured queue would fill up as well. If CPU time were left, the setting would be the cause.
+coupling-queue-none = Nobody accepts the connections that wait, so the queue fills up however long it is. If they were accepted, the queue would be the cause.
+coupling-queue-slowly = The queue is full most of the time because connections come faster than they are accepted. If it had room most of the time and overflowed in bursts, the queue would be the cause.
+coupling-pool-none = Connections wait because a process accepts none, whatever the workers do. If it accepted them, the pool would be the cause.

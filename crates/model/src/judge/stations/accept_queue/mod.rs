@@ -1,5 +1,6 @@
 //! Station `accept-queue`: established connections that wait until a listener's process accepts them.
 
+mod slow;
 mod unforced;
 
 use crate::facts::Context;
@@ -20,8 +21,11 @@ use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["raise-accept-backlog", "listen-again", "reload-configuration"],
+    remedies: &["raise-accept-backlog", "listen-again", "reload-configuration", "let-go-on", "look-inside"],
     graph: &[
+        CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-none"),
+        CouplingDef::found(FindingId::ACCEPTS_SLOWLY, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-slowly"),
+        CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-pool-none"),
         CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-pool"),
         CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-files"),
         CouplingDef::judged(FindingId::CONNECTIONS_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-connections"),
@@ -34,8 +38,16 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::THROTTLED, FindingId::NOT_IN_FORCE, Relation::Tier, "coupling-unforced-quota"),
     ],
     standing,
-    ..StationDef::new(StationId("accept-queue"), StationKind::Cliff, &[FindingId::ACCEPT_QUEUE_FULL, FindingId::NOT_IN_FORCE], read, judge)
+    ..StationDef::new(
+        StationId("accept-queue"),
+        StationKind::Cliff,
+        &[FindingId::ACCEPT_QUEUE_FULL, FindingId::ACCEPTS_NONE, FindingId::ACCEPTS_SLOWLY, FindingId::NOT_IN_FORCE],
+        read,
+        judge,
+    )
 };
+
+pub(crate) use slow::{is_accepted_slowly, put_aside};
 
 /// Mean fill of a queue, as a share of its limit, from which it does more than overflow in bursts: the process cannot keep up.
 const STANDING_SHARE: f64 = 0.5;
@@ -123,6 +135,7 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
             let full = finding(ctx, placed);
             not_in_force(ctx, placed, &full).into_iter().chain([full])
         })
+        .chain(slow::judge(ctx, read))
         .collect()
 }
 
@@ -187,6 +200,9 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
     let (listener, tier) = (placed.at.listener_name(), ctx.owner_name(&placed.owner));
     let args = |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", tier.as_str());
     let explanation = match at_unix {
+        _ if ctx.only_tier(&placed.owner).is_some_and(|tier| is_accepted_slowly(ctx, tier, placed)) => {
+            args("finding-accept-queue-full-slow")
+        }
         Some(_) => args("finding-accept-queue-full-unix"),
         None => args("finding-accept-queue-full-explanation").with("again", retries::told(ctx, ctx.only_tier(&placed.owner))),
     };

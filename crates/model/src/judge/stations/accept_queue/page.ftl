@@ -23,3 +23,27 @@ page-accept-queue-full-remedies =
     Raise the listen() backlog and net.core.somaxconn together. The server must then call listen() again: nginx does so on a reload if backlog= changed, php-fpm only on a restart. It costs a little memory for each waiting connection.
 page-accept-queue-full-sources =
     As for station accept-queue.
+
+page-accepts-none-title = Nobody accepts connections
+page-accepts-none-limits =
+    Connections to this listener, all of them: the kernel completes their handshakes and queues them, and the server never takes them out.
+page-accepts-none-shows =
+    Connections wait in the accept queue in every sample and their number never falls, while the processes that have the listening socket are stopped (state T) or do not run at all. Clients connect and get no answer; once the queue is full they do not even connect. Of several sockets that share a port (SO_REUSEPORT) each has its own queue: the kernel keeps giving a dead one its share.
+page-accepts-none-sure =
+    High: to accept a connection, a process has to run. Silent if the queue is ever seen shorter than before, if a process that has the socket ran, or if the time on cores and the state of the processes could not be read.
+page-accepts-none-remedies =
+    Let a stopped process go on (kill -CONT PID), or end it. Otherwise look at what its threads wait for, and restart it. No length of the queue helps.
+page-accepts-none-sources =
+    As for station accept-queue; proc_pid_stat(5), /proc/PID/task/TID/schedstat.
+
+page-accepts-slowly-title = Connections are accepted too slowly
+page-accepts-slowly-limits =
+    Throughput, at what the workers or threads that accept and serve can do, while cores are idle.
+page-accepts-slowly-shows =
+    The accept queue is full in most samples and refuses connections, or most of the requests in flight stand in it all the time; the cores are idle and the server's busiest thread runs less than half of the time. A server of one thread, or one that stops accepting at a limit of its own, looks like this.
+page-accepts-slowly-sure =
+    High if the times of the server's threads were read, else medium. It is shown only if no other finding (a full pool, a quota, files, the server behind) explains what the accepting threads wait for. Silent if the processes are not known, if cores are full, and if a thread computes most of the time.
+page-accepts-slowly-remedies =
+    More workers, threads or connections that the server may hold; or what holds them up. A longer queue only adds waiting time.
+page-accepts-slowly-sources =
+    As for station accept-queue.

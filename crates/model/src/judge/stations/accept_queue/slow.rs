@@ -1,0 +1,182 @@
+//! Findings `accepts-none` and `accepts-slowly`: connections wait because nobody accepts them, or because whoever does has no time for more.
+
+use crate::facts::Context;
+use crate::facts::cores::cores_are_spare;
+use crate::facts::harm::Cost;
+use crate::facts::owner::Owner;
+use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::pool::{WAITED_SHARE, waited_share};
+use crate::facts::queue::accepting::{Idle, Lengths, holders, idle, stopped_looks};
+use crate::facts::queue::unix;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
+use crate::ledger::{ThreadShares, tenths};
+use crate::observation::ProcessView;
+use crate::output::message::Message;
+use crate::output::report::{Confidence, LedgerPlaceKind as Place, StationState};
+
+use super::{listener_of, stands_behind};
+
+/// Share of the requests under way that stand in an accept queue from which they wait there for most of their time.
+const MOST: f64 = 0.5;
+/// Share of the time that a tier's busiest thread runs or wants to from which the core may be what a single thread waits for.
+const COMPUTES_SHARE: f64 = 0.5;
+
+/// The finding of each listener whose connections nobody accepts, or too slowly. Of tiers that call each other only the innermost accepts slowly by itself.
+pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let placed: Vec<_> = read.iter().filter_map(|reading| Some((reading, listener_of(ctx, reading)?))).collect();
+    let slow: Vec<_> = placed.iter().filter(|(reading, at)| is_slow(ctx, reading, *at)).collect();
+    let waits_behind = |tier: &Tier| {
+        let behind = ctx.behind(tier);
+        slow.iter().any(|(_, (other, _))| other.id != tier.id && behind.iter().any(|tier| tier.id == other.id))
+    };
+    placed
+        .iter()
+        .filter_map(|(reading, (tier, listener))| match idle(ctx, tier, listener) {
+            Some(why) => costs(ctx, reading, tier).then(|| none(ctx, reading, (tier, listener), why)),
+            None => (is_slow(ctx, reading, (tier, listener)) && !waits_behind(tier)).then(|| slowly(ctx, reading, (tier, listener))),
+        })
+        .collect()
+}
+
+/// Takes away `accepts-slowly` where another finding, at the same server or at one behind it, tells what those who accept wait for.
+pub(crate) fn put_aside(ctx: &Context<'_>, stations: &[StationReading], findings: &mut Vec<Finding>) {
+    const SAME: [FindingId; 4] =
+        [FindingId::ACCEPTS_SLOWLY, FindingId::ACCEPT_QUEUE_FULL, FindingId::SYN_QUEUE_FULL, FindingId::WAITS_INSIDE];
+    let link_is_full = stations.iter().any(|reading| reading.station == StationId::LINK && reading.state == StationState::Saturated);
+    let others: Vec<Owner> = findings.iter().filter(|finding| !SAME.contains(&finding.id)).map(|finding| finding.owner.clone()).collect();
+    let is_told = |finding: &Finding| {
+        let Some(tier) = ctx.only_tier(&finding.owner) else { return false };
+        let behind = ctx.behind(tier);
+        let tells = |other: &Owner| other.tiers().is_empty() || other.has(tier.id) || behind.iter().any(|tier| other.has(tier.id));
+        link_is_full || others.iter().any(tells)
+    };
+    findings.retain(|finding| finding.id != FindingId::ACCEPTS_SLOWLY || !is_told(finding));
+}
+
+/// Mean number of requests that are being connected to a tier or wait to be accepted, and of all that are under way.
+fn at_door(ctx: &Context<'_>, tier: &Tier, is_there: fn(Place) -> bool) -> Option<(f64, f64)> {
+    let account = ctx.account()?;
+    Some((account.at_places(tier.id.0, is_there), account.under_way()))
+}
+
+/// True if those who wait for nobody are many enough to hurt.
+fn costs(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> bool {
+    let share = at_door(ctx, tier, |place| matches!(place, Place::Connecting | Place::Handshake | Place::AcceptQueue))
+        .map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
+    reading.state == StationState::Refusing || Cost::of_time(share.min(1.0)).hurts()
+}
+
+/// True if connections come faster than they are accepted, and the cores are not the reason.
+fn is_slow(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener)) -> bool {
+    if !tier.is_known() || idle(ctx, tier, listener).is_some() {
+        return false;
+    }
+    let is_unix = unix::path_of(listener).is_some();
+    let full = Lengths::of(ctx, listener).is_some_and(|lengths| lengths.is_mostly_full());
+    // A client that is refused at a unix socket does not come again: there a longer queue helps unless the wait in it is too long.
+    let overflows = full && reading.state == StationState::Refusing && (stands_behind(ctx, reading) || !is_unix);
+    (overflows && cores_are_spare(ctx)) || stand_most(ctx, reading, tier)
+}
+
+/// True if requests stand in the queue for most of their time, all the time, although the cores are idle and no thread computes for long.
+fn stand_most(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> bool {
+    let Some((there, all)) = at_door(ctx, tier, |place| place == Place::AcceptQueue) else { return false };
+    let waits = waited_share(&ctx.queued(tier)) >= WAITED_SHARE && reading.waiting.is_some_and(|waiting| waiting >= 1.0);
+    let computes = ThreadShares::of(ctx, tier).busiest() >= COMPUTES_SHARE;
+    waits && there >= 1.0 && there > MOST * all && !computes && cores_are_spare(ctx)
+}
+
+/// True if a longer queue only lets the connections of this listener wait longer.
+pub(crate) fn is_accepted_slowly(ctx: &Context<'_>, tier: &Tier, reading: &StationReading) -> bool {
+    let Some(listener) = reading.at.listener_of(tier) else { return false };
+    idle(ctx, tier, listener).is_some() || is_slow(ctx, reading, (tier, listener))
+}
+
+fn none(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener), why: Idle) -> Finding {
+    let (kind, pid) = match why {
+        Idle::Stopped(pid) => ("stopped", pid),
+        Idle::Asleep => ("asleep", 0),
+    };
+    let name = listener.listener.address.to_string();
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("listener", name.as_str()).with("kind", kind);
+        message.with("pid", pid.to_string()).with("seconds", ctx.seconds())
+    };
+    let mut proofs = lengths(ctx, reading, listener, "evidence-accepts-none-queue");
+    proofs.push(match why {
+        Idle::Stopped(pid) => {
+            let looks = ctx.obs.processes.get(&pid).and_then(|process| stopped_looks(ctx, process)).unwrap_or(0);
+            Evidence::new(args("evidence-accepts-none-stopped").with("looks", looks as f64), "/proc/PID/stat", Some(looks as f64))
+        }
+        Idle::Asleep => {
+            let pids: Vec<String> = holders(ctx, tier, listener).iter().map(u32::to_string).collect();
+            Evidence::new(args("evidence-accepts-none-ran").with("pids", pids.join(", ")), "/proc/PID/task/TID/schedstat", Some(0.0))
+        }
+    });
+    proofs.extend(stand(ctx, tier));
+    Finding {
+        confidence: Confidence::High,
+        title: args("finding-accepts-none-title"),
+        evidence: proofs,
+        explanation: vec![args("finding-accepts-none-explanation")],
+        ..reading.finding(FindingId::ACCEPTS_NONE)
+    }
+}
+
+fn slowly(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener)) -> Finding {
+    let name = listener.listener.address.to_string();
+    let waiting = tenths(reading.waiting.unwrap_or(0.0));
+    let args =
+        |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("listener", name.as_str()).with("waiting", waiting);
+    let shares = ThreadShares::of(ctx, tier);
+    let mut proofs = lengths(ctx, reading, listener, "evidence-accepts-slowly-queue");
+    proofs.extend(stand(ctx, tier));
+    if !shares.shares.is_empty() {
+        let share = 100.0 * shares.busiest();
+        proofs.push(Evidence::new(args("evidence-accepts-slowly-ran").with("share", share), "/proc/PID/task/TID/schedstat", Some(share)));
+    }
+    Finding {
+        // What was not read may be what they wait for: a core, or a descriptor.
+        confidence: if shares.shares.is_empty() || !are_files_known(ctx, tier) { Confidence::Low } else { Confidence::High },
+        title: args("finding-accepts-slowly-title"),
+        evidence: proofs,
+        explanation: vec![args("finding-accepts-slowly-explanation")],
+        ..reading.finding(FindingId::ACCEPTS_SLOWLY)
+    }
+}
+
+/// True if it is known of each process of a tier how many files it has open and may open.
+fn are_files_known(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let is_known = |process: &ProcessView| {
+        let counted = process.files.last().is_some() || process.fd_count.last().is_some();
+        counted && process.limits.last().is_some()
+    };
+    tier.pids.iter().all(|pid| ctx.obs.processes.get(pid).is_some_and(is_known))
+}
+
+/// What the samples of the queue show.
+fn lengths(ctx: &Context<'_>, reading: &StationReading, listener: &PlacedListener, id: &'static str) -> Vec<Evidence> {
+    let Some(lengths) = Lengths::of(ctx, listener) else { return Vec::new() };
+    let (least, most) = lengths.range();
+    let text = Message::new(id).with("listener", listener.listener.address.to_string()).with("limit", reading.limit.unwrap_or(0.0));
+    let text = text.with("full", lengths.full as f64).with("samples", lengths.samples() as f64).with("least", least).with("most", most);
+    let waiting = reading.waiting.unwrap_or(0.0);
+    let text = text.with("waiting", tenths(waiting)).with("refused", (reading.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round());
+    vec![Evidence::new(text, format!("sock_diag ({})", ctx.netns_name(listener.netns)), Some(tenths(waiting)))]
+}
+
+/// How many requests stand before the tier, and how long each.
+fn stand(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
+    let is_there = |place| matches!(place, Place::Connecting | Place::Handshake | Place::AcceptQueue);
+    let (there, all) = at_door(ctx, tier, is_there)?;
+    let rate = ctx.account()?.rate_rps().filter(|rate| *rate > 0.0);
+    let text =
+        |id: &'static str| Message::new(id).with("number", tenths(there)).with("under_way", tenths(all)).with("tier", tier.name.as_str());
+    let text = match rate {
+        Some(rate) => text("evidence-accepts-stand-rated").with("rate", rate).with("ms", 1e3 * there / rate),
+        None => text("evidence-accepts-stand"),
+    };
+    (there > 0.0).then(|| Evidence::new(text, "sock_diag", Some(tenths(there))))
+}
