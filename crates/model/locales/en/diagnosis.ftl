@@ -134,6 +134,7 @@ prediction-refused-search = the cost per request after the fix is unknown; it wi
 verdict-unknown-polling = Cannot tell: nothing was refused, but requests wait. Whether they wait for CPU time of { $tier } is not known, because it keeps its cores busy with or without requests.
 verdict-unknown-whose = Cannot tell: nothing that was read is at its limit, but which processes serve { $tier } could not be read. Their threads and the servers that they call are therefore not known.
 verdict-unknown-cpu-whose = Cannot tell: nothing was refused, but { $why }
+verdict-unknown-cpu-delays = Cannot tell: { $inside } of { $under_way } requests wait inside { $tier }, and other programs use { $others } % of its cores ({ $cores }). Whether its threads wait for a core could not be read, so the requests wait for each other or for that. Measure while the other programs are idle.
 verdict-unknown-cpu = Cannot tell: nothing was refused, but the CPU times could not be read, so the server's limit is not known.
 
 unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.

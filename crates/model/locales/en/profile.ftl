@@ -31,6 +31,8 @@ profile-of-threads = { $threads ->
    *[other] the time of the { $threads } serving threads
 }
 profile-few = { $samples } samples are too few to say where the CPU time went: at least { $least } are needed.
+profile-no-bound-small = No part of the servers' CPU time is large enough that saving it would raise throughput.
+profile-no-bound-others = CPU time of the servers is not the limit: saving some would only leave more of the cores to other programs.
 profile-no-bound = CPU time is not the limit: saving some would only leave the cores idle for longer.
 profile-no-bound-polling = Which CPU time is the limit is unknown: { $tier } polls and keeps its cores busy with or without requests.
 

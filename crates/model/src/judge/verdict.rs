@@ -1,7 +1,8 @@
 //! The verdict: what the stations' readings mean together.
 
 use crate::facts::Context;
-use crate::facts::cores::{QUICK_TIMES, limiting};
+use crate::facts::cores::limiting::perhaps_for_cores;
+use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, others_share};
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path;
@@ -348,6 +349,9 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     if ctx.path.tiers.is_empty() {
         return Judgement::unknown(Message::new("verdict-unknown-remote"));
     }
+    if let Some(why) = ctx.core_groups().iter().find_map(|group| crowded_out(ctx, group)) {
+        return Judgement::unknown(why);
+    }
     if in_state(StationId::CPU, StationState::Unknown).is_some() {
         let tiers: Vec<&path::Tier> = ctx.path.tiers.iter().collect();
         let polls = crate::facts::cores::polling(ctx, &tiers);
@@ -361,6 +365,15 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         }
         Loop::Closed { connections } => closed(ctx, stations, connections),
     }
+}
+
+/// Why it is not known whether these cores limit their servers, where other programs use most of them.
+fn crowded_out(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Message> {
+    let (inside, account) = perhaps_for_cores(ctx, group).zip(ctx.account())?;
+    let tier = group.tiers.iter().max_by(|a, b| account.inside(a.id.0).value.total_cmp(&account.inside(b.id.0).value))?;
+    let told = Message::new("verdict-unknown-cpu-delays").with("tier", tier.name.as_str()).with("inside", tenths(inside));
+    let others = 100.0 * others_share(ctx, group).unwrap_or(0.0);
+    Some(told.with("under_way", tenths(account.under_way())).with("others", others).with("cores", group.list()))
 }
 
 /// Nothing but cores or a link limits the server. With a load of which a part fails for that reason, the sentence is another one than where all of it is answered.

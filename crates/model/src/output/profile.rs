@@ -6,7 +6,7 @@ mod bounds;
 
 pub(crate) use bounds::limit_name;
 
-use crate::facts::cores::polling;
+use crate::facts::cores::{limiting, other_tenants, polling};
 use crate::facts::profile::Profiled;
 use crate::facts::traffic;
 use crate::facts::{Context, GOOD_MIN};
@@ -52,6 +52,8 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let no_bound = match polls.first() {
         _ if is_few => Message::new("profile-few").with("samples", samples).with("least", SAMPLES_MIN),
         Some(one) => Message::new("profile-no-bound-polling").with("tier", one.tier.name.as_str()),
+        None if !limiting(ctx).is_empty() => Message::new("profile-no-bound-small"),
+        None if !other_tenants(ctx).is_empty() => Message::new("profile-no-bound-others"),
         None => Message::new("profile-no-bound"),
     };
     let no_bound = bounds.is_empty().then(|| ctx.text(no_bound));

@@ -8,6 +8,7 @@ use super::{
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::{Context, quota};
+use crate::output::report::LedgerPlaceKind;
 
 /// Demand of the servers for these cores as a share of them, above one if several wait: their use and that of interrupts, plus the mean number of threads that
 /// were ready and waited. `None` if any of it could not be read.
@@ -27,11 +28,30 @@ pub(crate) fn left_to_others(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option
     let others = others_share(ctx, group).filter(|share| *share > TENANTS_SHARE_MAX)?;
     // Servers with many processes also wait for each other. As long as answers take little longer than a single one, that wait is no limit.
     let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
+    let most = others > TENANTS_SHARE_MOST;
     let unwanted = match wanted_share(ctx, group) {
         Some(wanted) => is_quick || wanted < SATURATED_UTILIZATION,
-        None => !ctx.obs.request.loaded && others > TENANTS_SHARE_MOST,
+        None => !ctx.obs.request.loaded && most,
     };
-    unwanted.then_some(others)
+    (unwanted || most && wait_inside(ctx, group).is_some()).then_some(others)
+}
+
+/// Requests of these servers that wait inside them for something else than a core, if most do: mean number. `None` too if those that are worked on spend half of that time
+/// or more at the cores: what the others wait for then needs a core. Their number is what it would be if each took as long as one alone.
+pub(crate) fn wait_inside(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
+    let account = ctx.account()?;
+    let at = |is_there: fn(LedgerPlaceKind) -> bool| group.tiers.iter().map(|tier| account.at_places(tier.id.0, is_there)).sum::<f64>();
+    let inside = at(|place| place == LedgerPlaceKind::Waiting);
+    let at_cores = at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready));
+    let worked_on = account.alone(ctx).unwrap_or(0.0);
+    (2.0 * inside > account.under_way() && 2.0 * at_cores < worked_on.max(1.0)).then_some(inside)
+}
+
+/// Requests that wait inside servers whose cores other programs use for the most part, mean number, where it could not be read whether their threads wait for a core.
+pub(crate) fn perhaps_for_cores(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
+    let is_untold = ctx.obs.request.loaded && wanted_share(ctx, group).is_none();
+    let is_full = busy(ctx, &group.cores).is_some_and(|busy| busy >= SATURATED_UTILIZATION * group.count());
+    wait_inside(ctx, group).filter(|_| is_untold && is_full && left_to_others(ctx, group).is_some())
 }
 
 /// True if all servers of the path had room on their cores: the cores were not busy, or only with other programs that the servers hardly waited for.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chokepoint_model::load::{LoadResult, Loop, Lost};
 use chokepoint_model::observation::{
-    Identity, Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState,
+    CpuUse, Identity, Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState, ThreadTimes,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, Evidence, LimitedBy, Role, Verdict};
@@ -351,6 +351,43 @@ fn without_a_gain_to_expect_a_wait_is_no_cause() {
     obs.unloaded = Some(few);
     let full = told(&obs);
     assert_eq!(verdict(&full), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()), "{full:#?}");
+}
+
+/// A full core that other programs use for the most part. Each of a hundred threads of the server runs for this long and waits for the core for this long a second.
+fn crowded(run_ns: u64, delay_ns: Option<u64>) -> Diagnosis {
+    let mut obs = under_load(40_000, &|_| at_random(100, 1_000));
+    cpu(&mut obs, 0.99);
+    for second in 0..=11_u64 {
+        let thread = |id| ThreadTimes { id, run_ns: second * run_ns, delay_ns: second * delay_ns.unwrap_or(0) };
+        let used = CpuUse {
+            user_ticks: second * run_ns / 100_000,
+            run_ns: delay_ns.map(|_| second * 100 * run_ns),
+            run_delay_ns: delay_ns.map(|delay_ns| second * 100 * delay_ns),
+            thread_times: delay_ns.map_or_else(Vec::new, |_| (0..100).map(thread).collect()),
+            threads: 100,
+            ..CpuUse::default()
+        };
+        obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+    told(&obs)
+}
+
+#[test]
+fn cores_that_others_keep_busy_do_not_explain_requests_that_wait_inside() {
+    let cores = (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new());
+    // About four go on at a time. One of them is at the core on average.
+    let waits = crowded(300_000, Some(9_700_000));
+    assert!(is_choked(&waits), "{waits:#?}");
+    // Three are: what the others wait for needs the core.
+    assert_eq!(verdict(&crowded(300_000, Some(30_000_000))), cores);
+    // The core is full of the server's own work.
+    assert_eq!(verdict(&crowded(9_500_000, Some(9_700_000))), cores);
+    // How long its threads waited for the core is not known, however little they ran.
+    let untold = crowded(300_000, None);
+    assert_eq!(verdict(&untold), UNKNOWN, "{untold:#?}");
+    for said in ["100 of 100 requests wait inside nginx", "other programs use 9", "could not be read"] {
+        assert!(untold.summary.contains(said), "{}", untold.summary);
+    }
 }
 
 #[test]

@@ -35,4 +35,8 @@ state-cpu-whose = { $count ->
     [1] core { $cores } was { $share } % busy, and it is not known with what: the processes of the servers could not be read.
    *[other] cores { $cores } were { $share } % busy, and it is not known with what: the processes of the servers could not be read.
 }
+state-cpu-delays-unread = { $count ->
+    [1] Core { $cores } was { $share } % busy, mostly with other programs; { $inside } requests waited inside the servers, and whether for the core could not be read.
+   *[other] Cores { $cores } were { $share } % busy, mostly with other programs; { $inside } requests waited inside the servers, and whether for a core could not be read.
+}
 state-cpu-unknown = The CPU times could not be read.

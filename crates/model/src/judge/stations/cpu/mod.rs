@@ -3,13 +3,14 @@
 use crate::facts::Context;
 use crate::facts::CoreGroup;
 use crate::facts::ceiling::ceiling_between;
-use crate::facts::cores::limiting::{are_limiting, left_to_others, polled, saturated_threads};
+use crate::facts::cores::limiting::{are_limiting, left_to_others, perhaps_for_cores, polled, saturated_threads};
 use crate::facts::cores::{
     AnswerCost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, Threads, busy, others_share, waiting,
 };
 use crate::judge::id::{CPU_FINDINGS, StationId};
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::{Ceiling, StationKind, StationState};
 
@@ -71,6 +72,9 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
         let told = args("state-cpu-polling").with("tier", polls.tier.name.as_str()).with("ran", polls.cores);
         (if is_quick { StationState::Ok } else { StationState::Unknown }, told)
+    } else if let Some(inside) = perhaps_for_cores(ctx, group) {
+        station.ceiling_rps = None;
+        (StationState::Unknown, args("state-cpu-delays-unread").with("inside", tenths(inside)))
     } else if let Some(others) = left {
         (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
     } else if utilization >= NEAR_UTILIZATION {

@@ -14,6 +14,8 @@ finding-waits-inside-explanation-calls = { $tier } has read these requests but d
 finding-waits-inside-explanation-alone = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. A single request is answered much faster, so the requests wait for each other: for a lock, a limit inside the program or a connection from a pool. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-grows = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. The more of them it holds, the longer each takes, so they wait for each other: for a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
 
+finding-waits-inside-untold = { $tier } has read these requests, and other programs use most of its cores. Whether its threads waited for a core could not be read, so the requests wait for each other or for that.
+
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
     [one] connection

@@ -2,7 +2,9 @@
 //! from its pool, a timer.
 
 use crate::facts::Context;
-use crate::facts::cores::limiting;
+use crate::facts::TierId;
+use crate::facts::cores::limiting::perhaps_for_cores;
+use crate::facts::cores::{group_of, limiting};
 use crate::facts::path::Tier;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
@@ -21,7 +23,11 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::station(StationId::CPU, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
         CouplingDef::station(StationId::LINK, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
     ],
-    standing: |ctx, _, _| if want_cores(ctx) { Standing::Perhaps } else { Standing::Alone },
+    standing: |ctx, finding, _| match finding.owner.tiers().iter().find_map(|tier| perhaps_starved(ctx, *tier)) {
+        Some(why) => Standing::Behind(why),
+        None if want_cores(ctx) => Standing::Perhaps,
+        None => Standing::Alone,
+    },
     ..StationDef::new(StationId("waiting"), StationKind::Rate, &[FindingId::WAITS_INSIDE], read, judge)
 };
 
@@ -93,6 +99,13 @@ fn want_cores(ctx: &Context<'_>) -> bool {
     }
     let Some((account, alone)) = ctx.account().and_then(|account| Some((account, account.alone(ctx)?))) else { return true };
     2.0 * account.at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready)) >= alone
+}
+
+/// Why it is not known whether requests wait inside a tier for each other or for cores.
+fn perhaps_starved(ctx: &Context<'_>, tier: TierId) -> Option<Message> {
+    let tier = ctx.path.tiers.get(tier.0)?;
+    perhaps_for_cores(ctx, group_of(ctx, tier)?)?;
+    Some(Message::new("finding-waits-inside-untold").with("tier", tier.name.as_str()))
 }
 
 /// The number that goes through at once, if each takes as long as one alone (Little's law): that of the places, connections or threads which the others wait for.
