@@ -10,14 +10,14 @@ use rusqlite::ErrorCode;
 #[non_exhaustive]
 pub enum RunsError {
     /// The directory or the file cannot be made, opened or written.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {error}", path.display())]
     Io {
         /// "create", "open", "write".
         doing: &'static str,
         /// The directory or file.
         path: PathBuf,
-        /// The error.
-        source: io::Error,
+        /// The error. The sentence has it, so it is no source: the chain would tell it twice.
+        error: io::Error,
     },
     /// Somebody else may change the directory or the file.
     #[error("{} is not used: it {why}", path.display())]
@@ -97,7 +97,7 @@ impl RunsError {
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path: path.to_owned() },
-            _ => Self::Io { doing, path: path.to_owned(), source },
+            _ => Self::Io { doing, path: path.to_owned(), error: source },
         }
     }
 
