@@ -301,4 +301,6 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "debug-log",
     "waits-for-clients",
     "workers-wait-for-each-other",
+    "accepts-none",
+    "accepts-slowly",
 ];

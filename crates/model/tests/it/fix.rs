@@ -474,7 +474,11 @@ fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> 
     prop_assert!(is >= was * (1.0 - NOISE_SHARE), "{was} -> {is}\n{told}");
     // The remedies that the report says are kept must match the changed settings.
     prop_assert_eq!(ended.settings == world.start(), kept(&ended.report).is_empty(), "{}", told);
-    prop_assert!(ended.choked_by_what_was_left_out().is_empty(), "{:?}\n{told}", ended.choked_by_what_was_left_out());
+    // A last trial that was taken back measured another state than the one that stays.
+    let out = ended.left_out();
+    let mends = |found: &Found| found.role == Role::Cause && found.remedies.iter().any(|cure| out.contains(&cure.id.as_str()));
+    let choked: Vec<&str> = end.findings.iter().filter(|found| mends(found)).map(|found| found.id.as_str()).collect();
+    prop_assert!(choked.is_empty(), "{choked:?}\n{told}");
     for round in &ended.report.rounds {
         prop_assert!(!round.why.is_empty() && !round.why.contains('['), "{}", round.why);
         prop_assert!(round.kept != Kept::Provisional, "{}", told);

@@ -206,7 +206,9 @@ impl Ended {
         let out = applied.clone().filter(|round| round.kept == Kept::No && round.why.contains("adds nothing to"));
         // A remedy may have been tried twice, with another value or together with other changes.
         let stays = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.kept != Kept::No);
-        out.map(|round| round.remedy.as_str()).filter(|remedy| !stays(remedy)).collect()
+        // What does better without it is no reason to have it back.
+        let harms = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.why.contains("does harm together"));
+        out.map(|round| round.remedy.as_str()).filter(|remedy| !stays(remedy) && !harms(remedy)).collect()
     }
 
     /// Causes of the last measurement that a kept and later left out remedy fixes.
