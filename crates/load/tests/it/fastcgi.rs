@@ -100,7 +100,9 @@ fn php_fpm_answers_over_tcp_and_unix() {
     for address in &server.addresses {
         let get = server.plan(address, "");
         let kept = load(&get);
-        assert_eq!((kept.good, kept.connections, kept.errors), (40, 2, Errors::default()), "{address}: {kept:?}\n{}", server.log());
+        assert_eq!((kept.good, kept.errors), (40, Errors::default()), "{address}: {kept:?}\n{}", server.log());
+        // On a busy machine all answers may have come on the first before the second begins.
+        assert!((1..=2).contains(&kept.connections), "{address}: {kept:?}");
         assert!(kept.error_samples.is_empty(), "{kept:?}");
         let single = load(&Plan { keep_alive: false, ..get.clone() });
         assert_eq!((single.good, single.connections, single.errors), (40, 40, Errors::default()), "{address}: {single:?}");
