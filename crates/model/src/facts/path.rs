@@ -168,6 +168,17 @@ fn holders_of(obs: &Observation, inode: u64) -> Vec<u32> {
     obs.processes.iter().filter(|(_, process)| process.files.values().any(holds)).map(|(&pid, _)| pid).collect()
 }
 
+/// The users of these processes, by number.
+fn users(obs: &Observation, pids: &[u32]) -> BTreeSet<u32> {
+    pids.iter().filter_map(|pid| Some(obs.processes.get(pid)?.identity.first()?.uid)).collect()
+}
+
+/// The users whose configuration a tier's servers have: those of their masters.
+pub(crate) fn configured_by(obs: &Observation, tier: &Tier) -> BTreeSet<u32> {
+    let masters: Vec<u32> = tier.pids.iter().copied().filter(|pid| obs.servers.contains_key(pid)).collect();
+    users(obs, &masters)
+}
+
 /// How the call of one tier to another is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
@@ -371,13 +382,9 @@ impl<'a> Walk<'a> {
     /// user's server, whose socket may refuse him. Root's configuration counts, and that of the user who has the listener; otherwise a connection must be seen.
     fn configured_for(&self, index: usize) -> Vec<PlacedListener> {
         let tier = &self.path.tiers[index];
-        let users = |pids: &[u32]| -> BTreeSet<u32> {
-            let identities = pids.iter().filter_map(|pid| self.obs.processes.get(pid)?.identity.first());
-            identities.map(|identity| identity.uid).collect()
-        };
-        let masters: Vec<u32> = tier.pids.iter().copied().filter(|pid| self.obs.servers.contains_key(pid)).collect();
-        let named_by = users(&masters);
-        let counts = |listener: &Listener| named_by.contains(&0) || !named_by.is_disjoint(&users(&holders_of(self.obs, listener.inode)));
+        let named_by = configured_by(self.obs, tier);
+        let is_same_user = |listener: &Listener| !named_by.is_disjoint(&users(self.obs, &holders_of(self.obs, listener.inode)));
+        let counts = |listener: &Listener| named_by.contains(&0) || is_same_user(listener);
         let named = self.reach.configured(&tier.pids, tier.netns).into_iter();
         named.filter(|listener| !is_own(tier, *listener) && counts(listener.1)).map(PlacedListener::of).collect()
     }

@@ -14,7 +14,7 @@ use chokepoint_model::observation::{
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Role, Verdict};
 
-use crate::stage::pool::{cores, files, pool, process, ran, tcp, threads};
+use crate::stage::pool::{cores, files, pool, process, ran, serves_by_threads, tcp, threads};
 use crate::stage::*;
 
 const STEP_US: u64 = 200_000;
@@ -243,14 +243,7 @@ fn selector(loaded: bool, alone_us: Option<u64>) -> Observation {
         view.netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
     files(&mut obs, 42, &[100, 7]);
-    let process = obs.processes.get_mut(&42).unwrap();
-    let identity = Identity { comm: "server".to_owned(), ..process.identity.last().unwrap().clone() };
-    process.identity = Default::default();
-    process.identity.push(0, Reading::Ok(identity));
-    for second in 0..=11_u64 {
-        let used = CpuUse { run_ns: Some(second * 50_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
-        obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
-    }
+    serves_by_threads(&mut obs);
     if !loaded {
         (obs.load, obs.request.loaded) = (None, false);
         return obs;

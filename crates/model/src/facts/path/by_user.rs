@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CalledListeners, Edge, ListenerRef, ReachedListener, Tier, Walk, is_own};
+use super::{CalledListeners, Edge, ListenerRef, ReachedListener, Tier, Walk, is_own, users};
 use crate::observation::{NetnsId, NetnsView, Socket};
 
 /// Connections of a user that must be seen before they are attributed to a tier of the same user.
@@ -40,8 +40,7 @@ impl<'a> Walk<'a> {
 
     /// The users of a tier's processes without root.
     fn users(&self, tier: &Tier) -> BTreeSet<u32> {
-        let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
-        tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect()
+        users(self.obs, &tier.pids).into_iter().filter(|uid| *uid != 0).collect()
     }
 
     /// By listener: how often connections of the tier's users to it were seen; nothing if another process owns one.

@@ -2,7 +2,7 @@
 
 use super::part::Part;
 use crate::facts::Context;
-use crate::facts::path::{Tier, names_listener};
+use crate::facts::path::{Tier, configured_by, names_listener};
 use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};
 use crate::output::message::Message;
 use crate::output::report::PartKind;
@@ -117,9 +117,8 @@ impl<'a> Front<'_, 'a> {
     /// True if what the server's configuration says may be done in the place of whoever asks: root wrote it, or he himself. Another user's names servers that may refuse that
     /// user, with requests of his choice.
     fn is_trusted(&self) -> bool {
-        let masters = self.tier.pids.iter().filter(|pid| self.ctx.obs.servers.contains_key(pid));
-        let mut users = masters.filter_map(|pid| Some(self.ctx.obs.processes.get(pid)?.identity.first()?.uid));
-        users.any(|uid| uid == 0 || self.ctx.obs.request.by_uid.is_none_or(|by| by == uid))
+        let obs = self.ctx.obs;
+        configured_by(obs, self.tier).into_iter().any(|uid| uid == 0 || obs.request.by_uid.is_none_or(|by| by == uid))
     }
 
     /// Servers that are called but not known to be on the path, such as those of other hosts; of an upstream block only the first.

@@ -215,3 +215,15 @@ pub(crate) fn files(obs: &mut Observation, pid: u32, sockets: &[u64]) {
     view.files = Default::default();
     view.files.push(0, Reading::Ok(OpenFiles { count: 30, sockets: sockets.to_vec() }));
 }
+
+/// The stage's first process is a server of thirty threads, which together run for a twentieth of the time.
+pub(crate) fn serves_by_threads(obs: &mut Observation) {
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { comm: "server".to_owned(), ..process.identity.last().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
+    for second in 0..=11_u64 {
+        let used = CpuUse { run_ns: Some(second * 50_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
+        process.cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+}

@@ -4,12 +4,11 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::{Loop, Lost, Percentiles};
-use chokepoint_model::observation::{
-    CpuUse, Identity, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState,
-};
+use chokepoint_model::observation::{Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
 
+use crate::stage::pool::serves_by_threads;
 use crate::stage::*;
 
 const BUFFER: &str = "send-buffer-limited";
@@ -398,14 +397,7 @@ fn what_only_the_start_of_the_load_did_is_a_note_beside_what_costs_more() {
 #[test]
 fn a_stall_beside_threads_that_are_all_taken_says_so() {
     let mut obs = observed(|number, second| if number < 10 { stalled(number, second) } else { idle(number) });
-    let process = obs.processes.get_mut(&42).unwrap();
-    let identity = Identity { comm: "server".to_owned(), ..process.identity.last().unwrap().clone() };
-    process.identity = Default::default();
-    process.identity.push(0, Reading::Ok(identity));
-    for second in 0..=11_u64 {
-        let used = CpuUse { run_ns: Some(second * 50_000_000), run_delay_ns: Some(0), threads: 30, ..CpuUse::default() };
-        process.cpu.push(second * 1_000_000, Reading::Ok(used));
-    }
+    serves_by_threads(&mut obs);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let client = |n: u64| {
         let (recv_ms, sent_ms) = if n < 10 { (24, 20) } else { (12, 40) };

@@ -26,16 +26,18 @@ const COMPUTES_SHARE: f64 = 0.5;
 /// The finding of each listener whose connections nobody accepts, or too slowly. Of tiers that call each other only the innermost accepts slowly by itself.
 pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     let placed: Vec<_> = read.iter().filter_map(|reading| Some((reading, listener_of(ctx, reading)?))).collect();
-    let slow: Vec<_> = placed.iter().filter(|(reading, at)| is_slow(ctx, reading, *at)).collect();
+    let slow: Vec<bool> = placed.iter().map(|(reading, at)| is_slow(ctx, reading, *at)).collect();
     let waits_behind = |tier: &Tier| {
         let behind = ctx.behind(tier);
-        slow.iter().any(|(_, (other, _))| other.id != tier.id && behind.iter().any(|tier| tier.id == other.id))
+        let is_behind = |other: &Tier| other.id != tier.id && behind.iter().any(|tier| tier.id == other.id);
+        placed.iter().zip(&slow).any(|((_, (other, _)), is_slow)| *is_slow && is_behind(other))
     };
     placed
         .iter()
-        .filter_map(|(reading, (tier, listener))| match idle(ctx, tier, listener) {
+        .zip(&slow)
+        .filter_map(|((reading, (tier, listener)), is_slow)| match idle(ctx, tier, listener) {
             Some(why) => costs(ctx, reading, tier).then(|| none(ctx, reading, (tier, listener), why)),
-            None => (is_slow(ctx, reading, (tier, listener)) && !waits_behind(tier)).then(|| slowly(ctx, reading, (tier, listener))),
+            None => (*is_slow && !waits_behind(tier)).then(|| slowly(ctx, reading, (tier, listener))),
         })
         .collect()
 }
@@ -55,6 +57,11 @@ pub(crate) fn put_aside(ctx: &Context<'_>, stations: &[StationReading], findings
     findings.retain(|finding| finding.id != FindingId::ACCEPTS_SLOWLY || !is_told(finding));
 }
 
+/// True for a request that is being connected, or waits to be accepted.
+fn waits_to_be_accepted(place: Place) -> bool {
+    matches!(place, Place::Connecting | Place::Handshake | Place::AcceptQueue)
+}
+
 /// Mean number of requests that are being connected to a tier or wait to be accepted, and of all that are under way.
 fn at_door(ctx: &Context<'_>, tier: &Tier, is_there: fn(Place) -> bool) -> Option<(f64, f64)> {
     let account = ctx.account()?;
@@ -63,8 +70,7 @@ fn at_door(ctx: &Context<'_>, tier: &Tier, is_there: fn(Place) -> bool) -> Optio
 
 /// True if those who wait for nobody are many enough to hurt.
 fn costs(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> bool {
-    let share = at_door(ctx, tier, |place| matches!(place, Place::Connecting | Place::Handshake | Place::AcceptQueue))
-        .map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
+    let share = at_door(ctx, tier, waits_to_be_accepted).map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
     reading.state == StationState::Refusing || Cost::of_time(share.min(1.0)).hurts()
 }
 
@@ -169,8 +175,7 @@ fn lengths(ctx: &Context<'_>, reading: &StationReading, listener: &PlacedListene
 
 /// How many requests stand before the tier, and how long each.
 fn stand(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
-    let is_there = |place| matches!(place, Place::Connecting | Place::Handshake | Place::AcceptQueue);
-    let (there, all) = at_door(ctx, tier, is_there)?;
+    let (there, all) = at_door(ctx, tier, waits_to_be_accepted)?;
     let rate = ctx.account()?.rate_rps().filter(|rate| *rate > 0.0);
     let text =
         |id: &'static str| Message::new(id).with("number", tenths(there)).with("under_way", tenths(all)).with("tier", tier.name.as_str());
