@@ -47,10 +47,7 @@ impl Guard {
 
     /// The other running process for which a set is left as it is: its own process, or one that measures in a place of its changes.
     pub(crate) fn kept_by(&self, set: &Set) -> Option<Running> {
-        let measured = || {
-            let places = self.places_of(set);
-            self.claims.iter().find(|claim| claim.keeps(&places)).cloned().or_else(|| self.claim_of_root(&places))
-        };
+        let measured = || self.claim_on(&self.places_of(set));
         let beside = |claim: Claim| Running { pid: claim.pid, owner: claim.owner, changes: in_words(set) };
         self.owner_of(set).or_else(|| measured().map(beside))
     }
@@ -60,9 +57,13 @@ impl Guard {
         let places = Place::of(intent);
         let is_there = |set: &&Set| self.places_of(set).iter().any(|other| places.iter().any(|place| place.is(other)));
         let in_force = || self.content.ledger.sets.iter().filter(is_there).find_map(|set| self.owner_of(set));
-        let claimed = || self.claims.iter().find(|claim| claim.keeps(&places)).cloned().or_else(|| self.claim_of_root(&places));
         let by = |claim: Claim| Running { pid: claim.pid, owner: claim.owner, changes: vec![claim.setting] };
-        in_force().or_else(|| claimed().map(by)).or_else(|| self.busy_root(intent))
+        in_force().or_else(|| self.claim_on(&places).map(by)).or_else(|| self.busy_root(intent))
+    }
+
+    /// The claim of another running process on one of these places: of the same user, else of root.
+    fn claim_on(&self, places: &[Place]) -> Option<Claim> {
+        self.claims.iter().find(|claim| claim.keeps(places)).cloned().or_else(|| self.claim_of_root(places))
     }
 
     /// A claim of root, for another user.
