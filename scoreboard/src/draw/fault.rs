@@ -303,4 +303,5 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "workers-wait-for-each-other",
     "accepts-none",
     "accepts-slowly",
+    "processes-stopped",
 ];

@@ -11,6 +11,7 @@ mod queued;
 mod service;
 mod serving;
 mod staffing;
+mod stopped;
 mod taking_turns;
 mod unread;
 
@@ -24,6 +25,7 @@ pub(crate) use naming::PoolSetting;
 pub(crate) use queued::Queued;
 pub(crate) use service::{Service, held_s};
 pub use staffing::Staffing;
+pub(crate) use stopped::StoppedProcesses;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 
 use unread::LeftOpen;
@@ -33,6 +35,7 @@ use super::sum::mean;
 use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
+use crate::facts::queue::accepting::waited_at_each;
 use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, RequestSocket, Socket, SocketAddress, TcpState};
 
 /// The unit of event loops, whose limit is a number of connections and not of workers.
@@ -200,7 +203,7 @@ impl Pool {
             busy: busy.iter().map(|busy| *busy.min(&workers)).collect(),
             ended,
             waiting: mean(queued.iter().copied()),
-            waited_share: waited_share(&queued),
+            waited_share: waited_share(&queued).min(waited_at_each(ctx, tier)),
             queued,
             unaccepted: Vec::new(),
             unread: false,

@@ -72,6 +72,8 @@ impl FindingId {
     pub(crate) const ACCEPT_QUEUE_FULL: Self = Self("accept-queue-full");
     /// Nobody accepts the connections that wait.
     pub(crate) const ACCEPTS_NONE: Self = Self("accepts-none");
+    /// Processes of a server are stopped, and requests wait for them.
+    pub(crate) const PROCESSES_STOPPED: Self = Self("processes-stopped");
     /// Connections come faster than they are accepted, while cores are idle.
     pub(crate) const ACCEPTS_SLOWLY: Self = Self("accepts-slowly");
     /// A configured setting is not active.

@@ -13,6 +13,8 @@ pub struct Location {
     pub pid: Option<u32>,
     /// The listener, or the dialled address.
     pub listener: Option<ListenerAddress>,
+    /// The inode of the listener's socket, where several of a tier listen at the same address (SO_REUSEPORT).
+    pub socket: Option<u64>,
     /// The edge.
     pub edge: Option<EdgeId>,
     /// The cores.
@@ -44,9 +46,13 @@ impl Location {
     pub fn at_listener(netns: NetnsId, listener: ListenerAddress) -> Self {
         Self { listener: Some(listener), ..Self::in_netns(netns) }
     }
+
     /// The listener of a tier at this place.
     pub(crate) fn listener_of<'t>(&self, tier: &'t Tier) -> Option<&'t PlacedListener> {
-        let is_it = |own: &&PlacedListener| Some(own.netns) == self.netns && Some(&own.listener.address) == self.listener.as_ref();
+        let is_it = |own: &&PlacedListener| {
+            let is_there = Some(own.netns) == self.netns && Some(&own.listener.address) == self.listener.as_ref();
+            is_there && self.socket.is_none_or(|inode| inode == own.listener.inode)
+        };
         tier.listeners.iter().find(is_it)
     }
 

@@ -18,12 +18,12 @@ pub(crate) struct Lengths {
 }
 
 /// Why nobody accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Idle {
-    /// This process is stopped.
-    Stopped(u32),
-    /// None of them ran.
-    Asleep,
+    /// These processes are stopped.
+    Stopped(Vec<u32>),
+    /// These are all that could accept, and none of them ran.
+    Asleep(Vec<u32>),
 }
 
 impl Lengths {
@@ -47,15 +47,44 @@ impl Lengths {
         2 * self.full > self.samples()
     }
 
-    /// True if some connections waited in every sample and none was seen to leave it.
-    fn never_fell(&self) -> bool {
-        self.lengths[0] > 0 && self.lengths.is_sorted()
+    /// Samples in which connections waited.
+    pub(crate) fn waited(&self) -> usize {
+        self.lengths.iter().filter(|length| **length > 0).count()
     }
 
-    /// The shortest and the longest.
-    pub(crate) fn range(&self) -> (u32, u32) {
-        (self.lengths.iter().copied().min().unwrap_or(0), self.lengths.iter().copied().max().unwrap_or(0))
+    /// True if some connections waited in most samples, and none was seen to leave it. Before the first one came it was empty.
+    fn never_fell(&self) -> bool {
+        self.waited() >= SAMPLES_MIN && 2 * self.waited() > self.samples() && self.lengths.is_sorted()
     }
+
+    /// By how much it grew in the window.
+    pub(crate) fn growth(&self) -> u32 {
+        self.lengths.last().zip(self.lengths.first()).map_or(0, |(last, first)| last.saturating_sub(*first))
+    }
+
+    /// The shortest and the longest while connections waited.
+    pub(crate) fn range(&self) -> (u32, u32) {
+        let waited = || self.lengths.iter().copied().filter(|length| *length > 0);
+        (waited().min().unwrap_or(0), waited().max().unwrap_or(0))
+    }
+}
+
+/// The sockets of a tier that listen at the same address as this one, itself included: with SO_REUSEPORT each has its own queue, and the kernel gives each its share of
+/// the connections, whether its process accepts them or not (socket(7)).
+pub(crate) fn at_same_address<'t>(tier: &'t Tier, placed: &PlacedListener) -> impl Iterator<Item = &'t PlacedListener> {
+    tier.listeners.iter().filter(move |own| own.netns == placed.netns && own.listener.address == placed.listener.address)
+}
+
+/// True if other sockets of the tier listen at the same address.
+pub(crate) fn shares_address(tier: &Tier, placed: &PlacedListener) -> bool {
+    at_same_address(tier, placed).nth(1).is_some()
+}
+
+/// Share of the samples in which connections waited at every one of the sockets that share an address. 1 if none do. Where one of them is empty, whoever has it accepts
+/// what comes, and the others wait for their own process, not for a place in the server.
+pub(crate) fn waited_at_each(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let apart = tier.listeners.iter().filter(|placed| shares_address(tier, placed)).filter_map(|placed| Lengths::of(ctx, placed));
+    apart.map(|lengths| lengths.waited() as f64 / lengths.samples() as f64).fold(1.0, f64::min)
 }
 
 /// The processes that have a listener's socket; all of its tier if their descriptors were not read.
@@ -70,17 +99,28 @@ pub(crate) fn holders(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener) -
 
 /// Why nobody accepted a connection in the window. `None` if somebody may have: to accept one, a process has to run.
 pub(crate) fn idle(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener) -> Option<Idle> {
-    Lengths::of(ctx, placed).filter(Lengths::never_fell)?;
+    let never_fell = |placed: &PlacedListener| Lengths::of(ctx, placed).is_some_and(|lengths| lengths.never_fell());
     let pids = holders(ctx, tier, placed);
-    if pids.is_empty() {
+    if pids.is_empty() || !never_fell(placed) {
         return None;
     }
-    let process = |pid: &u32| ctx.obs.processes.get(pid);
-    if pids.iter().all(|pid| process(pid).is_some_and(|process| stopped_looks(ctx, process).is_some())) {
-        return pids.first().copied().map(Idle::Stopped);
+    let stopped = stopped(ctx, &pids);
+    if stopped.len() == pids.len() {
+        return Some(Idle::Stopped(stopped));
     }
     let slept = |pid: &u32| ctx.clocked(*pid, |used: &CpuUse| used.run_ns).is_some_and(|ran| ran == 0.0);
-    pids.iter().all(slept).then_some(Idle::Asleep)
+    if pids.iter().all(slept) {
+        return Some(Idle::Asleep(pids));
+    }
+    // Workers of one master may all have all the sockets of an address open, and each accepts from one of them.
+    let stuck = at_same_address(tier, placed).filter(|own| never_fell(own)).count();
+    (shares_address(tier, placed) && stuck <= stopped.len()).then_some(Idle::Stopped(stopped))
+}
+
+/// Those of these processes that were stopped in each reading.
+pub(crate) fn stopped(ctx: &Context<'_>, pids: &[u32]) -> Vec<u32> {
+    let is_stopped = |pid: &&u32| ctx.obs.processes.get(pid).is_some_and(|process| stopped_looks(ctx, process).is_some());
+    pids.iter().filter(is_stopped).copied().collect()
 }
 
 /// Number of readings of a process, if it was stopped in each.

@@ -3,6 +3,7 @@
 //! Deterministic: observations made up by the tests.
 
 mod accepts;
+mod members;
 
 use chokepoint_model::observation::{ListenerAddress, Observation};
 use chokepoint_model::reading::Reading;

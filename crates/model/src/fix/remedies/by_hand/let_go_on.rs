@@ -1,9 +1,11 @@
-//! Advice for a process that is stopped: to let it go on.
+//! Advice for processes that are stopped: to let them go on.
 
-use crate::facts::queue::accepting::{Idle, holders, idle};
+use crate::facts::path::Tier;
+use crate::facts::queue::accepting::{Idle, idle};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;
+use crate::judge::stations::accept_queue::stopped_processes;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -14,9 +16,24 @@ pub(in crate::fix::remedies) const LET_GO_ON: AdviceDef = AdviceDef {
     advise: |ctx, placed| {
         let tier = ctx.only_tier(&placed.owner)?;
         let listener = placed.at.listener_of(tier)?;
-        let Some(Idle::Stopped(_)) = idle(ctx, tier, listener) else { return None };
-        let pids: Vec<String> = holders(ctx, tier, listener).iter().map(u32::to_string).collect();
-        let text = Message::new("remedy-let-go-on-text").with("tier", tier.name.as_str()).with("pids", pids.join(" "));
-        Some(Advice::words(text, "remedy-let-go-on-risk", Lift::Further))
+        let Some(Idle::Stopped(pids)) = idle(ctx, tier, listener) else { return None };
+        Some(advice(tier, &pids))
     },
 };
+
+/// The same for some of a server's processes.
+pub(in crate::fix::remedies) const LET_SOME_GO_ON: AdviceDef = AdviceDef {
+    id: "let-go-on",
+    finding: FindingId::PROCESSES_STOPPED,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let tier = ctx.only_tier(&placed.owner)?;
+        Some(advice(tier, &stopped_processes(ctx, tier)))
+    },
+};
+
+fn advice(tier: &Tier, pids: &[u32]) -> Advice {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let text = Message::new("remedy-let-go-on-text").with("tier", tier.name.as_str()).with("pids", pids.join(" "));
+    Advice::words(text, "remedy-let-go-on-risk", Lift::Further)
+}

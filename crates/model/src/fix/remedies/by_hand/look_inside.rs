@@ -82,7 +82,7 @@ fn at_accepting(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let listener = placed.at.listener_of(tier)?;
     let text = match idle(ctx, tier, listener) {
         Some(Idle::Stopped(_)) => return None,
-        Some(Idle::Asleep) => "remedy-look-inside-sleepers-text",
+        Some(Idle::Asleep(_)) => "remedy-look-inside-sleepers-text",
         None => "remedy-look-inside-accepting-text",
     };
     let pid = holders(ctx, tier, listener).into_iter().max();

@@ -11,7 +11,9 @@ state-accept-queue-refusing = { $count } connections found the queue of { $liste
 finding-accept-queue-full-title = the accept queue of { $tier } at { $listener } overflows (room for { $limit })
 finding-accept-queue-full-explanation = { $tier } accepts connections fast enough on average, but they arrive in bursts, and at most { $limit } can wait at { $listener }. The kernel drops a connection that finds the queue full, and the client retries { $again }. In a longer queue it would wait for a fraction of that time. The limit is the smaller of the backlog that { $tier } passes to listen() and net.core.somaxconn.
 finding-accept-queue-full-unix = { $tier } accepts connections fast enough on average, but they arrive in bursts, and at most { $limit } can wait at { $listener }. A unix socket does not retry: when the queue is full, connect() fails at once (errno 11, EAGAIN) and the client gets an error such as 502. In a longer queue the connection would wait for a moment only. The limit is the smaller of the backlog that { $tier } passes to listen() and net.core.somaxconn.
-finding-accept-queue-full-slow = The queue of { $listener } was full most of the time: connections come faster than { $tier } accepts them. The kernel drops a connection that finds the queue full. In a longer queue it would only wait longer.
+finding-accept-queue-full-slow = The queue of { $listener } was full in { $full } of { $samples } samples: connections come faster than { $tier } accepts them. The kernel drops a connection that finds the queue full. In a longer queue it would only wait longer.
+finding-accept-queue-full-mostly = The queue of { $listener } was full in { $full } of { $samples } samples: connections come faster than { $tier } accepts them, and at most { $limit } can wait there. The kernel drops a connection that finds the queue full, and the client retries { $again }.
+finding-accept-queue-full-unix-mostly = The queue of { $listener } was full in { $full } of { $samples } samples: connections come faster than { $tier } accepts them, and at most { $limit } can wait there. A unix socket does not retry: when the queue is full, connect() fails at once (errno 11, EAGAIN) and the client gets an error such as 502.
 finding-accept-queue-full-unread = Which processes accept connections at { $listener } could not be read. If they are all busy, a longer queue would not help; if not, the queue is too short.
 finding-accept-queue-full-symptom = Connections wait at { $listener } because { $tier } does not accept them in time: it waits for another server, or has too few workers. A longer queue would only add waiting time.
 
@@ -24,18 +26,68 @@ evidence-accept-queue-wait = In a longer queue a connection would wait for about
 
 finding-accepts-none-title = { $kind ->
     [stopped] { $tier } is stopped (SIGSTOP or a debugger) and accepts no connections at { $listener }
+    [one-stopped] { $processes ->
+        [one] process { $pids } of { $tier } is
+       *[other] processes { $pids } of { $tier } are
+    } stopped (SIGSTOP or a debugger), and nobody accepts the connections that wait for { $processes ->
+        [one] it
+       *[other] them
+    } at { $listener }
+    [one-asleep] { $processes ->
+        [one] process { $pids } of { $tier } accepts
+       *[other] processes { $pids } of { $tier } accept
+    } none of the connections that wait for { $processes ->
+        [one] it
+       *[other] them
+    } at { $listener }
    *[asleep] { $tier } accepts no connections at { $listener }
 }
 finding-accepts-none-explanation = { $kind ->
-    [stopped] The kernel completes the handshakes, but process { $pid } of { $tier } is stopped, so the connections stay in the accept queue of { $listener } until their clients give up. A longer queue would only let more of them wait.
+    [stopped] The kernel completes the handshakes, but { $processes ->
+        [one] process { $pids } of { $tier } is
+       *[other] processes { $pids } of { $tier } are
+    } stopped, so the connections stay in the accept queue of { $listener } until their clients give up. A longer queue would only let more of them wait.
+    [one-stopped] { $sockets } sockets listen at { $listener } (SO_REUSEPORT), each with an accept queue of its own, and the kernel gives each its share of the connections, whether somebody accepts them or not. Those in this queue wait until their clients give up; the other sockets are served. A longer queue would only let more of them wait.
+    [one-asleep] { $sockets } sockets listen at { $listener } (SO_REUSEPORT), each with an accept queue of its own, and the kernel gives each its share of the connections, whether somebody accepts them or not. No process that has this socket ran at all: its threads wait for something else, or do not call accept(). The other sockets are served. A longer queue would only let more connections wait.
    *[asleep] The kernel completes the handshakes, but no process of { $tier } that listens at { $listener } ran at all, so the connections stay in its accept queue until their clients give up. Its threads wait for something else, or do not call accept(). A longer queue would only let more of them wait.
+}
+finding-processes-stopped-title = { $kind ->
+    [some] { $processes } of { $all } processes of { $tier } { $processes ->
+        [one] is
+       *[other] are
+    } stopped (SIGSTOP or a debugger), and requests wait for { $processes ->
+        [one] it
+       *[other] them
+    }: { $pids }
+   *[all] { $tier } is stopped (SIGSTOP or a debugger), and requests wait for it: { $pids }
+}
+finding-processes-stopped-explanation = { $kind ->
+    [some] A stopped process answers none of the requests on its connections, which no other process can answer, and accepts no others. The processes that are not stopped serve all the rest, and where they are all taken, new connections wait.
+   *[all] A stopped process answers none of the requests on its connections, and accepts no others.
 }
 finding-accepts-slowly-title = { $tier } accepts too slowly at { $listener }: { $waiting } connections wait for a worker or thread
 finding-accepts-slowly-explanation = Connections come to { $listener } faster than { $tier } accepts them, and they wait there all the time. { $tier } does not lack cores: it has too few workers or threads that accept and serve, or these wait for something themselves (a timer, a lock, a disk, another server). A longer queue would only let more connections wait.
 
-evidence-accepts-none-queue = { $least } to { $most } connections waited at { $listener } in all { $samples } samples, and none was seen to leave the queue; { $refused } found it full (room for { $limit }).
-evidence-accepts-none-stopped = Process { $pid } was stopped (state T) in all { $looks } readings.
+evidence-accepts-none-queue = { $spread ->
+    [some] { $least } to { $most } connections
+   *[none] { $least } { $least ->
+        [one] connection
+       *[other] connections
+    }
+} waited in this queue of { $listener } in { $waited } of { $samples } samples, and none was seen to leave the queue; { $refused } found it full (room for { $limit }).
+evidence-accepts-none-stopped = { $processes ->
+    [one] Process { $pids } was
+   *[other] Processes { $pids } were
+} stopped (state T) in all { $looks } readings{ $processes ->
+    [one] {""}
+   *[other] {" "}of each
+}.
 evidence-accepts-none-ran = The processes that listen there ({ $pids }) ran for 0 ms in { $seconds } s.
+evidence-processes-stopped-held = Of { $under_way } requests in flight, { $held } stood on connections that only { $processes ->
+    [one] it has
+   *[other] they have
+} open.
+evidence-processes-stopped-queued = Of { $under_way } requests in flight, { $queued } waited to be accepted at { $listener }, nearly all the time, although the cores had room.
 evidence-accepts-slowly-queue = { $waiting } connections waited at { $listener } on average; the queue (room for { $limit }) was full in { $full } of { $samples } samples, and { $refused } connections were refused.
 evidence-accepts-slowly-ran = The busiest thread of { $tier } ran or was ready to { $share } % of the time.
 evidence-accepts-stand-rated = Of { $under_way } requests in flight, { $number } waited to be accepted by { $tier }: { $ms } ms of each request, at { $rate }/s.
@@ -61,3 +113,5 @@ coupling-unforced-quota = A CPU quota stops the servers, so the configured queue
 coupling-queue-none = Nobody accepts the connections that wait, so the queue fills up however long it is. If they were accepted, the queue would be the cause.
 coupling-queue-slowly = The queue is full most of the time because connections come faster than they are accepted. If it had room most of the time and overflowed in bursts, the queue would be the cause.
 coupling-pool-none = Connections wait because a process accepts none, whatever the workers do. If it accepted them, the pool would be the cause.
+coupling-queue-stopped = Stopped processes accept nothing and the others have no time for more, so the queue fills up however long it is. If they went on, the queue would be the cause.
+coupling-pool-stopped = Stopped processes hold requests and serve none, and the others are all taken. If they went on, the pool would be the cause.

@@ -1,11 +1,13 @@
 //! Station `accept-queue`: established connections that wait until a listener's process accepts them.
 
 mod slow;
+mod stopped;
 mod unforced;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::queue::accepting::{Lengths, holders, shares_address};
 use crate::facts::queue::{OVERFLOWS, Queue, refused, retries, unix, watch};
 use crate::facts::suffered::{self, in_flight_peak};
 use crate::facts::{Logged, pool};
@@ -26,6 +28,8 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-none"),
         CouplingDef::found(FindingId::ACCEPTS_SLOWLY, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-slowly"),
         CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-pool-none"),
+        CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-stopped"),
+        CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-pool-stopped"),
         CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-pool"),
         CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-files"),
         CouplingDef::judged(FindingId::CONNECTIONS_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-connections"),
@@ -41,13 +45,20 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(
         StationId("accept-queue"),
         StationKind::Cliff,
-        &[FindingId::ACCEPT_QUEUE_FULL, FindingId::ACCEPTS_NONE, FindingId::ACCEPTS_SLOWLY, FindingId::NOT_IN_FORCE],
+        &[
+            FindingId::ACCEPT_QUEUE_FULL,
+            FindingId::ACCEPTS_NONE,
+            FindingId::PROCESSES_STOPPED,
+            FindingId::ACCEPTS_SLOWLY,
+            FindingId::NOT_IN_FORCE,
+        ],
         read,
         judge,
     )
 };
 
 pub(crate) use slow::{is_accepted_slowly, put_aside};
+pub(crate) use stopped::named as stopped_processes;
 
 /// Mean fill of a queue, as a share of its limit, from which it does more than overflow in bursts: the process cannot keep up.
 const STANDING_SHARE: f64 = 0.5;
@@ -77,7 +88,11 @@ fn reading(
     refused: Option<u64>,
 ) -> StationReading {
     let name = placed.listener.address.to_string();
-    let at = Location::at_listener(placed.netns, placed.listener.address.clone());
+    let mut at = Location::at_listener(placed.netns, placed.listener.address.clone());
+    if shares_address(tier, placed) {
+        at.socket = Some(placed.listener.inode);
+        at.pid = Some(holders(ctx, tier, placed)).filter(|pids| pids.len() == 1).and_then(|pids| pids.first().copied());
+    }
     let mut station = STATION.reading(tier, at, "connections");
     let limit = f64::from(queue.limit);
     station.limit = Some(limit);
@@ -130,13 +145,13 @@ pub(crate) fn began_with_load(ctx: &Context<'_>, placed: &StationReading) -> boo
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     let refusing = read.iter().filter(|placed| placed.state == StationState::Refusing);
-    refusing
-        .flat_map(|placed| {
-            let full = finding(ctx, placed);
-            not_in_force(ctx, placed, &full).into_iter().chain([full])
-        })
-        .chain(slow::judge(ctx, read))
-        .collect()
+    let full = refusing.flat_map(|placed| {
+        let full = finding(ctx, placed);
+        not_in_force(ctx, placed, &full).into_iter().chain([full])
+    });
+    let slow = slow::judge(ctx, read);
+    let stopped = stopped::judge(ctx, read, &slow);
+    full.chain(slow).chain(stopped).collect()
 }
 
 /// The cause of a full queue whose configured limit is higher and not in force. If all workers are busy, a longer queue would not help.
@@ -199,13 +214,6 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
     let at_unix = listener_of(ctx, placed).and_then(|(tier, listener)| Some((tier, unix::path_of(listener)?)));
     let (listener, tier) = (placed.at.listener_name(), ctx.owner_name(&placed.owner));
     let args = |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", tier.as_str());
-    let explanation = match at_unix {
-        _ if ctx.only_tier(&placed.owner).is_some_and(|tier| is_accepted_slowly(ctx, tier, placed)) => {
-            args("finding-accept-queue-full-slow")
-        }
-        Some(_) => args("finding-accept-queue-full-unix"),
-        None => args("finding-accept-queue-full-explanation").with("again", retries::told(ctx, ctx.only_tier(&placed.owner))),
-    };
     let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, placed.used.unwrap_or(0.0) > limit));
     // The load's answers do not show who turned the connections away. A log line of the refused server does.
     let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.at.netns, path).is_some());
@@ -221,10 +229,28 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
         },
         title: args("finding-accept-queue-full-title"),
         evidence: proofs(ctx, placed, &listener, at_unix.map(|_| how), logged.as_ref()),
-        explanation: vec![explanation],
+        explanation: vec![why_full(ctx, placed, args)],
         lost_time: lost_time(ctx, placed),
         ..placed.finding(FindingId::ACCEPT_QUEUE_FULL)
     }
+}
+
+/// Why a queue was full. One that is full most of the time is so however the connections are spread: they come in no bursts.
+fn why_full(ctx: &Context<'_>, placed: &StationReading, args: impl Fn(&'static str) -> Message) -> Message {
+    let of = listener_of(ctx, placed);
+    let is_unix = of.is_some_and(|(_, listener)| unix::path_of(listener).is_some());
+    let lengths = of.and_then(|(_, listener)| Lengths::of(ctx, listener));
+    let is_slow = of.is_some_and(|(tier, _)| is_accepted_slowly(ctx, tier, placed));
+    let id = match (lengths.as_ref().is_some_and(Lengths::is_mostly_full), is_unix) {
+        _ if is_slow => "finding-accept-queue-full-slow",
+        (true, true) => "finding-accept-queue-full-unix-mostly",
+        (true, false) => "finding-accept-queue-full-mostly",
+        (false, true) => "finding-accept-queue-full-unix",
+        (false, false) => "finding-accept-queue-full-explanation",
+    };
+    let (full, samples) = lengths.map_or((0, 0), |lengths| (lengths.full, lengths.samples()));
+    let text = args(id).with("full", full as f64).with("samples", samples as f64);
+    text.with("again", retries::told(ctx, ctx.only_tier(&placed.owner)))
 }
 
 /// True if the kernel's count of overflows was read.

@@ -30,11 +30,23 @@ page-accepts-none-limits =
 page-accepts-none-shows =
     Connections wait in the accept queue in every sample and their number never falls, while the processes that have the listening socket are stopped (state T) or do not run at all. Clients connect and get no answer; once the queue is full they do not even connect. Of several sockets that share a port (SO_REUSEPORT) each has its own queue: the kernel keeps giving a dead one its share.
 page-accepts-none-sure =
-    High: to accept a connection, a process has to run. Silent if the queue is ever seen shorter than before, if a process that has the socket ran, or if the time on cores and the state of the processes could not be read.
+    High: to accept a connection, a process has to run. Silent if the queue is ever seen shorter than before, if a process that has the socket ran, or if the time on cores and the state of the processes could not be read. Workers that share all sockets of an address (nginx with reuseport) are told apart by their state alone: at most as many queues stand still as workers are stopped.
 page-accepts-none-remedies =
     Let a stopped process go on (kill -CONT PID), or end it. Otherwise look at what its threads wait for, and restart it. No length of the queue helps.
 page-accepts-none-sources =
     As for station accept-queue; proc_pid_stat(5), /proc/PID/task/TID/schedstat.
+
+page-processes-stopped-title = Processes are stopped
+page-processes-stopped-limits =
+    The requests on the connections of the stopped processes, which get no answer, and throughput, at what the other processes can do.
+page-processes-stopped-shows =
+    /proc/PID/stat says T (SIGSTOP, SIGTSTP) or t (a debugger) in every reading. Requests stand unread or unanswered on connections that only these processes have open, or connections always wait to be accepted while the processes that are not stopped are all taken and the cores have room.
+page-processes-stopped-sure =
+    High: a stopped process answers nothing. Silent if a process ran in any reading, if nothing waits (the others keep up), if fewer than a tenth of the requests in flight wait for them, and for a queue before full cores.
+page-processes-stopped-remedies =
+    Let them go on (kill -CONT PID), or end them: their master or their supervisor starts others.
+page-processes-stopped-sources =
+    As for station accept-queue; proc_pid_stat(5).
 
 page-accepts-slowly-title = Connections are accepted too slowly
 page-accepts-slowly-limits =

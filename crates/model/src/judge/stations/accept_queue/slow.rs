@@ -5,9 +5,10 @@ use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path::{PlacedListener, Tier};
-use crate::facts::pool::{WAITED_SHARE, waited_share};
-use crate::facts::queue::accepting::{Idle, Lengths, holders, idle, stopped_looks};
+use crate::facts::pool::WAITED_SHARE;
+use crate::facts::queue::accepting::{Idle, Lengths, at_same_address, idle, shares_address, stopped_looks};
 use crate::facts::queue::unix;
+use crate::facts::suffered;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -36,7 +37,7 @@ pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> 
         .iter()
         .zip(&slow)
         .filter_map(|((reading, (tier, listener)), is_slow)| match idle(ctx, tier, listener) {
-            Some(why) => costs(ctx, reading, tier).then(|| none(ctx, reading, (tier, listener), why)),
+            Some(why) => costs(ctx, reading, (tier, listener)).then(|| none(ctx, reading, (tier, listener), &why)),
             None => (*is_slow && !waits_behind(tier)).then(|| slowly(ctx, reading, (tier, listener))),
         })
         .collect()
@@ -68,10 +69,23 @@ fn at_door(ctx: &Context<'_>, tier: &Tier, is_there: fn(Place) -> bool) -> Optio
     Some((account.at_places(tier.id.0, is_there), account.under_way()))
 }
 
-/// True if those who wait for nobody are many enough to hurt.
-fn costs(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> bool {
-    let share = at_door(ctx, tier, waits_to_be_accepted).map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
-    reading.state == StationState::Refusing || Cost::of_time(share.min(1.0)).hurts()
+/// True if those who wait for nobody are many enough to hurt: by the time of the requests under way, by what the load's requests suffered, or by the connections that came.
+fn costs(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener)) -> bool {
+    let at_tier = at_door(ctx, tier, waits_to_be_accepted).map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
+    let share = (at_tier * share_of_queues(ctx, reading, tier)).min(1.0);
+    let suffered = match &ctx.obs.load {
+        Some(load) => Cost::share_of_requests(share).hurts() && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts(),
+        None => {
+            Lengths::of(ctx, listener).is_some_and(|lengths| suffered::dropped(ctx, listener.netns, u64::from(lengths.growth())).hurts())
+        }
+    };
+    reading.state == StationState::Refusing || Cost::of_time(share).hurts() || suffered
+}
+
+/// Share of the connections in the accept queues of a tier that wait in this one.
+fn share_of_queues(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> f64 {
+    let all = ctx.queued_mean([tier]);
+    if all > 0.0 { (reading.waiting.unwrap_or(0.0) / all).min(1.0) } else { 1.0 }
 }
 
 /// True if connections come faster than they are accepted, and the cores are not the reason.
@@ -83,13 +97,15 @@ fn is_slow(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier
     let full = Lengths::of(ctx, listener).is_some_and(|lengths| lengths.is_mostly_full());
     // A client that is refused at a unix socket does not come again: there a longer queue helps unless the wait in it is too long.
     let overflows = full && reading.state == StationState::Refusing && (stands_behind(ctx, reading) || !is_unix);
-    (overflows && cores_are_spare(ctx)) || stand_most(ctx, reading, tier)
+    (overflows && cores_are_spare(ctx)) || stand_most(ctx, reading, (tier, listener))
 }
 
 /// True if requests stand in the queue for most of their time, all the time, although the cores are idle and no thread computes for long.
-fn stand_most(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> bool {
+fn stand_most(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener)) -> bool {
     let Some((there, all)) = at_door(ctx, tier, |place| place == Place::AcceptQueue) else { return false };
-    let waits = waited_share(&ctx.queued(tier)) >= WAITED_SHARE && reading.waiting.is_some_and(|waiting| waiting >= 1.0);
+    let there = there * share_of_queues(ctx, reading, tier);
+    let always = Lengths::of(ctx, listener).is_some_and(|lengths| lengths.waited() as f64 >= WAITED_SHARE * lengths.samples() as f64);
+    let waits = always && reading.waiting.is_some_and(|waiting| waiting >= 1.0);
     let computes = ThreadShares::of(ctx, tier).busiest() >= COMPUTES_SHARE;
     waits && there >= 1.0 && there > MOST * all && !computes && cores_are_spare(ctx)
 }
@@ -100,26 +116,24 @@ pub(crate) fn is_accepted_slowly(ctx: &Context<'_>, tier: &Tier, reading: &Stati
     idle(ctx, tier, listener).is_some() || is_slow(ctx, reading, (tier, listener))
 }
 
-fn none(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener), why: Idle) -> Finding {
-    let (kind, pid) = match why {
-        Idle::Stopped(pid) => ("stopped", pid),
-        Idle::Asleep => ("asleep", 0),
+fn none(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener), why: &Idle) -> Finding {
+    let is_one = shares_address(tier, listener);
+    let (kind, pids) = match why {
+        Idle::Stopped(pids) => (if is_one { "one-stopped" } else { "stopped" }, pids),
+        Idle::Asleep(pids) => (if is_one { "one-asleep" } else { "asleep" }, pids),
     };
     let name = listener.listener.address.to_string();
+    let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let sockets = at_same_address(tier, listener).count();
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("listener", name.as_str()).with("kind", kind);
-        message.with("pid", pid.to_string()).with("seconds", ctx.seconds())
+        let message = message.with("pids", list.join(", ")).with("processes", pids.len() as f64).with("sockets", sockets as f64);
+        message.with("seconds", ctx.seconds())
     };
     let mut proofs = lengths(ctx, reading, listener, "evidence-accepts-none-queue");
     proofs.push(match why {
-        Idle::Stopped(pid) => {
-            let looks = ctx.obs.processes.get(&pid).and_then(|process| stopped_looks(ctx, process)).unwrap_or(0);
-            Evidence::new(args("evidence-accepts-none-stopped").with("looks", looks as f64), "/proc/PID/stat", Some(looks as f64))
-        }
-        Idle::Asleep => {
-            let pids: Vec<String> = holders(ctx, tier, listener).iter().map(u32::to_string).collect();
-            Evidence::new(args("evidence-accepts-none-ran").with("pids", pids.join(", ")), "/proc/PID/task/TID/schedstat", Some(0.0))
-        }
+        Idle::Stopped(pids) => stopped_proof(ctx, pids),
+        Idle::Asleep(_) => Evidence::new(args("evidence-accepts-none-ran"), "/proc/PID/task/TID/schedstat", Some(0.0)),
     });
     proofs.extend(stand(ctx, tier));
     Finding {
@@ -153,6 +167,15 @@ fn slowly(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier,
     }
 }
 
+/// The evidence that these processes were stopped.
+pub(super) fn stopped_proof(ctx: &Context<'_>, pids: &[u32]) -> Evidence {
+    let looks = |pid: &u32| ctx.obs.processes.get(pid).and_then(|process| stopped_looks(ctx, process));
+    let looks = pids.iter().filter_map(looks).min().unwrap_or(0);
+    let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let text = Message::new("evidence-accepts-none-stopped").with("pids", list.join(", ")).with("processes", pids.len() as f64);
+    Evidence::new(text.with("looks", looks as f64), "/proc/PID/stat", Some(looks as f64))
+}
+
 /// True if it is known of each process of a tier how many files it has open and may open.
 fn are_files_known(ctx: &Context<'_>, tier: &Tier) -> bool {
     let is_known = |process: &ProcessView| {
@@ -168,6 +191,7 @@ fn lengths(ctx: &Context<'_>, reading: &StationReading, listener: &PlacedListene
     let (least, most) = lengths.range();
     let text = Message::new(id).with("listener", listener.listener.address.to_string()).with("limit", reading.limit.unwrap_or(0.0));
     let text = text.with("full", lengths.full as f64).with("samples", lengths.samples() as f64).with("least", least).with("most", most);
+    let text = text.with("waited", lengths.waited() as f64).with("spread", if least < most { "some" } else { "none" });
     let waiting = reading.waiting.unwrap_or(0.0);
     let text = text.with("waiting", tenths(waiting)).with("refused", (reading.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round());
     vec![Evidence::new(text, format!("sock_diag ({})", ctx.netns_name(listener.netns)), Some(tenths(waiting)))]

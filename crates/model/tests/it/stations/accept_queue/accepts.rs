@@ -11,7 +11,7 @@ use crate::stage::queue::*;
 use crate::stage::*;
 
 /// The queue is always full, and the cores are idle.
-fn standing(limit: u32, good: u64) -> Observation {
+pub(super) fn standing(limit: u32, good: u64) -> Observation {
     let mut obs = healthy();
     queue(&mut obs, limit, limit + 1, 3_000);
     suffer(&mut obs, 1_000, good);
@@ -25,25 +25,32 @@ fn standing(limit: u32, good: u64) -> Observation {
 
 /// The server's process is in this state, and runs for so long in each second.
 fn runs(obs: &mut Observation, state: char, ns_per_s: u64) {
-    let series = &mut obs.processes.get_mut(&42).unwrap().cpu;
+    states(obs, 42, ns_per_s, |_| state);
+}
+
+/// A process is in this state in each second, and runs for so long.
+pub(super) fn states(obs: &mut Observation, pid: u32, ns_per_s: u64, state: impl Fn(u64) -> char) {
+    let series = &mut obs.processes.get_mut(&pid).unwrap().cpu;
+    *series = Default::default();
     for second in 0..=11_u64 {
-        let used = CpuUse { state, run_ns: Some(second * ns_per_s), run_delay_ns: Some(0), threads: 1, ..CpuUse::default() };
+        let (run_ns, state) = (Some(second * ns_per_s), state(second));
+        let used = CpuUse { state, run_ns, run_delay_ns: Some(0), threads: 1, ..CpuUse::default() };
         series.push(second * 1_000_000, Reading::Ok(used));
     }
 }
 
 /// With the load, and watched.
-fn both(obs: &Observation) -> [Diagnosis; 2] {
+pub(super) fn both(obs: &Observation) -> [Diagnosis; 2] {
     let watched = Observation { load: None, ..obs.clone() };
     let watched = Observation { request: chokepoint_model::observation::Request { loaded: false, ..obs.request.clone() }, ..watched };
     [told(obs), told(&watched)]
 }
 
-fn offers_a_longer_queue(diagnosis: &Diagnosis) -> bool {
+pub(super) fn offers_a_longer_queue(diagnosis: &Diagnosis) -> bool {
     diagnosis.findings.iter().flat_map(|finding| &finding.remedies).any(|remedy| remedy.id == "raise-accept-backlog")
 }
 
-fn says(diagnosis: &Diagnosis, words: &str) -> bool {
+pub(super) fn says(diagnosis: &Diagnosis, words: &str) -> bool {
     serde_json::to_string(diagnosis).unwrap().contains(words)
 }
 
@@ -105,6 +112,18 @@ fn whoever_ran_may_have_accepted_and_what_was_not_read_is_not_zero() {
 }
 
 #[test]
+fn a_queue_that_is_always_full_before_full_cores_is_no_burst_either() {
+    let mut obs = standing(511, 50_000);
+    ran(&mut obs, [42], 950_000_000);
+    cpu(&mut obs, 0.99);
+    for diagnosis in both(&obs) {
+        let full = diagnosis.findings.iter().find(|finding| finding.id == "accept-queue-full").unwrap();
+        assert!(!says(&diagnosis, "arrive in bursts"), "{:?}", full.explanation);
+        assert!(full.explanation.contains("was full in 201 of 201 samples"), "{:?}", full.explanation);
+    }
+}
+
+#[test]
 fn cores_that_are_full_accept_no_faster() {
     let mut obs = standing(511, 2_500);
     ran(&mut obs, [42], 950_000_000);
@@ -113,7 +132,7 @@ fn cores_that_are_full_accept_no_faster() {
 }
 
 /// A watched server with one request in service and this many in its queue, which has room for all, in each sample.
-fn queued(waiting: u32, ns_per_s: u64) -> Observation {
+pub(super) fn queued(waiting: u32, ns_per_s: u64) -> Observation {
     let mut obs = standing(511, 0);
     (obs.load, obs.request.loaded) = (None, false);
     queue(&mut obs, 511, waiting, 0);
