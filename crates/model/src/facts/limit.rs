@@ -131,6 +131,11 @@ impl<'a> Limit<'a> {
             .is_some_and(|allowed| (allowed.low * (1.0 - RATE_SPREAD)..=allowed.high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
     }
 
+    /// True if more was answered well than the limit allows: it does not count this traffic, whatever the configuration that was read says.
+    pub(crate) fn is_exceeded(&self, load: &LoadResult) -> bool {
+        self.allowed_rps(load).is_some_and(|allowed| load.goodput_rps() > allowed.high * (1.0 + RATE_SPREAD))
+    }
+
     pub(crate) fn proofs(&self) -> impl Iterator<Item = &Logged> {
         self.refused.iter().chain(&self.delayed)
     }

@@ -358,13 +358,24 @@ fn without_a_burst_the_remainder_of_an_interval_is_lost() {
     for (rps, is_limited) in [(180, false), (205, true), (235, true), (250, true), (280, false), (314, false)] {
         let diagnosis = got(NginxLimit { rate_per_s: Some(314.0), ..rate(Some(true), 0, 0) }, rps * 10);
         assert_eq!(causes(&diagnosis).contains(&LIMITED), is_limited, "{rps}");
-        let ceiling = station(&diagnosis, "rate-limit").ceiling_rps.unwrap();
-        assert!((ceiling.low - 200.0).abs() < 0.1 && (ceiling.high - 250.0).abs() < 0.1, "{ceiling:?}");
+        let ceiling = station(&diagnosis, "rate-limit").ceiling_rps;
+        assert_eq!(ceiling.is_some(), rps <= 250, "a limit that more passes is none: {rps}");
+        assert!(ceiling.is_none_or(|ceiling| (ceiling.low - 200.0).abs() < 0.1 && (ceiling.high - 250.0).abs() < 0.1), "{ceiling:?}");
     }
     // At any higher rate, one request per millisecond passes.
     let ceiling =
         station(&got(NginxLimit { rate_per_s: Some(5_000.0), ..rate(Some(true), 0, 0) }, 9_000), "rate-limit").ceiling_rps.unwrap();
     assert!((ceiling.high - 1_000.0).abs() < 0.1, "{ceiling:?}");
+}
+
+#[test]
+fn a_limit_that_much_more_passes_than_it_allows_does_not_count_this_traffic() {
+    let mut obs = refused(rate(Some(true), 20, 20));
+    suffer(&mut obs, 0, &[]);
+    let diagnosis = told(&obs);
+    let limit = station(&diagnosis, "rate-limit");
+    assert_eq!((limit.state, limit.utilization, limit.ceiling_rps.is_none()), (StationState::Ok, None, true), "{limit:?}");
+    assert!(limit.why.contains("more were answered"), "{}", limit.why);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 short-rate-limit = rate limit
 
 state-rate-limit-ok = { $directive } with zone { $zone } ({ $place }) did not limit this traffic.
+state-rate-limit-exceeded = { $directive } with zone { $zone } ({ $place }) would let { $rate } requests per second pass, but more were answered: it is not in force, does not count these, or counts them under several values of { $key }.
 state-rate-limit-harmless = { $directive } with zone { $zone } ({ $place }) refused { $count } requests: too few to count as harm.
 state-rate-limit-refusing = { $directive } with zone { $zone } ({ $place }) refused requests with status { $status }.
 state-rate-limit-delaying = { $directive } with zone { $zone } ({ $place }) delays requests, so that { $rate } per second pass.

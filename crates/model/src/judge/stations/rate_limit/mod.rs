@@ -28,6 +28,9 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading 
     let mut station = STATION.reading(tier, at, unit);
     station.limit = limit.config.rate_per_s.or(limit.config.connections.map(|count| count as f64));
     let load = ctx.obs.load.as_ref();
+    if limit.effect.is_none() && load.is_some_and(|load| limit.is_exceeded(load)) {
+        return station.in_state(StationState::Ok, told("state-rate-limit-exceeded", tier, limit.config));
+    }
     if let (Some(load), Some(allowed)) = (load, load.and_then(|load| limit.allowed_rps(load))) {
         station.used = Some(load.goodput_rps());
         station.utilization = Some(load.goodput_rps() / allowed.value.max(f64::MIN_POSITIVE));
