@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::outcome;
-use crate::output::report::{Diagnosis, Kept, NotApplied, Remedy, Round};
+use crate::output::report::{Diagnosis, Kept, NotApplied, Remedy, Role, Round};
 
 pub use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use made::Made;
@@ -350,7 +350,16 @@ impl<'w> Session<'w> {
         report.not_applied = self.not_applied;
         // What could not be done comes first: it asks for something.
         report.warnings.splice(0..0, self.warnings);
+        if self.fix && !self.broken && report.rounds.is_empty() && report.load.is_some() && has_nothing_to_apply(&report) {
+            report.warnings.push(self.words.text(&Message::new("warning-nothing-to-apply")));
+        }
         outcome::compare(&mut report, self.words);
         Some(report)
     }
+}
+
+/// True if there are causes, and `--fix` can change nothing about any of them.
+fn has_nothing_to_apply(report: &Diagnosis) -> bool {
+    let mut causes = report.findings.iter().filter(|finding| finding.role == Role::Cause).peekable();
+    causes.peek().is_some() && causes.flat_map(|cause| &cause.remedies).all(|remedy| remedy.change.is_empty())
 }

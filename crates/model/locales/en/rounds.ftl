@@ -82,6 +82,7 @@ round-row-confirm = all that stay
 
 prediction-refused-round = nothing was changed in this round, so nothing was predicted
 
+warning-nothing-to-apply = Nothing was changed: no cause has a remedy that --fix can make.
 warning-not-applied = Remedy { $remedy } could not be applied: { $why }
 warning-not-taken-back = A change could not be taken back: { $why } Run "chokepoint undo" to try again.
 warning-not-put-back = Remedy { $remedy } was left out for a trial and could not be put back: { $why }

@@ -466,6 +466,19 @@ fn without_consent_or_load_nothing_is_changed() {
     assert_eq!(session.measured(Diagnosis { load: None, ..first }), chokepoint_model::fix::Action::Done);
 }
 
+#[test]
+fn a_run_in_which_no_cause_has_a_change_says_so() {
+    let words = chokepoint_model::catalogue::Catalogue::english();
+    let mut first = run(&Php { faults: 31, decoy: Decoy::None, early: false, first: false, reverse: false }, 0.0, 1, None, Some(1)).report;
+    first.findings.iter_mut().flat_map(|finding| &mut finding.remedies).for_each(|remedy| remedy.change.clear());
+    let said = |fix: bool| {
+        let mut session = chokepoint_model::fix::Session::new(fix, &words);
+        session.measured(first.clone());
+        session.report().unwrap().warnings.iter().any(|text| text.contains("Nothing was changed"))
+    };
+    assert!(said(true) && !said(false));
+}
+
 fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> {
     let ended = run(world, 0.0, world.seed, slo, None);
     let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));

@@ -112,8 +112,9 @@ fn prediction(prediction: &Prediction, phrases: Phrases<'_>) -> String {
     }
 }
 
-/// True if `--fix` was not given and would change something.
+/// True if `--fix` was not given and would change something: it mends causes.
 pub(crate) fn offers_fix(diagnosis: &Diagnosis) -> bool {
-    let mut remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
+    let causes = diagnosis.findings.iter().filter(|finding| finding.role == Role::Cause);
+    let mut remedies = causes.flat_map(|finding| &finding.remedies);
     diagnosis.rounds.is_empty() && remedies.any(|remedy| !remedy.change.is_empty())
 }
