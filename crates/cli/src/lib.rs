@@ -128,20 +128,9 @@ fn version(message: &clap::Error) -> ExitCode {
     }
 }
 
-/// An error and its causes, without those that it says already.
-fn once(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
-        if !text.contains(&cause) {
-            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
-        }
-    }
-    text
-}
-
 /// Prints an error; the exit status says whether the command line was invalid.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    output::note(&format!("chokepoint: {}", once(error)));
+    output::note(&format!("chokepoint: {}", output::once(error)));
     ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
 }
 

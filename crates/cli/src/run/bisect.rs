@@ -21,6 +21,7 @@ use crate::run::recordings::Event;
 use crate::run::route::Route;
 use crate::run::settings::Target;
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output;
 
 /// The most directory entries that are searched for a file to request.
 const NAMES_MAX: usize = 1_000;
@@ -94,7 +95,7 @@ impl BisectDriver for LiveBisect<'_> {
     }
 
     fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
-        let read = self.load(part).map_err(|error| format!("{error:#}"));
+        let read = self.load(part).map_err(|error| output::once(&error));
         let observation = read.as_ref().map(|entries| measure::observation(entries)).map_err(Clone::clone);
         if self.keep {
             self.events.push(Event::Part { id: part.id(), read });

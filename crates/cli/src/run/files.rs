@@ -197,7 +197,7 @@ pub(crate) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Resu
     for error in results.into_iter().filter_map(Result::err) {
         match &first {
             Ok(()) => first = Err(error),
-            Err(_) => output::note(&format!("chokepoint: {error:#}")),
+            Err(_) => output::note(&format!("chokepoint: {}", output::once(&error))),
         }
     }
     first

@@ -69,7 +69,7 @@ pub(crate) fn keep(args: &Keep, words: &Catalogue, run: impl FnOnce() -> Result<
         Ok(Store::open(&directory(words)?)?.add(&run)?)
     });
     if let Err(error) = kept {
-        output::note(&words.text(&Message::new("runs-not-kept").with("why", format!("{error:#}"))));
+        output::note(&words.text(&Message::new("runs-not-kept").with("why", output::once(&error))));
     }
 }
 

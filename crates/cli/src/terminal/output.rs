@@ -75,6 +75,17 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
 }
 
+/// An error and its causes, without those that it says already.
+pub(crate) fn once(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
+}
+
 /// Writes a question to stderr, escaped like [`print`]; the answer follows on its line.
 pub(crate) fn question(text: &str) -> io::Result<()> {
     let mut err = io::stderr().lock();

@@ -29,13 +29,14 @@ use crate::run::settings::{self, Target};
 use crate::run::tls;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::leaving::Leaving;
+use crate::terminal::output;
 
 /// Duration of the load without `-z` and `-n`.
 const DURATION_DEFAULT: &str = "10s";
 
 /// Runs the verb and returns the exit status.
 pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
-    let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
+    let usage = |error: anyhow::Error| anyhow::Error::new(Usage(output::once(&error)));
     let leaving = Leaving::hold_while_preparing(interrupt);
     let (target, targets) = asked_for(args).map_err(usage)?;
     outputs::check(args).map_err(usage)?;

@@ -21,7 +21,7 @@ use crate::terminal::output;
 
 /// Runs the verb. True if it is known of some station when it is full.
 pub(crate) fn run(args: &Capacity, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
-    let usage = |error: Error| Error::new(Usage(format!("{error:#}")));
+    let usage = |error: Error| Error::new(Usage(output::once(&error)));
     let leaving = Leaving::hold_while_preparing(interrupt);
     let target = Target::parse(&args.url).map_err(usage)?;
     let duration = settings::duration(&args.duration).map_err(usage)?;

@@ -63,7 +63,7 @@ fn read(args: &Experiment) -> Result<(Plan, Option<PathBuf>)> {
     };
     let mut plan = Plan::parse(&text, &origin)?;
     if let Some(budget) = &args.budget {
-        plan.budget = settings::duration(budget).map_err(|error| usage(format!("{error:#}")))?;
+        plan.budget = settings::duration(budget).map_err(|error| usage(output::once(&error)))?;
     }
     if let Some(precision) = args.precision {
         if !PRECISION.contains(&precision) {

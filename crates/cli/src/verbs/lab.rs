@@ -73,7 +73,7 @@ fn run_scenario(args: &LabRun, words: &Catalogue, interrupt: &Interrupt) -> Resu
 
 /// The time of each load.
 fn duration(text: &str) -> Result<Duration> {
-    let duration = settings::duration(text).map_err(|error| Usage(format!("{error:#}")))?;
+    let duration = settings::duration(text).map_err(|error| Usage(output::once(&error)))?;
     if !(DURATION_MIN..=DURATION_MAX).contains(&duration) {
         bail!(Usage(format!("--duration {text} is out of range: at least 3s and at most 1h")));
     }

@@ -29,6 +29,7 @@ use crate::run::measure;
 use crate::run::plan::CONNECTIONS_OPEN;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::leaving::Leaving;
+use crate::terminal::output;
 use setup::SizeSetup;
 
 /// Connections of the load that warms the server up: enough to start the workers of a small pool.
@@ -104,7 +105,7 @@ impl Run<'_> {
             }
             let (entries, _) = match measure::measure(&self.setup.of(self.plan(offered, counted)), &self.label(offered), self.interrupt) {
                 Err(error) if !self.steps.is_empty() => {
-                    self.warnings.push(format!("{error:#}"));
+                    self.warnings.push(output::once(&error));
                     return Ok(true);
                 }
                 measured => measured?,

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Undo, interrupt: &Interrupt) -> Result<bool> {
     // A second Ctrl-C must not end the program with some changes still applied.
     interrupt.set_unproven(changes::pending().map_or(0, |pending| pending.iter().map(|set| set.changes.len()).sum()));
     let outcome =
-        Changes::undo_all(None).unwrap_or_else(|error| UndoOutcome { problems: vec![format!("{error:#}")], ..UndoOutcome::default() });
+        Changes::undo_all(None).unwrap_or_else(|error| UndoOutcome { problems: vec![output::once(&error)], ..UndoOutcome::default() });
     interrupt.set_unproven(0);
     let is_of_root = of_root.as_ref().map_or(true, HostPending::is_in_force);
     if args.json {
@@ -135,7 +135,7 @@ fn host_json(of_root: &HostPending) -> Value {
 fn root_in_words(of_root: &Result<HostPending>) -> Vec<String> {
     let of_root = match of_root {
         Ok(of_root) => of_root,
-        Err(error) => return vec![format!("{error:#}")],
+        Err(error) => return vec![output::once(error)],
     };
     let changes = || of_root.sets.iter().flat_map(|set| &set.changes);
     let applied: Vec<String> =
@@ -177,7 +177,7 @@ pub(crate) fn report_leftovers() {
                 }
             }
         }
-        (Err(error), _) => output::note(&format!("note: cannot check whether earlier runs left changes: {error:#}")),
+        (Err(error), _) => output::note(&format!("note: cannot check whether earlier runs left changes: {}", output::once(&error))),
     }
     for line in root_in_words(&changes::of_root()) {
         output::note(&format!("note: {line}"));

@@ -13,7 +13,6 @@ use chokepoint_model::report::Diagnosis;
 use serde::{Deserialize, Serialize};
 
 use super::{Driver, Permit, drive};
-use crate::once;
 use crate::run::bisect::{self, BisectReplay};
 use crate::run::measure;
 use crate::run::recordings::{self, Event};
@@ -58,7 +57,7 @@ impl Reader for RecordingReader {
                 drive(&mut run, true, &words)
             }
         };
-        Ok(Replayed { notes: run.notes, report: report.map_err(|error| once(&error)) })
+        Ok(Replayed { notes: run.notes, report: report.map_err(|error| output::once(&error)) })
     }
 }
 

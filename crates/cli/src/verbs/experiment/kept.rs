@@ -75,7 +75,7 @@ impl Kept {
         if !args.keep.no_keep
             && let Err(error) = kept.add(words)
         {
-            output::note(&format!("note: the experiment is not kept, so it cannot be continued: {error:#}"));
+            output::note(&format!("note: the experiment is not kept, so it cannot be continued: {}", output::once(&error)));
         }
         Ok((kept, Earlier::default()))
     }
@@ -127,7 +127,7 @@ impl Kept {
             serde_json::to_string(line).map_err(anyhow::Error::from).and_then(|json| Ok(store.add_trial(self.id, self.lines, &json)?));
         if let Err(error) = kept {
             // The measurement goes on: a full disk must not end it.
-            output::note(&format!("note: further trials are not kept: {error:#}"));
+            output::note(&format!("note: further trials are not kept: {}", output::once(&error)));
             self.store = None;
         }
     }
@@ -154,7 +154,7 @@ impl Kept {
         match kept {
             Ok(()) if state == State::Interrupted => output::note("the trials are kept: --resume goes on with them"),
             Ok(()) => {}
-            Err(error) => output::note(&format!("note: the result is not kept: {error:#}")),
+            Err(error) => output::note(&format!("note: the result is not kept: {}", output::once(&error))),
         }
     }
 }

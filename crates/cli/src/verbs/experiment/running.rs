@@ -18,6 +18,7 @@ use crate::run::changes::Changes;
 use crate::run::measure::Setup;
 use crate::run::plan::{self, CONNECTIONS_DEFAULT, TIMEOUT_DIAGNOSE};
 use crate::run::settings::{self, Target};
+use crate::terminal::output;
 
 /// The owner of the changes in the journal: `chokepoint undo` takes back what a killed experiment left.
 const OWNER: &str = "experiment";
@@ -192,7 +193,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // After an error the changes are taken back as well; what fails here is still in the journal, and `chokepoint undo` takes it back.
         if let Err(error) = self.take_back() {
-            crate::terminal::output::note(&format!("chokepoint: a change was not taken back: {error:#}; run chokepoint undo"));
+            output::note(&format!("chokepoint: a change was not taken back: {}; run chokepoint undo", output::once(&error)));
         }
     }
 }

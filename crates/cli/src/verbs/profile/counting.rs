@@ -23,7 +23,8 @@ const COUNT_MAX: Duration = Duration::from_secs(60);
 
 /// Counts for a few seconds and prints the counts.
 pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) -> Result<()> {
-    let duration = settings::duration(&args.count_for).map_err(|error| Usage(format!("--count-for {}: {error:#}", args.count_for)))?;
+    let duration =
+        settings::duration(&args.count_for).map_err(|error| Usage(format!("--count-for {}: {}", args.count_for, output::once(&error))))?;
     if duration > COUNT_MAX {
         bail!(Usage(format!(
             "--count-for {}: must be above 0 and at most {} s, because a probe slows down what it counts",
@@ -54,7 +55,7 @@ pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) ->
         output::print(&counts_text::render(&counts))?;
     }
     if let Some(error) = failed {
-        output::note(&format!("note: calls per request are not known: {error:#}"));
+        output::note(&format!("note: calls per request are not known: {}", output::once(&error)));
     }
     if counts.counts.is_empty() {
         bail!("nothing could be counted: run it as root, or see docs/privileges.md for the privilege that each kind needs");

@@ -16,6 +16,7 @@ use crate::run::plan;
 use crate::run::route::Route;
 use crate::run::settings::{self, Target};
 use crate::run::tls;
+use crate::terminal::output;
 
 /// The shortest run: a few steps.
 const BUDGET_MIN: Duration = Duration::from_secs(30);
@@ -36,7 +37,7 @@ pub(super) struct SizeSetup {
 impl SizeSetup {
     /// Parses the command line; an error is a usage error, unless a namespace cannot be found.
     pub(super) fn parse(args: &Size) -> Result<Self> {
-        let usage = |error: Error| Error::new(Usage(format!("{error:#}")));
+        let usage = |error: Error| Error::new(Usage(output::once(&error)));
         let route = Route::parse(&args.connection.resolve, &args.connection.connect_to).map_err(usage)?;
         let target = Target::parse_routed(&args.url, &route).map_err(usage)?;
         let tls = tls::settings(&args.connection, &target).map_err(usage)?;

@@ -13,6 +13,7 @@ use super::showing;
 use crate::Usage;
 use crate::args::Watch;
 use crate::run::settings::{self, Target};
+use crate::terminal::output;
 
 /// The longest configuration file, bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -104,7 +105,7 @@ pub(super) struct Settings {
 impl Settings {
     /// The file of `--config`, with the flags. An error is a usage error.
     pub(super) fn of(args: &Watch) -> Result<Self> {
-        let usage = |error: Error| Error::new(Usage(format!("{error:#}")));
+        let usage = |error: Error| Error::new(Usage(output::once(&error)));
         let mut file = args.config.as_deref().map(read).transpose().map_err(usage)?.unwrap_or_default();
         if !args.urls.is_empty() {
             file.targets.clone_from(&args.urls);

@@ -18,7 +18,7 @@ use crate::run::measure::{self, Setup};
 use crate::run::recordings::{self, Event};
 use crate::run::{last_third, memory};
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Style;
+use crate::terminal::output::{self, Style};
 
 /// How long a drop is observed: an incident is to be told within 15 seconds, and four go by until it is seen. The profile of its last third has a hundred samples of
 /// each busy core.
@@ -142,7 +142,7 @@ fn measured(
 ) -> Result<Vec<chokepoint_recording::Entry>, String> {
     let bounded = Setup { bound_bytes: BOUND_BYTES, profile_bytes: Some(PROFILE_BYTES), ..Setup::new(request, duration) };
     let setup = Setup { profile, unloaded: false, ..bounded };
-    let measured = measure::measure(&setup, "", interrupt).map_err(|error| format!("{error:#}"));
+    let measured = measure::measure(&setup, "", interrupt).map_err(|error| output::once(&error));
     measured.map(|(entries, _)| entries)
 }
 

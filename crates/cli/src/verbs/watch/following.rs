@@ -173,7 +173,7 @@ impl<'a> Following<'a> {
                 (self.settings, self.seconds) = (settings, seconds);
                 output::note("note: the configuration was read again");
             }
-            Err(error) => output::note(&format!("note: the configuration stays as it was: {error:#}")),
+            Err(error) => output::note(&format!("note: the configuration stays as it was: {}", output::once(&error))),
         }
         self.service.ready();
     }

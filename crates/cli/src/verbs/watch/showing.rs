@@ -238,7 +238,7 @@ impl Archive for Kept {
     }
 
     fn incidents(&self) -> Result<String, String> {
-        kept_list(&self.history()?, false, u32::MAX).map(|(list, _)| list.to_string()).map_err(|error| format!("{error:#}"))
+        kept_list(&self.history()?, false, u32::MAX).map(|(list, _)| list.to_string()).map_err(|error| output::once(&error))
     }
 
     fn incident(&self, id: i64) -> Result<Option<String>, String> {
@@ -269,7 +269,7 @@ impl Archive for Kept {
 
     fn comparison(&self, id: i64) -> Result<Option<String>, String> {
         let Some((store, run)) = self.kept_run(id)? else { return Ok(None) };
-        let comparison = with_earlier(&store, &run, &self.words).map_err(|error| format!("{error:#}"))?;
+        let comparison = with_earlier(&store, &run, &self.words).map_err(|error| output::once(&error))?;
         Ok(Some(comparison::page(&comparison, &self.words).json().to_string()))
     }
 

@@ -9,6 +9,7 @@ use chokepoint_sources::{Root, netns};
 use crate::Usage;
 use crate::args::Where;
 use crate::run::settings::{self, Target};
+use crate::terminal::output;
 
 /// Readings come once a second.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
@@ -30,7 +31,7 @@ pub(super) struct WhereSetup {
 impl WhereSetup {
     /// Parses the command line; an error is a usage error.
     pub(super) fn parse(args: &Where) -> Result<Self> {
-        let usage = |error: Error| Error::new(Usage(format!("{error:#}")));
+        let usage = |error: Error| Error::new(Usage(output::once(&error)));
         let target = Target::parse(&args.url).map_err(usage)?;
         let within = |name: &str, text: &str, (least, most): (Duration, Duration)| {
             let time = settings::duration(text).map_err(usage)?;
