@@ -15,11 +15,34 @@ pub(crate) fn named(netns: NetnsId) -> Option<String> {
     Some(in_words(sockets.iter().filter(|socket| !socket.udp && socket.netns == netns)))
 }
 
-/// [`named`]; nothing if a listener has that port.
-pub(crate) fn unless_at(netns: NetnsId, port: u16) -> Option<String> {
-    let sockets = read_port_sockets(&Root::default()).ok()?;
-    let own = || sockets.iter().filter(|socket| !socket.udp && socket.netns == netns);
-    (!own().any(|socket| socket.local.1 == port)).then(|| in_words(own()))
+/// Who listens where, for a user whose port has no listener in the server's namespace.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    /// The listeners of that namespace, as in [`named`].
+    pub(crate) here: String,
+    /// The other namespaces in which something listens at that port, "web (nginx)"; empty if none does.
+    pub(crate) at_port: String,
+}
+
+/// The listeners of a namespace and those of the other ones at this port; nothing if a listener of the namespace has that port.
+pub(crate) fn unless_at(netns: NetnsId, port: u16) -> Option<Elsewhere> {
+    elsewhere(&read_port_sockets(&Root::default()).ok()?, netns, port)
+}
+
+fn elsewhere(sockets: &[PortSocket], netns: NetnsId, port: u16) -> Option<Elsewhere> {
+    let (own, others): (Vec<_>, Vec<_>) = sockets.iter().filter(|socket| !socket.udp).partition(|socket| socket.netns == netns);
+    if own.iter().any(|socket| socket.local.1 == port) {
+        return None;
+    }
+    let mut places = Vec::new();
+    for socket in others.into_iter().filter(|socket| socket.local.1 == port) {
+        let place = socket.netns_name.clone().unwrap_or_else(|| socket.netns.to_string());
+        let place = socket.program.as_ref().map_or(place.clone(), |program| format!("{place} ({program})"));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Some(Elsewhere { here: in_words(own.into_iter()), at_port: places.join(", ") })
 }
 
 /// [`named`] of the own namespace; nothing if the address is not this host's.
@@ -78,6 +101,19 @@ mod tests {
         assert_eq!(in_words(std::iter::empty()), "none");
         let many: Vec<_> = (1..=10).map(|port| listener(port, None)).collect();
         assert!(in_words(many.iter()).ends_with("port 8 and 2 more"));
+    }
+
+    #[test]
+    fn a_port_that_has_a_listener_in_another_namespace_only_is_named_with_it() {
+        let sockets = [
+            listener(80, Some("nginx")),
+            PortSocket { netns: NetnsId(2), netns_name: Some("web".to_owned()), ..listener(8_080, Some("node")) },
+            PortSocket { netns: NetnsId(3), ..listener(8_080, None) },
+        ];
+        let found = |port| elsewhere(&sockets, NetnsId(1), port);
+        let both = Elsewhere { here: "port 80 (nginx)".to_owned(), at_port: format!("web (node), {}", NetnsId(3)) };
+        assert_eq!((found(80), found(8_080)), (None, Some(both)));
+        assert_eq!(found(81).map(|found| found.at_port), Some(String::new()));
     }
 
     #[test]

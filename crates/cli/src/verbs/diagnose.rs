@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             let report = match measured.report {
                 Ok(report) => report,
                 Err(error) => {
-                    recorded.unwrap_or_else(|failed| output::note(&format!("chokepoint: {failed:#}")));
+                    recorded.unwrap_or_else(|failed| output::note(&format!("chokepoint: {}", output::once(&failed))));
                     return Err(error);
                 }
             };
@@ -111,7 +111,7 @@ fn again() -> Option<text::Again> {
 /// The conditions of --fail-if. What only a load can show is refused where none is asked for.
 fn fail_if(args: &Diagnose) -> Result<Option<FailIf>> {
     let Some(text) = &args.fail_if else { return Ok(None) };
-    let fail_if = FailIf::parse(text).map_err(|error| Usage(format!("{error:#}")))?;
+    let fail_if = FailIf::parse(text).map_err(|error| Usage(output::once(&error)))?;
     if fail_if.needs_load() && args.replay.is_none() && !args.is_loaded() {
         bail!(Usage(format!("--fail-if {text:?} needs a load: add -c, -q, -n or --load")));
     }
@@ -144,8 +144,13 @@ fn tell_listeners(setup: &Setup) {
     if !request.unix.is_empty() {
         return;
     }
-    let Some(named) = listeners::unless_at(request.server_netns.unwrap_or(request.client_netns), request.port) else { return };
-    output::note(&format!("note: nothing listens on port {} of this network namespace now (TCP listeners: {named})", request.port));
+    let Some(found) = listeners::unless_at(request.server_netns.unwrap_or(request.client_netns), request.port) else { return };
+    let (port, here) = (request.port, found.here);
+    let told = format!("note: nothing listens on port {port} of this network namespace now (TCP listeners: {here})");
+    output::note(&match found.at_port.as_str() {
+        "" => told,
+        places => format!("{told}; something does in {places}, which is found by its address, or named with --server-netns"),
+    });
 }
 
 /// The run as it is kept, with the figures of the state in which it left the server. `around`: what each measurement was made on.
@@ -357,7 +362,7 @@ impl<'a> Live<'a> {
                 if self.interrupt.is_set() {
                     self.retreat.extend(match &taken {
                         Ok(lines) => lines.clone(),
-                        Err(error) => vec![format!("{remedy} could not be taken back ({error:#}): run `chokepoint undo`")],
+                        Err(error) => vec![format!("{remedy} could not be taken back ({}): run `chokepoint undo`", output::once(error))],
                     });
                 }
                 taken.map(drop)
@@ -461,7 +466,7 @@ impl Driver for Live<'_> {
     }
 
     fn act(&mut self, action: &Action) -> std::result::Result<(), String> {
-        let result = self.carry_out(action).map_err(|error| format!("{error:#}"));
+        let result = self.carry_out(action).map_err(|error| output::once(&error));
         if self.keep {
             self.events.push(Event::Acted { action: action.name(), failure: result.clone().err() });
         }
@@ -494,7 +499,7 @@ impl Driver for Live<'_> {
 
 /// What to measure, from the command line.
 fn setup(args: &Diagnose) -> Result<Setup> {
-    let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
+    let usage = |error: anyhow::Error| anyhow::Error::new(Usage(output::once(&error)));
     let route = Route::parse(&args.connection.resolve, &args.connection.connect_to).map_err(usage)?;
     let target = Target::parse_routed(args.url.as_deref().unwrap_or_default(), &route).map_err(usage)?;
     let tls = tls::settings(&args.connection, &target).map_err(usage)?;
