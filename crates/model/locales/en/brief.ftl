@@ -56,6 +56,7 @@ brief-more-notes = { $n ->
 }
 brief-next = next
 brief-root = as root
+brief-root-lacks = Root may not read all of { $names } here: it has not the privilege { $needs }, as in many containers.
 brief-root-adds = This user may not read { $names }. Run it as root (sudo) to have these, too.
 brief-command-fix = chokepoint diagnose --fix ...
 brief-command-fix-load = chokepoint diagnose --load --fix ...

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Diagnosis, Finding, NotApplied};
+use chokepoint_model::report::{Diagnosis, Finding, NotApplied, Role};
 
 use super::brief::{LINES_MAX, LINES_MAX_TRIED};
 use super::wrap::{columns, sentence_ends};
@@ -117,6 +117,31 @@ fn the_command_that_fixes_has_the_load_that_it_needs() {
     diagnosis.load = None;
     let text = brief(&diagnosis, &plain(80), &words);
     assert!(text.contains("chokepoint diagnose --load --fix ..."), "{text}");
+}
+
+/// `--fix` mends causes: what only a symptom's remedy would change is not offered.
+#[test]
+fn a_fix_is_offered_only_where_a_cause_has_one() {
+    let words = Catalogue::english();
+    let mut diagnosis = samples::choked();
+    diagnosis.findings.iter_mut().filter(|finding| finding.role == Role::Cause).for_each(|cause| cause.remedies.clear());
+    let mut symptom = samples::choked().findings.remove(0);
+    symptom.role = Role::Symptom;
+    diagnosis.findings.push(symptom);
+    let text = brief(&diagnosis, &plain(80), &words);
+    assert!(!text.contains("--fix"), "{text}");
+}
+
+/// Root is not told to become root.
+#[test]
+fn what_root_may_not_read_names_the_privilege_that_it_lacks() {
+    let words = Catalogue::english();
+    let text = |is_root: bool| {
+        let again = Again::of(["diagnose", "http://h/"].map(str::to_owned).into(), is_root);
+        brief_of(&samples::unknown(), &plain(120), &words, again.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(text(false).contains("Run it as root"), "{}", text(false));
+    assert!(!text(true).contains("Run it as root") && text(true).contains("has not the privilege CAP_"), "{}", text(true));
 }
 
 /// The explanation of the cause ends where one of its sentences ends.

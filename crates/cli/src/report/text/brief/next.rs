@@ -1,5 +1,7 @@
 //! The commands that come next, and what this user may not read.
 
+use std::collections::BTreeSet;
+
 use chokepoint_model::message::Message;
 use chokepoint_model::report::Diagnosis;
 
@@ -61,15 +63,17 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, again: Optio
         }
         page.flow(&[no_label(), span(Ink::Plain, INDENT)], &[no_label(), span(Ink::Plain, INDENT)], &[what]);
     }
-    write_rights(page, diagnosis);
+    write_rights(page, diagnosis, again.is_some_and(Again::is_root));
 }
 
-/// What could be read with more rights, whatever the verdict: it rests on the rest alone.
-fn write_rights(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+/// What could be read with more rights, whatever the verdict: it rests on the rest alone. Root of a container lacks some.
+fn write_rights(page: &mut TextPage<'_>, diagnosis: &Diagnosis, is_root: bool) {
     let phrases = page.phrases();
     let names: Vec<String> = gaps(diagnosis).iter().filter(|gap| gap.needs.is_some()).map(|gap| gap.names(phrases)).collect();
     if !names.is_empty() {
-        let text = phrases.say(&Message::new("brief-root-adds").with("names", names.join(", ")));
+        let lacked: BTreeSet<&str> = gaps(diagnosis).iter().filter_map(|gap| gap.needs).collect();
+        let text = Message::new(if is_root { "brief-root-lacks" } else { "brief-root-adds" }).with("names", names.join(", "));
+        let text = phrases.say(&text.with("needs", lacked.into_iter().collect::<Vec<_>>().join(", ")));
         let lines = if page.width() < COLUMNS_USUAL { usize::MAX } else { RIGHTS_LINES };
         page.flow_within(lines, &[label(page, "brief-root")], &[no_label()], &[span(Ink::Plain, text)]);
     }
