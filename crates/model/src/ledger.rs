@@ -105,6 +105,8 @@ impl Account {
         let rate_rps = rate::rps(ctx, &counted, under_way).map(|rate| rate * times_own(own, under_way));
         let response_s = rate_rps.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
         let batches = batches(ctx, &counted, response_s);
+        // Nobody waited for longer than was watched: those are connections without a request, or answers that nobody reads.
+        let response_s = response_s.filter(|seconds| ctx.obs.load.is_some() || *seconds <= ctx.seconds());
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
         let spans_us = (0..batches).map(|n| (begin(n), begin(n + 1)));
         let spans_us: Vec<(u64, u64)> = spans_us.filter(|span| counted.is_sampled(first, *span)).collect();
@@ -257,6 +259,11 @@ fn share(part: f64, of: f64) -> f64 {
 /// Rounds to a tenth: numbers of requests in sentences are means.
 pub(crate) fn tenths(number: f64) -> f64 {
     (10.0 * number).round() / 10.0
+}
+
+/// A number that goes on at a time: with one digit behind the point, or all of a smaller one, which is not none.
+pub(crate) fn going_on(number: f64) -> f64 {
+    if number < 1.0 { number } else { tenths(number) }
 }
 
 /// Rounds to a thousandth: further digits are noise.

@@ -33,6 +33,7 @@ verdict-unknown-unreadable = Cannot tell: the sockets of this host could not be 
 verdict-unknown-no-listener = Cannot tell: nothing on this host listens on port { $port } for this address.
 verdict-unknown-no-socket = Cannot tell: nothing on this host listens at the unix socket { $socket } for this client.
 verdict-unknown-no-traffic = Cannot tell: no connection reached the server while it was watched; apply load with -c, -q, -n or --load, or watch longer with -z.
+verdict-unknown-no-requests = Cannot tell: no request was seen in { $seconds } s; apply load with -c, -q, -n or --load, or watch longer with -z.
 verdict-unknown-nothing-sent = Cannot tell: not one request was sent.
 verdict-unknown-refused = Cannot tell: every connection was refused; nothing listens at this address and port.
 verdict-unknown-refused-unix = Cannot tell: every connection was refused; nothing listens at this unix socket, or nobody accepts what waits there.

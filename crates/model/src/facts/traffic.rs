@@ -11,7 +11,7 @@ use crate::observation::load::{Errors, LoadResult};
 use crate::observation::{AccessLog, NginxConfig};
 use crate::output::report::LoadReport;
 
-pub(crate) use seen::was_seen;
+pub(crate) use seen::{brought_requests, was_seen};
 
 /// Traffic of the load, else the watched traffic. `None` if neither is known.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<LoadReport> {

@@ -72,7 +72,9 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
     }
     for tier in &ctx.path.tiers {
         let configured = tier.configured.iter().map(|index| &ctx.path.tiers[*index]);
-        for upstream in configured.filter(|upstream| !is_connected_to(ctx, upstream)) {
+        // A request that stands there has taken the edge.
+        let has_requests = |upstream: &Tier| ctx.account().is_some_and(|account| account.at_tier(upstream.id.0, false) > 0.0);
+        for upstream in configured.filter(|upstream| !is_connected_to(ctx, upstream) && !has_requests(upstream)) {
             let warning = Message::new("warning-edge-configured").with("tier", tier.name.as_str());
             warnings.push(warning.with("upstream", upstream.name.as_str()));
         }

@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
 use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN};
+use crate::facts::traffic;
 use crate::ledger::{Account, Levels, Starved, Varying, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
@@ -38,7 +39,11 @@ pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
     }
     let as_usual = || against_usual.map(|(usual_ms, _)| Message::new("healthy-watched-usual").with("usual_ms", tenths(usual_ms)));
     match keeps_up(ctx, account, &varying).or_else(as_usual) {
-        Some(why) => Ok(healthy(account, &varying, why)),
+        Some(_) if varying.empty_share() >= 1.0 && account.rate_rps().is_none() && !traffic::brought_requests(ctx) => {
+            let why = Message::new("verdict-unknown-no-requests").with("seconds", ctx.seconds().round());
+            Err(Untold { why, undecided: true })
+        }
+        Some(why) => Ok(healthy(ctx, account, &varying, why)),
         None => Err(match varying.halves().filter(|levels| varying.surely_grow(levels)) {
             Some(levels) => Untold::suspect(grows(levels)),
             None => Untold { why: untold(ctx, account), undecided: true },
@@ -102,12 +107,16 @@ fn roomy<'a>(ctx: &Context<'a>, account: &Account) -> Option<(&'a str, Pool)> {
         .then_some((tier.name.as_str(), pool))
 }
 
-fn healthy(account: &Account, varying: &Varying, why: Message) -> Message {
-    let told = match account.response_s() {
+/// All numbers of the sentence are those of requests at the first tier and behind it: an answer that its client does not read, or a stream, is none. Their time is told where
+/// they were seen in the whole window, most of them are known to be requests, and it is not longer than they were watched.
+fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message) -> Message {
+    let (under_way, _) = varying.means();
+    let rate = account.rate_rps().filter(|rate| *rate > 0.0 && !varying.is_part() && 2.0 * varying.known_mean() >= under_way);
+    let told = match rate.map(|rate| under_way / rate).filter(|seconds| *seconds > 0.0 && *seconds <= ctx.seconds()) {
         Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", tenths(1e3 * seconds)),
         None => Message::new("verdict-healthy-watched"),
     };
-    told.with("under_way", tenths(account.under_way())).with("most", varying.most().max(account.under_way()).ceil()).with("why", why)
+    told.with("under_way", tenths(under_way)).with("most", varying.most().ceil()).with("why", why)
 }
 
 fn grows(Levels { few, many }: Levels) -> Message {

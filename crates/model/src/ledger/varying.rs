@@ -148,6 +148,11 @@ impl Varying {
         (mean(|moment| moment.at_most), mean(|moment| moment.idle))
     }
 
+    /// Mean number of requests that are known to be under way.
+    pub(crate) fn known_mean(&self) -> f64 {
+        self.moments.iter().map(|moment| moment.under_way).sum::<f64>() / self.moments.len().max(1) as f64
+    }
+
     /// True if there are enough samples for statements about their spread.
     pub(crate) fn are_enough(&self) -> bool {
         self.whole.len() >= SAMPLES_MIN

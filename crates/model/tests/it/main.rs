@@ -14,6 +14,7 @@ mod simulator;
 mod stage;
 mod stations;
 mod status_pages;
+mod sums;
 mod told;
 mod turns;
 mod unread;

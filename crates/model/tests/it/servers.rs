@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::observation::{
-    AccessLog, Address, ErrorLog, ListenerAddress, LogExtent, NginxConfig, NginxPass, Observation, Origin, ServerConfig, Socket,
-    SocketAddress, TcpState,
+    AccessLog, Address, ErrorLog, ListenerAddress, LogExtent, NginxConfig, NginxPass, Observation, Origin, RequestSample, RequestSocket,
+    ServerConfig, Socket, SocketAddress, TcpState,
 };
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, Mode, SourceStatus, Verdict};
@@ -123,6 +123,28 @@ fn an_edge_without_observed_connections_is_taken_from_the_configuration_and_repo
         assert_eq!(diagnosis.target.tiers[0].upstreams, ["php-fpm"]);
         assert!(diagnosis.warnings.iter().any(|text| text.contains("taken from the configuration")), "{:?}", diagnosis.warnings);
     }
+}
+
+#[test]
+fn an_edge_on_which_a_request_stands_is_not_said_to_be_unseen() {
+    let mut obs = two_tiers(tcp_backend(), 0);
+    passes_to(&mut obs, vec![tcp_backend()]);
+    let socket = RequestSocket {
+        address: SocketAddress::Tcp { local: (ip(BACKEND), 9000), remote: (ip(SERVER_IP), 40_000) },
+        cookie: 77,
+        state: TcpState::Established,
+        inode: 9,
+        receive_queue: 80,
+        send_queue: 0,
+        times: None,
+    };
+    for second in 1..=10_u64 {
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets: vec![socket.clone()], ..RequestSample::default() };
+        obs.netns.get_mut(&SERVER).unwrap().request_samples.push(second * 1_000_000, Reading::Ok(sample));
+    }
+    let diagnosis = told(&obs);
+    assert_eq!(tiers(&diagnosis), ["nginx", "php-fpm"]);
+    assert!(!diagnosis.warnings.iter().any(|text| text.contains("taken from the configuration")), "{:?}", diagnosis.warnings);
 }
 
 #[test]

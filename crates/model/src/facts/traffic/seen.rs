@@ -30,6 +30,22 @@ fn seen_beside_others(ctx: &Context<'_>, first: &Tier, view: &NetnsView) -> bool
         || super::of(ctx).is_some_and(|traffic| traffic.requests > 0)
 }
 
+/// True if something shows that requests came: connections that were accepted or ended, answers in the log, or data on a connection of the first tier.
+pub(crate) fn brought_requests(ctx: &Context<'_>) -> bool {
+    ctx.path.tiers.first().and_then(|tier| Some((tier, ctx.obs.netns.get(&tier.netns)?))).is_some_and(|(first, view)| {
+        let moved = |socket: &RequestSocket, at_us: u64| {
+            let began_ms = at_us.saturating_sub(ctx.window_us.0) / 1_000;
+            let last_ms = |times: crate::observation::RequestTimes| times.last_data_recv_ms.min(times.last_data_sent_ms);
+            first.accepts(&socket.address) && socket.times.is_some_and(|times| last_ms(times) <= began_ms)
+        };
+        own_growth(ctx, first.netns, "Tcp.PassiveOpens").is_some_and(|count| count > 0)
+            || connections_changed(ctx.path, view)
+            || have_ended(ctx, first.netns, view)
+            || super::of(ctx).is_some_and(|traffic| traffic.requests > 0)
+            || ctx.in_window(&view.request_samples).any(|(at_us, sample)| sample.sockets.iter().any(|socket| moved(socket, *at_us)))
+    })
+}
+
 /// True if connections at a unix socket of the first tier came or went, or hold waiting bytes. The kernel has no counters there.
 fn connections_changed(path: &Path, view: &NetnsView) -> bool {
     let listeners = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners).map(|placed| &placed.listener.address);

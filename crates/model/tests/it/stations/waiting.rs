@@ -287,6 +287,14 @@ fn with_load_the_time_of_a_single_request_shows_whether_requests_wait_for_each_o
 }
 
 #[test]
+fn less_than_one_at_a_time_is_not_none() {
+    let quick = under_load(200, &|_| at_random(100, 1_000));
+    let diagnosis = told(&quick);
+    let said = diagnosis.findings.iter().flat_map(|finding| &finding.evidence).any(|proof| proof.text.contains("= 0.02 at a time"));
+    assert!(said, "{:#?}", diagnosis.findings);
+}
+
+#[test]
 fn a_wait_inside_names_the_dump_of_the_runtime_and_the_number_that_goes_through() {
     let with = |exe: &str| {
         let mut obs = under_load(40_000, &|_| at_random(100, 1_000));

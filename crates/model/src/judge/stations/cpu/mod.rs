@@ -65,6 +65,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         let told = told.with("turns", threads.turns.unwrap_or(0));
         // These threads are the limit: the rate if they ran all the time is the most that they can give.
         station.ceiling_rps = now_at(ctx, &threads);
+        station.utilization = Some(threads.running / threads.serving as f64);
         (StationState::Saturated, told)
     } else if let Some(polls) = polled(ctx, group) {
         // Polling hides what an answer costs.

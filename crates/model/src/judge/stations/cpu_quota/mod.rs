@@ -52,7 +52,7 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     // Cores that are busy with the servers themselves have nothing to give, and are then the limit. A larger quota gives no more than what the servers were
     // kept from.
     let gain = (cores.idle + CONTESTED_SHARE * cores.others).min(throttled.stopped_most());
-    if throttled.periods == 0 || gain <= (1.0 - cores::SATURATED_UTILIZATION) * cores.count {
+    if throttled.periods == 0 || !is_room(&cores, gain) {
         return None;
     }
     let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
@@ -73,6 +73,11 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     let slo_us = ctx.obs.request.slo_p99_us?;
     let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= half_stop_us;
     (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
+}
+
+/// True if this many of the cores are more than what full cores leave idle.
+fn is_room(cores: &cores::Cores, number: f64) -> bool {
+    number > (1.0 - cores::SATURATED_UTILIZATION) * cores.count
 }
 
 /// The number of cores that the tiers of a quota may use.
@@ -143,9 +148,11 @@ fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
         Harm::Wait => "finding-cgroup-cpu-throttled-explanation-wait",
         Harm::Tail => "finding-cgroup-cpu-throttled-explanation-tail",
     };
+    let are_idle = cores::cores_of(ctx, &quota.tiers).is_none_or(|cores| is_room(&cores, cores.idle));
+    let title = if are_idle { "finding-cgroup-cpu-throttled-title" } else { "finding-cgroup-cpu-throttled-title-shared" };
     Finding {
         confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
-        title: args(ctx, "finding-cgroup-cpu-throttled-title", quota),
+        title: args(ctx, title, quota),
         evidence: proofs(ctx, quota, harm),
         explanation: vec![args(ctx, explanation, quota)],
         ..STATION.finding(FindingId::THROTTLED, quota.tiers.as_slice(), at(quota))

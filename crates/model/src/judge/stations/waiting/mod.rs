@@ -12,7 +12,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
-use crate::ledger::{Inside, Levels, WaitEvidence, tenths};
+use crate::ledger::{Inside, Levels, WaitEvidence, going_on, tenths};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
@@ -112,7 +112,7 @@ fn perhaps_starved(ctx: &Context<'_>, tier: TierId) -> Option<Message> {
 fn at_a_time(ctx: &Context<'_>, inside: &Inside) -> Option<Evidence> {
     let (alone_us, _) = ctx.answer_us()?;
     let rate_rps = ctx.account()?.rate_rps()?;
-    let number = tenths(rate_rps * alone_us / 1e6);
+    let number = going_on(rate_rps * alone_us / 1e6);
     let text = args(ctx, "evidence-waits-inside-little", inside).with("rate", rate_rps).with("ms", alone_us / 1e3).with("at_once", number);
     Some(Evidence::new(text, "load", Some(number)))
 }

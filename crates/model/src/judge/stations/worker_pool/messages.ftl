@@ -111,6 +111,7 @@ evidence-workers-blocked-door = On average { $waiting } connections waited to be
 finding-workers-wait-for-each-other-title = the { $workers } workers of { $tier } wait for each other: about { $at_once } at a time go on
 finding-workers-wait-for-each-other-explanation = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms without computing: the workers wait for each other, for a lock, a file, a connection or a limit inside the program. Which of these cannot be seen from outside. More workers would wait as well.
 
+finding-workers-wait-for-each-other-title-few = the { $workers } workers of { $tier } wait for each other: less than one at a time goes on
 evidence-each-other-little = { $rate }/s x { $alone } ms = { $at_once } at a time: so many requests go through { $tier } at once, if each takes as long as one alone.
 evidence-each-other-held = A request took a worker for about { $held } ms; a single request takes { $alone } ms, without delays of acknowledgements.
 evidence-each-other-inside = On average { $waiting } of the requests that held one of { $workers } workers waited inside { $tier }, while no thread computed for them or was ready to.
