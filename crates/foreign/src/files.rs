@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chokepoint_config::glob;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, fcntl_getfl, fcntl_setfl, openat, openat2};
 use rustix::io::Errno;
 
 use crate::rights::{Rights, as_caller};
@@ -17,6 +17,10 @@ use crate::trust::{Untrusted, check, walk};
 const NAMES_MAX: usize = 10_000;
 /// Most names of all directories for one pattern.
 const NAMES_ALL_MAX: usize = 100_000;
+/// How a file is opened that somebody else may own: without waiting for a writer, a carrier, or a holder of a lease.
+const WITHOUT_WAITING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+/// Why a regular file is not opened without waiting (open(2), EWOULDBLOCK).
+const LEASED: &str = "another process holds a lease on it (fcntl(2), F_SETLEASE)";
 /// The kernel's links to the own descriptors (proc_pid_fd(5)).
 const OWN: &str = "/proc/self/fd";
 
@@ -259,9 +263,42 @@ pub fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As of open(2) and read(2); "longer than N bytes".
 pub fn read_kernel(path: impl AsRef<Path>, bytes_max: usize) -> io::Result<String> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(CWD, path.as_ref(), flags, Mode::empty())?);
-    Ok(String::from_utf8_lossy(&read_bounded(file, bytes_max)?).into_owned())
+    Ok(String::from_utf8_lossy(&read_bounded(open_kernel(path.as_ref())?, bytes_max)?).into_owned())
+}
+
+/// Opens such a file, without waiting.
+pub(crate) fn open_kernel(path: &Path) -> io::Result<File> {
+    Ok(File::from(openat(CWD, path, OFlags::RDONLY | WITHOUT_WAITING, Mode::empty())?))
+}
+
+/// Opens a file that the user of this program named, to read it, with that user's own rights. A regular file, and what belongs to another user, is opened without
+/// waiting: a lease of its owner's (fcntl(2), F_SETLEASE) would keep the program waiting for as long as `fs.lease-break-time`, a FIFO for a writer. An own FIFO or
+/// terminal is waited for, as by other programs.
+///
+/// # Errors
+/// As of open(2); WouldBlock, if its owner holds a lease.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    as_caller(|| {
+        let located = named(path)?;
+        let (meta, us) = (located.metadata()?, rustix::process::geteuid().as_raw());
+        let is_own = !meta.is_file() && (meta.uid() == 0 || meta.uid() == us);
+        let file = if is_own { own(&located, OFlags::NOCTTY | OFlags::CLOEXEC)? } else { own(&located, WITHOUT_WAITING)? };
+        // Its readings wait, as those of other files.
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        Ok(file)
+    })?
+}
+
+/// [`open_named`] for regular files only.
+///
+/// # Errors
+/// As of [`open_named`]; "it is not a regular file".
+pub fn open_named_regular(path: &Path) -> io::Result<File> {
+    as_caller(|| reopen(&named(path)?))?
+}
+
+fn named(path: &Path) -> io::Result<File> {
+    Ok(File::from(openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?))
 }
 
 /// Opens for reading, without waiting, the regular file behind a link of the kernel (`/proc/PID/exe`, `fd/N`, `map_files/...`). Such a link leads to the file
@@ -288,9 +325,15 @@ fn reopen(located: &File) -> io::Result<File> {
     if !located.metadata()?.is_file() {
         return Err(not_regular());
     }
-    let own = format!("{OWN}/{}", located.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Ok(File::from(openat(CWD, own, flags, Mode::empty())?))
+    own(located, WITHOUT_WAITING)
+}
+
+/// Opens a located file for reading.
+fn own(located: &File, flags: OFlags) -> io::Result<File> {
+    match openat(CWD, format!("{OWN}/{}", located.as_raw_fd()), OFlags::RDONLY | flags, Mode::empty()) {
+        Err(Errno::AGAIN) => Err(io::Error::new(io::ErrorKind::WouldBlock, LEASED)),
+        opened => Ok(File::from(opened?)),
+    }
 }
 
 fn not_regular() -> io::Error {
@@ -456,6 +499,42 @@ mod tests {
         }
         assert!(Files::of_directory(Path::new("/")).unwrap().open("/dev/null").is_err());
         assert!(Files::of_directory(&tree.path().join("pipe")).is_err(), "a root is a directory");
+    }
+
+    #[test]
+    fn a_lease_keeps_nobody_waiting() {
+        let tree = tempfile::tempdir().unwrap();
+        let path = tree.path().join("leased");
+        std::fs::write(&path, "text").unwrap();
+        // The signal of the break would end it.
+        let hold = "import fcntl, signal, sys\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\nfile = open(sys.argv[1], 'r+')\n\
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nprint('held', flush=True)\nsys.stdin.read()";
+        let mut python = std::process::Command::new("/usr/bin/python3");
+        python.args(["-c", hold]).arg(&path).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let Ok(mut holder) = python.spawn() else { return println!("skipped: no python3") };
+        let mut said = [0; 5];
+        holder.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        let files = Files::of_directory(tree.path()).unwrap();
+        let began = std::time::Instant::now();
+        for opened in [open_named(&path), files.open("leased"), files.open_owned("leased", rustix::process::geteuid().as_raw())] {
+            let why = opened.unwrap_err();
+            assert_eq!((why.kind(), why.to_string()), (io::ErrorKind::WouldBlock, LEASED.to_owned()));
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "fs.lease-break-time is 45 s");
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
+        assert_eq!(io::read_to_string(open_named(&path).unwrap()).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_pipe_that_the_user_names_is_read_as_it_is_written() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let named = open_named(&Path::new(OWN).join(reader.as_raw_fd().to_string())).unwrap();
+        let read = std::thread::spawn(move || io::read_to_string(named).unwrap());
+        io::Write::write_all(&mut writer, b"late").unwrap();
+        drop(writer);
+        assert_eq!(read.join().unwrap(), "late");
+        assert!(open_named(Path::new("/none")).is_err());
     }
 
     #[test]

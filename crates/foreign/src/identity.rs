@@ -4,15 +4,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::files::read_kernel;
+use crate::delay::of_process;
+use crate::files::{open_kernel, read_kernel};
 use crate::rights::Rights;
 use crate::status::{Status, unreadable};
-use crate::within::within;
-
-/// How long a process may delay the reading of its command line.
-const COMMAND_LINE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The identity of a file: the device of its file system and its inode (inode(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,12 +66,12 @@ pub struct Identity {
 /// it as it likes, and says how long it is: up to its whole memory (PR_SET_MM_MAP of prctl(2)).
 ///
 /// # Errors
-/// It has ended, is not accessible, or delays the reading for longer than a second.
+/// It has ended, is not accessible, or delays the reading ([`of_process`]).
 pub fn command_line(proc: &Path, pid: u32, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let opened = fs::File::open(proc.join(pid.to_string()).join("cmdline"))?;
-    within(COMMAND_LINE_TIME_MAX, move || {
+    let path = proc.join(pid.to_string()).join("cmdline");
+    of_process(proc, pid, move || {
         let mut bytes = Vec::new();
-        opened.take(bytes_max as u64).read_to_end(&mut bytes).map(|_| bytes)
+        open_kernel(&path)?.take(bytes_max as u64).read_to_end(&mut bytes).map(|_| bytes)
     })?
 }
 

@@ -8,17 +8,17 @@
 
 #![deny(unsafe_code)]
 
+mod delay;
 mod files;
 mod identity;
 mod rights;
 mod status;
 mod text;
 mod trust;
-mod within;
 
-pub use files::{Files, open_link, open_link_if, path_of, read_bounded, read_kernel, read_own};
+pub use delay::{left_out, of_process, thread_cpu};
+pub use files::{Files, open_link, open_link_if, open_named, open_named_regular, path_of, read_bounded, read_kernel, read_own};
 pub use identity::{FileId, Identity, Namespaces, command_line};
 pub use rights::{Rights, as_caller};
 pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, other_writer, trusted, visit};
-pub use within::within;

@@ -103,11 +103,8 @@ pub(crate) fn read_text(path: &Path, origin: &str) -> Result<String, ScenarioErr
 /// Reads at most one byte more than is allowed, so that the caller sees that a file is too large. Refuses anything but a regular file, which might block.
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(TEXT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    chokepoint_foreign::open_named_regular(path)?.take(TEXT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

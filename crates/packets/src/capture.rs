@@ -3,11 +3,15 @@
 mod input;
 mod pcap;
 mod pcapng;
+mod unpacked;
 mod write;
 
+use std::cell::Cell;
 use std::io::{self, Read};
+use std::rc::Rc;
 
 use input::{Input, RECORD_BYTES_MAX};
+use unpacked::{Counted, Unpacked};
 pub use write::PcapngWriter;
 
 /// Largest window of a Zstandard frame, bytes. `zstd --ultra -20` and lower levels need no more.
@@ -67,10 +71,12 @@ enum Format {
 
 /// A capture being read.
 ///
-/// Holds at most 2 MiB of the capture, and the decompressor's memory: 64 KiB for gzip, a window of at most 32 MiB for Zstandard.
+/// Holds at most 2 MiB of the capture, and the decompressor's memory: 64 KiB for gzip, a window of at most 32 MiB for Zstandard. A compressed capture is read up to
+/// 256 MiB and 200 bytes for each of its own: what is repeated for ever takes no bytes, but time.
 pub struct Capture<'r> {
     input: Input<'r>,
     format: Format,
+    packed: Option<Rc<Cell<u64>>>,
 }
 
 impl<'r> Capture<'r> {
@@ -79,12 +85,22 @@ impl<'r> Capture<'r> {
     /// # Errors
     /// The stream cannot be read, or is not a capture.
     pub fn open(reader: impl Read + 'r) -> Result<Self, CaptureError> {
+        Self::open_within(reader, unpacked::FREE_BYTES)
+    }
+
+    fn open_within(reader: impl Read + 'r, unpacked_bytes: u64) -> Result<Self, CaptureError> {
         let mut input = Input::new(Box::new(reader));
         fill(&mut input, 24)?;
-        if input.available().starts_with(&[0x1f, 0x8b]) {
-            input = input.unpacked(|packed| Ok::<_, CaptureError>(Box::new(flate2::read::MultiGzDecoder::new(packed)) as Box<dyn Read>))?;
-        } else if input.available().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            input = input.unpacked(zstd)?;
+        let decoder: Option<fn(Counted<'r>) -> Box<dyn Read + 'r>> = match input.available() {
+            [0x1f, 0x8b, ..] => Some(|packed| Box::new(flate2::read::MultiGzDecoder::new(packed))),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(|packed| Box::new(ZstdFrames { source: Some(Box::new(packed)), frame: None })),
+            _ => None,
+        };
+        let mut packed = None;
+        if let Some(decoder) = decoder {
+            let count = Rc::clone(packed.insert(Rc::new(Cell::new(0))));
+            input =
+                input.unpacked(|packed| Box::new(Unpacked::new(decoder(Counted::new(packed, Rc::clone(&count))), count, unpacked_bytes)));
         }
         fill(&mut input, 24)?;
         let head = input.available();
@@ -102,7 +118,7 @@ impl<'r> Capture<'r> {
         } else {
             return Err(CaptureError::NotACapture(head.iter().take(4).copied().collect()));
         };
-        Ok(Self { input, format })
+        Ok(Self { input, format, packed })
     }
 
     /// The next packet; `None` at the end.
@@ -120,14 +136,15 @@ impl<'r> Capture<'r> {
     pub fn position(&self) -> u64 {
         self.input.position()
     }
+
+    /// Bytes of the compressed capture decompressed so far; nothing for one that is not compressed.
+    pub fn packed(&self) -> Option<u64> {
+        self.packed.as_ref().map(|packed| packed.get())
+    }
 }
 
-/// Decodes consecutive Zstandard frames and skips the skippable ones.
-fn zstd<'r>(packed: Box<dyn Read + 'r>) -> Result<Box<dyn Read + 'r>, CaptureError> {
-    Ok(Box::new(ZstdFrames { source: Some(packed), frame: None }))
-}
-
-/// Zstandard files may consist of several frames (RFC 8878, 3.1). Parallel compressors write such files.
+/// Decodes consecutive Zstandard frames and skips the skippable ones. Zstandard files may consist of several frames (RFC 8878, 3.1): parallel compressors write
+/// such files.
 struct ZstdFrames<'r> {
     source: Option<Box<dyn Read + 'r>>,
     frame: Option<ruzstd::decoding::StreamingDecoder<Box<dyn Read + 'r>, ruzstd::decoding::FrameDecoder>>,

@@ -1,20 +1,23 @@
 //! What the profiler reads of processes in `/proc`: names, mappings, parents, threads, cgroups. A process that has ended reads as absent.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::time::Duration;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
-use chokepoint_foreign::within;
+use chokepoint_foreign::of_process;
 
 /// Maximum bytes of one file of `/proc`.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The same of the kernel's symbols, which are read line by line.
 const KALLSYMS_BYTES_MAX: u64 = 64 << 20;
-/// Time limit for files that the kernel fills from a process's memory. It has the memory at once, or after reading a page from disk.
-const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
+/// Where the kernel's files of processes are.
+pub(crate) const PROC: &str = "/proc";
+/// What is read at once of a process's memory, bytes: a page of any architecture, or a part of one.
+const PIECE_BYTES: u64 = 4096;
 /// Where the hierarchies of cgroups are mounted (systemd's and the kernel documentation's place).
 const CGROUP_MOUNT: &str = "/sys/fs/cgroup";
 /// Maximum number of processes in a scan; `pid_max` is at most 4,194,304.
@@ -37,9 +40,15 @@ fn open(path: &str) -> Option<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 
-/// [`text`] of a file that the kernel fills from a process's memory, or under the lock of its mappings. The process may delay the read.
-fn text_of_memory(path: String) -> Option<String> {
-    within(MEMORY_TIME_MAX, move || text(&path)).ok()?
+/// [`text`] of a file of a process that the process can delay.
+fn text_of_process(pid: u32, file: &str) -> Option<String> {
+    let path = format!("{PROC}/{pid}/{file}");
+    delayed(pid, move || text(&path))
+}
+
+/// A reading that the process can delay, within the budget of its user.
+pub(crate) fn delayed<T: Send + 'static>(pid: u32, read: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
+    of_process(Path::new(PROC), pid, read).ok()?
 }
 
 /// What a descriptor of a process refers to, as the kernel writes it (proc_pid_fd(5)).
@@ -65,14 +74,49 @@ pub(crate) fn namespace_names() -> HashMap<u64, String> {
     named.take(1 << 16).collect()
 }
 
-/// A word of another process's memory (process_vm_readv(2)); none if it has ended or this user may not trace it.
-pub(crate) fn word(pid: u32, address: u64) -> Option<u64> {
-    let mut word = [0_u8; 8];
-    let local = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: word.len() };
-    let remote = libc::iovec { iov_base: usize::try_from(address).ok()? as *mut libc::c_void, iov_len: word.len() };
-    // SAFETY: the kernel writes only into `word`, which lives through the call; the remote address is never dereferenced here.
-    let read = unsafe { libc::process_vm_readv(libc::pid_t::try_from(pid).ok()?, &raw const local, 1, &raw const remote, 1, 0) };
-    (usize::try_from(read) == Ok(word.len())).then(|| u64::from_ne_bytes(word))
+/// Words of another process's memory, read a piece at a time while one stack is walked.
+#[derive(Debug)]
+pub(crate) struct MemoryWords {
+    pid: u32,
+    /// The last piece that was read, and where it begins.
+    piece: RefCell<Option<(u64, Vec<u8>)>>,
+}
+
+impl MemoryWords {
+    pub(crate) fn of(pid: u32) -> Self {
+        Self { pid, piece: RefCell::default() }
+    }
+
+    /// A word; none if the process has ended, delays the reading, or this user may not trace it.
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        let begin = address - address % PIECE_BYTES;
+        let at = usize::try_from(address - begin).ok()?;
+        let mut piece = self.piece.borrow_mut();
+        if piece.as_ref().is_none_or(|(known, _)| *known != begin) {
+            let pid = self.pid;
+            *piece = Some((begin, delayed(pid, move || memory(pid, begin)).unwrap_or_default()));
+        }
+        let (_, bytes) = piece.as_ref()?;
+        Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    }
+}
+
+/// A piece of a process's memory. Through its file a program that waits for a lock of the process's can be ended; a call (process_vm_readv(2)) waits without an
+/// end, but needs no right to open other users' files.
+fn memory(pid: u32, begin: u64) -> Option<Vec<u8>> {
+    let mut piece = vec![0; PIECE_BYTES as usize];
+    match File::open(format!("{PROC}/{pid}/mem")) {
+        Ok(file) => file.read_exact_at(&mut piece, begin).ok()?,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let local = libc::iovec { iov_base: piece.as_mut_ptr().cast(), iov_len: piece.len() };
+            let remote = libc::iovec { iov_base: usize::try_from(begin).ok()? as *mut libc::c_void, iov_len: piece.len() };
+            // SAFETY: the kernel writes only into `piece`, which lives through the call; the remote address is never dereferenced here.
+            let read = unsafe { libc::process_vm_readv(libc::pid_t::try_from(pid).ok()?, &raw const local, 1, &raw const remote, 1, 0) };
+            usize::try_from(read).ok().filter(|read| *read == piece.len())?;
+        }
+        Err(_) => return None,
+    }
+    Some(piece)
 }
 
 /// The name of a process or thread (proc_pid_comm(5)).
@@ -82,7 +126,7 @@ pub(crate) fn comm(pid: u32, tid: u32) -> Option<String> {
 
 /// The text of a process's mappings.
 pub(crate) fn maps(pid: u32) -> Option<String> {
-    text_of_memory(format!("/proc/{pid}/maps"))
+    text_of_process(pid, "maps")
 }
 
 pub(crate) fn threads(pid: u32) -> Vec<u32> {
@@ -92,7 +136,7 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
 /// Whether a process is a kernel thread. Kernel threads have no memory of their own, and so no mappings.
 pub(crate) fn is_kernel_thread(pid: u32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-        && text_of_memory(format!("/proc/{pid}/cmdline")).is_some_and(|line| line.is_empty())
+        && text_of_process(pid, "cmdline").is_some_and(|line| line.is_empty())
 }
 
 /// A process's number in the innermost PID namespace (NSpid of proc_pid_status(5)): the number that a program in a container writes.
@@ -222,9 +266,9 @@ pub(crate) fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of this thread, seconds.
+/// CPU time of this thread and of its readings of processes, seconds.
 pub(crate) fn thread_cpu_s() -> f64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 / 1e9
+    chokepoint_foreign::thread_cpu().as_secs_f64()
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {
@@ -334,8 +378,11 @@ mod tests {
         assert!(parents().contains_key(&pid));
         assert!(!is_kernel_thread(pid));
         assert_eq!(maps(u32::MAX), None);
-        let value = 0x1234_5678_9abc_def0_u64;
-        assert_eq!(word(pid, &raw const value as u64), Some(value));
-        assert_eq!((word(pid, 8), word(u32::MAX, 8)), (None, None));
+        let values = [0x1234_5678_9abc_def0_u64, 7];
+        let own = MemoryWords::of(pid);
+        for value in &values {
+            assert_eq!(own.word(&raw const *value as u64), Some(*value));
+        }
+        assert_eq!((own.word(8), own.word(u64::MAX), MemoryWords::of(u32::MAX).word(8)), (None, None, None));
     }
 }

@@ -22,9 +22,9 @@ impl Clock {
     }
 }
 
-/// CPU time of the calling thread (CLOCK_THREAD_CPUTIME_ID): what work costs, whatever else the host does.
+/// CPU time of the calling thread and of its readings of processes: what work costs, whatever else the host does.
 pub(crate) fn thread_cpu() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    chokepoint_foreign::thread_cpu()
 }
 
 /// [`thread_cpu`] in microseconds.

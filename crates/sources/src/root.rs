@@ -5,9 +5,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use chokepoint_foreign::within;
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_recording::Outcome;
 use rustix::thread::CapabilitySet;
@@ -19,8 +17,8 @@ pub const WHY_ENDED: &str = "the process ended";
 /// The user may not read it.
 pub const WHY_DENIED: &str = "permission denied";
 
-/// Time limit for reads of a process's memory. The kernel answers at once, or after it has read a page from a disk.
-const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
+/// Files of a process that it can delay ([`chokepoint_foreign::of_process`]).
+const DELAYED: &[&str] = &["environ", "io", "maps", "numa_maps", "smaps", "smaps_rollup", "stack", "syscall"];
 
 /// The directory under which the host's `proc`, `sys` and `run` are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,13 +66,10 @@ impl Root {
         chokepoint_foreign::command_line(&self.path("proc"), pid, bytes_max)
     }
 
-    /// `length` bytes of a process's memory.
+    /// `length` bytes of a process's memory, which it can delay: within [`Root::delayed`].
     pub(crate) fn memory(&self, pid: u32, address: u64, length: usize) -> io::Result<Vec<u8>> {
-        let opened = self.open(&format!("proc/{pid}/mem"))?;
-        within(MEMORY_TIME_MAX, move || {
-            let mut bytes = vec![0; length];
-            opened.read_exact_at(&mut bytes, address).map(|()| bytes)
-        })?
+        let mut bytes = vec![0; length];
+        self.open(&format!("proc/{pid}/mem"))?.read_exact_at(&mut bytes, address).map(|()| bytes)
     }
 
     /// Reads a file of at most `bytes_max` bytes; a longer one is `Failed("longer than N bytes")`. ENOENT and the like are `Absent`, EACCES
@@ -87,9 +82,21 @@ impl Root {
         }
     }
 
-    /// Reads `proc/PID/FILE` like [`Root::read`]. If the process has ended, the reason is that.
+    /// Reads `proc/PID/FILE` like [`Root::read`]. If the process has ended, the reason is that. What the process can delay is waited for within its user's budget.
     pub fn read_process(&self, pid: u32, file: &str, bytes_max: usize, needs: Option<&str>) -> Outcome {
-        self.of_process(pid, self.read(&format!("proc/{pid}/{file}"), bytes_max, needs))
+        let path = format!("proc/{pid}/{file}");
+        let is_delayed = file.rsplit('/').next().is_some_and(|name| DELAYED.contains(&name));
+        let read = || {
+            let (root, needs) = (self.clone(), needs.map(str::to_owned));
+            let read = move || root.read(&path, bytes_max, needs.as_deref());
+            if is_delayed { self.delayed(pid, read) } else { read() }
+        };
+        self.of_process(pid, read())
+    }
+
+    /// The outcome of a reading that the process can delay, within the budget of its user ([`chokepoint_foreign::of_process`]).
+    pub(crate) fn delayed(&self, pid: u32, read: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
+        chokepoint_foreign::of_process(&self.path("proc"), pid, read).unwrap_or_else(|error| outcome_of(&error, None))
     }
 
     /// Reads the target of a symbolic link, as bytes.

@@ -12,18 +12,10 @@ struct Opener {
 
 /// The crates that ship read through `chokepoint_foreign`, but for these files, which open what no other user controls, or check whose it is. A crate that is not here has none.
 const OPENERS: &[Opener] = &[
-    // What the user names, with the user's own rights (files.rs, recordings.rs), the lock of a history, the directory of what is bisected, and namespaces.
+    // What it writes for the user (files.rs), the lock of a history, the directory of what is bisected, and namespaces.
     Opener {
         folder: "crates/cli/src/",
-        files: &[
-            "run/bisect.rs",
-            "run/changes.rs",
-            "run/files.rs",
-            "run/files/place.rs",
-            "run/recordings.rs",
-            "run/settings.rs",
-            "verbs/watch/keeping.rs",
-        ],
+        files: &["run/bisect.rs", "run/changes.rs", "run/files.rs", "run/files/place.rs", "run/settings.rs", "verbs/watch/keeping.rs"],
     },
     // The kernel's file of its own memory.
     Opener { folder: "crates/confined/src/", files: &["memory.rs"] },
@@ -44,7 +36,6 @@ const OPENERS: &[Opener] = &[
             "machine/spawn.rs",
             "machine/sysctl.rs",
             "preflight.rs",
-            "scenario.rs",
             "server.rs",
             "server/ready.rs",
             "state.rs",

@@ -30,11 +30,6 @@ const MODE: u32 = 0o600;
 /// The most random names that are tried for a temporary file.
 const NAMES_MAX: u32 = 16;
 
-/// Opens a file that the user named, to read it, with the user's own rights.
-pub(crate) fn open_named(file: &Path) -> io::Result<File> {
-    chokepoint_foreign::as_caller(|| File::open(file))?
-}
-
 /// An output file. Until it is complete it has no name, or a temporary one; a file that it replaces stays until then.
 #[derive(Debug)]
 pub(crate) struct Output {

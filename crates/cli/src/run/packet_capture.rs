@@ -1,22 +1,31 @@
 //! Packets of a diagnosis (`--capture`): captured in the namespace of the server or read from a file, and summed up for the recording.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use chokepoint_confined::{Bounds, Reader, Readers};
+use chokepoint_foreign::open_named;
 use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{WireCount, WireEdge, WireSign, WireView};
 use chokepoint_packets::filter::Filter;
 use chokepoint_packets::summary::{ConnectionEnd, Direction, Manner, Moment};
-use chokepoint_packets::{Analyzer, Capture, Edge, Limits, Packet, StreamSummary};
+use chokepoint_packets::{Analyzer, Capture, CaptureError, Edge, Limits, Packet, StreamSummary};
 use chokepoint_recording::Outcome;
 use chokepoint_sources::{NetnsRef, PacketRing, Root, listening_namespaces, netns};
 
 use crate::run::background_task::BackgroundTask;
-use crate::run::files::open_named;
 
+/// Packets between two looks at the clock.
+pub(crate) const PACKETS_AT_ONCE: u64 = 16_384;
+/// Time that any compressed capture may take, and for each of its bytes: on one core, captures are unpacked and analyzed at 10 to 100 bytes a microsecond.
+const UNPACKING_FREE: Duration = Duration::from_secs(10);
+const UNPACKING_PER_BYTE: Duration = Duration::from_micros(10);
+/// The bounds of the child that reads a capture, which may be as long as the user likes: it holds a few megabytes, and some hundred for streams.
+const READER_BOUNDS: Bounds = Bounds { memory_bytes: 2 << 30, cpu: Duration::from_secs(3600), patience: Duration::from_secs(4 * 3600) };
 /// Streams that may be open at once: about 2.7 KB each.
 const STREAMS_MAX: usize = 20_000;
 /// Edges for which the streams with signs are kept.
@@ -101,14 +110,69 @@ fn live(mut ring: PacketRing, from: String, stop: &AtomicBool) -> Result<WireVie
     Ok(view(analyzer, signs, from, dropped))
 }
 
+/// The time that a compressed capture may take, whatever its bytes unpack to.
+pub(crate) struct UnpackingTime {
+    begun: Instant,
+    /// Packets from a pipe or a terminal take the time that they take to come.
+    is_bounded: bool,
+}
+
+impl UnpackingTime {
+    /// From now on. `file`: the capture, if it is a file.
+    pub(crate) fn of(file: Option<&File>) -> Self {
+        Self { begun: Instant::now(), is_bounded: file.is_some_and(is_regular) }
+    }
+
+    /// An error once it is over.
+    pub(crate) fn check(&self, capture: &Capture<'_>) -> Result<(), String> {
+        let Some(packed) = capture.packed().filter(|_| self.is_bounded) else { return Ok(()) };
+        if self.begun.elapsed() <= UNPACKING_FREE + UNPACKING_PER_BYTE * u32::try_from(packed).unwrap_or(u32::MAX) {
+            return Ok(());
+        }
+        let (seconds, at) = (self.begun.elapsed().as_secs(), capture.position() >> 20);
+        Err(format!(
+            "it takes too long for its size: {at} MiB were unpacked from {packed} bytes in {seconds} s; if you trust it, unpack it first"
+        ))
+    }
+}
+
+fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_file())
+}
+
 fn of_file(file: &Path) -> Result<WireView, String> {
     let in_words = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let mut capture = Capture::open(open_named(file).map_err(|error| in_words(&error))?).map_err(|error| in_words(&error))?;
-    let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
-    while let Some(packet) = capture.packet().map_err(|error| in_words(&error))? {
-        analyzer.packet(&packet, &mut |stream| signs.add(stream));
+    let opened = open_named(file).map_err(|error| in_words(&error))?;
+    let read = Readers::within(READER_BOUNDS).read::<CaptureReader>(is_regular(&opened), vec![opened]);
+    let mut view = read.map_err(|error| in_words(&error))?;
+    // Whoever made the capture may have made the answer.
+    view.edges.truncate(EDGES_KEPT_MAX);
+    view.edges.iter_mut().flat_map(|edge| edge.signs.values_mut()).for_each(|sign| sign.examples.truncate(EXAMPLES_MAX));
+    Ok(WireView { from: file.display().to_string(), ..view })
+}
+
+/// Sums up a capture. The question: whether it is a regular file.
+pub(crate) struct CaptureReader;
+
+impl Reader for CaptureReader {
+    const NAME: &'static str = "capture";
+    type Question = bool;
+    type Answer = WireView;
+
+    fn read(is_regular: bool, files: Vec<File>) -> Result<WireView, String> {
+        let file = files.into_iter().next().ok_or("there is no file")?;
+        let time = UnpackingTime { begun: Instant::now(), is_bounded: is_regular };
+        let in_words = |error: CaptureError| error.to_string();
+        let mut capture = Capture::open(file).map_err(in_words)?;
+        let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
+        while let Some(packet) = capture.packet().map_err(in_words)? {
+            analyzer.packet(&packet, &mut |stream| signs.add(stream));
+            if analyzer.totals().packets.is_multiple_of(PACKETS_AT_ONCE) {
+                time.check(&capture)?;
+            }
+        }
+        Ok(view(analyzer, signs, String::new(), 0))
     }
-    Ok(view(analyzer, signs, file.display().to_string(), 0))
 }
 
 fn view(analyzer: Analyzer, mut signs: Signs, from: String, dropped: u64) -> WireView {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use chokepoint_foreign::open_named;
 use chokepoint_load::{Guard, Options, Plan};
 use chokepoint_model::load::Loop;
 
 use crate::args::Load;
-use crate::run::files::open_named;
 use crate::run::settings::{self, Target};
 use crate::terminal::output;
 

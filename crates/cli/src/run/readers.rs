@@ -2,6 +2,7 @@
 
 use chokepoint_confined::Format;
 
+use crate::run::packet_capture::CaptureReader;
 use crate::verbs::diagnose::RecordingReader;
 use crate::verbs::profile::ProfileReader;
 
@@ -9,6 +10,7 @@ use crate::verbs::profile::ProfileReader;
 pub(crate) const READERS: &[Format] = &[
     Format::of::<RecordingReader>(),
     Format::of::<ProfileReader>(),
+    Format::of::<CaptureReader>(),
     chokepoint_profile::FUNCTION_READER,
     chokepoint_profile::PERF_MAP_READER,
 ];

@@ -1,11 +1,11 @@
 //! Recordings on disk: written completely or not at all, and replayed through the same code as a live run.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use chokepoint_foreign::open_named_regular;
 use chokepoint_recording::{Entry, Hidden, Level, Meta, Outcome, ReadError, Redactor, Scope};
 use chokepoint_sources::{Redact, Reduction, redact, reduce, source};
 
@@ -74,12 +74,8 @@ pub(crate) fn bytes(events: &[Event], level: RedactLevel) -> (Vec<u8>, String) {
 /// Opens a recording that the user named.
 pub(crate) fn open(file: &Path) -> Result<File> {
     let name = file.display();
-    // O_NONBLOCK: opening a pipe would wait for a writer.
-    let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
-    let opened = chokepoint_foreign::as_caller(open).and_then(|opened| opened);
-    let opened = opened.and_then(|file| Ok((file.metadata()?, file))).with_context(|| format!("the recording {name} cannot be read"))?;
-    let (metadata, file) = opened;
-    anyhow::ensure!(metadata.is_file(), "the recording {name} is not a regular file");
+    let opened = open_named_regular(file).and_then(|file| Ok((file.metadata()?, file)));
+    let (metadata, file) = opened.with_context(|| format!("the recording {name} cannot be read"))?;
     anyhow::ensure!(metadata.len() <= FILE_BYTES_MAX, "{name} is larger than a recording may be ({} bytes)", metadata.len());
     Ok(file)
 }

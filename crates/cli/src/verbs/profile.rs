@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_confined::{Reader, Readers};
+use chokepoint_foreign::open_named;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_profile::analysis::difference;
 use chokepoint_profile::analysis::report::{Report, report};
@@ -21,7 +22,6 @@ use serde::Serialize;
 use crate::args;
 use crate::report::page;
 use crate::report::page::flame::{self, told};
-use crate::run::files::open_named;
 use crate::run::files::{Output, first_error};
 use crate::run::keeping::{self, Begun};
 use crate::run::settings;
@@ -140,7 +140,13 @@ fn off_cpu(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
         elapsed < duration && !interrupt.is_set()
     });
     progress.finish();
+    note_left_out();
     Ok(profile?)
+}
+
+/// Says whose processes could not be read.
+fn note_left_out() {
+    chokepoint_foreign::left_out().iter().for_each(|left_out| output::note(&format!("note: {left_out}")));
 }
 
 /// Samples the CPUs, for the given time or until Ctrl-C.
@@ -155,6 +161,7 @@ fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
         elapsed < duration && !interrupt.is_set()
     });
     progress.finish();
+    note_left_out();
     let profile = profile?;
     if profile.samples.is_empty() && interrupt.is_set() {
         bail!("interrupted before the first sample: run it again");

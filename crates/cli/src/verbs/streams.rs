@@ -10,6 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use chokepoint_foreign::open_named;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::edge::keepalive;
 use chokepoint_packets::{Analyzer, Capture, CaptureError, Limits, Report, Sink, StreamSummary};
@@ -21,15 +22,13 @@ use crate::report::page::{self, ReportPage};
 use crate::report::view::Phrases;
 use crate::run::files;
 use crate::run::keeping::{self, Begun};
+use crate::run::packet_capture::{PACKETS_AT_ONCE, UnpackingTime};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 use pictures::Gallery;
 use result::{StreamsResult, UnreadFile};
 use windows::Windows;
-
-/// Packets between two checks for Ctrl-C.
-const PACKETS_AT_ONCE: u64 = 16_384;
 
 /// Reads and reports the captures; false if one could not be read to its end.
 pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -169,10 +168,11 @@ fn follow(
 }
 
 fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {
-    let reader: Box<dyn Read> = if file.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(files::open_named(file).map_err(|error| error.to_string())?)
+    let named = (file.as_os_str() != "-").then(|| open_named(file)).transpose().map_err(|error| error.to_string())?;
+    let time = UnpackingTime::of(named.as_ref());
+    let reader: Box<dyn Read> = match named {
+        Some(named) => Box::new(named),
+        None => Box::new(std::io::stdin().lock()),
     };
     let mut capture = Capture::open(reader).map_err(|error: CaptureError| error.to_string())?;
     while let Some(packet) = capture.packet().map_err(|error| error.to_string())? {
@@ -182,6 +182,7 @@ fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Pro
             if interrupt.is_set() {
                 return Ok(());
             }
+            time.check(&capture)?;
             progress.tick(&format!("{packets} packets"));
         }
     }

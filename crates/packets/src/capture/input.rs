@@ -82,8 +82,8 @@ impl<'r> Input<'r> {
     }
 
     /// The same stream behind a decoder. The buffered bytes come first.
-    pub(crate) fn unpacked<E>(self, decoder: impl FnOnce(Box<dyn Read + 'r>) -> Result<Box<dyn Read + 'r>, E>) -> Result<Self, E> {
+    pub(crate) fn unpacked(self, decoder: impl FnOnce(Box<dyn Read + 'r>) -> Box<dyn Read + 'r>) -> Self {
         let head = io::Cursor::new(self.buffer[self.begin..self.end].to_vec());
-        decoder(Box::new(head.chain(self.reader))).map(Self::new)
+        Self::new(decoder(Box::new(head.chain(self.reader))))
     }
 }

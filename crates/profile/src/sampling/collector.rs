@@ -278,8 +278,9 @@ impl Collector {
             return (raws, StackEnd::Unread);
         }
         let space = self.space(sample.pid);
+        let memory = host::MemoryWords::of(sample.pid);
         let mut places = Vec::with_capacity(32);
-        let end = self.unwinder.walk(&space, registers, sample.stack, |address| host::word(sample.pid, address), &mut places);
+        let end = self.unwinder.walk(&space, registers, sample.stack, |address| memory.word(address), &mut places);
         raws.extend(places.into_iter().map(|place| match place {
             CodeLocation::Image(id, address) => Raw::Image(id, address),
             CodeLocation::Memory(address) => Raw::Memory(sample.pid, address),

@@ -11,6 +11,7 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadCacheOps};
 use object::{Endianness, Object};
 
+use crate::host;
 use crate::unwinding::mappings::{Backing, Mapping};
 use crate::unwinding::sections::SYMBOL_BYTES_MAX;
 #[cfg(test)]
@@ -208,7 +209,8 @@ pub(crate) fn is_sound(header: &Section, frames: &Section) -> bool {
 /// in the process's mount namespace; then by its path in ours, if it is the same file.
 fn open_mapped(pid: u32, mapping: &Mapping, path: &str, identity: ((u32, u32), u64)) -> Option<File> {
     let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    let linked = open_link(Path::new(&mapped)).ok();
+    // Looked up under the lock of its mappings.
+    let linked = host::delayed(pid, move || open_link(Path::new(&mapped)).ok());
     if linked.is_some() || path.ends_with(" (deleted)") {
         return linked;
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -73,7 +74,8 @@ impl Peers {
         }
         // poll(2): an array of descriptors with the awaited events.
         let count = usize::try_from(second).ok().filter(|count| (1..=DESCRIPTORS_MAX).contains(count))?;
-        let descriptors = (0_u64..).step_by(8).take(count).map_while(|offset| word(sample, first.checked_add(offset)?));
+        let memory = host::MemoryWords::of(sample.pid);
+        let descriptors = (0_u64..).step_by(8).take(count).map_while(|offset| word(sample, &memory, first.checked_add(offset)?));
         let descriptors: Vec<u64> = descriptors.map(|word| word & 0xffff_ffff).collect();
         let roles = descriptors.into_iter().filter_map(|descriptor| self.role(sample.pid, descriptor)).collect();
         describe_peers(roles).map(Into::into)
@@ -111,11 +113,11 @@ impl Peers {
 }
 
 /// A word of the memory of a sample's process: from the copied stack, or from its current memory.
-fn word(sample: &Sample<'_>, address: u64) -> Option<u64> {
+fn word(sample: &Sample<'_>, memory: &host::MemoryWords, address: u64) -> Option<u64> {
     let pointer = stack_pointer(sample.registers.as_ref()?);
     let at = address.checked_sub(pointer).and_then(|offset| usize::try_from(offset).ok());
     let copied = at.and_then(|at| sample.stack.get(at..at.checked_add(8)?)?.try_into().ok());
-    copied.map(u64::from_ne_bytes).or_else(|| host::word(sample.pid, address))
+    copied.map(u64::from_ne_bytes).or_else(|| memory.word(address))
 }
 
 fn stack_pointer(registers: &Registers) -> u64 {
@@ -164,6 +166,11 @@ fn listening_ports_of(pid: u32) -> HashSet<u16> {
 
 /// A duplicate of another process's socket (pidfd_getfd(2), Linux 5.6; needs CAP_SYS_PTRACE for other users' processes).
 fn duplicate(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
+    // The kernel takes a lock that the process holds while it executes a program.
+    chokepoint_foreign::of_process(Path::new(host::PROC), pid, move || duplicated(pid, descriptor))?
+}
+
+fn duplicated(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
     // SAFETY: the call only takes numbers and returns a new descriptor, or fails.
     let process = unsafe { host::owned_fd(libc::syscall(libc::SYS_pidfd_open, pid, 0)) }?;
     // SAFETY: as above; the first descriptor is open.

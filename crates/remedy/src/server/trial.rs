@@ -12,7 +12,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chokepoint_foreign::{FileId, other_writer, trusted, within};
+use chokepoint_foreign::{FileId, of_process, other_writer, trusted};
 use chokepoint_model::change::ServerKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -36,8 +36,6 @@ const SAID_LINES_MAX: usize = 5;
 const EXECUTABLE_BYTES_MAX: u64 = 32 << 20;
 /// Most bytes read of a process's mappings: a server has some 200, of 100 bytes each.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
-/// Timeout of that read, which the process can delay.
-const MAPS_TIME_MAX: Duration = Duration::from_secs(2);
 /// Mount points for the test's private file system, of which one exists on every host.
 const MOUNT_POINTS: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
 
@@ -149,7 +147,8 @@ fn program(master: &Master) -> Result<File, String> {
 /// the test loads the files now at their paths. A user without access to the mappings is not root and executes the test with the own rights.
 fn loaded(pid: u32) -> Result<Vec<PathBuf>, String> {
     let read = move || File::open(format!("/proc/{pid}/maps")).and_then(|maps| io::read_to_string(maps.take(MAPS_BYTES_MAX)));
-    let text = within(MAPS_TIME_MAX, read).map_err(|error| format!("the memory mappings of process {pid} cannot be read ({error})"))?;
+    let text = of_process(Path::new("/proc"), pid, read)
+        .map_err(|error| format!("the memory mappings of process {pid} cannot be read ({error})"))?;
     let text = text.unwrap_or_default();
     let path = |line: &str| {
         let mut fields = line.splitn(6, ' ');

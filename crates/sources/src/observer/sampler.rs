@@ -267,6 +267,7 @@ impl Sampler {
         let slowed = self.lanes.iter().flat_map(|(scope, lane)| lane.schedule.slowed(*scope, until_us)).collect::<Vec<_>>();
         self.bounds.extend(slowed);
         self.bounds.extend(self.store.losses());
+        self.bounds.extend(chokepoint_foreign::left_out());
         self.end_readers();
         let at_us = self.shared.clock.now_us();
         let mut entries = self.store.into_entries();

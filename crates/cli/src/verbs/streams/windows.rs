@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use chokepoint_foreign::open_named;
 use chokepoint_packets::StreamSummary;
 use serde::Deserialize;
-
-use crate::run::files::open_named;
 
 /// The largest file, bytes: a watch keeps 4,096 samples of some hundred bytes each.
 const FILE_BYTES_MAX: u64 = 16 << 20;

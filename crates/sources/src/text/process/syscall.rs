@@ -81,11 +81,15 @@ const CALLS: &[(libc::c_long, &str, DescriptorArguments)] = &[
 
 fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
-    only_item(read_while_alive(context.root, NAME, pid, |_, _| read_call(context.root, pid)))
+    let root = context.root.clone();
+    only_item(read_while_alive(context.root, NAME, pid, |_, _| {
+        Ok(context.root.delayed(pid, move || read_call(&root, pid).unwrap_or_else(|lack| lack)))
+    }))
 }
 
+/// All that the process can delay in one piece: within [`Root::delayed`].
 fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
-    let line = || match root.read_process(pid, "syscall", LINE_BYTES_MAX, Some(NEEDS)) {
+    let line = || match root.of_process(pid, root.read(&format!("proc/{pid}/syscall"), LINE_BYTES_MAX, Some(NEEDS))) {
         Outcome::Ok(bytes) => Ok(bytes),
         lack => Err(lack),
     };
@@ -123,7 +127,7 @@ fn threads(root: &Root, pid: u32) -> ThreadCalls {
     let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
     let mut calls = ThreadCalls::default();
     for thread in others.iter().step_by(others.len().div_ceil(THREADS_MAX).max(1)) {
-        let Outcome::Ok(line) = root.read_process(pid, &format!("task/{thread}/syscall"), LINE_BYTES_MAX, None) else { continue };
+        let Outcome::Ok(line) = root.read(&format!("proc/{pid}/task/{thread}/syscall"), LINE_BYTES_MAX, None) else { continue };
         let (call, ..) = call_of(&String::from_utf8_lossy(&line));
         calls.looked += 1;
         calls.accepting += u32::from(matches!(call.as_str(), "accept" | "accept4"));
