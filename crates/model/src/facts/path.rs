@@ -20,7 +20,7 @@ pub use translation::{ArrivalAddress, Endpoint, Hop, Translations};
 
 use crate::facts::TierId;
 use crate::observation::Request;
-use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, UnixPeer};
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, TcpState, UnixPeer};
 
 /// Most tiers followed in a row, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
@@ -362,13 +362,19 @@ impl<'a> Walk<'a> {
     fn called_by(&self, index: usize) -> CalledListeners {
         let tier = &self.path.tiers[index];
         let held = self.held_by(|pid| tier.pids.contains(pid));
+        let word = self.word_of(tier);
         let mut called = CalledListeners::default();
         for (&netns, view) in &self.obs.netns {
             for sockets in view.sockets.values() {
                 let unix_paths = unix_paths(sockets);
                 let ours = sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode));
-                let mut reached: Vec<ReachedListener<'a>> =
-                    ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
+                let of = |socket: &Socket| {
+                    self.peers(netns, &socket.address, &unix_paths)
+                        .into_iter()
+                        .filter(|reached| self.shows(socket, &word, reached))
+                        .collect::<Vec<_>>()
+                };
+                let mut reached: Vec<ReachedListener<'a>> = ours.flat_map(of).collect();
                 reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)));
                 for reached in reached.into_iter().filter(|reached| !is_own(tier, reached.listener)) {
                     called.add(&reached);
@@ -383,10 +389,25 @@ impl<'a> Walk<'a> {
     fn configured_for(&self, index: usize) -> Vec<PlacedListener> {
         let tier = &self.path.tiers[index];
         let named_by = configured_by(self.obs, tier);
-        let is_same_user = |listener: &Listener| !named_by.is_disjoint(&users(self.obs, &holders_of(self.obs, listener.inode)));
-        let counts = |listener: &Listener| named_by.contains(&0) || is_same_user(listener);
         let named = self.reach.configured(&tier.pids, tier.netns).into_iter();
-        named.filter(|listener| !is_own(tier, *listener) && counts(listener.1)).map(PlacedListener::of).collect()
+        named.filter(|listener| !is_own(tier, *listener) && self.counts(&named_by, listener.1)).map(PlacedListener::of).collect()
+    }
+
+    /// True if these users' word is enough to say that they reach a listener: root's, or that of the user who has it.
+    fn counts(&self, word: &BTreeSet<u32>, listener: &Listener) -> bool {
+        word.contains(&0) || !word.is_disjoint(&users(self.obs, &holders_of(self.obs, listener.inode)))
+    }
+
+    /// The users on whose word a tier calls others: those of its configuration, else those of its processes.
+    fn word_of(&self, tier: &Tier) -> BTreeSet<u32> {
+        let configured_by = configured_by(self.obs, tier);
+        if configured_by.is_empty() { users(self.obs, &tier.pids) } else { configured_by }
+    }
+
+    /// True if a socket shows that its holder reaches the listener. One that nobody answers says only what its holder wants: anybody may connect to a port that a
+    /// packet filter closes to that user.
+    fn shows(&self, socket: &Socket, word: &BTreeSet<u32>, reached: &ReachedListener<'_>) -> bool {
+        socket.state != TcpState::SynSent || word.is_empty() || self.counts(word, reached.listener.1)
     }
 
     /// The unix listeners that one of the owned sockets still waits to be accepted by. The kernel shows the waiting end under the listener's path, with the

@@ -286,6 +286,30 @@ fn a_users_configuration_does_not_lead_to_another_users_server_that_it_was_not_s
 }
 
 #[test]
+fn a_connection_that_nobody_answers_does_not_lead_a_user_to_another_users_server() {
+    let of = |caller: u32, listener: u32, state: TcpState| {
+        let mut obs = healthy();
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 300);
+        process(&mut obs, 42, "node", &[100, 600]);
+        process(&mut obs, 60, "postgres", &[300]);
+        for (pid, uid) in [(42, caller), (60, listener)] {
+            let identity = &mut obs.processes.get_mut(&pid).unwrap().identity;
+            let known = std::mem::take(identity);
+            identity.push(0, Reading::Ok(Identity { uid, ..known.first().unwrap().clone() }));
+        }
+        let socket = Socket { state, uid: Some(caller), ..tcp(600, ("127.0.0.1", 40_000), ("127.0.0.1", 9000)) };
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(vec![socket; 6]));
+        names(&discover(&obs)).join(" ")
+    };
+    // A packet filter may close the port to him (iptables-extensions(8), owner), and root would load and change the server in his place.
+    assert_eq!(of(65_534, 0, TcpState::SynSent), "node");
+    assert_eq!(of(65_534, 0, TcpState::Established), "node postgres");
+    for (caller, listener) in [(0, 26), (1_000, 1_000)] {
+        assert_eq!(of(caller, listener, TcpState::SynSent), "node postgres", "{caller} {listener}");
+    }
+}
+
+#[test]
 fn connections_that_the_server_was_seen_not_to_hold_are_those_of_another_program() {
     // Clients of the same user keep connections to another server of it.
     let of = |until_us: u64| {

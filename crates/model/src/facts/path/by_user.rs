@@ -48,10 +48,12 @@ impl<'a> Walk<'a> {
         let users = self.users(tier);
         let others = self.held_by(|pid| !tier.pids.contains(pid));
         let strangers = self.strangers(tier, view);
+        let word = self.word_of(tier);
         let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, ReachedListener<'a>)> = BTreeMap::new();
         let none = BTreeMap::new();
         for socket in held_of(view, &users).filter(|socket| !strangers.contains(&socket.inode)) {
-            for reached in self.peers(tier.netns, &socket.address, &none) {
+            let peers = self.peers(tier.netns, &socket.address, &none).into_iter();
+            for reached in peers.filter(|reached| self.shows(socket, &word, reached)) {
                 let seen = counts.entry((reached.listener.0, reached.listener.1.inode)).or_insert((Some(0), reached));
                 seen.0 = seen.0.filter(|_| !others.contains(&socket.inode)).map(|count| count + 1);
             }
