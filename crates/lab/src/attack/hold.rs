@@ -88,7 +88,7 @@ impl Before {
                 (None, _) => failures.push(format!("{} was not there before the attack", path.display())),
                 (Some(before), Some(after)) if *before == after => {}
                 (Some(_), Some(after)) => {
-                    let text: String = String::from_utf8_lossy(&after.content).chars().take(SHOWN_MAX).collect();
+                    let text = shown(&after.content);
                     failures.push(format!("{} was changed: mode {:o}, owner {:?}\n{text}", path.display(), after.mode, after.owner));
                 }
                 (Some(_), None) => failures.push(format!("{} is gone", path.display())),
@@ -96,7 +96,7 @@ impl Before {
         }
         for path in attack.absent.iter().map(|path| run.join(path)).chain([run.join(EXECUTED)]) {
             if fs::symlink_metadata(&path).is_ok() {
-                let content = state(&path).map(|state| String::from_utf8_lossy(&state.content).into_owned()).unwrap_or_default();
+                let content = state(&path).map(|state| shown(&state.content)).unwrap_or_default();
                 let what = if path.ends_with(EXECUTED) { "a program of the attacker's was executed" } else { "there is" };
                 failures.push(format!("{what}: {}: {content}", path.display()));
             }
@@ -108,7 +108,7 @@ impl Before {
                     "{} does not contain \"{}\": {}",
                     wanted.file,
                     wanted.text,
-                    found.unwrap_or_else(|| "no file".to_owned())
+                    found.map_or_else(|| "no file".to_owned(), |found| shown(found.as_bytes()))
                 ));
             }
         }
@@ -185,6 +185,11 @@ impl AttackStep {
 /// True for characters that change what a terminal shows elsewhere: controls but the line feed, and those that turn the direction of text.
 fn steers(character: char) -> bool {
     character != '\n' && character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The beginning of a file, for a report.
+fn shown(content: &[u8]) -> String {
+    String::from_utf8_lossy(content).chars().take(SHOWN_MAX).collect()
 }
 
 #[cfg(test)]
