@@ -91,6 +91,7 @@ const ADVICE: &[&AdviceDef] = &[
     &kernel::mend_sending::WIDEN_FIRST_WINDOW,
     &kernel::mend_sending::ASK_CLIENTS,
     &by_hand::end_lingering::END_LINGERING,
+    &by_hand::let_idle_go::LET_IDLE_GO,
     &by_hand::look_inside::MORE_CONNECTIONS,
     &by_hand::look_inside::LOOK_INSIDE,
     &by_hand::look_inside::LOOK_AT_TURNS,

@@ -26,7 +26,7 @@ pub use super::station::{StationDef, StationReading};
 pub use crate::facts::Context;
 
 pub(crate) use load_generator::waited as generator_waited;
-pub(crate) use worker_pool::{room_unknown, waited_for, waits_at};
+pub(crate) use worker_pool::{room_unknown, room_untold, waited_for, waits_at};
 
 /// All stations, in the order of the path.
 pub const STATIONS: &[&StationDef] = &[

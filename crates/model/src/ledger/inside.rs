@@ -73,6 +73,12 @@ impl Account {
         of_tier.map(|(at_us, of)| (at_us, of.service + decided(at_us, of).unwrap_or(0.0), of.unread)).collect()
     }
 
+    /// For each sample the number of a tier's accepted connections on which nothing was asked.
+    pub(crate) fn idle(&self, tier: &Tier) -> Vec<f64> {
+        let samples = self.counted.samples.get(&tier.netns).into_iter().flatten();
+        samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| counts.idle).collect()
+    }
+
     /// Requests inside a tier, whatever the reason.
     pub(crate) fn inside(&self, tier: usize) -> Mean {
         let (value, batches) = self.stood_inside(tier);

@@ -117,6 +117,10 @@ pub struct ThreadCalls {
     pub accepting: u32,
     /// Threads waiting in futex(2) for a lock or a signal to go on.
     pub locked: u32,
+    /// The part of them whose wait has no timeout: only another thread ends it. Zero in recordings of older versions.
+    pub untimed: u32,
+    /// The most of them that wait at one address, as for one lock, if there are several. Zero in recordings of older versions.
+    pub at_one: u32,
 }
 
 /// Resource limits in force (`/proc/PID/limits`); `None` is unlimited.

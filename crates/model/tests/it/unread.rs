@@ -24,18 +24,19 @@ const LACKING: &[Lacking] = &[
     ("other namespaces", |obs| obs.netns.retain(|id, _| *id == SERVER)),
 ];
 
-const BLOCKED: &str = "workers-blocked-on-upstream";
+/// What the workers of a full pool wait for.
+const WAITS: [&str; 3] = ["workers-blocked-on-upstream", "workers-wait-for-each-other", "waits-for-clients"];
 
 fn causes_of(diagnosis: &Diagnosis) -> BTreeSet<String> {
     causes(diagnosis).into_iter().map(str::to_owned).collect()
 }
 
-/// What may be claimed with less: the causes; that a pool is full, without what its workers wait for; and that workers wait for a server, which the first
+/// What may be claimed with less: the causes; that a pool is full, without what its workers wait for; and that workers wait for something, which the first
 /// diagnosis followed further.
 fn claims_of(diagnosis: &Diagnosis) -> BTreeSet<String> {
     let found = |id: &str| diagnosis.findings.iter().any(|finding| finding.id == id);
-    let pool = found(BLOCKED).then(|| [BLOCKED, "worker-pool-exhausted"].map(str::to_owned));
-    causes_of(diagnosis).into_iter().chain(pool.into_iter().flatten()).collect()
+    let pools = WAITS.into_iter().filter(|id| found(id)).flat_map(|id| [id, "worker-pool-exhausted"]).map(str::to_owned);
+    causes_of(diagnosis).into_iter().chain(pools).collect()
 }
 
 /// Whether the second verdict claims nothing that the first one does not.

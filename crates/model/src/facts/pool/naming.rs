@@ -36,6 +36,25 @@ const NAMINGS: &[Naming] = &[
     naming("org.apache.catalina.startup.Bootstrap", Some("maxThreads"), None),
 ];
 
+/// How programs that keep a worker, or a place, for each idle connection call the time for which they keep it: httpd.apache.org/docs/2.4/mod/core.html#keepalivetimeout,
+/// docs.haproxy.org (timeout http-keep-alive), redmine.lighttpd.net/projects/lighttpd/wiki (server.max-keep-alive-idle),
+/// tomcat.apache.org/tomcat-10.1-doc/config/http.html (keepAliveTimeout), metacpan.org/dist/Starman (--keepalive-timeout).
+const KEEPING: &[(&str, &str)] = &[
+    ("apache2", "KeepAliveTimeout"),
+    ("httpd", "KeepAliveTimeout"),
+    ("haproxy", "timeout http-keep-alive"),
+    ("lighttpd", "server.max-keep-alive-idle"),
+    ("org.apache.catalina.startup.Bootstrap", "keepAliveTimeout"),
+    ("starman", "--keepalive-timeout"),
+];
+
+/// The name of the time for which a tier's program keeps an idle connection, if it is known.
+pub(crate) fn keeping(ctx: &Context<'_>, tier: &Tier) -> Option<&'static str> {
+    let identities = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first());
+    let mut known = identities.flat_map(|identity| KEEPING.iter().filter(|(program, _)| runs(identity, program)));
+    known.next().map(|(_, setting)| *setting)
+}
+
 /// The setting of a pool's size.
 pub(crate) struct PoolSetting {
     /// Its name.

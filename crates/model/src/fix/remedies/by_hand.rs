@@ -3,6 +3,7 @@
 pub(super) mod ask_limit_owner;
 pub(super) mod end_lingering;
 pub(super) mod let_go_on;
+pub(super) mod let_idle_go;
 pub(super) mod look_inside;
 pub(super) mod mend_connections;
 pub(super) mod raise_shaper_rate;

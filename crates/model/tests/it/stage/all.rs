@@ -8,6 +8,7 @@ use super::blocked::{BEHIND, behind, towards};
 use super::both::{overflowing, proxied, tabled};
 use super::edge::{BACKEND, edge, gateway_errors, set};
 use super::handshakes::{self, FULL, FULL_BY_SYSCTL, Shown, show};
+use super::held::{all_taken, calls, keep};
 use super::limits::{self, ALERT, logged, nginx, overflow, rate};
 use super::pool::{php_pool, pool};
 use super::queue::{queue, suffer};
@@ -67,6 +68,8 @@ fn stations() -> Vec<Staged> {
         ("a slow server away", Some("workers-blocked-on-upstream"), towards("192.0.2.7")),
         ("a slow server behind", Some("workers-blocked-on-upstream"), made(towards(BEHIND), |obs| behind(obs, 1, 2, 3))),
         ("clients that do not close", Some("waits-for-clients"), lingering()),
+        ("clients that keep connections", Some("waits-for-clients"), keep(pool(5, 5, 60), 5, 5)),
+        ("threads at one lock", Some("workers-wait-for-each-other"), all_taken(calls(15, 15, 15))),
         ("a full pool behind", Some("worker-pool-exhausted"), made(towards(BEHIND), |obs| behind(obs, 3, 2, 3))),
     ]
 }

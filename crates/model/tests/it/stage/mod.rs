@@ -5,6 +5,7 @@ pub(crate) mod blocked;
 pub(crate) mod both;
 pub(crate) mod edge;
 pub(crate) mod handshakes;
+pub(crate) mod held;
 pub(crate) mod limits;
 pub(crate) mod pool;
 pub(crate) mod profiled;

@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod idle;
+
 use chokepoint_model::observation::{Observation, Socket, Syscall, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role, Verdict};

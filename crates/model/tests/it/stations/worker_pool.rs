@@ -2,6 +2,9 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod behind_loops;
+mod locks;
+
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, Syscall, TcpState, ThreadCalls};
 use chokepoint_model::reading::Reading;
@@ -218,7 +221,7 @@ fn waiting_threads_are_found_whatever_others_do_with_the_cores() {
             let ns = |share: f64| Some((second as f64 * 1e9 * share) as u64);
             let used = CpuUse { run_ns: ns(0.1), run_delay_ns: ns(ready - 0.1), threads: 6, ..CpuUse::default() };
             view.cpu.push(second * 1_000_000, Reading::Ok(used));
-            let calls = ThreadCalls { looked: 5, accepting: 0, locked };
+            let calls = ThreadCalls { looked: 5, locked, ..ThreadCalls::default() };
             let call = Syscall { call: Some("epoll_wait".to_owned()), threads: calls, ..Syscall::default() };
             view.syscall.push(second * 1_000_000, Reading::Ok(call));
         }

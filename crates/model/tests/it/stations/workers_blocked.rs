@@ -122,7 +122,7 @@ fn a_threaded_server_whose_threads_wait_for_connections_has_room_unless_they_wai
         let mut obs = towards(BEHIND);
         behind(&mut obs, 1, 5, waiting);
         let database = obs.processes.get_mut(&80).unwrap();
-        let look = Syscall { threads: ThreadCalls { looked, accepting, locked }, ..Syscall::default() };
+        let look = Syscall { threads: ThreadCalls { looked, accepting, locked, ..ThreadCalls::default() }, ..Syscall::default() };
         (1..=10).for_each(|second| database.syscall.push(second * 1_000_000, Reading::Ok(look.clone())));
         assert_eq!(causes(&told(&obs)), [expected], "{accepting} of {looked} accept, {locked} wait for a lock, {waiting} for a thread");
     }

@@ -1,5 +1,7 @@
 //! What one process waits for: its current system call (`/proc/PID/syscall`) and the sockets that it waits for there.
 
+use std::collections::BTreeMap;
+
 use chokepoint_model::observation::{Observation, Syscall, ThreadCalls};
 use chokepoint_recording::{Entry, Outcome};
 
@@ -31,7 +33,8 @@ const RUNNING: &str = "running";
 /// Once a second for each process: `call`, the name of the system call of its main thread (a number if the name is unknown here, "running" outside of any
 /// call), and the inodes of the sockets that it waits for: their number as `sockets`, and each as `socket`. Of the memory that a call points to, only
 /// descriptors are read; neither descriptors nor addresses are kept. For a process with several threads also: how many other threads were looked at
-/// (`threads`), and how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`).
+/// (`threads`), and how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`); of these, how many without a timeout (`untimed`), and the most that
+/// wait at one address (`at_one`).
 pub(crate) const PROCESS_SYSCALL: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::None };
 
@@ -113,7 +116,8 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     }
     let threads = threads(root, pid);
     if threads.looked > 0 {
-        for (name, number) in [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)] {
+        let counts = [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)];
+        for (name, number) in counts.into_iter().chain([("untimed", threads.untimed), ("at_one", threads.at_one)]) {
             facts::add(&mut text, name, number.to_string().as_bytes());
         }
     }
@@ -126,14 +130,26 @@ fn threads(root: &Root, pid: u32) -> ThreadCalls {
     let names = root.names(&format!("proc/{pid}/task"), LISTED_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
     let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
     let mut calls = ThreadCalls::default();
+    let mut addresses: BTreeMap<u64, u32> = BTreeMap::new();
     for thread in others.iter().step_by(others.len().div_ceil(THREADS_MAX).max(1)) {
         let Outcome::Ok(line) = root.read(&format!("proc/{pid}/task/{thread}/syscall"), LINE_BYTES_MAX, None) else { continue };
-        let (call, ..) = call_of(&String::from_utf8_lossy(&line));
+        let line = String::from_utf8_lossy(&line);
+        let (call, _, [address, ..]) = call_of(&line);
         calls.looked += 1;
         calls.accepting += u32::from(matches!(call.as_str(), "accept" | "accept4"));
-        calls.locked += u32::from(call == "futex");
+        if call == "futex" {
+            calls.locked += 1;
+            calls.untimed += u32::from(has_no_timeout(&line));
+            *addresses.entry(address).or_default() += 1;
+        }
     }
+    calls.at_one = addresses.into_values().max().filter(|threads| *threads > 1).unwrap_or(0);
     calls
+}
+
+/// True if the fourth argument of futex(2), the address of a timeout, is null.
+fn has_no_timeout(line: &str) -> bool {
+    line.split_ascii_whitespace().nth(4) == Some("0x0")
 }
 
 /// The call's name, how it names its descriptors, and its first three arguments, from "45 0x4 0x7f... ..." (proc_pid_syscall(5)). "-1" is a process that
@@ -203,7 +219,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
         Some(fact) => TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text())),
         None => Ok(0),
     };
-    let threads = ThreadCalls { looked: number("threads")?, accepting: number("accepting")?, locked: number("locked")? };
+    let threads = ThreadCalls {
+        looked: number("threads")?,
+        accepting: number("accepting")?,
+        locked: number("locked")?,
+        untimed: number("untimed")?,
+        at_one: number("at_one")?,
+    };
     if sockets.len() != wanted || call.is_empty() {
         return Err(TextLine::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
     }
@@ -266,17 +288,26 @@ mod tests {
     fn calls_of_other_threads_are_counted() {
         let tree = tempfile::tempdir().unwrap();
         let process = tree.path().join("proc/42");
-        let calls = [libc::SYS_futex, libc::SYS_accept4, libc::SYS_accept, libc::SYS_futex, libc::SYS_clock_nanosleep];
-        for (thread, call) in (42..).zip(calls) {
+        // The main thread; threads that accept; two that wait for one lock, one of them until a time; one for another lock; one that sleeps.
+        let calls = [
+            (libc::SYS_futex, 0x4, 0x0),
+            (libc::SYS_accept4, 0x4, 0x0),
+            (libc::SYS_accept, 0x4, 0x0),
+            (libc::SYS_futex, 0x10, 0x0),
+            (libc::SYS_futex, 0x10, 0x7f),
+            (libc::SYS_futex, 0x20, 0x0),
+            (libc::SYS_clock_nanosleep, 0x10, 0x0),
+        ];
+        for (thread, (call, address, timeout)) in (42..).zip(calls) {
             let directory = process.join(format!("task/{thread}"));
             std::fs::create_dir_all(&directory).unwrap();
-            std::fs::write(directory.join("syscall"), format!("{call} 0x4 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n")).unwrap();
+            std::fs::write(directory.join("syscall"), format!("{call} {address:#x} 0x80 0x2 {timeout:#x} 0x0 0x0 0x0 0x0\n")).unwrap();
         }
         // A thread that has just ended.
         std::fs::create_dir_all(process.join("task/99")).unwrap();
         std::fs::write(process.join("syscall"), "running\n").unwrap();
         let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
-        assert_eq!(parse(&bytes).unwrap().threads, ThreadCalls { looked: 4, accepting: 2, locked: 1 });
+        assert_eq!(parse(&bytes).unwrap().threads, ThreadCalls { looked: 6, accepting: 2, locked: 3, untimed: 2, at_one: 2 });
     }
 
     #[test]

@@ -34,6 +34,7 @@ const WORDS: &[&str] = &[
     "keep-idle-longer",
     "keep-scripts-compiled",
     "let-go-on",
+    "let-idle-connections-go",
     "look-at-answers",
     "move-to-unix-socket-by-hand",
     "raise-shaper-rate",

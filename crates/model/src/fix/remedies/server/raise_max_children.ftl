@@ -11,6 +11,7 @@ remedy-raise-max-children-setting = { $processes ->
 }
 remedy-raise-max-children-setting-unknown = see its documentation
 remedy-raise-max-children-text-loops = Let { $tier } hold { $to } connections at once instead of { $from }: { $sum }. The limit is its own (often called maxconn or max connections; see its documentation).
+remedy-raise-max-children-text-loops-behind = If a single request to { $upstream }, timed by hand, takes as long as now: let { $tier } hold { $to } connections at once instead of { $from }: { $sum }. The limit is its own (often called maxconn or max connections; see its documentation).
 sum-workers-rate = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
 sum-workers-watched = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }, and then measure again, for those that wait may ask for more
 sum-workers-cores = the cores have time for { $rate }/s, and { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }

@@ -10,6 +10,7 @@ use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
+use crate::judge::stations::room_untold;
 use crate::observation::PhpFpmPool;
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -47,13 +48,16 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     if to <= from {
         return None;
     }
+    let behind = Pool::of(ctx, tier).and_then(|pool| room_untold(ctx, tier, &pool)).map(|(upstream, _)| upstream);
     let text = match change.is_empty() {
+        true if behind.is_some() => "remedy-raise-max-children-text-loops-behind",
         true if is_loops => "remedy-raise-max-children-text-loops",
         true => "remedy-raise-max-children-text-other",
         false => "remedy-raise-max-children-text",
     };
     let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str()).with("unit", placed.unit);
     let text = text.with("sum", ctx.text(size.demand.sum)).with("setting", setting(ctx, tier, to));
+    let text = text.with("upstream", behind.unwrap_or_default());
     Some(Proposal {
         reload: None,
         change,

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::facts::cores::limiting;
 use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, answers};
 use crate::facts::pool::looks::{self, Peer};
-use crate::facts::pool::{Pool, PoolKind, as_quick_as_alone, computes, held_s, share_at};
+use crate::facts::pool::{Pool, PoolKind, as_quick_as_alone, computes, held_s, is_exhausted, share_at};
+use crate::facts::quota::stops;
 use crate::facts::sum::mean;
 use crate::facts::{Context, TierId};
 use crate::judge::finding::{Evidence, Finding};
@@ -48,13 +50,23 @@ pub(super) struct Blocked {
 impl Blocked {
     /// The servers that most of the busy workers wait for, if they are what holds the pool back.
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let blocked = Self::seen(ctx, tier).or_else(|| Self::stood(ctx, tier))?;
+        let blocked = Self::perhaps(ctx, tier)?;
         let own = tier.id.0;
         // A pool that calls itself, even indirectly, waits for its own workers.
         let circles = blocked.tiers(ctx).contains(&own);
         // A server with spare workers takes its time for each request, however many there are.
         let spare = blocked.waits.iter().all(|wait| wait.tier.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index])));
-        (!circles && !spare && as_quick_as_alone(ctx, tier) != Some(true)).then_some(blocked)
+        // An event loop waits for its servers without a worker. What holds its clients back is the number of connections that it accepts, unless a server behind is seen at
+        // its limit.
+        let is_loop = || Pool::of(ctx, tier).is_some_and(|pool| pool.kind == PoolKind::Loops);
+        let quick = as_quick_as_alone(ctx, tier);
+        let accepts_too_few = || quick.is_none() && is_loop() && !blocked.tiers(ctx).into_iter().any(|index| is_at_limit(ctx, index));
+        (!circles && !spare && quick != Some(true) && !accepts_too_few()).then_some(blocked)
+    }
+
+    /// The servers at which most of the requests stand that hold the pool's places, whether or not these are at their limit.
+    fn perhaps(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        Self::seen(ctx, tier).or_else(|| Self::stood(ctx, tier))
     }
 
     fn seen(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
@@ -107,7 +119,7 @@ impl Blocked {
         let upstream = self.first(ctx);
         let args = |id: &'static str| {
             let message = Message::new(id).with("tier", tier.name.as_str()).with("upstream", upstream.as_str());
-            message.with("workers", pool.workers as f64)
+            message.with("workers", pool.workers as f64).with("unit", pool.unit())
         };
         let door = self.door(ctx);
         let first = &self.waits[0];
@@ -160,6 +172,28 @@ impl Blocked {
     }
 }
 
+/// The server at which most of the requests stand that an event loop holds at its limit, and their number, where nothing shows whether that server could do more.
+pub(crate) fn untold(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<(String, f64)> {
+    if pool.kind != PoolKind::Loops || as_quick_as_alone(ctx, tier).is_some() || Blocked::of(ctx, tier).is_some() {
+        return None;
+    }
+    let blocked = Blocked::perhaps(ctx, tier)?;
+    Some((blocked.first(ctx), blocked.waits[0].stands?))
+}
+
+/// True if a tier is seen at a limit of its own: connections wait to be accepted by it, its workers are all taken, its requests wait for each other, or its cores, its few
+/// threads or its quota have no more time.
+fn is_at_limit(ctx: &Context<'_>, index: usize) -> bool {
+    let tier = &ctx.path.tiers[index];
+    let waits_inside = || {
+        let inside = ctx.account().and_then(|account| account.most_inside(ctx));
+        inside.is_some_and(|inside| inside.tier == index && inside.evidence.is_some())
+    };
+    let lacks_threads =
+        || limiting(ctx).iter().any(|limiting| limiting.threads.is_some() && limiting.tiers.iter().any(|one| one.id == tier.id));
+    mean(ctx.queued(tier)) >= 1.0 || is_exhausted(ctx, tier) || computes(ctx, tier) || stops(ctx, tier) || waits_inside() || lacks_threads()
+}
+
 /// If workers wait for a server that computes, the cores are the limit. Those are no fault and so no cause, and the verdict names them as the limit.
 pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationReading>) -> Standing {
     let tier = ctx.only_tier(&finding.owner).filter(|_| finding.id == FindingId::POOL_BLOCKED);
@@ -170,7 +204,7 @@ pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationR
     match seen.filter(|(blocked, _)| blocked.tiers(ctx).into_iter().any(computes)) {
         Some((blocked, pool)) => {
             let why = Message::new("finding-workers-blocked-on-upstream-symptom").with("tier", ctx.owner_name(&finding.owner));
-            Standing::Behind(why.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64))
+            Standing::Behind(why.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64).with("unit", pool.unit()))
         }
         None => Standing::Alone,
     }
@@ -222,7 +256,7 @@ fn standing_there(ctx: &Context<'_>, pool: &Pool, wait: &Wait) -> Option<Evidenc
     let upstream = ctx.path.tiers[wait.tier?].name.as_str();
     let args = |id: &'static str| {
         let text = Message::new(id).with("upstream", upstream).with("number", tenths(number));
-        text.with("busy", tenths(pool.busy_mean()))
+        text.with("busy", tenths(pool.busy_mean())).with("unit", pool.unit())
     };
     let rate_rps = ctx.account().and_then(|account| account.rate_rps()).filter(|rate| *rate > 0.0);
     let text = match rate_rps {

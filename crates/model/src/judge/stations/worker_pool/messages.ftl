@@ -34,6 +34,7 @@ finding-worker-pool-exhausted-title = { $kind ->
     [threads-compute] { $tier } serves at most { $workers } connections at a time, and other cores are idle
     [threads] { $tier } serves at most { $workers } connections at a time
     [loops] { $tier } accepts at most { $workers } connections at a time
+    [loops-behind] { $tier } accepts at most { $workers } connections at a time
     [left] { $tier } accepts at most { $workers } connections and leaves the rest unanswered
     [compute] { $workers ->
         [1] the one worker of { $tier } is busy, and other cores are idle
@@ -52,6 +53,7 @@ finding-worker-pool-exhausted-explanation = { $kind ->
     [threads-compute] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They were running most of the time, several at once, while cores on which more threads could run were idle.
     [threads] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer. More threads or processes let more requests wait in parallel. If they wait for a shared resource that is at its limit, more threads only move the wait there.
     [loops] { $tier } serves its connections with event loops, which had time left. Still, it never held more than { $workers } connections while more waited in the accept queue: it stops accepting at a limit of its own (maxconn, max connections, the size of a pool). Raise that limit. A longer accept queue would only let more clients wait.
+    [loops-behind] { $tier } never held more than { $workers } connections while more waited in the accept queue: it stops accepting at a limit of its own (maxconn, max connections, the size of a pool). { $number } of these had a request at { $upstream }: raise that limit if { $upstream } can do more at once, else more of them only wait there. Time a single request to { $upstream } by hand: if it takes as long as now, it can. The event loops of { $tier } had time left.
     [left] { $tier } held { $workers } connections at once while others waited in the accept queue all the time. It stops accepting at a limit of its own (maxconn, max connections), and each accepted client keeps its place for as long as the connection is kept. The others wait until they give up, however many requests the first get answered. Raise that limit, or let kept connections end sooner (keep-alive timeout, requests per connection).
     [compute] Each worker of { $tier } serves one connection at a time and runs on one core at a time. { $workers ->
         [1] It was busy
@@ -90,21 +92,36 @@ evidence-worker-pool-left = The clients spent { $share } % of their time on requ
 evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.
 evidence-worker-pool-times = A request took a worker for about { $service } ms, after about { $wait } ms of waiting.
 
-finding-workers-blocked-on-upstream-title = the workers of { $tier } wait for { $upstream }
-finding-workers-blocked-on-upstream-explanation = { $workers ->
-    [1] The one worker of { $tier } was taken
-    [2] Both workers of { $tier } were taken
-   *[other] All { $workers } workers of { $tier } were taken
+finding-workers-blocked-on-upstream-title = { $unit ->
+    [connections] the connections that { $tier } holds wait for { $upstream }
+   *[workers] the workers of { $tier } wait for { $upstream }
+}
+finding-workers-blocked-on-upstream-explanation = { $unit ->
+    [connections] { $tier } held { $workers } connections, as many as it accepts
+   *[workers] { $workers ->
+        [1] The one worker of { $tier } was taken
+        [2] Both workers of { $tier } were taken
+       *[other] All { $workers } workers of { $tier } were taken
+    }
 }, and most of them waited for a response from { $upstream }. If { $upstream } is at its limit, more workers would only send it more requests at once, and those would wait longer. Look there first: at its own workers, locks, slow queries and connections. If it answers a single request just as slowly (time one by hand), it is not at its limit, and more workers of { $tier } would help.
-finding-workers-blocked-on-upstream-symptom = { $workers ->
-    [1] The one worker of { $tier } was taken
-    [2] Both workers of { $tier } were taken
-   *[other] All { $workers } workers of { $tier } were taken
+finding-workers-blocked-on-upstream-symptom = { $unit ->
+    [connections] { $tier } held { $workers } connections, as many as it accepts,
+   *[workers] { $workers ->
+        [1] The one worker of { $tier } was taken
+        [2] Both workers of { $tier } were taken
+       *[other] All { $workers } workers of { $tier } were taken
+    }
 } because most of them waited for a response from { $upstream }. The cores on which it, or a server behind it, may run are all busy. More workers would not make them faster.
 
 evidence-workers-blocked = In { $count } of { $looks } samples a busy worker waited for { $upstream }.
-evidence-workers-blocked-stand = Of { $busy } requests that held a worker on average, { $number } stood at { $upstream } or behind it: { $ms } ms of each request, at { $rate }/s.
-evidence-workers-blocked-stand-unrated = Of { $busy } requests that held a worker on average, { $number } stood at { $upstream } or behind it.
+evidence-workers-blocked-stand = Of { $busy } requests that held a { $unit ->
+    [connections] connection
+   *[workers] worker
+} on average, { $number } stood at { $upstream } or behind it: { $ms } ms of each request, at { $rate }/s.
+evidence-workers-blocked-stand-unrated = Of { $busy } requests that held a { $unit ->
+    [connections] connection
+   *[workers] worker
+} on average, { $number } stood at { $upstream } or behind it.
 evidence-workers-blocked-time = A request took a worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
 evidence-workers-blocked-door = On average { $waiting } connections waited to be accepted by { $upstream }.
 
@@ -115,6 +132,54 @@ finding-workers-wait-for-each-other-title-few = the { $workers } workers of { $t
 evidence-each-other-little = { $rate }/s x { $alone } ms = { $at_once } at a time: so many requests go through { $tier } at once, if each takes as long as one alone.
 evidence-each-other-held = A request took a worker for about { $held } ms; a single request takes { $alone } ms, without delays of acknowledgements.
 evidence-each-other-inside = On average { $waiting } of the requests that held one of { $workers } workers waited inside { $tier }, while no thread computed for them or was ready to.
+
+finding-workers-wait-for-each-other-title-threads = { $kind ->
+    [one] { $waiting } of the { $workers } threads of { $tier } that serve requests wait for one lock
+   *[other] { $waiting } of the { $workers } threads of { $tier } that serve requests wait for other threads of it
+}
+finding-workers-wait-for-each-other-explanation-threads = All { $workers } threads of { $tier } that serve requests are taken, and more requests wait for one. { $kind ->
+    [one] Nearly all of them wait in futex(2) at the same address: for one lock in memory. Whoever holds it goes on alone.
+   *[other] Most of them wait in futex(2) without a timeout: until another thread of the same process lets them go on, which holds a lock, a semaphore, or a connection that they share.
+} More threads would wait as well. Which lock it is cannot be seen from outside: the stacks of the threads name it.
+
+evidence-each-other-threads = In { $looks } looks at threads of its processes, { $seen } of { $looked } waited { $kind ->
+    [one] for one lock (futex(2) at one address)
+   *[other] for another thread (futex(2) without a timeout)
+} on average.
+evidence-each-other-stand = Of { $busy } requests that held a thread on average, { $inside } waited inside { $tier }: not on a core, and not at another server.
+
+finding-idle-held-title = { $unit ->
+    [connections] { $idle } of the { $workers } connections that { $tier } accepts at most are idle: nothing is asked on them
+   *[other] { $workers ->
+        [1] the one { $unit ->
+            [threads] thread
+           *[workers] worker
+        } of { $tier } is held by a connection on which nothing is asked
+       *[other] { $idle } of { $workers } { $unit ->
+            [threads] threads
+           *[workers] workers
+        } of { $tier } are held by connections on which nothing is asked
+    }
+}
+finding-idle-held-explanation = { $unit ->
+    [connections] { $tier } accepts no more connections at its limit, and most of those that it holds are idle: their clients have their responses, or have not asked yet, and keep the connections open.
+    [threads] A thread serves one connection at a time, and keeps it while its client, which has its response or has not asked yet, leaves it open. Meanwhile it serves nobody else.
+   *[workers] A worker serves one connection at a time, and keeps it while its client, which has its response or has not asked yet, leaves it open. Meanwhile it serves nobody else.
+} On average { $waiting } connections wait to be accepted. { $asked ->
+    [0] Hardly a place is taken by a request.
+   *[other] Requests take { $asked } of the { $workers } places.
+}
+
+evidence-idle-held = Of { $taken ->
+    [1] 1 connection
+   *[other] { $taken } connections
+} held on average, { $idle } had nothing unread, unanswered or unsent: nothing was asked on { $idle ->
+    [1] it
+   *[other] them
+}.
+evidence-idle-held-looks = In { $count } of { $looks } samples a busy worker waited in a system call for data of its client.
+evidence-idle-held-turnover = { $connections } connections in { $seconds } s were held for { $ms } ms each, of which nothing was asked for { $idle_ms } ms.
+evidence-idle-held-since = Nothing had been sent on them for { $ms } ms (median).
 
 finding-waits-for-clients-title = { $workers ->
     [0] the processes of { $tier } wait for clients that have their response to close the connection

@@ -3,34 +3,37 @@
 
 mod blocked;
 mod clients;
+mod kept;
 mod taking_turns;
 mod unforced;
 
 use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
-use crate::facts::pool::{EndsAwaited, IdleEvidence, Pool, PoolKind, Service, TakingTurns, configured, exhausted, held_s, loops};
+use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
 use crate::output::report::{Ceiling, Confidence, StationKind, StationState};
 
 use blocked::Blocked;
-pub(crate) use blocked::{room_unknown, waited_for, waits_at};
+pub(crate) use blocked::{room_unknown, untold as room_untold, waited_for, waits_at};
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["raise-max-children", "listen-again", "reload-configuration", "end-lingering", "look-inside"],
+    remedies: &["raise-max-children", "listen-again", "reload-configuration", "end-lingering", "let-idle-connections-go", "look-inside"],
     graph: &[
         CouplingDef::found(FindingId::THROTTLED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-quota"),
         CouplingDef::found(FindingId::POOL_BLOCKED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-blocked"),
         CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-turns"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-clients"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-clients"),
+        CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::ACCEPTS_NONE, Relation::Tier, "coupling-queue-clients"),
         CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-files"),
         CouplingDef::found(FindingId::NOT_IN_FORCE, FindingId::POOL_EXHAUSTED, Relation::Station, "coupling-pool-unforced"),
         CouplingDef::station(StationId::LINK, FindingId::POOL_EXHAUSTED, Relation::Tier, Attribution::Found, "coupling-pool-link"),
@@ -130,15 +133,18 @@ fn judged(ctx: &Context<'_>, tier: &Tier) -> Vec<Finding> {
     let full = finding(ctx, tier, &pool, &idle);
     // If workers wait for clients, for another server or for each other, the configured number of workers would wait too.
     let blocked = || Blocked::of(ctx, tier).map(|blocked| blocked.finding(&STATION, ctx, tier, &pool));
-    let turns = || TakingTurns::of(ctx, tier, &pool).map(|held| taking_turns::finding(ctx, tier, &pool, &held));
+    let kept = || IdleHeld::of(ctx, tier).map(|held| kept::finding(ctx, tier, &held));
+    let turns = || taking_turns::of(ctx, tier, &pool);
     let unforced = || unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full);
-    let cause = awaited.or_else(blocked).or_else(turns).or_else(unforced);
+    let cause = awaited.or_else(kept).or_else(blocked).or_else(turns).or_else(unforced);
     std::iter::once(full).chain(cause).collect()
 }
 
 fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Finding {
+    let behind = blocked::untold(ctx, tier, pool);
     let kind = match (pool.kind, idle) {
         (PoolKind::Loops, IdleEvidence::Left) => "left",
+        (PoolKind::Loops, _) if behind.is_some() => "loops-behind",
         (PoolKind::Loops, _) => "loops",
         (PoolKind::Threads, IdleEvidence::Beside(_)) if pool.unread => "unread-compute",
         (PoolKind::Threads, IdleEvidence::Beside(_)) => "threads-compute",
@@ -147,9 +153,15 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
         (PoolKind::Processes, IdleEvidence::Beside(_)) => "compute",
         (PoolKind::Processes, IdleEvidence::Workers(_) | IdleEvidence::Cores(_) | IdleEvidence::Left) => "wait",
     };
-    let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
+    let (upstream, number) = behind.as_ref().map_or(("", 0.0), |(upstream, number)| (upstream.as_str(), *number));
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
+        message.with("upstream", upstream).with("number", tenths(number))
+    };
     Finding {
         confidence: match idle {
+            // A server behind may be at a limit that nothing shows.
+            IdleEvidence::Workers(_) if behind.is_some() => Confidence::Medium,
             IdleEvidence::Workers(_) | IdleEvidence::Beside(_) | IdleEvidence::Left => Confidence::High,
             // Idle cores may be withheld from the workers. Whether the workers wait for a core could not be read.
             IdleEvidence::Cores(_) => Confidence::Low,

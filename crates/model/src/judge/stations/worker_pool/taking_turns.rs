@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::pool::{Pool, TakingTurns};
+use crate::facts::pool::{LockAwaited, Pool, TakingTurns};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
@@ -12,7 +12,46 @@ use crate::output::report::Confidence;
 
 use super::STATION;
 
-pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, held: &TakingTurns) -> Finding {
+/// The finding, by the time of a single request, or by what the threads were seen to wait for.
+pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Finding> {
+    let awaited = LockAwaited::of(ctx, tier, pool);
+    let seen = awaited.as_ref().map(|awaited| looked(pool, awaited));
+    let by_time = TakingTurns::of(ctx, tier, pool).map(|held| {
+        let mut finding = finding(ctx, tier, pool, &held);
+        finding.evidence.extend(seen.clone());
+        finding
+    });
+    by_time.or_else(|| Some(by_threads(ctx, tier, pool, &awaited?)))
+}
+
+/// What the looks at threads showed.
+fn looked(pool: &Pool, awaited: &LockAwaited) -> Evidence {
+    let text = lock_args("evidence-each-other-threads", pool, awaited).with("looks", awaited.looks as f64);
+    let text = text.with("looked", tenths(awaited.looked)).with("seen", tenths(awaited.seen));
+    Evidence::new(text, "/proc/PID/task/TID/syscall", Some(tenths(awaited.seen)))
+}
+
+fn lock_args(id: &'static str, pool: &Pool, awaited: &LockAwaited) -> Message {
+    let message = Message::new(id).with("workers", pool.workers as f64).with("waiting", tenths(awaited.waiting));
+    message.with("kind", if awaited.at_one { "one" } else { "other" })
+}
+
+fn by_threads(ctx: &Context<'_>, tier: &Tier, pool: &Pool, awaited: &LockAwaited) -> Finding {
+    let args = |id: &'static str| lock_args(id, pool, awaited).with("tier", tier.name.as_str());
+    let busy = pool.busy_mean();
+    let inside = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
+    let stands = args("evidence-each-other-stand").with("inside", tenths(inside)).with("busy", tenths(busy));
+    let netns = ctx.netns_name(tier.netns);
+    Finding {
+        confidence: if awaited.at_one { Confidence::High } else { Confidence::Medium },
+        title: args("finding-workers-wait-for-each-other-title-threads"),
+        evidence: vec![looked(pool, awaited), Evidence::new(stands, format!("sock_diag struct tcp_info ({netns})"), Some(tenths(inside)))],
+        explanation: vec![args("finding-workers-wait-for-each-other-explanation-threads")],
+        ..STATION.finding(FindingId::POOL_TAKES_TURNS, tier, Location::in_netns(tier.netns))
+    }
+}
+
+fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, held: &TakingTurns) -> Finding {
     let held_ms = 1e3 * pool.busy_mean() / held.rate_rps;
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64);
