@@ -215,7 +215,8 @@ fn guarded<T: Send + 'static>(
     let most = budget(of).most(user, pid, began).unwrap_or(AT_ONCE);
     let waited = received(done.recv_timeout(most));
     let mut budget = budget(of);
-    budget.wait(user, began.elapsed(), Instant::now());
+    // What it was granted: that a busy host wakes this thread late is no delay by the process.
+    budget.wait(user, began.elapsed().min(most), Instant::now());
     if let Some(result) = waited? {
         return Ok(result);
     }
@@ -341,8 +342,9 @@ mod tests {
         assert_eq!(host.read(&process, || 5).unwrap(), 5);
         let (read, writer) = hangs();
         assert_eq!(host.read(&process, read).unwrap_err().kind(), io::ErrorKind::TimedOut);
-        let began = Instant::now();
-        assert!(host.read(&process, || 6).is_err() && began.elapsed() < READING_MAX / 2, "nothing is waited for");
+        let waited = budget(host.budget).users[&4001].waited.time;
+        assert!(host.read(&process, || 6).is_err());
+        assert_eq!(budget(host.budget).users[&4001].waited.time, waited, "nothing is waited for");
         assert_eq!(host.left_out(), [(4001, 1)]);
         drop(writer);
         while !budget(host.budget).users[&4001].hanging.is_empty() {
@@ -354,7 +356,6 @@ mod tests {
     #[test]
     fn a_hundred_processes_of_a_user_wait_no_longer_than_one_may_and_blind_nobody() {
         let host = Host::new();
-        let began = Instant::now();
         let writers: Vec<_> = (100..200)
             .map(|pid| {
                 let (read, writer) = hangs();
@@ -362,12 +363,7 @@ mod tests {
                 writer
             })
             .collect();
-        assert!(
-            budget(host.budget).users[&4001].waited.time <= USER_MAX,
-            "{:?} of {:?}",
-            budget(host.budget).users[&4001].waited,
-            began.elapsed()
-        );
+        assert!(budget(host.budget).users[&4001].waited.time <= USER_MAX, "{:?}", budget(host.budget).users[&4001]);
         assert_eq!(budget(host.budget).users[&4001].hanging.len(), HANGING_USER_MAX, "each costs a thread");
         assert_eq!(host.left_out(), [(4001, 100)]);
         assert_eq!(sentence(4001, 100), "memory or mappings of 100 processes of user 4001 were not read, because the processes delay that");
