@@ -79,8 +79,17 @@ impl Files {
     /// # Errors
     /// As of [`Files::open`]; PermissionDenied with the first file, link or directory that somebody else may change.
     pub fn open_trusted(&self, path: impl AsRef<Path>, uid: u32) -> io::Result<File> {
-        let root = self.root.try_clone()?;
-        reopen(&walk(root, path.as_ref(), &mut |at, file, meta| check(at, file, meta, uid)).map_err(io::Error::from)?)
+        reopen(&self.trusted(path, uid).map_err(io::Error::from)?)
+    }
+
+    /// [`crate::trusted`] below this root.
+    ///
+    /// # Errors
+    /// [`Untrusted`]: the first file, link or directory on the way that somebody else may change, or that is not accessible.
+    pub fn trusted(&self, path: impl AsRef<Path>, uid: u32) -> Result<File, Untrusted> {
+        let path = path.as_ref();
+        let root = self.root.try_clone().map_err(|source| Untrusted::Io { path: path.to_owned(), source })?;
+        walk(root, path, &mut |at, file, meta| check(at, file, meta, uid))
     }
 
     /// The users except root who own a directory, link or file on the way to an absolute path: they can influence what is found there.
@@ -235,6 +244,18 @@ pub fn read_own(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, Metadata)
     let file = if own.is_root() { files.open_trusted(path, own.as_raw())? } else { as_caller(|| files.open(path))?? };
     let meta = file.metadata()?;
     Ok((read_bounded(file, bytes_max)?, meta))
+}
+
+/// [`read_own`], and whether nobody but root can change the file, so that what it names is named by root: the bytes are those of the file that was checked.
+///
+/// # Errors
+/// As of [`read_own`].
+pub fn read_own_or_roots(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+    let (files, whole) = (Files::of_directory(Path::new("/"))?, std::path::absolute(path)?);
+    match as_caller(|| files.open_trusted(whole, 0))? {
+        Ok(file) => Ok((read_bounded(file, bytes_max)?, true)),
+        Err(_) => Ok((read_own(path, bytes_max)?.0, false)),
+    }
 }
 
 /// The path of an open file with all links resolved, as this process sees it.

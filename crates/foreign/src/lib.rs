@@ -17,7 +17,9 @@ mod text;
 mod trust;
 
 pub use delay::{left_out, of_process, thread_cpu};
-pub use files::{Files, open_link, open_link_if, open_named, open_named_regular, path_of, read_bounded, read_kernel, read_own};
+pub use files::{
+    Files, open_link, open_link_if, open_named, open_named_regular, path_of, read_bounded, read_kernel, read_own, read_own_or_roots,
+};
 pub use identity::{FileId, Identity, Namespaces, command_line};
 pub use rights::{Rights, as_caller};
 pub use text::{printable, printable_json, printable_lines, steers};

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use chokepoint_config::glob;
 use chokepoint_foreign::{FileId, Files, Rights};
@@ -61,7 +62,8 @@ impl Access {
     }
 
     /// Opens a regular file that all users may read.
-    pub(super) fn open(&self, files: &Files, path: &str) -> io::Result<File> {
+    pub(super) fn open(&self, files: &Files, path: impl AsRef<Path>) -> io::Result<File> {
+        let path = path.as_ref();
         self.each(&|| files.open(path))
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use chokepoint_foreign::{FileId, Files, open_link_if};
 use serde::{Deserialize, Serialize};
@@ -70,7 +71,7 @@ fn tail(file: &mut File, size: u64) -> io::Result<u64> {
 
 /// Opens a log with the rights of those who name it, and of the users who own a directory or link on the way: they could lead the path to a file that only
 /// root may read.
-fn open(access: &Access, files: &Files, path: &str) -> io::Result<File> {
+pub(super) fn open(access: &Access, files: &Files, path: &Path) -> io::Result<File> {
     let file = access.open(files, path)?;
     let (found, leaders) = files.led(path)?;
     let narrowed = access.narrowed(leaders);
@@ -98,7 +99,7 @@ pub(super) struct Pieces {
 
 impl Mark {
     pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access) -> Self {
-        let file = open(&access, files, &path).and_then(|mut file| {
+        let file = open(&access, files, Path::new(&path)).and_then(|mut file| {
             let size = file.metadata()?.size();
             FileState::at(&mut file, size)
         });
@@ -114,7 +115,7 @@ impl Mark {
 
     /// The files with the log's new lines: the log itself; or the old file, if it is still open or next to the log, and the new one.
     pub(super) fn pieces(&self, root: &Root, pid: u32, files: &Files) -> io::Result<Pieces> {
-        let opened = open(&self.access, files, &self.path);
+        let opened = open(&self.access, files, Path::new(&self.path));
         let Some(state) = self.file else { return Ok(Pieces { files: vec![(opened?, 0)], rotated: false }) };
         let now = match opened {
             Ok(mut file) if state.is_file(&file.metadata()?) => {
@@ -150,7 +151,7 @@ impl Mark {
         let (directory, name) = self.path.rsplit_once('/')?;
         let beside = files.names(if directory.is_empty() { "/" } else { directory }).ok()?;
         let rotated = beside.into_iter().filter(|other| other.starts_with(name)).take(ROTATED_MAX);
-        let mut opened = rotated.filter_map(|other| self.access.open(files, &format!("{directory}/{other}")).ok());
+        let mut opened = rotated.filter_map(|other| self.access.open(files, format!("{directory}/{other}")).ok());
         opened.find_map(|mut file| (state.is_file(&file.metadata().ok()?) && goes_on(&mut file)).then_some(file))
     }
 }

@@ -82,6 +82,9 @@ pub(super) struct Log {
     /// Its `escape`: "default", "json" or "none".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) escape: Option<String>,
+    /// True if only root can change the file that names it.
+    #[serde(skip)]
+    pub(super) is_named_by_root: bool,
 }
 
 impl Log {
@@ -89,7 +92,7 @@ impl Log {
     pub(super) fn open(&self) -> Result<NamedLog> {
         let escape = self.escape.as_deref().unwrap_or("default");
         ensure!(["default", "json", "none"].contains(&escape), "escape = \"{escape}\" is none of default, json and none");
-        NamedLog::new(&self.file, self.format.as_deref(), escape)
+        NamedLog::new(&self.file, self.is_named_by_root, self.format.as_deref(), escape)
             .map_err(|why| anyhow::anyhow!("the format of {}: {why}", self.file.display()))
     }
 }
@@ -135,9 +138,12 @@ impl Settings {
 
 fn read(path: &Path) -> Result<File> {
     let name = path.display();
-    let (bytes, _) = chokepoint_foreign::read_own(path, FILE_BYTES_MAX).with_context(|| format!("{name} cannot be read"))?;
+    let (bytes, is_roots) =
+        chokepoint_foreign::read_own_or_roots(path, FILE_BYTES_MAX).with_context(|| format!("{name} cannot be read"))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{name} is no text"))?;
-    parse(&text).with_context(|| format!("{name} is not valid"))
+    let mut file = parse(&text).with_context(|| format!("{name} is not valid"))?;
+    file.log.iter_mut().for_each(|log| log.is_named_by_root = is_roots);
+    Ok(file)
 }
 
 fn parse(text: &str) -> Result<File> {

@@ -149,7 +149,7 @@ impl Seconds {
         tell_left_out(&left_out);
         let ongoing = begin(&watched)?;
         let (now, settings) = (Instant::now(), settings.clone());
-        let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), log.open()?))).collect::<Result<_>>()?;
+        let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), opened(log)?))).collect::<Result<_>>()?;
         let (logs, host, workers) = (LogTails::default(), HostUsages::default(), WorkerUses::default());
         Ok(Self {
             settings,
@@ -321,6 +321,15 @@ fn tell_left_out(left_out: &[String]) {
     output::note(&format!(
         "note: not watched, because at most {TARGETS_MAX} servers are: {named}{more} (name those to watch: chokepoint watch URL...)"
     ));
+}
+
+/// Follows a log of the configuration, and says if it is not counted: without a word it would seem to have no requests.
+fn opened(log: &super::config::Log) -> Result<NamedLog> {
+    let opened = log.open()?;
+    if let Some(why) = opened.why_not() {
+        output::note(&format!("note: {} is not counted: {why}", log.file.display()));
+    }
+    Ok(opened)
 }
 
 fn begin(watched: &[Watched]) -> Result<Option<Ongoing>> {

@@ -7,11 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chokepoint_config::log_format::COMBINED;
+use chokepoint_foreign::{FileId, Files, as_caller};
 use serde::Deserialize;
 
 use super::LineKind;
-use crate::root::open_path;
+use crate::servers::access::Access;
 use crate::servers::counter::{LogCounter, LogGrowth};
+use crate::servers::mark;
 use crate::servers::tail::BYTES_MAX;
 
 /// The stream of a program on which an access log is written.
@@ -20,9 +22,12 @@ const STREAM: &str = "stdout";
 /// A log that is followed by its path, through rotation and truncation.
 pub struct NamedLog {
     path: PathBuf,
+    is_named_by_root: bool,
     counter: LogCounter,
     /// The open file, and up to where it was read.
     open: Option<(File, u64)>,
+    /// Why it could not be opened at first.
+    why_not: Option<String>,
 }
 
 /// A line as Docker's json-file driver writes it.
@@ -35,18 +40,28 @@ struct DockerLine<'a> {
 }
 
 impl NamedLog {
-    /// Follows a log of this nginx format, by default `combined`, from its end on. `escape`: "default", "json" or "none".
+    /// Follows a log of this nginx format, by default `combined`, from its end on. `escape`: "default", "json" or "none". `is_named_by_root`: only root can
+    /// change what names it.
     ///
     /// # Errors
     /// The format cannot be compiled.
-    pub fn new(path: &Path, format: Option<&str>, escape: &str) -> Result<Self, String> {
+    pub fn new(path: &Path, is_named_by_root: bool, format: Option<&str>, escape: &str) -> Result<Self, String> {
         let counter = LogCounter::new(&LineKind::Access(vec![(format.unwrap_or(COMBINED).to_owned(), escape.to_owned())]), true)?;
-        let mut log = Self { path: path.to_owned(), counter, open: None };
-        if let Ok(mut file) = open_path(path) {
-            let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
-            log.open = Some((file, end));
+        let mut log = Self { path: path.to_owned(), is_named_by_root, counter, open: None, why_not: None };
+        match open(path, is_named_by_root) {
+            Ok(mut file) => {
+                let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
+                log.open = Some((file, end));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => log.why_not = Some(error.to_string()),
         }
         Ok(log)
+    }
+
+    /// Why it could not be opened at first, if it was there.
+    pub fn why_not(&self) -> Option<&str> {
+        self.why_not.as_deref()
     }
 
     /// What the log gained since the last call. A line that is not complete is read again. If the file was replaced, the rest of the old one is read first.
@@ -58,7 +73,7 @@ impl NamedLog {
             let end = self.read_from(&mut file, from)?;
             self.open = Some((file, end));
         }
-        let newest = match open_path(&self.path) {
+        let newest = match open(&self.path, self.is_named_by_root) {
             Ok(newest) => newest,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.counter.take()),
             Err(error) => return Err(error),
@@ -83,6 +98,20 @@ impl NamedLog {
         let from = if file.metadata()?.len() < from { 0 } else { from };
         self.counter.read(file, from, BYTES_MAX, logged)
     }
+}
+
+/// Opens a log, a regular file, with the rights of those who can choose what is opened: of whoever names it, without the capabilities that this program was
+/// given beyond them, and of the users who own a directory or link on the way, who could lead the path to a file that only root may read.
+fn open(path: &Path, is_named_by_root: bool) -> io::Result<File> {
+    let (files, path) = (Files::of_directory(Path::new("/"))?, std::path::absolute(path)?);
+    if is_named_by_root && !rustix::process::geteuid().is_root() {
+        // Root's word and way, and this program's capabilities.
+        let (file, (found, leaders)) = (files.open(&path)?, files.led(&path)?);
+        if leaders.is_empty() && FileId::of(&file.metadata()?) == FileId::of(&found.metadata()?) {
+            return Ok(file);
+        }
+    }
+    as_caller(|| mark::open(&Access::default(), &files, &path))?
 }
 
 /// What the server wrote: the line itself, or what a container engine wrapped. `None` for what it wrote to another stream.
@@ -135,7 +164,7 @@ mod tests {
             std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap().write_all(text.as_bytes()).unwrap();
         };
         append("200 0.1\n");
-        let mut log = NamedLog::new(&path, Some("$status $request_time"), "default").unwrap();
+        let mut log = NamedLog::new(&path, false, Some("$status $request_time"), "default").unwrap();
         let mut gained = || {
             let growth = log.read().unwrap();
             (growth.status.values().sum::<u64>(), growth.misfits)
@@ -154,6 +183,38 @@ mod tests {
         assert_eq!(gained(), (0, 0));
         append("200 0.1\n");
         assert_eq!(gained(), (1, 0), "after it was truncated");
-        assert!(NamedLog::new(&path, Some("$"), "default").is_err());
+        assert!(NamedLog::new(&path, false, Some("$"), "default").is_err());
+    }
+
+    #[test]
+    fn a_log_is_read_with_the_rights_of_those_who_lead_to_it() {
+        use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: only root gives files away");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("roots.log"), "").unwrap();
+        std::fs::set_permissions(at("roots.log"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("roots.log", at("of-root")).unwrap();
+        symlink("roots.log", at("of-another")).unwrap();
+        lchown(at("of-another"), Some(4001), None).unwrap();
+        std::fs::create_dir(at("others")).unwrap();
+        std::fs::write(at("others/own.log"), "").unwrap();
+        for path in ["others", "others/own.log"] {
+            chown(at(path), Some(4001), None).unwrap();
+        }
+        let why = |name: &str| NamedLog::new(&at(name), true, None, "default").unwrap().why_not().map(str::to_owned);
+        assert_eq!([why("roots.log"), why("of-root"), why("others/own.log"), why("none")], [None, None, None, None]);
+        assert!(why("of-another").is_some_and(|why| why.contains("user 4001")), "its owner could not read it");
+        assert_eq!(why("others").as_deref(), Some("it is not a regular file"));
+        for name in ["roots.log", "of-another"] {
+            let mut file = std::fs::OpenOptions::new().append(true).open(at("roots.log")).unwrap();
+            let mut log = NamedLog::new(&at(name), true, Some("$status"), "default").unwrap();
+            file.write_all(b"200\n").unwrap();
+            assert_eq!(log.read().map_or(0, |growth| growth.status.values().sum::<u64>()), u64::from(name == "roots.log"), "{name}");
+        }
     }
 }
