@@ -139,7 +139,9 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
     let other_user = proposal.change.iter().find_map(|change| of_another_user(scene.ctx, change));
     let change = if other_user.is_some() { Vec::new() } else { proposal.change };
     if let Some(uid) = other_user {
-        steps.runtime.insert(0, Step::words(Message::new("step-of-another-user").with("uid", uid.to_string())));
+        let has_commands = steps.runtime.iter().any(|step| step.command.is_some());
+        let id = if has_commands { "step-of-another-user" } else { "step-of-another-user-by-hand" };
+        steps.runtime.insert(0, Step::words(Message::new(id).with("uid", uid.to_string())));
     }
     Remedy {
         id: def.id,

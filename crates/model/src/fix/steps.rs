@@ -46,6 +46,7 @@ pub(in crate::fix) fn of(ctx: &Context<'_>, id: &str, proposal: &Proposal) -> St
     keep(id, &kernel, &mut steps);
     let servers = servers(ctx, &proposal.change);
     for server in &servers {
+        steps.runtime.extend(server.warning());
         steps.runtime.extend(server.edit());
         steps.runtime.extend(server.put_in_force());
         let stops = server.stops().filter(|stops| !steps.stops.contains(stops));
@@ -53,10 +54,12 @@ pub(in crate::fix) fn of(ctx: &Context<'_>, id: &str, proposal: &Proposal) -> St
     }
     // A pool must not shrink while the server in front of it still keeps connections for the larger one.
     for server in servers.iter().rev() {
+        steps.undo.extend(server.warning());
         steps.undo.extend(server.take_back());
         steps.undo.extend(server.put_in_force());
     }
     if let Some(server) = proposal.reload.as_ref().and_then(|change| ServerByHand::of(ctx, Vec::new(), vec![change])) {
+        steps.runtime.extend(server.warning());
         steps.runtime.extend(server.put_in_force());
         steps.stops.extend(server.stops());
     }

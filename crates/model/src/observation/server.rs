@@ -33,12 +33,17 @@ pub struct ServerFiles {
     pub prefix: String,
     /// True if a path names another file for the server than for this program, as in a container. `None` if unknown.
     pub are_elsewhere: Option<bool>,
+    /// Why a command with the server's program and files could run what others wrote: the first of them, or of the directories and links on the way, that somebody
+    /// except root and the server's user may change, and who; or why that cannot be told. `None` if nobody may, and in recordings of older versions, which
+    /// do not tell: their steps stay those that were printed when they were made.
+    pub others_write: Option<String>,
 }
 
 impl PartialEq for ServerFiles {
     fn eq(&self, other: &Self) -> bool {
         let text = |files: &Self| files.text.as_ref().map(|text| text.text().to_owned());
-        (text(self), &self.prefix, self.are_elsewhere) == (text(other), &other.prefix, other.are_elsewhere)
+        let rest = |files: &Self| (files.prefix.clone(), files.are_elsewhere, files.others_write.clone());
+        text(self) == text(other) && rest(self) == rest(other)
     }
 }
 

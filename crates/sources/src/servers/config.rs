@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chokepoint_config::server_setting::DumpedFiles;
 use chokepoint_config::{Resolve, Resolved, dump, nginx, php_fpm, text};
-use chokepoint_foreign::{FileId, Files, Rights, path_of, read_bounded};
+use chokepoint_foreign::{FileId, Files, Rights, path_of, printable, read_bounded};
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig, ServerFiles};
 use chokepoint_recording::{Entry, Outcome};
@@ -21,6 +21,9 @@ use crate::scope::server_view;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
 
 const NAME: &str = "server_config";
+/// The fact who may change program and files, and its value if nobody else may.
+const WRITERS: &str = "others_write";
+const NOBODY: &str = "nothing";
 /// Most bytes of one file and of all files, and most files. A larger configuration fails with a reason.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 8 << 20;
@@ -49,10 +52,17 @@ fn read(context: &ReadContext<'_>) -> Items {
         Err(lack) => return only_item(lack),
     };
     let outcome = match files(context.root, pid) {
-        Ok(files) => match collect(&files, &found).outcome {
-            Outcome::Ok(text) => Outcome::Ok([fact_of_place(context.root, &files, &found.main).into_bytes(), text].concat()),
-            lack => lack,
-        },
+        Ok(files) => {
+            let CollectedConfig { outcome, by_file, .. } = collect(&files, &found);
+            match outcome {
+                Outcome::Ok(text) => {
+                    let (place, writers) =
+                        (fact_of_place(context.root, &files, &found.main), fact_of_writers(context.root, pid, by_file.keys()));
+                    Outcome::Ok([place.into_bytes(), writers.into_bytes(), text].concat())
+                }
+                lack => lack,
+            }
+        }
         Err(lack) => lack,
     };
     only_item(outcome)
@@ -66,6 +76,29 @@ fn fact_of_place(root: &Root, theirs: &Files, main: &str) -> String {
         (true, Ok(file)) => format!("files {}\n", if id(&ours).is_ok_and(|own| own == file) { "here" } else { "elsewhere" }),
         _ => String::new(),
     }
+}
+
+/// The fact who except root and the master's user may change its program, one of its files, or what leads to them, on this host; empty for a copy of a host.
+fn fact_of_writers<'a>(root: &Root, pid: u32, files: impl Iterator<Item = &'a String>) -> String {
+    if !root.is_live() {
+        return String::new();
+    }
+    let program = match root.link_process(pid, "exe", Some(NEEDS)) {
+        Outcome::Ok(target) => Some(String::from_utf8_lossy(&target).trim_end_matches(" (deleted)").to_owned()),
+        // No command names a program that is not known.
+        _ => None,
+    };
+    let rights = Rights::of_process(&root.path("proc"), pid).and_then(|rights| Ok((rights.uid(), Files::of_directory(&root.path(""))?)));
+    let why = match rights {
+        Ok((uid, ours)) => others_write(&ours, uid, program.iter()).or_else(|| others_write(&ours, uid, files)),
+        Err(error) => Some(error.to_string()),
+    };
+    format!("{WRITERS} {}\n", why.map_or_else(|| NOBODY.to_owned(), |why| printable(&why).into_owned()))
+}
+
+/// Why others than root and this user may have written one of these files; `None` if they cannot.
+pub(super) fn others_write<'a>(files: &Files, uid: u32, paths: impl Iterator<Item = &'a String>) -> Option<String> {
+    paths.map(|path| files.trusted(path, uid)).find_map(Result::err).map(|why| why.to_string())
 }
 
 /// A master's configuration.
@@ -255,6 +288,7 @@ pub(super) struct ConfigHead {
     /// The files behind paths that are links, by path.
     real_paths: Vec<(String, String)>,
     are_elsewhere: Option<bool>,
+    others_write: Option<String>,
     is_nginx: bool,
     version: String,
     unreadable: Vec<String>,
@@ -284,6 +318,7 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
             .collect(),
         real_paths: linked.collect(),
         are_elsewhere: fact("files").map(|place| place == "elsewhere"),
+        others_write: fact(WRITERS).filter(|why| *why != NOBODY).map(str::to_owned),
         is_nginx,
         version: text("version"),
         unreadable: facts.iter().filter(|(name, _)| *name == "unreadable").map(|(_, value)| (*value).to_owned()).collect(),
@@ -338,7 +373,7 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
 pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
-    const FACTS: [&str; 9] = ["files", "server", "prefix", "version", "access_log", "error_log", "changed", "real", "unreadable"];
+    const FACTS: [&str; 10] = ["files", WRITERS, "server", "prefix", "version", "access_log", "error_log", "changed", "real", "unreadable"];
     let head = match parsed(dump) {
         Ok((head, _)) => head,
         Err(why) => return Outcome::Failed(why, None),
@@ -404,5 +439,6 @@ fn files_of(head: &ConfigHead, dump: &str) -> ServerFiles {
     let prefix = Some(head.prefix.clone()).filter(|prefix| !prefix.is_empty());
     let server = if head.is_nginx { ServerKind::Nginx } else { ServerKind::PhpFpm };
     let text = DumpedFiles { server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
-    ServerFiles { text: Some(Arc::new(text)), prefix: head.prefix.clone(), are_elsewhere: head.are_elsewhere }
+    let (are_elsewhere, others_write) = (head.are_elsewhere, head.others_write.clone());
+    ServerFiles { text: Some(Arc::new(text)), prefix: head.prefix.clone(), are_elsewhere, others_write }
 }

@@ -28,6 +28,8 @@ pub(super) struct ServerByHand<'a> {
     enter: Enter,
     /// The user as whom its program is run and its files are edited, if that is neither root nor the user who measured.
     as_user: Option<u32>,
+    /// Why its program or its files may be what others wrote: then no command names them.
+    others_write: Option<&'a str>,
 }
 
 /// Where a server runs, which decides how it is restarted.
@@ -58,7 +60,8 @@ impl<'a> ServerByHand<'a> {
         let edits = edits(view, &earlier, &changes);
         let by_uid = ctx.obs.request.by_uid;
         let as_user = identity.map(|identity| identity.uid).filter(|uid| *uid != 0 && by_uid.is_some() && by_uid != Some(*uid));
-        Some(Self { kind: *server, pid: *pid, main: file, changes, edits, home, view, identity, enter, as_user })
+        let others_write = view.and_then(|view| view.files.others_write.as_deref());
+        Some(Self { kind: *server, pid: *pid, main: file, changes, edits, home, view, identity, enter, as_user, others_write })
     }
 
     /// A command as the server's user, who may have chosen the program, the file and what it does: it is no command for a shell of root.
@@ -71,10 +74,16 @@ impl<'a> ServerByHand<'a> {
         format!("{} |\n  {}", printed(&edit.diff), self.as_user(&format!("{PATCH}{reverse} {}", quoted(&edit.path))))
     }
 
+    /// What comes before the steps where no command is safe: whoever may change program and files would be the one who runs in the shell.
+    pub(super) fn warning(&self) -> Option<Step> {
+        let why = self.others_write.filter(|_| self.is_here())?;
+        Some(Step::words(Message::new("step-others-write").with("server", self.kind.name()).with("why", why)))
+    }
+
     /// The edit.
     pub(super) fn edit(&self) -> Vec<Step> {
         let patched = |edit: &FileEdit| Step::told(Message::new("step-edit").with("file", edit.path.as_str()), self.patch("", edit));
-        match (&self.edits, self.is_here()) {
+        match (&self.edits, self.is_for_a_shell()) {
             (Some(edits), true) => edits.iter().map(patched).collect(),
             _ => self.lines(|setting, _, to| (self.words("step-write"), setting.line(to))),
         }
@@ -84,7 +93,7 @@ impl<'a> ServerByHand<'a> {
     pub(super) fn take_back(&self) -> Vec<Step> {
         let restored =
             |edit: &FileEdit| Step::told(Message::new("step-edit-back").with("file", edit.path.as_str()), self.patch(" -R", edit));
-        match (&self.edits, self.is_here()) {
+        match (&self.edits, self.is_for_a_shell()) {
             (Some(edits), true) => edits.iter().rev().map(restored).collect(),
             _ => self.lines(|setting, from, to| match from {
                 ServerSetting::UNSET => (self.words("step-write-away"), setting.line(to)),
@@ -106,7 +115,8 @@ impl<'a> ServerByHand<'a> {
         }
         let restarts = self.restarts();
         let text = say(if restarts { "step-restart" } else { "step-reload" });
-        let (Some(test), Some(action)) = (self.test(), self.activation(restarts)) else {
+        let commands = self.test().zip(self.activation(restarts)).filter(|_| self.is_for_a_shell());
+        let Some((test, action)) = commands else {
             return vec![Step::words(say(if restarts { "step-test-and-restart" } else { "step-test-and-reload" }).with("file", self.main))];
         };
         let mut steps = vec![Step::told(Message::new("step-test"), test), Step::told(text, action)];
@@ -139,6 +149,11 @@ impl<'a> ServerByHand<'a> {
 
     fn is_here(&self) -> bool {
         matches!(self.home, Home::Unit(_) | Home::Host)
+    }
+
+    /// True if a command with its program and files does what it says wherever it is pasted.
+    fn is_for_a_shell(&self) -> bool {
+        self.is_here() && self.others_write.is_none()
     }
 
     /// True if only a restart puts the changes in force by hand: a reload of php-fpm keeps its sockets with their limits.

@@ -2,7 +2,11 @@
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+use chokepoint_foreign::Files;
+
+use super::super::config::{others_write, reduced};
 use super::*;
+use crate::reduction::Reduction;
 
 const NOBODY: u32 = 65_534;
 const SECRET: &str = "/srv/secret/only-root.conf";
@@ -142,4 +146,28 @@ fn a_log_in_a_users_directory_is_read_only_if_the_user_may_read_it() {
     let (outcome, text) = read(&|| host.append(secret, &line));
     assert_eq!(outcome, Outcome::Absent("permission denied (read with the rights of user 65534)".to_owned(), None));
     assert!(!text.contains(MARKER), "{text}");
+}
+
+#[test]
+fn who_may_change_program_or_files_is_a_fact_of_the_configuration() {
+    let Some(host) = host() else { return };
+    let files = Files::of_directory(&host.at("/")).unwrap();
+    let paths = [MAIN.to_owned(), SECRET.to_owned()];
+    assert_eq!(others_write(&files, 0, paths.iter()), None);
+    give(&host, SECRET);
+    assert_eq!(others_write(&files, NOBODY, paths.iter()), None, "it is the server's own user");
+    assert_eq!(others_write(&files, 0, paths.iter()).unwrap(), format!("{SECRET} can be changed by user {NOBODY}"));
+    give(&host, "/etc/nginx");
+    assert_eq!(others_write(&files, 0, paths.iter()).unwrap(), format!("/etc/nginx can be changed by user {NOBODY}"));
+    assert!(others_write(&files, 0, ["/none".to_owned()].iter()).is_some(), "what cannot be told is not safe");
+    host.write(SECRET, "");
+    for (fact, known) in [("others_write nothing\n", None), ("", None), ("others_write why\n", Some("why"))] {
+        let mut entry = host.read(&SERVER_CONFIG, Phase::First).remove(0);
+        let Outcome::Ok(bytes) = &entry.outcome else { panic!("{entry:?}") };
+        let kept = reduced(&String::from_utf8_lossy(&[fact.as_bytes(), bytes].concat()), &mut Reduction::default());
+        entry.outcome = kept;
+        let mut observation = Observation::default();
+        (SERVER_CONFIG.put)(&mut observation, &entry);
+        assert_eq!(observation.servers[&42].files.others_write.as_deref(), known, "{fact}");
+    }
 }

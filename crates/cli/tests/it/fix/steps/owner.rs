@@ -110,6 +110,69 @@ fn the_steps_for_a_server_in_a_container_are_words_that_name_its_own_restart() {
     assert!(told.iter().any(|text| text.contains(&format!("process {master}"))), "{told:?}");
 }
 
+/// Remedies with each kind of line: the edit, the test, the signal, and the end and start of a server.
+const OF_SERVERS: [(&str, &str, &str); 3] = [
+    ("left-out/worker-connections-few", "nginx.conf", "raise-worker-connections"),
+    ("left-out/pool-exhausted", "php-fpm.conf", "raise-max-children"),
+    ("misses/accept-queue/random-20261120-27", "php-fpm.conf", "raise-accept-backlog"),
+];
+
+/// The commands among steps; none for kernel settings, which name no file of the server's.
+fn commands_for_server<'a>(remedy: &'a Value, which: &str) -> Vec<&'a str> {
+    let commands = remedy[which].as_array().unwrap().iter().filter_map(|step| step["command"].as_str());
+    commands.filter(|command| !command.contains("sysctl")).collect()
+}
+
+/// Whoever may change a program or a file of root's server would run commands as root if its steps were pasted.
+#[test]
+fn a_server_whose_program_or_files_others_may_write_gets_words_only() {
+    for (name, file, id) in OF_SERVERS {
+        let mut recorded = Recorded::of(name);
+        let master = recorded.master(file);
+        let safe = recorded.remedy(id);
+        let why = "/home/app/nginx can be changed by user 4001";
+        recorded.observation.servers.get_mut(&master).unwrap().files.others_write = Some(why.to_owned());
+        let remedy = recorded.remedy(id);
+        for which in ["runtime", "undo"] {
+            let commands = commands_for_server(&safe, which).join("\n");
+            for line in ["patch ", " -t ", "kill -"] {
+                assert!(commands.contains(line), "{name}: the steps of a safe server have \"{line}\": {commands}");
+            }
+            let left = commands_for_server(&remedy, which);
+            assert!(left.is_empty(), "{name}: {left:?}");
+            let texts: Vec<&str> = remedy[which].as_array().unwrap().iter().filter_map(|step| step["text"].as_str()).collect();
+            let at = |part: &str| texts.iter().position(|text| text.contains(part));
+            assert!(at(why).is_some() && at(why) < at("Test "), "{name}: {texts:?}");
+        }
+    }
+}
+
+/// The user of a server may have chosen program, file and what they do.
+#[test]
+fn every_command_for_another_users_server_is_run_as_that_user() {
+    for (name, file, id) in OF_SERVERS {
+        let mut recorded = Recorded::of(name);
+        let master = recorded.master(file);
+        let process = recorded.observation.processes.get_mut(&master).unwrap();
+        let identity = process.identity.last().unwrap().clone();
+        process.identity = super::recorded::only(chokepoint_model::observation::Identity { uid: 4001, ..identity });
+        recorded.observation.request.by_uid = Some(0);
+        let remedy = recorded.remedy(id);
+        for which in ["runtime", "undo"] {
+            let commands = commands_for_server(&remedy, which);
+            for (part, wanted) in
+                [("patch ", "sudo -u '#4001' patch "), (" -t ", "sudo -u '#4001' /usr/sbin/"), ("kill -", "sudo -u '#4001' kill -")]
+            {
+                let with: Vec<&&str> = commands.iter().filter(|command| command.contains(part)).collect();
+                assert!(with.iter().all(|command| command.contains(wanted)), "{name}: {with:?}");
+                // A line that ends and starts a server would have to be another user's as a whole: words.
+                let is_words = part != "patch " && id == "raise-accept-backlog";
+                assert_eq!(with.is_empty(), is_words, "{name}: \"{part}\": {commands:?}");
+            }
+        }
+    }
+}
+
 /// What a supervisor started is not its unit's to reload.
 #[test]
 fn the_steps_for_a_server_that_a_supervisor_started_signal_it() {
