@@ -58,7 +58,7 @@ pub struct CpuUse {
     pub user_ticks: u64,
     /// System time, clock ticks.
     pub system_ticks: u64,
-    /// Time on a CPU, nanoseconds, summed over its living threads. `None` without schedstats or with more than 64 threads. It may fall when a thread ends.
+    /// Time on a CPU, nanoseconds, summed over its living threads. `None` without schedstats or with more than 256 threads. It may fall when a thread ends.
     pub run_ns: Option<u64>,
     /// Time runnable but waiting for a CPU, nanoseconds, of the same threads.
     pub run_delay_ns: Option<u64>,
