@@ -14,6 +14,7 @@ mod losses;
 mod rate;
 mod rhythm;
 mod sample_weights;
+mod silent;
 mod starved;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub(crate) use calls::Calls;
 pub(crate) use connections::path_end;
 use count::SampleCounts;
 pub(crate) use inside::{Inside, WaitEvidence};
+pub(crate) use silent::{Silent, silent};
 pub(crate) use starved::{Starved, starved};
 pub(crate) use thread_split::ThreadShares;
 pub(crate) use varying::{Levels, Varying};

@@ -304,4 +304,5 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "accepts-none",
     "accepts-slowly",
     "processes-stopped",
+    "answers-none",
 ];

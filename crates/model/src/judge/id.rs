@@ -102,6 +102,8 @@ impl FindingId {
     pub(crate) const WAITS_FOR_CLIENTS: Self = Self("waits-for-clients");
     /// Most requests wait for each other inside a program.
     pub(crate) const WAITS_INSIDE: Self = Self("waits-inside");
+    /// Requests wait for a server that was not seen to answer any.
+    pub(crate) const ANSWERS_NONE: Self = Self("answers-none");
     /// A CPU quota stops servers whose cores have room.
     pub(crate) const THROTTLED: Self = Self("cgroup-cpu-throttled");
     /// A shaper holds answers back.

@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod silent;
+
 use std::collections::BTreeMap;
 
 use chokepoint_model::load::{LoadResult, Loop, Lost};

@@ -69,6 +69,19 @@ pub(in crate::fix::remedies) const LOOK_BEHIND: AdviceDef = AdviceDef {
     },
 };
 
+/// For a server that answers nothing.
+pub(in crate::fix::remedies) const LOOK_AT_SILENT: AdviceDef = AdviceDef {
+    id: "look-inside",
+    finding: FindingId::ANSWERS_NONE,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let tier = ctx.only_tier(&placed.owner)?;
+        let text = Message::new("remedy-look-inside-silent-text").with("tier", tier.name.as_str());
+        let pid = worker_pids(ctx, tier).first().copied();
+        Some(Advice { runtime: commands(ctx, pid), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+    },
+};
+
 /// For connections that nobody accepts.
 pub(in crate::fix::remedies) const LOOK_AT_SLEEPERS: AdviceDef =
     AdviceDef { id: "look-inside", finding: FindingId::ACCEPTS_NONE, activation: Activation::Live, advise: at_accepting };

@@ -16,6 +16,13 @@ finding-waits-inside-explanation-grows = { $tier } has read these requests, but 
 
 finding-waits-inside-untold = { $tier } has read these requests, and other programs use most of its cores. Whether its threads waited for a core could not be read, so the requests wait for each other or for that.
 
+finding-answers-none-title = { $tier } at { $listener } was not seen to answer any request: { $waiting } of { $under_way } requests wait for it
+finding-answers-none-explanation = { $kind ->
+    [other] { $tier } accepts connections and their requests, and sent nothing on any of those that were seen, while { $other } answers what { $caller } passes to it. Requests that { $caller } passes to { $tier } fail when somebody gives up, and those that wait for it make up most of all.
+   *[alone] { $tier } accepts connections and their requests, and sent nothing on any of those that were seen. The requests fail when somebody gives up.
+}
+evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
+evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
     [one] connection
@@ -27,6 +34,7 @@ evidence-waits-inside-grows = With { $few } requests in flight they had waited f
 evidence-waits-inside-bound = Without that wait, at most { $low } to { $high } times as many requests could pass, and no more than the next limit allows.
 evidence-waits-inside-bound-exact = Without that wait, at most { $high } times as many requests could pass, and no more than the next limit allows.
 
+coupling-silent-found = Another finding shows why the server does not answer. If there were none, the server itself would be the place to look.
 coupling-inside-found = Another station holds requests back, and those inside the program may wait for that. If no other station did, the program would be the place to look.
 coupling-inside-cores = All cores are busy, so whatever the requests inside the program wait for runs too late. If cores were idle, the program would be the place to look.
 coupling-inside-link = The link is full, so responses cannot leave, and requests inside the program may wait for that. If the link had capacity, the program would be the place to look.

@@ -1,6 +1,8 @@
 //! Station `waiting`: requests that wait inside a program that neither computes nor waits for anything observable: for a lock, an inner limit, a connection
 //! from its pool, a timer.
 
+mod silent;
+
 use crate::facts::Context;
 use crate::facts::TierId;
 use crate::facts::cores::limiting::perhaps_for_cores;
@@ -19,6 +21,13 @@ use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationSta
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["allow-more-connections", "look-inside"],
     graph: &[
+        CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::THROTTLED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::PACKET_LOSS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::any(FindingId::WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
         CouplingDef::station(StationId::CPU, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
         CouplingDef::station(StationId::LINK, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
@@ -28,7 +37,7 @@ pub(super) const STATION: StationDef = StationDef {
         None if want_cores(ctx) => Standing::Perhaps,
         None => Standing::Alone,
     },
-    ..StationDef::new(StationId("waiting"), StationKind::Rate, &[FindingId::WAITS_INSIDE], read, judge)
+    ..StationDef::new(StationId("waiting"), StationKind::Rate, &[FindingId::WAITS_INSIDE, FindingId::ANSWERS_NONE], read, judge)
 };
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
@@ -55,7 +64,7 @@ pub(crate) fn found(ctx: &Context<'_>) -> Option<Inside> {
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let judged = found(ctx).and_then(|inside| Some((inside.evidence.clone()?, inside)));
-    judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().collect()
+    judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().chain(silent::judge(ctx)).collect()
 }
 
 /// A message with the arguments of the sentences.

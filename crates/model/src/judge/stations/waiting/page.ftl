@@ -23,3 +23,15 @@ page-waits-inside-remedies =
     More connections to the server behind, if these are the limit and that server is not at its own. Otherwise look at what the threads wait for: chokepoint profile --off-cpu --pid PID shows the stacks where they stop.
 page-waits-inside-sources =
     As for station waiting. Queues in closed networks: Denning and Buzen 1978. Response time and number: Little 1961.
+
+page-answers-none-title = A server answers nothing
+page-answers-none-limits =
+    The requests that are passed to this server: they take their callers' time until somebody gives up, and fail.
+page-answers-none-shows =
+    Of all requests in flight most wait for one server. Its end of each connection that was sampled received a request and sent nothing, in no sample of the window, and requests fail because there is no answer: status 504 of a gateway, or clients that gave up. Another server behind the same caller answers, or nothing is answered at all.
+page-answers-none-sure =
+    Medium: a connection that ends with its answer is seldom sampled after it, so a server that is too slow for its callers may answer a few. Silent if requests do not fail, if an answer of the server was sampled, if something is answered and no other server behind the same caller is seen to do so, if the cores are full, and over TLS, where a handshake looks like an answer. It is a symptom where the server is stopped, throttled, or has no free worker. Watched, it needs an access log with the errors.
+page-answers-none-remedies =
+    Look at where the threads of the server stop, then restart it. Until then take it out of its caller's list of servers; health checks do that by themselves.
+page-answers-none-sources =
+    As for station waiting; RFC 9110, 15.6.5 (504 Gateway Timeout).
