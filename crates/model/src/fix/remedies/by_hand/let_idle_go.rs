@@ -15,12 +15,13 @@ pub(in crate::fix::remedies) const LET_IDLE_GO: AdviceDef = AdviceDef {
         let tier = ctx.only_tier(&placed.owner).filter(|tier| EndsAwaited::of(ctx, tier).is_none())?;
         let held = IdleHeld::of(ctx, tier)?;
         let setting = keeping(ctx, tier);
-        let id = match (held.kind, ctx.path.tiers.iter().find(|caller| caller.upstreams.contains(&tier.id.0))) {
+        let caller = ctx.path.tiers.iter().find(|caller| caller.upstreams.contains(&tier.id.0));
+        let id = match (held.kind, caller) {
             (PoolKind::Loops, _) => "remedy-let-idle-connections-go-text-loops",
             (_, Some(_)) => "remedy-let-idle-connections-go-text-behind",
             (_, None) => "remedy-let-idle-connections-go-text",
         };
-        let caller = ctx.path.tiers.iter().find(|caller| caller.upstreams.contains(&tier.id.0)).map_or("", |caller| caller.name.as_str());
+        let caller = caller.map_or("", |caller| caller.name.as_str());
         let text = Message::new(id).with("tier", tier.name.as_str()).with("caller", caller).with("setting", setting.unwrap_or("unknown"));
         let text = text.with("workers", held.workers as f64).with("all", (held.taken + held.waiting).round());
         let text = text

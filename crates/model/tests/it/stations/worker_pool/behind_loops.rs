@@ -3,11 +3,12 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use chokepoint_model::observation::{Observation, RequestSample, SocketAddress};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role};
 
 use crate::stage::blocked::{BEHIND, DATABASE, behind};
+use crate::stage::held::exchanged;
 use crate::stage::pool::{files, tcp, threads};
 use crate::stage::*;
 
@@ -28,26 +29,8 @@ fn passes_on(queued: u32) -> Observation {
     let held: Vec<u64> = (1_000..1_040).chain(2_000..2_040).chain([200]).collect();
     files(&mut obs, 50, &held);
     let asked = |inode: u64, local, remote, turned: bool| {
-        let (newer, older) = if turned { (400, 8) } else { (8, 400) };
-        RequestSocket {
-            address: SocketAddress::Tcp { local, remote },
-            cookie: inode,
-            state: TcpState::Established,
-            inode,
-            receive_queue: 0,
-            send_queue: 0,
-            times: Some(RequestTimes {
-                last_data_recv_ms: newer,
-                last_data_sent_ms: older,
-                data_segs_in: Some(2),
-                data_segs_out: Some(2),
-                bytes_received: Some(200),
-                bytes_sent: Some(900),
-                min_rtt_us: Some(20),
-                rtt_us: Some(50),
-                ..RequestTimes::default()
-            }),
-        }
+        let (received_ms, sent_ms) = if turned { (400, 8) } else { (8, 400) };
+        exchanged(SocketAddress::Tcp { local, remote }, inode, inode, received_ms, sent_ms)
     };
     for number in 0..48 {
         let at = WINDOW.0 + 100_000 + number * 200_000;
