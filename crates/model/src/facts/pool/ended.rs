@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::{Pool, PoolKind, SAMPLES_MIN, WAITED_SHARE, exhausted, held, held_mean, looks, waited_share, worker_pids};
+use super::{MOST, Pool, PoolKind, SAMPLES_MIN, WAITED_SHARE, exhausted, held, held_mean, looks, waited_share, worker_pids};
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::sum::mean;
 use crate::observation::{NetnsView, Socket, SocketAddress, TcpState};
-
-/// Share of the taken workers' time from which their clients' ends are the cause: as much as everything else together.
-const SHARE_MIN: f64 = 0.5;
 
 /// A tier whose workers wait for the ends of their clients while other connections wait to be accepted.
 pub(crate) struct EndsAwaited {
@@ -45,7 +42,7 @@ impl EndsAwaited {
         let are_seen = looks.is_some_and(|(ends, all)| looks::are_most(ends, all));
         let queued = ctx.queued(tier);
         let ended = mean(samples.iter().map(|held| held.ended as u64));
-        let is_full = |pool: &Pool| pool.ended_mean() >= SHARE_MIN * pool.busy_mean();
+        let is_full = |pool: &Pool| pool.ended_mean() >= MOST * pool.busy_mean();
         let pool = exhausted(ctx, tier).map(|(pool, _)| pool).filter(is_full);
         // If the workers could be looked at, they must have been seen to wait. A look is at a main thread: it says nothing of the others of its process.
         let are_threads = pool.as_ref().is_some_and(|pool| pool.kind == PoolKind::Threads);

@@ -3,16 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::looks::{self, Peer};
-use super::{Pool, PoolKind, SAMPLES_MIN, exhausted};
+use super::{MOST, Pool, PoolKind, SAMPLES_MIN, exhausted};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::queue::accepting;
 use crate::observation::{RequestSocket, TcpState};
-
-/// Share of the taken workers whose connection must be idle: as many as for everything else together.
-const SHARE_MIN: f64 = 0.5;
-/// Share of the threads that may wait for a lock: fewer than for everything else together. A thread that serves one connection waits for that one's data.
-const LOCKED_SHARE_MAX: f64 = 0.5;
 
 /// A full pool whose workers are kept by idle connections.
 pub(crate) struct IdleHeld {
@@ -52,9 +47,8 @@ impl IdleHeld {
         let idle = (counted.iter().sum::<f64>() / counted.len() as f64).min(taken);
         let looks = Looks::of(ctx, tier, &pool);
         let wait_elsewhere = looks.is_some_and(|looks| looks::are_most(looks.elsewhere, looks.all));
-        let wait_for_locks =
-            pool.kind == PoolKind::Threads && looks::locked_share(ctx, &tier.pids).is_some_and(|share| share >= LOCKED_SHARE_MAX);
-        (idle >= SHARE_MIN * taken && !wait_elsewhere && !wait_for_locks).then(|| Self {
+        let wait_for_locks = pool.kind == PoolKind::Threads && looks::locked_share(ctx, &tier.pids).is_some_and(|share| share >= MOST);
+        (idle >= MOST * taken && !wait_elsewhere && !wait_for_locks).then(|| Self {
             kind: pool.kind,
             workers: pool.workers,
             taken,

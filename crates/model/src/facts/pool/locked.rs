@@ -1,12 +1,9 @@
 //! Threads of a full pool that wait for other threads of their process: for one lock, or for locks and conditions of their own (a semaphore, a queue).
 
-use super::{Pool, PoolKind, as_quick_as_alone, looks, worker_pids};
+use super::{MOST, Pool, PoolKind, as_quick_as_alone, looks, worker_pids};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::ThreadCalls;
-
-/// Share of the taken threads that must wait so: as many as for everything else together.
-const SHARE_MIN: f64 = 0.5;
 
 /// Threads that wait for other threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +27,7 @@ impl LockAwaited {
             return None;
         }
         // Those that call another server, and wait for the thread that speaks to it, are not inside.
-        ctx.account().filter(|account| account.inside(tier.id.0).value >= SHARE_MIN * pool.busy_mean())?;
+        ctx.account().filter(|account| account.inside(tier.id.0).value >= MOST * pool.busy_mean())?;
         let at_one = Self::seen(ctx, tier, pool, |calls| calls.at_one);
         let untimed = || Self::seen(ctx, tier, pool, |calls| calls.untimed);
         at_one.map(|awaited| Self { at_one: true, ..awaited }).or_else(untimed)
@@ -58,6 +55,6 @@ impl LockAwaited {
         let waiting = (waiting - spare).min(pool.busy_mean());
         let mean = |sum: u64| sum as f64 / looks.max(1) as f64;
         let awaited = Self { waiting, at_one: false, looks, looked: mean(looked), seen: mean(seen) };
-        (looks::are_enough(looks) && waiting >= SHARE_MIN * pool.busy_mean()).then_some(awaited)
+        (looks::are_enough(looks) && waiting >= MOST * pool.busy_mean()).then_some(awaited)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{computes, worker_pids};
+use super::{MOST, computes, worker_pids};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::{Identity, Listener, ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
@@ -10,8 +10,6 @@ use crate::observation::{Identity, Listener, ListenerAddress, NetnsId, SocketAdd
 /// Fewest samples of busy workers for a statement. Something that takes a fifth of the workers' time is found in most of five samples once in seventeen times
 /// (binomial, 5.8 %).
 const LOOKS_MIN: usize = 5;
-/// Share of the samples in which workers must wait for the same peer: as often as for everything else together.
-const SHARE_MIN: f64 = 0.5;
 
 /// The peer that a worker's system call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +91,7 @@ pub(crate) fn are_enough(looks: usize) -> bool {
 
 /// True if these are most of the samples, and there are enough of them.
 pub(crate) fn are_most(part: usize, looks: usize) -> bool {
-    are_enough(looks) && part as f64 >= SHARE_MIN * looks as f64
+    are_enough(looks) && part as f64 >= MOST * looks as f64
 }
 
 /// True if most of a pool's busy workers wait for a calling server that has no core: to send the rest of its request, to take the answer or to close. More

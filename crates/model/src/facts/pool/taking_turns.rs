@@ -1,6 +1,6 @@
 //! Workers of a full pool that wait for each other: by the rate and the time of a single request, so few go on at a time that the others must wait for them.
 
-use super::{Pool, PoolKind};
+use super::{MOST, Pool, PoolKind};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::quota::stops;
@@ -10,8 +10,6 @@ use crate::observation::{SocketAddress, TcpSample};
 /// How many times as long as a single answer a request may hold its worker if nothing that it waits for is slowed by the load. It allows for chance and is less
 /// than two requests taking turns.
 const ALONE_TIMES: f64 = 1.3;
-/// Share of the taken workers that must wait for others: as many as for everything else together.
-const SHARE_MIN: f64 = 0.5;
 
 /// For how long the kernel delays an acknowledgement (TCP_DELACK_MIN, include/net/tcp.h), microseconds.
 const DELAYED_US: f64 = 40_000.0;
@@ -43,7 +41,7 @@ impl TakingTurns {
         // All of an answer's time may pass in this tier, and with the wake-ups that a single request does not need.
         let explained = of_one(alone_us + WAKES_US * ctx.path.tiers.len() as f64);
         let held = Self { waiting: inside, at_once: of_one(alone_us), rate_rps, alone_us };
-        (inside - explained > SHARE_MIN * pool.busy_mean()).then_some(held)
+        (inside - explained > MOST * pool.busy_mean()).then_some(held)
     }
 }
 
