@@ -7,6 +7,7 @@ mod newest;
 mod options;
 mod reader;
 mod recent;
+mod reloads;
 mod sampler;
 mod schedule;
 mod scout;

@@ -116,6 +116,12 @@ impl Notes {
             notes.insert(key.to_owned(), value);
         }
     }
+
+    /// Forgets what was kept of a process: the keys that end with its number.
+    pub(crate) fn forget_process(&self, pid: u32) {
+        let of_process = format!(" {pid}");
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).retain(|key, _| !key.ends_with(&of_process));
+    }
 }
 
 /// What a reader gets.

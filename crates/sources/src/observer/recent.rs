@@ -47,8 +47,11 @@ impl Recent {
     pub fn add(&mut self, mut entries: Vec<Entry>) {
         // Stable: those of one time keep the order in which they were read.
         entries.sort_by_key(|entry| entry.at_us);
-        if entries.iter().any(|entry| entry.source == CONFIG) {
-            self.parsed_for = None;
+        // Only what was read anew is parsed anew.
+        for entry in entries.iter().filter(|entry| entry.source == CONFIG) {
+            if let Scope::Process(pid) = entry.scope {
+                self.servers.remove(&pid);
+            }
         }
         let mut parsed = Observation { netns: std::mem::take(&mut self.parsed), ..Observation::default() };
         for entry in entries.iter_mut().filter(|entry| is_parsed_once(entry)) {
@@ -66,11 +69,11 @@ impl Recent {
     }
 
     /// Drops what a later entry repeats: of the connections at crowded ports only the newest list says more than the full reading that they were taken from. With ten
-    /// thousand connections all lists of a window are megabytes, and most of the work of a search for a path.
+    /// thousand connections all lists of a window are megabytes, and most of the work of a search for a path. Of a server's configuration only what it read last counts.
     fn let_repeated_go(&mut self) {
         let mut later = BTreeSet::new();
         let mut stays: Vec<bool> =
-            self.entries.iter().rev().map(|entry| entry.item != CROWD || later.insert((entry.source.clone(), entry.scope))).collect();
+            self.entries.iter().rev().map(|entry| !is_replaced(entry) || later.insert((entry.source.clone(), entry.scope))).collect();
         self.entries.retain(|_| stays.pop().unwrap_or(true));
     }
 
@@ -91,9 +94,10 @@ impl Recent {
             entry.at_us >= from_us || (!is_gone && (is_read_once(entry) || is_newest()))
         };
         let stays: Vec<bool> = self.entries.iter().map(stays).collect();
-        let configs = self.entries.iter().zip(&stays).filter(|(entry, stays)| entry.source == CONFIG && !**stays).count();
-        if configs > 0 {
-            self.parsed_for = None;
+        for (entry, _) in self.entries.iter().zip(&stays).filter(|(entry, stays)| entry.source == CONFIG && !**stays) {
+            if let Scope::Process(pid) = entry.scope {
+                self.servers.remove(&pid);
+            }
         }
         let mut stays = stays.into_iter();
         self.entries.retain(|_| stays.next().unwrap_or(true));
@@ -127,7 +131,12 @@ impl Recent {
             observation.servers = std::mem::take(&mut self.servers);
         } else {
             self.servers.clear();
-            put(&mut observation, &|source| source == CONFIG);
+        }
+        for entry in self.entries.iter().filter(|entry| entry.source == CONFIG) {
+            let is_parsed = |pid: u32| observation.servers.get(&pid).is_some_and(|server| server.config.state() != SeriesState::Unread);
+            if !matches!(entry.scope, Scope::Process(pid) if is_parsed(pid)) {
+                place(&mut observation, entry);
+            }
         }
         put(&mut observation, &|source| {
             ![KERNEL, CONFIG].contains(&source) && !PARSED_ONCE.contains(&source) && !without.contains(&source)
@@ -147,6 +156,11 @@ impl Recent {
             .map(|(pid, ServerView { config, files, .. })| (pid, ServerView { config, files, ..ServerView::default() }))
             .collect();
     }
+}
+
+/// True for an entry in whose place the next one of its source and scope comes.
+fn is_replaced(entry: &Entry) -> bool {
+    entry.item == CROWD || entry.source == CONFIG
 }
 
 fn is_parsed_once(entry: &Entry) -> bool {
@@ -243,6 +257,7 @@ mod tests {
     fn anew(all: &[Entry], keep_us: u64, request: &Request) -> Observation {
         let mut recent = Recent { keep_us, entries: all.to_vec(), ..Recent::new(Duration::ZERO) };
         recent.entries.sort_by_key(|entry| entry.at_us);
+        recent.let_repeated_go();
         let newest_us = recent.entries.last().map_or(0, |entry| entry.at_us);
         recent.let_go(newest_us.saturating_sub(keep_us));
         let mut observation = Observation { request: request.clone(), window_us: Some((0, 1)), ..Observation::default() };
@@ -293,6 +308,36 @@ mod tests {
                 kept.into_iter().all(|entry| !matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty())),
                 "their bytes are not kept"
             );
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_is_read_again_replaces_the_one_before_and_no_other_is_parsed() {
+        let config = |port: u16| {
+            format!(
+                "server nginx\nprefix /etc/nginx\nversion 1.22\n# configuration file /n.conf:\nevents {{}}\nhttp {{ server {{ listen {port}; }} }}\n"
+            )
+        };
+        let mut recent = Recent::new(Duration::from_secs(5));
+        recent.add((1..=50).map(|pid| entry(0, CONFIG, Scope::Process(pid), &config(80))).collect());
+        let (request, mut texts) = (Request::default(), Vec::new());
+        for second in 1..20 {
+            if second % 5 == 0 {
+                recent.add(vec![entry(second * SECOND_US, CONFIG, Scope::Process(7), &config(8000 + second as u16))]);
+            }
+            let observation = recent.observation(&request, (0, 1), &[]);
+            let port = |pid| match observation.servers[&pid].nginx().unwrap().listens[0].address {
+                chokepoint_model::observation::ListenerAddress::Tcp(_, port) => port,
+                _ => 0,
+            };
+            assert_eq!((port(7), port(8)), (if second < 5 { 80 } else { 8000 + (second / 5 * 5) as u16 }, 80));
+            texts.push(observation.servers.iter().map(|(pid, server)| (*pid, server.files.text.clone().unwrap())).collect::<Vec<_>>());
+            recent.take_back(observation);
+            assert_eq!(times(&recent, CONFIG).len(), 50, "none is kept beside the one that counts");
+        }
+        for pair in texts.windows(2) {
+            let parsed = pair[0].iter().zip(&pair[1]).filter(|((_, before), (_, now))| !std::sync::Arc::ptr_eq(before, now));
+            assert!(parsed.clone().count() <= 1 && parsed.into_iter().all(|((pid, _), _)| *pid == 7));
         }
     }
 }

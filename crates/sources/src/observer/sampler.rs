@@ -1,5 +1,6 @@
 //! The thread that decides what is read when. It gives work to the readers, stores what they read, and runs the scout on it.
 
+mod configurations;
 mod lane;
 mod path;
 mod quiet;
@@ -23,6 +24,7 @@ use super::messages::{ReadOrder, ReadResult, ReaderEnvironment, ReaderJob, Reade
 use super::newest::Newest;
 use super::options::{ObserveError, ObserveOptions};
 use super::reader::Reader;
+use super::reloads::Reloads;
 use super::schedule::{EDGES, FILES, Pace, PathRole, is_edge};
 use super::scout::{Calls, PIDS_MAX, PathScope, listener_inodes};
 use super::socket_owners::PidsBySocket;
@@ -87,6 +89,10 @@ pub(super) struct Sampler {
     translating: Account,
     /// Pays for searching all namespaces again.
     surveying: Account,
+    /// Pays for reading configurations in an observation without an end.
+    configuring: Account,
+    configurations_ordered: usize,
+    reloads: Reloads,
     survey_wanted: bool,
     /// CPU time of the sampling thread that the bucket has paid.
     own_paid_us: u64,
@@ -136,6 +142,9 @@ impl Sampler {
             searching: Account::default(),
             translating: Account::default(),
             surveying: Account::default(),
+            configuring: Account::default(),
+            configurations_ordered: 0,
+            reloads: Reloads::default(),
             survey_wanted: false,
             own_paid_us: 0,
             news: true,
@@ -222,6 +231,7 @@ impl Sampler {
                 self.search();
                 self.order_translations_in_turn();
             }
+            self.order_configurations(now_us);
             self.dispatch(now_us);
             if self.shared.stop.is_set() && self.endless {
                 self.end_readers();
@@ -320,10 +330,14 @@ impl Sampler {
 
     /// Adds a scope to a lane and orders all its first readings.
     fn add_scope(&mut self, lane: Scope, scope: Scope) {
+        let is_paid_for = self.pays_for_configurations();
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
         if lane.scopes.insert(scope) {
-            let of_kind = SOURCES.iter().filter(|source| source.scope == ScopeKind::of(scope));
+            let of_kind = SOURCES.iter().filter(|source| source.scope == ScopeKind::of(scope) && !(is_paid_for && source.name == CONFIG));
             lane.fresh.extend(of_kind.map(|source| ReadOrder { source, scope, phase: Phase::First }));
+            if let (true, Scope::Process(pid)) = (is_paid_for, scope) {
+                self.reloads.joined(pid);
+            }
         }
     }
 
@@ -405,7 +419,7 @@ impl Sampler {
         self.bucket.spend(own_us.saturating_sub(self.own_paid_us));
         self.own_paid_us = own_us;
         let of_lanes = self.lanes.values_mut().flat_map(|lane| lane.schedule.accounts());
-        let own = [&mut self.looking, &mut self.searching, &mut self.translating, &mut self.surveying];
+        let own = [&mut self.looking, &mut self.searching, &mut self.translating, &mut self.surveying, &mut self.configuring];
         self.bucket.refill(now_us, of_lanes.chain(own));
     }
 
@@ -471,6 +485,7 @@ impl Sampler {
         }
         // Two readers read files and sockets at the same time. The later reply completes the pair.
         let edges = self.seeks() && reply.reads.iter().any(|read| is_edge(read.order.source));
+        self.charge_configurations(&reply.reads);
         for read in reply.reads {
             self.costs.read(&read);
             self.charge_translations(&read);
@@ -502,6 +517,7 @@ impl Sampler {
                 return; // The end of a process is reported once.
             }
         }
+        self.note_configuration(order, &entries);
         if let (CONFIG, Scope::Process(pid), false) = (order.source.name, order.scope, entries.is_empty()) {
             self.status_pollers.start(&self.shared, pid);
         }

@@ -52,6 +52,11 @@ impl StatusPollers {
         }
     }
 
+    /// Polls a server no more. Its thread ends by itself, after the turn that is under way.
+    pub(super) fn forget(&mut self, pid: u32) {
+        self.by_pid.remove(&pid);
+    }
+
     /// Notes that a turn was reported.
     pub(super) fn reported(&mut self, turn: &StatusTurn) {
         if let Some(poller) = self.by_pid.get_mut(&turn.pid) {

@@ -1,5 +1,7 @@
 //! Source `server_config`: the files of a master's configuration, in one text like the output of `nginx -T`.
 
+mod reload;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,13 +14,15 @@ use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig, ServerFiles};
 use chokepoint_recording::{Entry, Outcome};
 
+use reload::LastReading;
+
 use super::access::{Access, NEEDS, files};
 use super::master::{Master, MasterKind, master};
 use super::room::ConfigRoom;
 use crate::reduction::Reduction;
 use crate::root::{Root, outcome_of, reading_of};
 use crate::scope::server_view;
-use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 
 const NAME: &str = "server_config";
 /// The fact who may change program and files, and its value if nobody else may.
@@ -39,33 +43,46 @@ const PATH_BYTES_MAX: usize = 4096;
 /// Most lines of facts before the files: the time of change and the real path of each file, unreadable files, and facts about the master.
 const FACTS_MAX: usize = 3 * FILES_MAX + 16;
 
-/// Once for each master of a known kind; nothing for other processes. The text begins with facts, one per line. The files follow as `nginx -T` prints them,
+/// Once for each master of a known kind; nothing for other processes. In an observation without an end it is read again after a reload, and gives nothing if the
+/// server has not read its files since or they say the same (`observer/reloads.rs`). The text begins with facts, one per line. The files follow as `nginx -T` prints them,
 /// read from the process's view of the file system. A master with ten files costs about a millisecond.
 pub(crate) const SERVER_CONFIG: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
 fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
+    let mut before = LastReading::noted(context.notes, pid).filter(|_| context.phase == Phase::Running);
+    if let Some(before) = &mut before
+        && !before.is_over(context.root, pid)
+    {
+        before.note(context.notes, pid);
+        return Vec::new();
+    }
     let found = match master(context.root, pid) {
         Ok(Some(found)) => found,
         Ok(None) => return Vec::new(),
         Err(lack) => return only_item(lack),
     };
-    let outcome = match files(context.root, pid) {
-        Ok(files) => {
-            let CollectedConfig { outcome, by_file, .. } = collect(&files, &found);
-            match outcome {
-                Outcome::Ok(text) => {
-                    let (place, writers) =
-                        (fact_of_place(context.root, &files, &found.main), fact_of_writers(context.root, pid, by_file.keys()));
-                    Outcome::Ok([place.into_bytes(), writers.into_bytes(), text].concat())
-                }
-                lack => lack,
-            }
-        }
-        Err(lack) => lack,
+    let (now, outcome) = LastReading::of(context.root, pid, found.kind, || text_of(context.root, pid, &found));
+    now.note(context.notes, pid);
+    let is_known = matches!(outcome, Outcome::Ok(_)) && before.is_some_and(|before| before.says_the_same_as(&now));
+    if is_known { Vec::new() } else { only_item(outcome) }
+}
+
+/// The facts and the files of a master.
+fn text_of(root: &Root, pid: u32, found: &Master) -> Outcome {
+    let files = match files(root, pid) {
+        Ok(files) => files,
+        Err(lack) => return lack,
     };
-    only_item(outcome)
+    let CollectedConfig { outcome, by_file, .. } = collect(&files, found);
+    match outcome {
+        Outcome::Ok(text) => {
+            let (place, writers) = (fact_of_place(root, &files, &found.main), fact_of_writers(root, pid, by_file.keys()));
+            Outcome::Ok([place.into_bytes(), writers.into_bytes(), text].concat())
+        }
+        lack => lack,
+    }
 }
 
 /// The fact whether the main file's path names the same file for the server and for this program; empty if that cannot be told.

@@ -5,6 +5,7 @@ use std::io::Read;
 use chokepoint_foreign::open_link;
 use chokepoint_model::change::ServerKind;
 use chokepoint_recording::Outcome;
+use serde::{Deserialize, Serialize};
 
 use super::access::{Access, NEEDS, files};
 use crate::root::Root;
@@ -19,7 +20,7 @@ const EXE_BYTES_MAX: u64 = 32 << 20;
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// A kind of server with known configuration and logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum MasterKind {
     Nginx,
     PhpFpm,
@@ -113,7 +114,7 @@ fn is_master(root: &Root, pid: u32, comm: &str, words: &[String]) -> bool {
     parent.and_then(|parent| text(root, &format!("proc/{parent}/comm"))).is_none_or(|parent| parent != comm)
 }
 
-fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
+pub(super) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     match root.read(&format!("proc/{pid}/stat"), stat::BYTES_MAX, None) {
         Outcome::Ok(bytes) => stat::parse(TextLine::new("server_config", 1), &bytes).ok(),
         _ => None,
@@ -128,7 +129,7 @@ fn text(root: &Root, file: &str) -> Option<String> {
 }
 
 /// The words of a command line. In a title, which a server writes over its arguments, they are separated by blanks.
-fn words(root: &Root, pid: u32) -> Vec<String> {
+pub(super) fn words(root: &Root, pid: u32) -> Vec<String> {
     let bytes = root.command_line(pid, CMDLINE_BYTES_MAX).unwrap_or_default();
     split(&String::from_utf8_lossy(&bytes))
 }

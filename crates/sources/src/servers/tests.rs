@@ -1,6 +1,7 @@
 //! Both sources on trees with a master, its configuration and its logs: complete, missing and damaged.
 
 mod live;
+mod reload;
 mod rights;
 mod tail;
 

@@ -101,6 +101,9 @@ impl Sampler {
         }
         if self.endless {
             self.path.pids.remove(&pid);
+            self.reloads.forget(pid);
+            self.status_pollers.forget(pid);
+            self.shared.notes.forget_process(pid);
         }
     }
 
