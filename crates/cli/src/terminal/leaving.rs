@@ -10,6 +10,8 @@ use crate::terminal::{keys, screen};
 
 /// How long an end in order may take. With what a busy machine adds, a user sees the program end within a second.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(700);
+// What is promised (docs/watch/README.md) is a second.
+const _: () = assert!(PATIENCE.as_millis() <= 800);
 
 /// While it is held, the program ends at most [`PATIENCE`] after the user asked to stop. It is held only where nothing is in force that would have to be taken back.
 pub(crate) struct Leaving {

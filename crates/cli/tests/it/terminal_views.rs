@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::harness::{Chokepoint, Frozen, OK, Server, becomes_true, open_terminal, signal};
+use crate::harness::{Chokepoint, Frozen, OK, Server, becomes_true, becomes_true_soon, open_terminal, signal};
 
 /// Enters the alternate screen; shows the cursor again and leaves that screen.
 const ENTER: &str = "\x1b[?1049h";
@@ -70,6 +70,17 @@ impl OnTerminal {
     /// Waits until the program stops or ends.
     fn wait_for_change(&self) -> WaitStatus {
         waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED).unwrap().unwrap().1
+    }
+
+    /// Waits for an end that is promised within a second.
+    fn wait_for_end(&self) -> WaitStatus {
+        let mut change = None;
+        let ends = becomes_true_soon(|| {
+            change = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::NOHANG).unwrap();
+            change.is_some()
+        });
+        assert!(ends, "it does not end soon: {:?}", self.text());
+        change.unwrap().1
     }
 }
 
@@ -156,7 +167,7 @@ fn any_end_of_where_restores_the_terminal_and_its_modes() {
             Some(signal) => program.send(signal),
             None => program.keys.write_all(b"q").unwrap(),
         }
-        assert_eq!(program.wait_for_change().exit_status(), Some(status), "{:?}", program.text());
+        assert_eq!(program.wait_for_end().exit_status(), Some(status), "{:?}", program.text());
         program.wait_for(LEAVE, 1);
         assert_eq!(program.text().matches(ENTER).count(), 1, "{:?}", program.text());
         assert!(program.reads_lines(), "{signal:?}");
@@ -192,7 +203,7 @@ fn a_watch_that_hangs_says_so_and_ends_by_a_key_or_a_signal_with_the_terminal_re
             true => program.keys.write_all(b"q").unwrap(),
             false => program.send(Signal::TERM),
         }
-        assert_eq!(program.wait_for_change().exit_status(), Some(if by_key { 0 } else { 143 }), "{:?}", program.text());
+        assert_eq!(program.wait_for_end().exit_status(), Some(if by_key { 0 } else { 143 }), "{:?}", program.text());
         assert!(frozen.ended(), "{thread} still hung when the program ended");
         program.wait_for(LEAVE, 1);
         if thread == "following" {
@@ -222,7 +233,7 @@ fn a_where_that_hangs_says_so_and_takes_its_keys() {
                 program.wait_for("Nothing was measured for ", 2);
             }
         }
-        assert_eq!(program.wait_for_change().exit_status(), Some(0), "{:?}", program.text());
+        assert_eq!(program.wait_for_end().exit_status(), Some(0), "{:?}", program.text());
         assert!(frozen.ended(), "{thread} still hung when the program ended");
         assert!(program.reads_lines(), "{thread}");
     }

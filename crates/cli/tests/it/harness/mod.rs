@@ -18,7 +18,9 @@ use serde_json::Value;
 
 pub(crate) use figures::wrong_figures;
 pub(crate) use frozen::Frozen;
-pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, becomes_true, free_address, has_programs, is_root, signal, wait_until};
+pub(crate) use host::{
+    NOBODY, Netns, Running, WAIT_MAX, becomes_true, becomes_true_soon, free_address, has_programs, is_root, signal, wait_until,
+};
 pub(crate) use leftovers::one_lab;
 pub(crate) use nginx::{Nginx, site};
 pub(crate) use server::{OK, Server};

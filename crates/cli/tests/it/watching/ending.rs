@@ -1,5 +1,5 @@
 //! How `watch` ends: whichever of its threads hangs, and whoever holds its files, a signal ends it, and its history is whole; and how other verbs end where something
-//! hangs. No test measures a time: what holds the program up would do so until the test lets go of it.
+//! hangs. What holds the program up would do so until the test lets go of it, and the program is to end soon, by a clock that is slow where the machine is busy.
 //!
 //! Live: servers on loopback, threads that are stopped, a lock on a database, names that nobody resolves.
 
@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use chokepoint_runs::History;
 use rustix::process::Signal;
 
-use crate::harness::{Chokepoint, Frozen, Running, Server, becomes_true, free_address, has_programs, is_root, signal, wait_until};
+use crate::harness::{Chokepoint, Frozen, Running, Server, becomes_true_soon, free_address, has_programs, is_root, signal, wait_until};
 
 /// A recorder, and what it tells.
 struct Watch<'a> {
@@ -45,14 +45,14 @@ impl<'a> Watch<'a> {
 
 fn ended(child: &mut Child) -> ExitStatus {
     let mut status = None;
-    let has_ended = becomes_true(|| {
+    let has_ended = becomes_true_soon(|| {
         status = child.try_wait().unwrap();
         status.is_some()
     });
     if !has_ended {
         child.kill().unwrap();
     }
-    status.expect("a signal does not end it")
+    status.expect("a signal does not end it soon")
 }
 
 /// The seconds in the history, after it was checked.

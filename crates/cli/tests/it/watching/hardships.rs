@@ -113,3 +113,25 @@ fn ten_kills_at_any_moment_lose_at_most_two_seconds() {
         );
     }
 }
+
+/// The CPU time of a process so far, seconds (proc_pid_stat(5), utime and stime in ticks of 10 ms).
+fn cpu_s(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let numbers: Vec<f64> = stat.rsplit(')').next().unwrap().split_whitespace().filter_map(|field| field.parse().ok()).collect();
+    (numbers[10] + numbers[11]) / 100.0
+}
+
+/// A core that does something all the time is a bug that a busy machine does not hide. A program built for release takes less than one percent.
+#[test]
+fn nobody_asks_and_it_takes_a_small_part_of_a_core() {
+    const SECONDS: u64 = 12;
+    const SHARE_MAX: f64 = 0.1;
+    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+    let (watch, lines) = start(&chokepoint, &["watch", "--json", "--data-dir", &chokepoint.path("data"), "--listen", "off", &server.url()]);
+    // The first seconds search for the path and fill what is kept.
+    let begun = lines.iter().map(|line| at_s(&line)).nth(4).unwrap();
+    let before_s = cpu_s(watch.0.id());
+    let ended = lines.iter().map(|line| at_s(&line)).find(|at_s| *at_s >= begun + SECONDS).unwrap();
+    let (used_s, passed_s) = (cpu_s(watch.0.id()) - before_s, (ended - begun) as f64);
+    assert!(used_s < SHARE_MAX * passed_s, "{used_s:.2} s of CPU time in {passed_s} s");
+}
