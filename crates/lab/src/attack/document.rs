@@ -79,6 +79,8 @@ pub struct AttackStep {
     pub time: Option<TimeSpan>,
     /// Largest resident memory of `chokepoint`; default: 256 MiB.
     pub memory: Option<ByteSize>,
+    /// Largest CPU time of `chokepoint`, as a share of the time that it runs: 0.5 is half of a core.
+    pub cpu: Option<f64>,
     /// What its output must contain.
     #[serde(default)]
     pub says: Vec<String>,

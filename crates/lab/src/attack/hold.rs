@@ -135,6 +135,11 @@ impl AttackStep {
             if result.memory_bytes > self.memory_max() {
                 failures.push(format!("it took {} MiB of memory, more than {}", result.memory_bytes >> 20, self.memory_max() >> 20));
             }
+            let cores = result.cpu_seconds / result.seconds.max(f64::MIN_POSITIVE);
+            if let Some(most) = self.cpu.filter(|most| cores > *most) {
+                let (used, ran) = (result.cpu_seconds, result.seconds);
+                failures.push(format!("it took {used:.2} s of CPU time in {ran:.1} s, {cores:.3} of a core, more than {most}"));
+            }
             if output.contains("panicked at") {
                 failures.push("it panicked".to_owned());
             }
@@ -206,6 +211,7 @@ mod tests {
             status,
             seconds: 1.0,
             memory_bytes: 100 << 20,
+            cpu_seconds: 0.25,
             output: output.to_owned(),
             actor: step.actor(),
             ended: true,
@@ -232,6 +238,8 @@ mod tests {
             assert!(failures.len() == 1 && failures[0].contains(word), "{word}: {failures:?}");
         }
         assert!(failures(&step("chokepoint = ['x']\nmemory = '64MiB'"), Some(0), "")[0].contains("100 MiB"));
+        assert!(failures(&step("chokepoint = ['x']\ncpu = 0.2"), Some(0), "")[0].contains("0.25 s of CPU time in 1.0 s"));
+        assert!(failures(&step("chokepoint = ['x']\ncpu = 0.25"), Some(0), "").is_empty());
         assert!(failures(&step("chokepoint = ['x']\ntime = '500ms'"), Some(0), "")[0].contains("did not end"));
         assert!(failures(&step("attacker = ['x']"), Some(1), "")[0].contains("the attack itself"));
         assert!(failures(&step("attacker = ['x']\nstatus = [1]"), Some(1), "").is_empty());

@@ -1,4 +1,4 @@
-//! One step of an attack: a program with its user, in the attack's host, and how it ended: status, output, time and memory.
+//! One step of an attack: a program with its user, in the attack's host, and how it ended: status, output, time, CPU time and memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -39,6 +39,8 @@ pub struct StepResult {
     pub seconds: f64,
     /// Its largest resident memory, bytes, as the kernel counts it (getrusage(2), ru_maxrss).
     pub memory_bytes: u64,
+    /// The CPU time that it and the children that it waited for took, user and system.
+    pub cpu_seconds: f64,
     /// What it wrote to both of its outputs.
     pub(super) output: String,
     /// Who ran it.
@@ -169,10 +171,12 @@ impl RunningStep {
             std::thread::sleep(POLL);
         }
         let (status, memory_kib) = self.ended.as_ref().map_or((0, 0), |(status, usage)| (*status, usage.ru_maxrss));
+        let cpu_seconds = self.ended.as_ref().map_or(0.0, |(_, usage)| seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime));
         StepResult {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             seconds,
             memory_bytes: u64::try_from(memory_kib).unwrap_or(0) << 10,
+            cpu_seconds,
             output: self.output(),
             actor: self.actor,
             command: std::mem::take(&mut self.command),
@@ -184,4 +188,8 @@ impl RunningStep {
         // SAFETY: kill(2) takes plain numbers. The process was not waited for, so the number is still its own, or its group's.
         unsafe { libc::kill(pid, signal) };
     }
+}
+
+fn seconds_of(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
 }

@@ -102,7 +102,7 @@ fn line(attack: &Attack, trial: &Trial) -> Value {
         Outcome::Broken(whys) => ("broken", whys.clone()),
         Outcome::Skipped(why) => ("skipped", vec![why.clone()]),
     };
-    let step = |step: &StepResult| json!({ "command": step.command, "status": step.status, "seconds": step.seconds, "memory_bytes": step.memory_bytes });
+    let step = |step: &StepResult| json!({ "command": step.command, "status": step.status, "seconds": step.seconds, "cpu_seconds": step.cpu_seconds, "memory_bytes": step.memory_bytes });
     let steps: Vec<Value> = trial.steps.iter().map(step).collect();
     json!({
         "schema": SCHEMA, "attack": attack.name, "kind": attack.kind(), "outcome": outcome, "why": why, "seconds": trial.seconds, "steps": steps,
