@@ -114,6 +114,9 @@ fn run_once(scenario: &Scenario, n: u32, args: &LabRun, words: &Catalogue, inter
     }
     let mut failures = expectation::check(&scenario.expect, &report, fix);
     failures.extend(unlike);
+    if fix && !compared.as_ref().is_some_and(reference::Comparison::is_disturbed) {
+        failures.extend(expectation::untried(&scenario.expect, &report));
+    }
     failures.extend(not_undone(&report, &undo));
     failures.extend(compared.iter().flat_map(|compared| compared.failures(scenario.expect.reference.as_ref())));
     failures.extend(calls.iter().flat_map(|calls| calls.failures(scenario.expect.calls.as_ref())));

@@ -371,6 +371,12 @@ pub struct Expect {
     pub causes: Vec<String>,
     /// Id of a remedy that is applied and kept.
     pub remedy: Option<String>,
+    /// Ids of remedies of which each is applied and kept.
+    #[serde(default)]
+    pub kept: Vec<String>,
+    /// Ids of remedies of which each is applied, whether or not what is measured then lets it stay.
+    #[serde(default)]
+    pub tried: Vec<String>,
     /// What the remedy must achieve.
     pub effect: Option<Effect>,
     /// What all kept changes together must achieve.
@@ -483,7 +489,8 @@ pub struct Effect {
 impl Expect {
     /// True where only `--fix` can meet the expectations.
     pub fn asks_for_fix(&self) -> bool {
-        self.remedy.is_some() || !self.causes.is_empty() || self.result.is_some() || self.reference.is_some()
+        let lists = [&self.kept, &self.tried, &self.causes];
+        self.remedy.is_some() || lists.iter().any(|list| !list.is_empty()) || self.result.is_some() || self.reference.is_some()
     }
 
     /// True where there must be no cause.

@@ -12,7 +12,11 @@ use crate::run::measure::{self, Setup};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
+use super::expectation::apart;
 use super::stack;
+
+/// Two equal runs differ by at most this many times, as the judge takes it (docs/thresholds.md).
+const EQUAL_TIMES_MAX: f64 = 1.1;
 
 /// Two labs measured in turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -116,17 +120,25 @@ fn failed(load: &LoadReport) -> u64 {
 }
 
 impl Comparison {
+    /// True if the turns of the reference, which nothing changes, differ by more than two equal runs may: other programs took cores of this machine.
+    pub(super) fn is_disturbed(&self) -> bool {
+        let (least, most) =
+            self.goodput_rps_reference.iter().fold((f64::MAX, 0.0_f64), |(least, most), rps| (least.min(*rps), most.max(*rps)));
+        most > least * EQUAL_TIMES_MAX
+    }
+
     /// Expectations that did not hold in any turn. What one turn disproves is disturbance: both are loaded one right after the other.
     pub(super) fn failures(&self, wanted: Option<&Reference>) -> Vec<String> {
         let goodput: Vec<f64> = in_turn(&self.goodput_rps, &self.goodput_rps_reference, |rps| *rps);
         let p99: Vec<f64> = in_turn(&self.latency_us_p99, &self.latency_us_p99_reference, |us| *us as f64);
-        let said = |times: &[f64]| times.iter().map(|times| format!("{times:.2}")).collect::<Vec<_>>().join(", ");
+        let said = |times: &[f64], limit: f64| times.iter().map(|times| apart(*times, limit, 2)).collect::<Vec<_>>().join(", ");
         let least = wanted.and_then(|wanted| wanted.goodput_times_at_least);
         let short = least.filter(|least| goodput.iter().all(|times| times < least));
-        let short = short.map(|least| format!("{} times the goodput of {}, expected at least {least}", said(&goodput), self.scenario));
+        let short =
+            short.map(|least| format!("{} times the goodput of {}, expected at least {least}", said(&goodput, least), self.scenario));
         let most = wanted.and_then(|wanted| wanted.latency_p99_times_at_most);
         let long = most.filter(|most| p99.iter().all(|times| times > most));
-        let long = long.map(|most| format!("{} times the p99 of {}, expected at most {most}", said(&p99), self.scenario));
+        let long = long.map(|most| format!("{} times the p99 of {}, expected at most {most}", said(&p99, most), self.scenario));
         short.into_iter().chain(long).collect()
     }
 }
@@ -174,6 +186,19 @@ mod tests {
                 "1.51, 1.90, 1.70 times the p99 of by-hand, expected at most 1.5"
             ]
         );
+        assert_eq!(
+            failures([899.9, 899.99, 860.0], [90; 3]),
+            ["0.8999, 0.89999, 0.86 times the goodput of by-hand, expected at least 0.9"],
+            "a miss can be seen"
+        );
         assert_eq!(comparison([1.0; 3], [900; 3]).failures(None), [""; 0]);
+    }
+
+    #[test]
+    fn a_machine_that_others_use_shows_in_the_turns_of_the_reference() {
+        let of = |reference: [f64; 3]| Comparison { goodput_rps_reference: reference.to_vec(), ..comparison([1.0; 3], [1; 3]) };
+        // A quiet machine, and one beside builds.
+        assert!(!of([7_303.8, 7_404.8, 7_093.0]).is_disturbed());
+        assert!(of([5_677.8, 5_727.0, 9_262.6]).is_disturbed() && !of([0.0; 3]).is_disturbed());
     }
 }

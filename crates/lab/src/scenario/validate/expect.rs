@@ -46,13 +46,33 @@ impl Check<'_> {
         }
     }
 
+    /// What `--fix` must do.
+    fn fix(&mut self, expect: &Expect, path: &Path) {
+        for (name, given) in [
+            ("remedy", expect.remedy.is_some()),
+            ("kept", !expect.kept.is_empty()),
+            ("tried", !expect.tried.is_empty()),
+            ("causes", !expect.causes.is_empty()),
+            ("result", expect.result.is_some()),
+        ] {
+            if given && expect.finding_none() {
+                self.problem(path.key(name), "nothing is fixed if no finding is expected");
+            }
+        }
+    }
+
     pub(super) fn expect(&mut self, expect: &Expect, path: &Path) {
         let place = |index: usize| if expect.finding.len() == 1 { path.key("finding") } else { path.key("finding").index(index) };
         let ids = expect.finding.iter().enumerate().map(|(index, id)| (place(index), id));
         let ids = ids.chain(expect.remedy.iter().map(|id| (path.key("remedy"), id)));
         let ids = ids.chain(expect.causes.iter().enumerate().map(|(index, id)| (path.key("causes").index(index), id)));
         let ids = ids.chain(expect.forbidden.iter().enumerate().map(|(index, id)| (path.key("forbidden").index(index), id)));
-        let lists = [("improvements", &expect.improvements), ("improvements_forbidden", &expect.improvements_forbidden)];
+        let lists = [
+            ("improvements", &expect.improvements),
+            ("improvements_forbidden", &expect.improvements_forbidden),
+            ("kept", &expect.kept),
+            ("tried", &expect.tried),
+        ];
         let listed = lists.iter().flat_map(|(name, list)| list.iter().enumerate().map(|(index, id)| (path.key(name).index(index), id)));
         let ids = ids.chain(listed);
         let wrong: Vec<_> = ids.filter(|(_, id)| names::check_name(id).is_err()).map(|(at, id)| (at, id.clone())).collect();
@@ -73,13 +93,7 @@ impl Check<'_> {
         if !expect.limited_by.is_empty() && !expect.verdict.is_empty() && !expect.verdict.contains(&Verdict::Healthy) {
             self.problem(path.key("limited_by"), "only the verdict \"healthy\" can have this");
         }
-        for (name, given) in
-            [("remedy", expect.remedy.is_some()), ("causes", !expect.causes.is_empty()), ("result", expect.result.is_some())]
-        {
-            if given && expect.finding_none() {
-                self.problem(path.key(name), "nothing is fixed if no finding is expected");
-            }
-        }
+        self.fix(expect, path);
         if let Some(calls) = &expect.calls {
             let [low, high] = calls.per_request;
             if !(low >= 0.0 && low <= high && high.is_finite()) {
