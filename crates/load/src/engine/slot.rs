@@ -347,4 +347,84 @@ mod tests {
     fn a_connection_takes_the_documented_memory() {
         assert!(size_of::<Slot>() <= 256 - 16, "{} bytes, and 16 in the lists", size_of::<Slot>());
     }
+
+    /// The generator's side of a connection, and a server that says what it is told to.
+    mod live {
+        use std::io::Write;
+        use std::net::TcpListener;
+        use std::sync::Arc;
+        use std::time::{Duration, Instant};
+
+        use mio::net::TcpStream;
+        use rustls::pki_types::pem::PemObject;
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+        use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+        use super::*;
+        use crate::protocol::tls::{Client, Tls, Trust};
+
+        const CERTIFICATE: &[u8] = include_bytes!("../../tests/data/server.pem");
+        const KEY: &[u8] = include_bytes!("../../tests/data/server.key");
+
+        /// A connection that is set aside, after its handshake, and the server's end of it.
+        fn secured() -> (Slot, StreamOwned<ServerConnection, std::net::TcpStream>) {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+            let (certificate, key) = (CertificateDer::from_pem_slice(CERTIFICATE).unwrap(), PrivateKeyDer::from_pem_slice(KEY).unwrap());
+            let config = builder.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = std::thread::spawn(move || {
+                let session = ServerConnection::new(Arc::new(config)).unwrap();
+                let mut session = StreamOwned::new(session, listener.accept().unwrap().0);
+                session.conn.complete_io(&mut session.sock).unwrap();
+                session
+            });
+            let tls = Tls { server_name: "localhost".to_owned(), trust: Trust::Anybody, resume: false };
+            let mut stream = Client::new(&tls, None).unwrap().connect(TcpStream::connect(address).unwrap()).unwrap();
+            until(|| stream.write(b"x").is_ok());
+            (Slot { closing: Some(Stream::Tls(stream)), ..Slot::new(reply()) }, server.join().unwrap())
+        }
+
+        fn reply() -> Reply {
+            Reply::Http(crate::protocol::answer::Answer::new(false))
+        }
+
+        fn until(mut condition: impl FnMut() -> bool) {
+            let begin = Instant::now();
+            while !condition() {
+                assert!(begin.elapsed() < Duration::from_secs(60));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+
+        #[test]
+        fn the_end_of_a_session_that_is_set_aside_is_told_from_its_other_records() {
+            let mut buffer = [0; 4096];
+            let (mut slot, mut server) = secured();
+            // The session's tickets may come now; and a server may say more than it announced.
+            assert!(!slot.is_end_of_previous(false, &mut buffer), "nothing has ended");
+            server.write_all(b"more").unwrap();
+            let has_come =
+                |slot: &Slot| matches!(&slot.closing, Some(Stream::Tls(tls)) if tls.socket.peek(&mut [0]).is_ok_and(|bytes| bytes > 0));
+            until(|| has_come(&slot));
+            assert!(!slot.is_end_of_previous(false, &mut buffer), "a record is no end");
+            server.conn.send_close_notify();
+            server.flush().unwrap();
+            until(|| slot.is_end_of_previous(false, &mut buffer));
+            assert!(slot.is_set_aside(0));
+            slot.end_previous();
+            assert!(!slot.is_set_aside(0));
+
+            // The end of the socket is one without a close_notify, and so is what is no record.
+            let (mut slot, server) = secured();
+            drop(server);
+            assert!(slot.is_end_of_previous(true, &mut buffer));
+            let (mut slot, mut server) = secured();
+            server.sock.write_all(&[b'?'; 64]).unwrap();
+            until(|| slot.is_end_of_previous(false, &mut buffer));
+            let mut bare = Slot::new(reply());
+            assert!(!bare.is_end_of_previous(false, &mut buffer) && bare.is_end_of_previous(true, &mut buffer));
+        }
+    }
 }
