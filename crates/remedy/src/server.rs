@@ -173,6 +173,7 @@ impl Setting for Server {
         let edited = edit::edited(&view, &self.main, &self.setting, to, &over).map_err(|why| self.bad(why))?;
         // Checked before anything is executed.
         let path = self.editable(&edited.path)?;
+        listener::check_is_of(&master, &view, &self.main).map_err(|why| self.not_here(why))?;
         if !earlier.iter().any(|intent| matches!(&intent.change, Change::Server { file, .. } if *file == self.main)) {
             trial::run(&master, &self.main, None).map_err(refused)?;
         }

@@ -1,12 +1,13 @@
 //! Settings in configuration files: their value as the server reads it, and the edited file.
 
 use chokepoint_config::Edited;
-use chokepoint_config::nginx;
+use chokepoint_config::nginx::{self, Nginx};
 use chokepoint_config::php_fpm::{self, Fpm};
 use chokepoint_config::server_setting::Tree;
 use chokepoint_foreign::Files;
 use chokepoint_model::change::{ServerKind, ServerSetting};
 
+use super::listener::ListenAddress;
 use super::view::{Reading, UnwrittenTexts, View, resolve};
 
 /// Directives whose last argument is a file that nginx executes; so are those that end with `_by_lua_file`.
@@ -84,6 +85,22 @@ pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str,
             Err(format!("it needs edits in several files at once ({}, {}): make them by hand", others.join(", "), last.path))
         }
     }
+}
+
+/// The addresses on which a configuration listens with sockets of its own; nothing where it cannot be read, or one cannot be compared with a socket's.
+pub(super) fn listens(view: &View, main: &str, kind: ServerKind) -> Option<Vec<ListenAddress>> {
+    let found = view.run(|files| match load(files, main, kind, &[], &mut Reading::default()).ok()? {
+        Tree::Nginx(tree) => {
+            let Nginx { http, stream, .. } = Nginx::of(&tree, nginx::Version::FALLBACK);
+            let sockets = http.into_iter().flat_map(|http| http.sockets).chain(stream.into_iter().flat_map(|stream| stream.sockets));
+            sockets.filter(|socket| socket.bound && !socket.udp).map(|socket| ListenAddress::of_nginx(&socket.address)).collect()
+        }
+        Tree::PhpFpm(tree) => {
+            let pools = Fpm::of(&tree, php_fpm::Version::FALLBACK).pools;
+            pools.iter().map(|pool| ListenAddress::of_pool(&pool.listen()?.value)).collect()
+        }
+    });
+    found.ok().flatten()
 }
 
 /// A pool's process manager and listening address.

@@ -5,9 +5,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use chokepoint_config::{nginx, php_fpm};
 use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getsockname};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+
+use super::edit;
+use super::master::Master;
+use super::view::View;
 
 /// Most descriptors inspected of one process.
 const DESCRIPTORS_MAX: usize = 65_536;
@@ -33,6 +38,24 @@ impl ListenAddress {
         text.parse().map(Self::Tcp).or_else(|_| text.parse().map(Self::Port)).ok()
     }
 
+    /// The address of a `listen` of nginx: of a name only the port. Nothing for a path that is not absolute.
+    pub(super) fn of_nginx(address: &nginx::Address) -> Option<Self> {
+        match address {
+            nginx::Address::Ip(ip, port) => Some(Self::Tcp(SocketAddr::new(*ip, *port))),
+            nginx::Address::Name(_, port) => Some(Self::Port(*port)),
+            nginx::Address::Unix(path) => path.starts_with('/').then(|| Self::Unix(path.clone())),
+        }
+    }
+
+    /// The same for a pool of php-fpm.
+    pub(super) fn of_pool(listen: &php_fpm::Listen) -> Option<Self> {
+        match listen {
+            php_fpm::Listen::Ip(ip, port) => Some(Self::Tcp(SocketAddr::new(*ip, *port))),
+            php_fpm::Listen::Port(port) | php_fpm::Listen::Name(_, port) => Some(Self::Port(*port)),
+            php_fpm::Listen::Unix(path) => path.starts_with('/').then(|| Self::Unix(path.clone())),
+        }
+    }
+
     fn matches(&self, address: &SocketAddrAny) -> bool {
         match self {
             Self::Unix(path) => {
@@ -44,9 +67,27 @@ impl ListenAddress {
     }
 }
 
+/// Checks that a master listens at one of the addresses of its main file. What it says of itself, title and arguments, only proposes the file; the sockets that
+/// it holds show that the file is its own. The error is a clause.
+pub(super) fn check_is_of(master: &Master, view: &View, main: &str) -> Result<(), String> {
+    let Some(places) = edit::listens(view, main, master.kind).filter(|places| !places.is_empty()) else { return Ok(()) };
+    match of_any(&master.hold()?, master.pid(), &places) {
+        Ok(sockets) if sockets.is_empty() => Err(format!(
+            "process {} listens at none of the addresses of {main}, so it is not known to be the server of this file",
+            master.pid()
+        )),
+        // Without the right to inspect the sockets (a user's own server, where ptrace(2) is restricted) that user may write the file anyway.
+        _ => Ok(()),
+    }
+}
+
 /// Duplicates of the sockets with which a process listens at an address: several with `reuseport`, each once even if the process has several descriptors
 /// of it. The error is a clause.
 pub(super) fn of(process: &OwnedFd, pid: u32, place: &ListenAddress) -> Result<Vec<OwnedFd>, String> {
+    of_any(process, pid, std::slice::from_ref(place))
+}
+
+fn of_any(process: &OwnedFd, pid: u32, places: &[ListenAddress]) -> Result<Vec<OwnedFd>, String> {
     let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be accessed (pidfd_getfd(2): {error})");
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
@@ -60,7 +101,8 @@ pub(super) fn of(process: &OwnedFd, pid: u32, place: &ListenAddress) -> Result<V
             taken => taken.map_err(failed)?,
         };
         seen.insert(name);
-        if socket_acceptconn(&socket) == Ok(true) && getsockname(&socket).is_ok_and(|address| place.matches(&address)) {
+        let is_at = |address: SocketAddrAny| places.iter().any(|place| place.matches(&address));
+        if socket_acceptconn(&socket) == Ok(true) && getsockname(&socket).is_ok_and(is_at) {
             found.push(socket);
         }
     }

@@ -9,7 +9,7 @@ use super::configuration::Server;
 use super::file::real_path;
 use super::master::Master;
 use super::view::View;
-use super::{activate, edit, trial};
+use super::{activate, edit, listener, trial};
 use crate::error::ApplyError;
 use crate::store::Guard;
 use crate::undo::Filter;
@@ -94,6 +94,7 @@ pub fn plan(change: &Change) -> Result<Option<Plan>, ApplyError> {
     let view = View::of(Some(&master), &server.main).map_err(|why| server.bad(why))?;
     let edited = edit::edited(&view, &server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?;
     server.editable(&edited.path)?;
+    listener::check_is_of(&master, &view, &server.main).map_err(|why| server.not_here(why))?;
     trial::checked(&master, &server.main).map_err(|why| server.not_here(why))?;
     Ok(Some(Plan {
         diff: edited.diff(),

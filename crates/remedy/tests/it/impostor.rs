@@ -175,6 +175,42 @@ fn a_change_that_names_a_look_alike_is_refused_and_root_executes_nothing() {
     assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before, 0));
 }
 
+/// Root's own nginx, whose title and arguments name the file of another one: it is the server of the file that names what it listens on.
+#[test]
+fn a_file_belongs_to_the_server_that_listens_where_it_says() {
+    let Some(nginx) = Nginx::start("listening") else { return };
+    if !can_impersonate() {
+        return;
+    }
+    let home = temporary("other");
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let site = format!("http {{ access_log off; server {{ listen unix:{}; return 200 ok; }} }}", at("socket"));
+    fs::write(at("own.conf"), format!("pid {};\nerror_log {};\nevents {{}}\n{site}\n", at("pid"), at("log"))).unwrap();
+    let script = format!(r#"exec -a "/usr/sbin/nginx -c {}" /usr/sbin/nginx "$@""#, nginx.main().display());
+    let mut command = Command::new("bash");
+    command.args(["-c", &script, "nginx", "-c", &at("own.conf"), "-p", &at(""), "-g", "daemon off;"]);
+    let mut other = spawn(&mut command);
+    until("it has a worker", || Path::new(&at("socket")).exists() && !servers::children_of(other.id()).is_empty());
+    let (pid, before) = (other.id(), fs::read_to_string(nginx.main()).unwrap());
+    let setting = ServerSetting::NginxWorkerConnections;
+    let values = ("100", "200");
+    let change =
+        servers::change(ServerKind::Nginx, pid, servers::start_ticks(pid), &nginx.main(), setting.clone(), values, Activation::Reload);
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let planned = plan(&change).map(|_| ()).map_err(|error| error.to_string());
+    let applied = apply(guard, &[change]).map_err(|error| error.to_string());
+    servers::kill(pid);
+    let _ = other.wait();
+    for said in [planned, applied.map(|_| ())] {
+        let said = said.expect_err("it is not the server of this file");
+        assert!(said.contains(&format!("process {pid} listens at none of the addresses of {}", nginx.main().display())), "{said}");
+    }
+    assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before, 0));
+    // The server that listens there.
+    apply(guard, &[nginx.change(setting, "100", "200")]).unwrap();
+    assert!(guard.undo(&Filter::All).is_clean() && nginx.answers());
+}
+
 /// A real nginx of user nobody that runs with root's file: root may read, test and edit that file, and does nothing of it for this server.
 #[test]
 fn root_neither_tests_nor_edits_nor_signals_a_server_of_another_user() {
