@@ -3,6 +3,7 @@
 //! Live: servers and programs of other users, and load; the tests check files, statuses and contents, not speed.
 
 mod attacks;
+mod connections;
 mod other_users;
 mod output_files;
 mod privileges;
