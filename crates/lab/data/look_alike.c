@@ -2,7 +2,7 @@
  *   serve ADDRESS:PORT LIMIT TITLE CHILD  a master that listens and a child that holds LIMIT connections and closes others, each with the title that it is given
  *   pool ADDRESS:PORT LIMIT TITLE CHILD   the same, but others wait until a place is free
  *   title TITLE                           a process with this title
- *   long TITLE BYTES                      the same, but its command line and its environment are as long as this
+ *   long TITLE BYTES [ADDRESS:PORT]       the same, but its command line and its environment are as long as this; it listens there
  *   busy NAME                             a process of this name that uses a core, in functions of its own and in code without a file
  * Executed in any other way it says so in the file "executed" beside it, and ends with the status in the file "status" beside it. */
 #define _GNU_SOURCE
@@ -83,16 +83,22 @@ static void answer(int listener, int places, int others_wait) {
     }
 }
 
-static int serve(char **words, int count) {
-    char *port = strrchr(words[2], ':');
-    int places = atoi(words[3]), one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    int others_wait = !strcmp(words[1], "pool");
-    char *title = strdup(words[4]), *child = strdup(words[5]);
+/* A socket at ADDRESS:PORT that does not listen yet. */
+static int bound(char *address) {
+    char *port = strrchr(address, ':');
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(port + 1))};
     *port = 0;
-    at.sin_addr.s_addr = inet_addr(words[2]);
+    at.sin_addr.s_addr = inet_addr(address);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (struct sockaddr *)&at, sizeof at)) return 1;
+    if (bind(listener, (struct sockaddr *)&at, sizeof at)) exit(1);
+    return listener;
+}
+
+static int serve(char **words, int count) {
+    int places = atoi(words[3]), listener = bound(words[2]);
+    int others_wait = !strcmp(words[1], "pool");
+    char *title = strdup(words[4]), *child = strdup(words[5]);
     if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, 9);
         set_title(words, count, child);
@@ -106,6 +112,7 @@ static int serve(char **words, int count) {
 
 /* prctl(2), PR_SET_MM_MAP: where the kernel looks for the command line and the environment. */
 static int be_long(char **words) {
+    if (words[4] && listen(bound(words[4]), 16)) return 1;
     size_t length = strtoull(words[3], 0, 10);
     struct prctl_mm_map map = {.exe_fd = -1};
     FILE *file = fopen("/proc/self/stat", "r");
