@@ -6,6 +6,9 @@ limit-unknown = not known
 limit-cpu-all = CPU
 limit-core = CPU (core { $cpu }, { $share } %)
 limit-cores = CPU (cores { $cpu }, { $share } %)
+# Other programs use a part of these cores.
+limit-core-shared = CPU (core { $cpu }, { $share } % beside other programs)
+limit-cores-shared = CPU (cores { $cpu }, { $share } % beside other programs)
 limit-link = link
 limit-demand = offered load
 limit-none = none reached

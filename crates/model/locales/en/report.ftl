@@ -135,6 +135,7 @@ report-restart = after a restart of the server
 report-signal-refusals = refusals at { $station } fall to zero
 report-signal-goodput = goodput rises beyond noise
 report-signal-latency = p99 falls beyond noise
+report-beside-others = beside other programs
 report-predicted = { $rate }/s ({ $low } to { $high }), then { $station } limits
 report-not-predicted = no rate, because { $why }
 report-not-predicted-bound = at most { $most } requests/s, because the rest of the path allows no more; no exact rate, because { $why }

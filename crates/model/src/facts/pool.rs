@@ -27,7 +27,7 @@ pub(crate) use locked::LockAwaited;
 pub use memory::{MemoryMeasure, PoolMemory};
 pub(crate) use naming::{PoolSetting, keeping};
 pub(crate) use queued::Queued;
-pub(crate) use service::{Service, held_s};
+pub(crate) use service::{Service, held_s, supposes_no_waits};
 pub use staffing::Staffing;
 pub(crate) use stopped::StoppedProcesses;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};

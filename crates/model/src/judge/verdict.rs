@@ -6,6 +6,7 @@ use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, others_share};
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path;
+use crate::facts::pool::supposes_no_waits;
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
 use crate::facts::traffic;
@@ -90,7 +91,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     prescribe(ctx, &stations, &mut findings);
     prescribe(ctx, &stations, &mut other);
     let judgement = judgement(ctx, &stations, (&findings, &couplings));
-    stations.iter_mut().filter(|reading| is_guess(reading)).for_each(|reading| reading.ceiling_rps = None);
+    stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
@@ -104,6 +105,12 @@ fn is_long_enough(ctx: &Context<'_>) -> bool {
 fn is_guess(reading: &StationReading) -> bool {
     let least = reading.limit.map_or(CORES_FROM, |limit| CORES_FROM.min(0.5 * limit));
     reading.station == StationId::CPU && reading.used.is_some_and(|used| used < least)
+}
+
+/// True for the ceiling of a pool without the waits for something else that hold its workers today. It is what remains when these end, not the most that it passes.
+fn is_of_no_waits(ctx: &Context<'_>, reading: &StationReading) -> bool {
+    let tier = ctx.only_tier(&reading.owner).filter(|_| reading.station == StationId::WORKER_POOL);
+    tier.zip(reading.ceiling_rps.as_ref()).is_some_and(|(tier, ceiling)| supposes_no_waits(ctx, tier, ceiling))
 }
 
 /// Attaches remedies to each finding, each with its predicted gain given all the others.

@@ -1,9 +1,10 @@
 //! Projects what a run of `--fix` achieved onto the report: the limit in a few words, the server before and after, the time.
 
+use crate::facts::cores::NEAR_UTILIZATION;
 use crate::observation::Observation;
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
-use crate::output::report::{Diagnosis, LimitedBy, LoadReport, Role, RunReport, Served, Station, Verdict};
+use crate::output::report::{Diagnosis, LimitedBy, LoadReport, Role, RunReport, Served, Station, StationState, Verdict};
 
 /// Seconds of a day.
 const DAY_S: i64 = 86_400;
@@ -32,9 +33,16 @@ pub(crate) fn limit(diagnosis: &Diagnosis, words: &Catalogue) -> String {
 /// "CPU (core 1, 100 %)": the busiest cores.
 fn cpu(path: &[Station], words: &Catalogue) -> Option<String> {
     let cores = path.iter().filter(|station| station.station == "cpu" && station.at.cpu.is_some());
-    let busiest = cores.max_by(|a, b| a.utilization.unwrap_or(0.0).total_cmp(&b.utilization.unwrap_or(0.0)))?;
+    let is_limit = |cores: &Station| cores.state == StationState::Saturated;
+    let fuller = |a: &Station, b: &Station| a.utilization.unwrap_or(0.0).total_cmp(&b.utilization.unwrap_or(0.0));
+    let busiest = cores.max_by(|a, b| is_limit(a).cmp(&is_limit(b)).then_with(|| fuller(a, b)))?;
     let (cpu, share) = (busiest.at.cpu.as_deref()?, busiest.utilization?);
-    let id = if cpu.bytes().all(|digit| digit.is_ascii_digit()) { "limit-core" } else { "limit-cores" };
+    let id = match (cpu.bytes().all(|digit| digit.is_ascii_digit()), is_limit(busiest) && share < NEAR_UTILIZATION) {
+        (true, false) => "limit-core",
+        (false, false) => "limit-cores",
+        (true, true) => "limit-core-shared",
+        (false, true) => "limit-cores-shared",
+    };
     // Never rounded up to 100.
     Some(words.text(&Message::new(id).with("cpu", cpu).with("share", (share * 100.0).min(100.0).floor())))
 }

@@ -9,7 +9,7 @@ mod plan;
 use std::collections::VecDeque;
 
 use crate::facts::Context;
-use crate::facts::cores::SATURATED_UTILIZATION;
+use crate::facts::cores::{CoreGroup, SATURATED_UTILIZATION, busy};
 use crate::facts::path::{self, Path, Tier};
 use crate::judge::id::StationId;
 use crate::observation::Observation;
@@ -157,10 +157,10 @@ fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
 
 /// The tiers of each full group of cores, by name.
 fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
-    let is_full = |cores: &Station| cores.state == StationState::Saturated && cores.utilization >= Some(SATURATED_UTILIZATION);
+    let are_busy = |group: &CoreGroup<'_>| busy(ctx, &group.cores).is_some_and(|busy| busy >= SATURATED_UTILIZATION * group.count());
     // Station `cpu` reads the groups of cores in their order.
     let readings = whole.path.iter().filter(|station| station.station == StationId::CPU.0);
-    let full = ctx.core_groups().iter().zip(readings).filter(|(_, cores)| is_full(cores));
+    let full = ctx.core_groups().iter().zip(readings).filter(|(group, cores)| cores.state == StationState::Saturated && are_busy(group));
     full.map(|(group, _)| group.tiers.iter().map(|tier| tier.name.clone()).collect()).collect()
 }
 

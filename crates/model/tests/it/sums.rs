@@ -10,7 +10,7 @@ use chokepoint_model::observation::{
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Verdict;
 
-use crate::stage::pool::{cores, tcp};
+use crate::stage::pool::{cores, pool, tcp};
 use crate::stage::quota::throttled;
 use crate::stage::*;
 
@@ -123,4 +123,46 @@ fn the_share_and_the_ceiling_of_a_single_thread_give_the_rate_that_is_served() {
         let rate = cpu.utilization.unwrap() * cpu.ceiling_rps.unwrap().value;
         assert!((rate / 10_000.0 - 1.0).abs() < 0.02, "{ran}: {rate} of {:?}", cpu.ceiling_rps);
     }
+}
+
+/// What a station of this name passes by its share and its ceiling: at least, at most.
+fn passes(obs: &Observation, name: &str) -> Option<(f64, f64)> {
+    let station = told(obs).path.into_iter().find(|station| station.station == name).unwrap();
+    let share = station.utilization.unwrap();
+    station.ceiling_rps.map(|ceiling| (share * ceiling.low, share * ceiling.high))
+}
+
+#[test]
+fn the_share_of_cores_that_others_use_too_and_their_ceiling_give_the_rate_that_is_served() {
+    let mut obs = healthy();
+    cpu(&mut obs, 1.0);
+    for second in 0..=11_u64 {
+        let half = Some(second * 500_000_000);
+        let used = CpuUse { user_ticks: second * 50, run_ns: half, run_delay_ns: half, threads: 4, ..CpuUse::default() };
+        obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+    let diagnosis = told(&obs);
+    assert!(diagnosis.summary.contains("100 % busy"), "what is said of the cores is of all who use them: {}", diagnosis.summary);
+    let (low, high) = passes(&obs, "cpu").unwrap();
+    assert!(low <= 10_000.0 && high >= 10_000.0, "{low} to {high}");
+}
+
+#[test]
+fn a_pool_whose_workers_wait_for_cores_has_no_ceiling_without_these_waits() {
+    let with = |share: f64| {
+        let mut obs = pool(5, 5, 60);
+        cpu(&mut obs, if share > 0.5 { 1.0 } else { 0.2 });
+        for pid in 50..56 {
+            let half = |second: u64| Some((second as f64 * 5e8 * share) as u64);
+            let view = obs.processes.get_mut(&pid).unwrap();
+            for second in 0..=11_u64 {
+                let used = CpuUse { run_ns: half(second), run_delay_ns: half(second), ..CpuUse::default() };
+                view.cpu.push(second * 1_000_000, Reading::Ok(used));
+            }
+        }
+        passes(&obs, "worker-pool")
+    };
+    assert_eq!(with(0.95), None, "twice as much without the wait for a core, and there is no other core");
+    let (low, high) = with(0.02).unwrap();
+    assert!(low <= 250.0 && high >= 250.0, "{low} to {high}");
 }

@@ -60,7 +60,17 @@ pub(crate) struct StationRow<'a> {
     pub(crate) share: Option<f64>,
     /// Ink of the utilization.
     pub(crate) ink: Ink,
-    /// Figures other than utilization that are not zero.
+    /// Share of full cores below which others fill them, too.
+const SHARED_BELOW: f64 = 0.8;
+
+/// "beside other programs": full cores of which these servers use a part. The share of the station is their own.
+pub(crate) fn beside_others(phrases: Phrases<'_>, station: &Station) -> Option<String> {
+    let is_shared = station.station == "cpu" && station.state == StationState::Saturated;
+    let share = station.utilization.filter(|share| is_shared && *share < SHARED_BELOW);
+    share.map(|_| phrases.word("report-beside-others"))
+}
+
+/// Figures other than utilization that are not zero.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -232,6 +242,7 @@ fn notes(phrases: Phrases<'_>, diagnosis: &Diagnosis, station: &Station, mark: M
         notes.push(span(ink, station.why.trim_end_matches('.')));
     } else {
         notes.extend(use_of(phrases, station).map(|text| span(Ink::Plain, text)));
+        notes.extend(beside_others(phrases, station).map(|text| span(Ink::Warn, text)));
         if let Some(refused) = station.refused_per_s.filter(|refused| *refused > 0.0) {
             notes.push(span(Ink::Bad, phrases.say(&refusals(station).with("n", refused))));
         }

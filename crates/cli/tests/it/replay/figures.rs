@@ -3,7 +3,7 @@
 //!
 //! Deterministic: recordings and command lines.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Chokepoint, all_recordings, repository};
 
@@ -104,6 +104,26 @@ fn has_a_sum(text: &str) -> bool {
     [" = ", "default: ", "as many ", "the most that "].iter().any(|words| text.contains(words))
 }
 
+/// Stations of which a line has a share and a ceiling, both of the whole window. Clients and ports have another share: that of their own.
+const SHARED: [&str; 6] = ["cpu", "cpu-quota", "worker-pool", "rate-limit", "link", "shaper"];
+/// Share of a station from which its product with the ceiling is looked at: a ceiling of little use is of little use.
+const USED_MIN: f64 = 0.25;
+
+/// Stations whose share times their ceiling is not the rate: the ceiling has an interval, and the rate is as good as the noise that the report tells.
+fn wrong_ceilings(report: &Value) -> Vec<String> {
+    let rate = report["ledger"]["rate_rps"].as_f64().or(report["load"]["goodput_rps"].as_f64());
+    let Some(rate) = rate.filter(|rate| *rate > 0.0) else { return Vec::new() };
+    let noise = report["harm"]["goodput_share"].as_f64().unwrap();
+    let wrong = |station: &Value| {
+        let name = station["station"].as_str().filter(|name| SHARED.contains(name))?;
+        let share = station["utilization"].as_f64().filter(|share| *share > USED_MIN)?;
+        let (low, high) = (station["ceiling_rps"]["low"].as_f64()? * share, station["ceiling_rps"]["high"].as_f64()? * share);
+        let is_wrong = low > (1.0 + noise) * rate || high < (1.0 - noise) * rate;
+        is_wrong.then(|| format!("{name} of {}: {share} x ceiling = {low}/s to {high}/s, and {rate}/s were answered", station["tier"]))
+    };
+    report["path"].as_array().unwrap().iter().filter_map(wrong).collect()
+}
+
 /// What is wrong with a report as JSON.
 fn wrong_in_json(report: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -134,6 +154,7 @@ fn wrong_in_json(report: &Value) -> Vec<String> {
     if (verdict == "choked") != (causes > 0) && verdict != "client-limited" {
         wrong.push(format!("{verdict} with {causes} causes"));
     }
+    wrong.extend(wrong_ceilings(report));
     // The servers gave what a station is said to have time for, at least. Ports that stay taken for a minute run out later than a short load ends.
     let goodput = report["load"]["goodput_rps"].as_f64().unwrap_or(0.0);
     for station in list("path").into_iter().filter(|station| station["station"] != "ephemeral-ports") {
@@ -179,6 +200,22 @@ fn other_clients_are_told_first_and_limits_are_those_of_all() {
     let pool = report["path"].as_array().unwrap().iter().find(|station| station["station"] == "worker-pool").unwrap();
     let ceiling = pool["ceiling_rps"]["value"].as_f64().unwrap();
     assert!((220.0..=290.0).contains(&ceiling), "{pool}");
+}
+
+#[test]
+fn a_share_and_a_ceiling_that_are_of_different_requests_are_found() {
+    let report = |station: &str, share: f64, rate: f64| {
+        let ceiling = json!({ "value": 4260.0, "low": 3375.0, "high": 5170.0 });
+        json!({
+            "harm": { "goodput_share": 0.1 },
+            "load": { "goodput_rps": rate },
+            "path": [{ "station": station, "tier": "nginx", "utilization": share, "ceiling_rps": ceiling }],
+        })
+    };
+    assert_eq!(wrong_ceilings(&report("cpu", 0.98, 2480.0)).len(), 1);
+    assert_eq!(wrong_ceilings(&report("worker-pool", 0.3, 2480.0)).len(), 1);
+    assert!(wrong_ceilings(&report("cpu", 0.49, 2480.0)).is_empty());
+    assert!(wrong_ceilings(&report("cpu", 0.98, 4100.0)).is_empty());
 }
 
 #[test]

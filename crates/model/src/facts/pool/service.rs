@@ -10,12 +10,15 @@ use crate::facts::suffered::GATEWAY;
 use crate::facts::traffic;
 use crate::observation::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
+use crate::output::report::Ceiling;
 
 /// How long a request holds a worker, without waits for a core or in the queue of an upstream tier. Seconds.
 pub(crate) struct Service {
     pub(crate) held_s: f64,
     pub(crate) held_s_least: f64,
     pub(crate) held_s_most: f64,
+    /// Requests a second that held one.
+    served_rps: f64,
 }
 
 impl Service {
@@ -46,8 +49,16 @@ impl Service {
         let held_s = net_s(by_log.unwrap_or(by_sockets));
         let least = alone_s(pool.busy_mean() / served_most).min(held_s);
         let most = net_s(by_sockets).max(held_s);
-        (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: most })
+        (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: most, served_rps: served })
     }
+}
+
+/// True if this ceiling of a tier's pool supposes that waits end which hold its workers today: for a core, or in the queue of a server behind. Predictions
+/// count on that. As long as they last, a pool with all its workers taken passes less.
+pub(crate) fn supposes_no_waits(ctx: &Context<'_>, tier: &Tier, ceiling: &Ceiling) -> bool {
+    let pool = Pool::of(ctx, tier);
+    let service = || Some((pool.as_ref()?, Service::of(ctx, tier, pool.as_ref()?)?));
+    service().is_some_and(|(pool, service)| ceiling.low * pool.busy_mean() / pool.workers as f64 > service.served_rps)
 }
 
 /// How long a request holds a worker, seconds: as it was measured under load, or else by Little's law from the answers of watched traffic.

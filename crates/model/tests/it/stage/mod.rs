@@ -26,7 +26,8 @@ use chokepoint_model::observation::{
     Observation, OpenFiles, ProcessView,
 };
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::Diagnosis;
+use chokepoint_model::report::{Ceiling, Diagnosis};
+use chokepoint_model::stations::{Context, STATIONS};
 
 pub(crate) const CLIENT: NetnsId = NetnsId(1);
 pub(crate) const SERVER: NetnsId = NetnsId(2);
@@ -206,6 +207,14 @@ pub(crate) fn entries(obs: &mut Observation, id: NetnsId, count: u64) {
 
 /// Parsed once: some tests make thousands of diagnoses.
 static WORDS: LazyLock<Catalogue> = LazyLock::new(Catalogue::english);
+
+/// The ceiling that predictions count with. A report leaves out one that supposes that waits end.
+pub(crate) fn ceiling_read(obs: &Observation, station: &str) -> Option<Ceiling> {
+    let path = chokepoint_model::path::discover(obs);
+    let ctx = Context::new(obs, &path, &WORDS);
+    let mut read = STATIONS.iter().flat_map(|def| (def.read)(&ctx));
+    read.find(|reading| reading.station.0 == station)?.ceiling_rps
+}
 
 pub(crate) fn told(obs: &Observation) -> Diagnosis {
     let diagnosis = diagnose(obs, &WORDS);

@@ -329,8 +329,7 @@ fn cores_filled_by_a_neighbour_while_the_servers_are_throttled_do_not_hide_the_q
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), [THROTTLED]);
     assert_eq!(changes(&diagnosis)[0].3, "100000");
-    let pool = diagnosis.path.iter().find(|station| station.station == "worker-pool").unwrap();
-    let (low, goodput) = (pool.ceiling_rps.unwrap().low, diagnosis.load.as_ref().unwrap().goodput_rps);
+    let (low, goodput) = (ceiling_read(&obs, "worker-pool").unwrap().low, diagnosis.load.as_ref().unwrap().goodput_rps);
     assert!(low > 1.5 * goodput, "the wait for the quota is no part of a worker's service: {low} from {goodput}");
     assert!(matches!(remedy(&diagnosis).prediction, Prediction::Refused { .. }), "{:?}", remedy(&diagnosis).prediction);
     // If a neighbour takes its half anyway, a larger quota gains nothing: the servers are throttled just before the period ends.

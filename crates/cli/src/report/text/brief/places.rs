@@ -8,7 +8,7 @@ use super::{Detail, label, no_label, padded, right};
 use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
 use crate::report::view::ledger::{MEAN_MIN, view};
-use crate::report::view::path::{Mark, StationRow, TierView, has_refused, refusals, tiers};
+use crate::report::view::path::{Mark, StationRow, TierView, beside_others, has_refused, refusals, tiers};
 use crate::report::view::{Ink, Phrases, Span, span};
 
 /// The station of the load's own connections.
@@ -183,7 +183,10 @@ fn station(page: &TextPage<'_>, row: &StationRow<'_>, is_low: bool) -> Span {
             facts.push(phrases.say(&refusals(station).with("n", phrases.rounded(station.refused_per_s.unwrap_or(0.0)))));
         }
         (false, Some(_)) if station.kind == StationKind::Cliff => facts.extend(used(phrases, station)),
-        (false, Some(share)) => facts.push(phrases.percent(share)),
+        (false, Some(share)) => {
+            let others = beside_others(phrases, station).map(|others| format!(" {others}")).unwrap_or_default();
+            facts.push(phrases.percent(share) + &others);
+        }
         (false, None) => {}
     }
     if let Some(ceiling) = station.ceiling_rps.filter(|_| is_low) {

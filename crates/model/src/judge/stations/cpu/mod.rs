@@ -55,6 +55,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         station.ceiling_rps = None;
         return station.in_state(StationState::Unknown, args("state-cpu-whose"));
     }
+    let mut is_of_threads = false;
     let (state, why) = if are_limiting(ctx, group, utilization) {
         let full = utilization >= SATURATED_UTILIZATION;
         let told = args(if full { "state-cpu-saturated" } else { "state-cpu-crowded" });
@@ -66,6 +67,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         // These threads are the limit: the rate if they ran all the time is the most that they can give.
         station.ceiling_rps = now_at(ctx, &threads);
         station.utilization = Some(threads.running / threads.serving as f64);
+        is_of_threads = true;
         (StationState::Saturated, told)
     } else if let Some(polls) = polled(ctx, group) {
         // Polling hides what an answer costs.
@@ -83,8 +85,8 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
     } else {
         (StationState::Ok, args("state-cpu-ok"))
     };
-    // Cores that others keep busy are not used by these servers.
-    if let Some(others) = others_share(ctx, group).filter(|others| state != StationState::Saturated && *others > TENANTS_SHARE_MAX) {
+    // Cores that others keep busy are not used by these servers: with their own share, the ceiling gives the rate of today. The threads' share is their own.
+    if let Some(others) = others_share(ctx, group).filter(|others| !is_of_threads && *others > TENANTS_SHARE_MAX) {
         let own = (busy - others * limit).max(0.0);
         (station.used, station.utilization) = (Some(own), Some(own / limit.max(1.0)));
     }
