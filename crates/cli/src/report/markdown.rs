@@ -183,11 +183,11 @@ impl MarkdownPage<'_> {
             format!("{}{source}", prose(&evidence.text))
         }));
         for (choice, remedy) in finding.remedies.iter().enumerate() {
-            self.remedy(choice, finding.remedies.len(), remedy);
+            self.remedy(diagnosis, (choice, finding.remedies.len()), remedy);
         }
     }
 
-    fn remedy(&mut self, choice: usize, count: usize, remedy: &Remedy) {
+    fn remedy(&mut self, diagnosis: &Diagnosis, (choice, count): (usize, usize), remedy: &Remedy) {
         let title = prose(&view::findings::fix_title(choice, count, self.phrases));
         self.block(&format!("#### {title}: {}", code(&remedy.id)));
         self.block(&prose(&remedy.text));
@@ -195,7 +195,7 @@ impl MarkdownPage<'_> {
             let label = prose(&self.phrases.word(id));
             self.block(&format!("{label}:\n\n{}", fence(&lines, "sh")));
         }
-        let terms = view::findings::terms(remedy, self.phrases).into_iter();
+        let terms = view::findings::terms(diagnosis, remedy, self.phrases).into_iter();
         let terms: Vec<String> = terms.map(|(id, text)| format!("{}: {}", prose(&self.phrases.word(id)), prose(&text))).collect();
         self.list(terms);
     }

@@ -137,6 +137,9 @@ report-signal-goodput = goodput rises beyond noise
 report-signal-latency = p99 falls beyond noise
 report-beside-others = beside other programs
 report-predicted = { $rate }/s ({ $low } to { $high }), then { $station } limits
+# As many as now within noise: what changes is how many fail or wait.
+report-predicted-same = as many as now ({ $low } to { $high }/s), and fewer that fail, wait long or are left out; then { $station } limits
+report-predicted-less = { $rate }/s ({ $low } to { $high }), fewer than now, and fewer that fail, wait long or are left out; then { $station } limits
 report-not-predicted = no rate, because { $why }
 report-not-predicted-bound = at most { $most } requests/s, because the rest of the path allows no more; no exact rate, because { $why }
 report-offer-fix = --fix makes these changes one at a time, measures each under the same load, and keeps only those that help; `chokepoint undo` takes them back.

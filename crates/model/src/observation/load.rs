@@ -332,12 +332,26 @@ impl LoadResult {
 
     /// Requests that ended a second while load was offered, with or without an answer.
     pub fn throughput_rps(&self) -> f64 {
-        per_second(self.requests.saturating_sub(self.drained) + self.early, self.duration_us)
+        per_second(self.ended(), self.duration_us)
     }
 
     /// Good answers a second while load was offered.
     pub fn goodput_rps(&self) -> f64 {
-        per_second(self.good.saturating_sub(self.drained_good) + self.early_good, self.duration_us)
+        per_second(self.ended_well(), self.duration_us)
+    }
+
+    /// Requests that ended while load was offered: those of the rates.
+    pub fn ended(&self) -> u64 {
+        self.requests.saturating_sub(self.drained) + self.early
+    }
+
+    /// Those of [`Self::ended`] without a good answer. What is told beside a rate or a share of failures is counted like these.
+    pub fn ended_badly(&self) -> u64 {
+        self.ended().saturating_sub(self.ended_well())
+    }
+
+    fn ended_well(&self) -> u64 {
+        self.good.saturating_sub(self.drained_good) + self.early_good
     }
 
     /// True if the load asked for more than it got: always for a closed loop, and for an open loop that fell short of its rate.

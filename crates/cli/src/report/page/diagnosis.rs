@@ -120,7 +120,7 @@ fn finding(diagnosis: &Diagnosis, report: &FindingReport, standing: String, phra
         id: remedy.id.clone(),
         text: remedy.text.clone(),
         commands: view::findings::commands(remedy).map(|(id, lines)| (phrases.word(id), lines.join("\n"))).collect(),
-        terms: view::findings::terms(remedy, phrases).into_iter().map(|(id, text)| (phrases.word(id), text)).collect(),
+        terms: view::findings::terms(diagnosis, remedy, phrases).into_iter().map(|(id, text)| (phrases.word(id), text)).collect(),
     };
     Finding {
         number: None,

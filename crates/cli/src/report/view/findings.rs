@@ -1,6 +1,7 @@
 //! The findings in words: their role, and the terms of each remedy.
 
 use chokepoint_model::change::Activation;
+use chokepoint_model::fix::NOISE_SHARE;
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Remedy, Role, Signal, Step};
 
@@ -79,7 +80,7 @@ fn lines(steps: &[Step]) -> Vec<String> {
 }
 
 /// What to know before a remedy is applied: label id and text.
-pub(crate) fn terms(remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
+pub(crate) fn terms(diagnosis: &Diagnosis, remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     let effect = phrases.word(match remedy.activation {
         Activation::Live => "report-live",
         Activation::Reload => "report-reload",
@@ -94,20 +95,55 @@ pub(crate) fn terms(remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str,
         ("report-label-effect", effect),
         ("report-label-risk", remedy.risk.clone()),
         ("report-label-proof", signal),
-        ("report-label-predicted", prediction(&remedy.prediction, phrases)),
+        ("report-label-predicted", foretold(diagnosis, &remedy.prediction, phrases)),
     ];
     terms.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
-fn prediction(prediction: &Prediction, phrases: Phrases<'_>) -> String {
+fn foretold(diagnosis: &Diagnosis, prediction: &Prediction, phrases: Phrases<'_>) -> String {
     match prediction {
         Prediction::Refused { refused, at_most: Some(most), .. } => {
             phrases.say(&Message::new("report-not-predicted-bound").with("why", refused.as_str()).with("most", *most))
         }
         Prediction::Refused { refused, .. } => phrases.say(&Message::new("report-not-predicted").with("why", refused.as_str())),
         Prediction::Goodput { goodput_rps, low, high, next_station } => {
-            let message = Message::new("report-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);
+            let id = match Gain::of(diagnosis, *goodput_rps) {
+                Gain::More => "report-predicted",
+                Gain::Same => "report-predicted-same",
+                Gain::Less => "report-predicted-less",
+            };
+            let message = Message::new(id).with("rate", *goodput_rps).with("low", *low).with("high", *high);
             phrases.say(&message.with("station", next_station.as_str()))
+        }
+    }
+}
+
+/// The prediction in a short sentence; nothing where none is made.
+pub(crate) fn foretold_shortly(diagnosis: &Diagnosis, prediction: &Prediction, phrases: Phrases<'_>) -> Option<String> {
+    let Prediction::Goodput { goodput_rps, .. } = prediction else { return None };
+    let id = match Gain::of(diagnosis, *goodput_rps) {
+        Gain::More => "brief-predicted",
+        Gain::Same => "brief-predicted-same",
+        Gain::Less => "brief-predicted-less",
+    };
+    Some(phrases.say(&Message::new(id).with("rate", phrases.rounded(*goodput_rps))))
+}
+
+/// A predicted rate beside today's. Of a cause that costs no goodput, fewer requests fail or wait long without it: by the rule of harm there is no third.
+enum Gain {
+    More,
+    /// Within the noise that the rule of harm allows for.
+    Same,
+    Less,
+}
+
+impl Gain {
+    fn of(diagnosis: &Diagnosis, predicted_rps: f64) -> Self {
+        let noise = diagnosis.harm.as_ref().map_or(NOISE_SHARE, |rule| rule.goodput_share);
+        match diagnosis.load.as_ref().map(|load| load.goodput_rps) {
+            Some(rate) if predicted_rps < rate * (1.0 - noise) => Gain::Less,
+            Some(rate) if predicted_rps <= rate * (1.0 + noise) => Gain::Same,
+            _ => Gain::More,
         }
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<LoadLine
     match &diagnosis.load {
         None => lines.push(LoadLine { label: "report-label-load", notes: vec![span(Ink::Plain, phrases.word("report-no-load"))] }),
         Some(load) => {
-            lines.push(LoadLine { label: "report-label-load", notes: ended(phrases, load) });
+            let mut notes = ended(phrases, load);
+            notes.extend(later(phrases, load));
+            lines.push(LoadLine { label: "report-label-load", notes });
             let measured = [
                 ("report-label-latency", latency(phrases, diagnosis, load)),
                 ("report-label-tls", handshakes(phrases, load)),
@@ -109,7 +111,18 @@ pub(crate) fn ended(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
 
 fn offered(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     let duration = phrases.duration_us(load.duration_s * 1e6);
-    span(Ink::Plain, phrases.say(&Message::new("report-load").with("requests", load.requests).with("duration", duration)))
+    span(Ink::Plain, phrases.say(&Message::new("report-load").with("requests", in_time(load)).with("duration", duration)))
+}
+
+/// Requests that ended while load was offered: those of the rates.
+pub(crate) fn in_time(load: &LoadReport) -> f64 {
+    (load.throughput_rps * load.duration_s).round()
+}
+
+/// Those that were awaited after it, if there are any.
+fn later(phrases: Phrases<'_>, load: &LoadReport) -> Option<Span> {
+    let later = load.requests as f64 - in_time(load);
+    (later >= 1.0).then(|| span(Ink::Faint, phrases.say(&Message::new("bench-drained").with("n", later))))
 }
 
 fn throughput(phrases: Phrases<'_>, load: &LoadReport) -> Span {

@@ -124,6 +124,38 @@ fn wrong_ceilings(report: &Value) -> Vec<String> {
     report["path"].as_array().unwrap().iter().filter_map(wrong).collect()
 }
 
+/// "485 of 14,565 requests failed" beside another share of failures.
+fn wrong_failures(report: &Value) -> Vec<String> {
+    let load = &report["load"];
+    let Some((good, all)) = load["goodput_rps"].as_f64().zip(load["throughput_rps"].as_f64().filter(|all| *all > 0.0)) else {
+        return Vec::new();
+    };
+    let digits = |text: &str| text.split(' ').next().and_then(|number| number.replace(',', "").parse::<f64>().ok());
+    let wrong = |text: &str| {
+        let (failed, rest) = text.split_once(" of ")?;
+        let (failed, of) = (digits(failed)?, digits(rest).filter(|_| rest.contains(" requests failed, and"))?);
+        ((failed / of - (1.0 - good / all)).abs() > 1e-4).then(|| format!("{text}, and {good}/s of {all}/s were answered"))
+    };
+    let evidence = report["findings"].as_array().into_iter().flatten().flat_map(|finding| finding["evidence"].as_array().into_iter().flatten());
+    evidence.filter_map(|proof| wrong(proof["text"].as_str()?)).collect()
+}
+
+/// A number that a fix should give, as if it were a gain, where it is that of today within noise.
+fn wrong_predictions(text: &str, report: &Value) -> Vec<String> {
+    let Some(today) = report["load"]["goodput_rps"].as_f64() else { return Vec::new() };
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let least = today * (1.0 + report["harm"]["goodput_share"].as_f64().unwrap());
+    let bare = text.match_indices("redicted").filter_map(|(at, words)| {
+        let rest = text[at + words.len()..].trim_start_matches([':', ' ']);
+        let (number, rest) = rest.split_at(rest.find("/s").filter(|at| *at < 12)?);
+        let rate: f64 = number.replace(',', "").parse().ok()?;
+        // Numbers have three digits.
+        let is_told = rest.split(['.', ';']).next().unwrap_or_default().contains("fewer than now");
+        (!is_told && rate < least * (1.0 - ROUNDING)).then(|| format!("predicted: {number}/s, and today it is {today}/s"))
+    });
+    bare.collect()
+}
+
 /// What is wrong with a report as JSON.
 fn wrong_in_json(report: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -155,6 +187,7 @@ fn wrong_in_json(report: &Value) -> Vec<String> {
         wrong.push(format!("{verdict} with {causes} causes"));
     }
     wrong.extend(wrong_ceilings(report));
+    wrong.extend(wrong_failures(report));
     // The servers gave what a station is said to have time for, at least. Ports that stay taken for a minute run out later than a short load ends.
     let goodput = report["load"]["goodput_rps"].as_f64().unwrap_or(0.0);
     for station in list("path").into_iter().filter(|station| station["station"] != "ephemeral-ports") {
@@ -180,12 +213,17 @@ fn every_figure_of_every_recording_is_possible() {
         let ran = chokepoint.run(&["diagnose", "--replay", &path, "--json", "--markdown", &markdown, "--html", &html]);
         let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{file}: {error}: {}", ran.stderr));
         add("json", wrong_in_json(&report));
-        add("markdown", wrong_in_text(&std::fs::read_to_string(&markdown).unwrap()));
         let page = std::fs::read_to_string(&html).unwrap();
-        let body = page.split("<noscript>").nth(1).unwrap_or_default();
-        add("html", wrong_in_text(body));
-        add("text", wrong_in_text(&chokepoint.run(&["diagnose", "--replay", &path]).stdout));
-        add("verbose", wrong_in_text(&chokepoint.run(&["diagnose", "--verbose", "--replay", &path]).stdout));
+        let texts = [
+            ("markdown", std::fs::read_to_string(&markdown).unwrap()),
+            ("html", page.split("<noscript>").nth(1).unwrap_or_default().to_owned()),
+            ("text", chokepoint.run(&["diagnose", "--replay", &path]).stdout),
+            ("verbose", chokepoint.run(&["diagnose", "--verbose", "--replay", &path]).stdout),
+        ];
+        for (kind, text) in texts {
+            add(kind, wrong_in_text(&text));
+            add(kind, wrong_predictions(&text, &report));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -216,6 +254,19 @@ fn a_share_and_a_ceiling_that_are_of_different_requests_are_found() {
     assert_eq!(wrong_ceilings(&report("worker-pool", 0.3, 2480.0)).len(), 1);
     assert!(wrong_ceilings(&report("cpu", 0.49, 2480.0)).is_empty());
     assert!(wrong_ceilings(&report("cpu", 0.98, 4100.0)).is_empty());
+}
+
+#[test]
+fn failures_of_another_base_and_bare_predictions_are_found() {
+    let report = |text: &str| {
+        let load = json!({ "goodput_rps": 980.0, "throughput_rps": 1000.0 });
+        json!({ "harm": { "goodput_share": 0.1 }, "load": load, "findings": [{ "evidence": [{ "text": text }] }] })
+    };
+    assert_eq!(wrong_failures(&report("485 of 14,565 requests failed, and the p99 response time was 2 ms.")).len(), 1);
+    assert!(wrong_failures(&report("200 of 10,000 requests failed, and the p99 response time was 2 ms.")).is_empty());
+    let predicted = |text: &str| wrong_predictions(text, &report("")).len();
+    assert_eq!(predicted("more workers. Predicted: 990/s.") + predicted("predicted: 1,000/s (900 to 1,100), then cpu limits"), 2);
+    assert_eq!(predicted("Predicted: 1,200/s. Predicted: 800/s, fewer than now; Predicted: as many as now"), 0);
 }
 
 #[test]

@@ -255,6 +255,25 @@ fn clients_that_are_never_accepted_suffer_although_few_requests_fail() {
     assert_eq!(causes(&told(&elsewhere)), [""; 0], "they wait for something else than to be accepted");
 }
 
+#[test]
+fn failures_are_counted_like_the_rates_and_more_that_wait_than_there_are_clients_are_explained() {
+    let mut obs = nginx(80, 80, true, Vec::new());
+    stand(&mut obs, 282, |_| 0);
+    logged(&mut obs, "accept 24", 60, "accept4() failed (24: Too many open files)");
+    let load = obs.load.as_mut().unwrap();
+    // Of 285 that failed, 200 were awaited after the end: no rate has them.
+    (load.requests, load.good, load.status, load.errors.response_timeout, load.drained) = (10_285, 10_000, [(200, 10_000)].into(), 285, 200);
+    let diagnosis = told(&obs);
+    let evidence = &diagnosis.findings.iter().find(|finding| finding.id == FILES).unwrap().evidence;
+    let says = |words: &str| evidence.iter().any(|proof| proof.text.contains(words));
+    assert!(says("85 of 10,085 requests failed"), "{evidence:#?}");
+    assert!(says("282 connections waited to be accepted, more than the 100 clients of this load"), "{evidence:#?}");
+    let mut fewer = nginx(80, 80, true, Vec::new());
+    stand(&mut fewer, 15, |_| 0);
+    logged(&mut fewer, "accept 24", 60, "accept4() failed (24: Too many open files)");
+    assert!(!told(&fewer).findings[0].evidence.iter().any(|proof| proof.text.contains("more than")));
+}
+
 /// This many connections wait in the accept queue all the time.
 fn stand(obs: &mut Observation, waiting: u32, drops: fn(u64) -> u64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();

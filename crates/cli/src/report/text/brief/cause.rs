@@ -1,12 +1,12 @@
 //! The cause with its three strongest proofs, the other findings by name, and the remedy in one sentence.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, Evidence, Finding, Prediction, Remedy, Role};
+use chokepoint_model::report::{Diagnosis, Evidence, Finding, Remedy, Role};
 
 use super::Detail;
 use crate::report::text::page::{TextPage, columns_of};
 use crate::report::text::wrap::columns;
-use crate::report::view::findings::confidence;
+use crate::report::view::findings::{confidence, foretold_shortly};
 use crate::report::view::path::choke;
 use crate::report::view::{Ink, Span, span};
 
@@ -32,7 +32,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
     if diagnosis.rounds.is_empty()
         && let Some(remedy) = cause.remedies.first()
     {
-        write_remedy(page, remedy);
+        write_remedy(page, diagnosis, remedy);
     }
 }
 
@@ -82,13 +82,10 @@ fn other(page: &TextPage<'_>, finding: &Finding) -> String {
 }
 
 /// What removes the cause, in one sentence that is never cut; the steps are in the long report.
-fn write_remedy(page: &mut TextPage<'_>, remedy: &Remedy) {
+fn write_remedy(page: &mut TextPage<'_>, diagnosis: &Diagnosis, remedy: &Remedy) {
     let before = [span(Ink::Strong, format!("{INDENT}{} ", page.word("brief-remedy")))];
     let rest = [span(Ink::Plain, " ".repeat(columns_of(&before)))];
     let mut text: Vec<Span> = vec![span(Ink::Plain, &remedy.text)];
-    if let Prediction::Goodput { goodput_rps, .. } = &remedy.prediction {
-        let rate = page.phrases().rounded(*goodput_rps);
-        text.push(span(Ink::Faint, page.phrases().say(&Message::new("brief-predicted").with("rate", rate))));
-    }
+    text.extend(foretold_shortly(diagnosis, &remedy.prediction, page.phrases()).map(|text| span(Ink::Faint, text)));
     page.flow(&before, &rest, &text);
 }

@@ -5,7 +5,7 @@ use chokepoint_model::report::{Diagnosis, LoadReport, Served};
 
 use super::{Detail, padded};
 use crate::report::text::page::TextPage;
-use crate::report::view::load::response_time;
+use crate::report::view::load::{in_time, response_time};
 use crate::report::view::rounds::failed_share;
 use crate::report::view::{Ink, Phrases, Shown, span, told};
 
@@ -87,7 +87,7 @@ fn figures(phrases: Phrases<'_>, diagnosis: &Diagnosis, load: &LoadReport) -> St
         .with("rate", phrases.rounded(load.goodput_rps))
         .with("failed", phrases.percent(failed_share(load)))
         .with("time", response_time(phrases, diagnosis, load))
-        .with("requests", load.requests)
+        .with("requests", in_time(load))
         .with("duration", phrases.duration_us(load.duration_s * 1e6));
     phrases.say(&message)
 }

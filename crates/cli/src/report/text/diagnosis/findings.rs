@@ -38,7 +38,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
         let ink = if finding.role == Role::Cause { Ink::BadStrong } else { Ink::WarnStrong };
         let standing = standing(diagnosis, finding, page.phrases());
         head(page, diagnosis, (ink, &format!("{:>3} ", place + 1)), finding, standing);
-        body(page, finding);
+        body(page, diagnosis, finding);
     }
     if offers_fix(diagnosis) {
         page.blank();
@@ -56,18 +56,18 @@ pub(super) fn write_improvements(page: &mut TextPage<'_>, diagnosis: &Diagnosis)
     for finding in &diagnosis.improvements {
         let standing = standing_of_improvement(finding, page.phrases());
         head(page, diagnosis, (Ink::Strong, &" ".repeat(INDENT_COLUMNS)), finding, standing);
-        body(page, finding);
+        body(page, diagnosis, finding);
         page.blank();
     }
     let text = page.word("report-improvements-note");
     page.flow(&indent(), &indent(), &[span(Ink::Faint, text)]);
 }
 
-fn body(page: &mut TextPage<'_>, finding: &Finding) {
+fn body(page: &mut TextPage<'_>, diagnosis: &Diagnosis, finding: &Finding) {
     evidence(page, finding);
     for (choice, remedy) in finding.remedies.iter().enumerate() {
         let title = fix_title(choice, finding.remedies.len(), page.phrases());
-        fix(page, &title, remedy);
+        fix(page, diagnosis, &title, remedy);
     }
 }
 
@@ -97,7 +97,7 @@ fn evidence(page: &mut TextPage<'_>, finding: &Finding) {
     }
 }
 
-fn fix(page: &mut TextPage<'_>, title: &str, remedy: &Remedy) {
+fn fix(page: &mut TextPage<'_>, diagnosis: &Diagnosis, title: &str, remedy: &Remedy) {
     page.blank();
     let rest = [span(Ink::Plain, " ".repeat(INDENT_COLUMNS + 2))];
     let heading = [span(Ink::Plain, " ".repeat(INDENT_COLUMNS)), span(Ink::Strong, format!("{title}: ")), span(Ink::Strong, &remedy.id)];
@@ -106,7 +106,7 @@ fn fix(page: &mut TextPage<'_>, title: &str, remedy: &Remedy) {
     for (id, lines) in commands(remedy) {
         write_commands(page, id, &lines);
     }
-    for (label, text) in terms(remedy, page.phrases()) {
+    for (label, text) in terms(diagnosis, remedy, page.phrases()) {
         prose(page, label, &text);
     }
 }

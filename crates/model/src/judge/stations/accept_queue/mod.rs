@@ -278,8 +278,8 @@ fn proofs(
     proofs.push(Evidence::new(text, format!("sock_diag ({netns})"), placed.limit));
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-accept-queue-harm")
-            .with("failed", load.requests.saturating_sub(load.good))
-            .with("requests", load.requests)
+            .with("failed", load.ended_badly())
+            .with("requests", load.ended())
             .with("p99", load.latency_us.p99 as f64 / 1e3);
         proofs.push(Evidence::new(text, "load", Some(load.latency_us.p99 as f64)));
     }

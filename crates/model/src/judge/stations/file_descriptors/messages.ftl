@@ -13,4 +13,5 @@ finding-file-descriptors-exhausted-explanation = Each connection, file and pipe 
 
 evidence-file-descriptors-open = Process { $pid } had { $peak } of { $limit } descriptors open, and was at the limit in { $full } of { $samples } samples.
 evidence-file-descriptors-waiting = On average { $waiting } connections waited to be accepted.
+evidence-file-descriptors-waiting-left = On average { $waiting } connections waited to be accepted, more than the { $clients } clients of this load: those that a client has given up, or that others made, stand there, too.
 evidence-file-descriptors-harm = { $failed } of { $requests } requests failed, and the p99 response time was { $p99 } ms.

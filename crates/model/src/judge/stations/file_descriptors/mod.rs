@@ -13,6 +13,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::observation::load::Loop;
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -122,7 +123,7 @@ impl Files {
         };
         let lost = load.requests.saturating_sub(load.good);
         // Clients that are not accepted send few requests, so neither the failed share nor a percentile of the answers shows them.
-        let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time(self.waiting / in_flight_peak(load).max(1.0)));
+        let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time((self.waiting / in_flight_peak(load).max(1.0)).min(1.0)));
         let suffers = Cost::of_requests(lost, load.requests).or(slower_by(load, ACCEPT_PAUSE_US)).or(stands).hurts();
         if self.is_logged() {
             return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
@@ -192,12 +193,17 @@ fn proofs(ctx: &Context<'_>, files: &Files) -> Vec<Evidence> {
         .with("samples", files.samples as f64);
     proofs.push(Evidence::new(text, format!("/proc/{0}/fd, /proc/{0}/limits", files.pid), Some(files.peak as f64)));
     if files.waiting > 0.0 {
-        let text = Message::new("evidence-file-descriptors-waiting").with("waiting", files.waiting);
+        let clients = ctx.obs.load.as_ref().and_then(|load| match load.shape {
+            Loop::Closed { connections } => Some(f64::from(connections)).filter(|clients| *clients < files.waiting),
+            Loop::Open { .. } => None,
+        });
+        let id = if clients.is_some() { "evidence-file-descriptors-waiting-left" } else { "evidence-file-descriptors-waiting" };
+        let text = Message::new(id).with("waiting", files.waiting).with("clients", clients.unwrap_or(0.0));
         proofs.push(Evidence::new(text, "sock_diag", Some(files.waiting)));
     }
     if let Some(load) = &ctx.obs.load {
-        let lost = load.requests.saturating_sub(load.good);
-        let text = Message::new("evidence-file-descriptors-harm").with("failed", lost).with("requests", load.requests);
+        let lost = load.ended_badly();
+        let text = Message::new("evidence-file-descriptors-harm").with("failed", lost).with("requests", load.ended());
         proofs.push(Evidence::new(text.with("p99", load.latency_us.p99 as f64 / 1e3), "load", Some(lost as f64)));
     }
     proofs
