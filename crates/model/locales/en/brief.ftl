@@ -17,7 +17,11 @@ brief-rate = { $rate }/s
 brief-figures = { $rate }/s good, { $failed } failed, { $time } ({ $requests ->
     [one] { $requests } request
    *[other] { $requests } requests
-} in { $duration })
+} in { $duration }{ $threads ->
+    [0] )
+    [one] {" "}by 1 thread)
+   *[other] {" "}by { $threads } threads)
+}
 brief-watched = No load was applied: existing traffic was watched.
 brief-cause = cause: { $title }
 brief-cause-found = cause found: { $title }
@@ -42,9 +46,11 @@ brief-left-out = Each change that stays was left out once under the same load, a
 brief-places-found = As found, before the changes:
 brief-requests = requests
 brief-path = path
-brief-more-stations = +{ $n }
 brief-ceiling = at most { $rate }/s
-brief-others-fine = { $n } fine
+brief-others-fine = { $n ->
+    [one] 1 other fine
+   *[other] { $n } others fine
+}
 brief-fine = { $n ->
     [one] 1 station fine
    *[other] { $n } stations fine

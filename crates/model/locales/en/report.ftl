@@ -48,6 +48,10 @@ report-load = { $requests ->
     [one] { $requests } request in { $duration }
    *[other] { $requests } requests in { $duration }
 }
+report-threads = { $threads ->
+    [one] sent by 1 thread, { $busy } busy
+   *[other] sent by { $threads } threads, the busiest of them { $busy } busy
+}
 report-handshakes = { $full } full handshakes, { $resumed } resumed
 report-throughput = { $rate }/s completed
 report-goodput = { $rate }/s answered as expected ({ $share })

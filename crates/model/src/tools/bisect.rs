@@ -17,7 +17,7 @@ use crate::observation::load::Loop;
 use crate::output::catalogue::Catalogue;
 use crate::output::diagnose::diagnose;
 use crate::output::message::Message;
-use crate::output::report::{Diagnosis, PartKind, PartReport, Station, StationState};
+use crate::output::report::{Diagnosis, PartKind, PartReport, StationState};
 use explain::Whole;
 pub use part::Part;
 use plan::Step;

@@ -50,6 +50,8 @@ struct Detail {
     summary: usize,
     /// Tiers of the path.
     tiers: usize,
+    /// True for the names of the tiers where nothing matters.
+    others_named: bool,
     /// True for an empty line between the parts.
     is_airy: bool,
 }
@@ -66,12 +68,13 @@ impl Detail {
         changes: 14,
         summary: 4,
         tiers: 6,
+        others_named: true,
         is_airy: true,
     };
 
     /// Less and less, the least important part first.
     fn steps() -> impl Iterator<Item = Self> {
-        let steps: [fn(&mut Self); 20] = [
+        let steps: [fn(&mut Self); 21] = [
             |detail| detail.reasons = 0,
             |detail| detail.notes = 3,
             |detail| detail.note_lines = 2,
@@ -92,6 +95,7 @@ impl Detail {
             |detail| detail.tiers = 3,
             |detail| detail.explanation = 1,
             |detail| (detail.is_airy, detail.changes) = (false, 8),
+            |detail| detail.others_named = false,
         ];
         let shorten = |detail: &mut Self, step: fn(&mut Self)| {
             step(detail);

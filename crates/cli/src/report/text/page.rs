@@ -181,11 +181,29 @@ impl<'a> TextPage<'a> {
 
     /// Notes separated by commas. A line breaks between two notes if possible, and within a note only if the note is longer than a line.
     pub(crate) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
+        let words = self.words_of(rest, notes, ",");
+        self.fill(first, rest, words);
+    }
+
+    /// [`TextPage::notes`] with another sign between two of them. No line is wider than the page: a longer word is cut.
+    pub(crate) fn notes_within(&mut self, first: &[Span], rest: &[Span], notes: &[Span], sign: &str) {
+        let words = self.words_of(rest, notes, sign);
+        for line in self.wrapped(first, rest, words) {
+            self.line_within(&line, false);
+        }
+    }
+
+    /// How many lines [`TextPage::notes_within`] takes.
+    pub(crate) fn note_lines(&self, first: &[Span], rest: &[Span], notes: &[Span], sign: &str) -> usize {
+        self.wrapped(first, rest, self.words_of(rest, notes, sign)).len()
+    }
+
+    fn words_of(&self, rest: &[Span], notes: &[Span], sign: &str) -> Vec<(Ink, Piece)> {
         let room = self.prose_width().saturating_sub(columns_of(rest));
         let mut words: Vec<(Ink, Piece)> = Vec::new();
         for (place, note) in notes.iter().enumerate() {
-            let comma = if place + 1 < notes.len() && !note.text.ends_with(':') { "," } else { "" };
-            let text = format!("{}{comma}", note.text);
+            let sign = if place + 1 < notes.len() && !note.text.ends_with(':') { sign } else { "" };
+            let text = format!("{}{sign}", note.text);
             if columns(&text) <= room {
                 words.push((note.ink, Piece { text, spaced: true }));
             } else {
@@ -194,7 +212,7 @@ impl<'a> TextPage<'a> {
                 words.extend(pieces(&text).into_iter().enumerate().map(spaced));
             }
         }
-        self.fill(first, rest, words);
+        words
     }
 
     fn prose_width(&self) -> usize {

@@ -85,6 +85,38 @@ fn no_line_of_a_short_page_is_wider_than_the_terminal() {
     }
 }
 
+/// Whatever the width, the title of the cause, the places and the stations that matter stand whole, and what is left out is told in words.
+#[test]
+fn a_narrow_short_page_is_wrapped_and_not_cut() {
+    let words = Catalogue::english();
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut titles = 0;
+    for (name, mut diagnosis) in samples::all() {
+        if let Some(cause) = crate::report::view::path::choke(&diagnosis) {
+            diagnosis.findings[cause].title = format!("{}and the rest waits", "a long name of a place that is full, ".repeat(4));
+        }
+        for width in [40, 60, 80] {
+            let page = brief(&unasked(&diagnosis), &plain(width), &words);
+            let text = flat(&page);
+            if crate::report::view::path::choke(&diagnosis).is_some() {
+                titles += 1;
+                assert!(text.contains("that is full, and the rest waits"), "{name} at {width}:\n{page}");
+            }
+            let places = page.lines().skip_while(|line| !line.starts_with("requests") && !line.starts_with("path"));
+            let places: Vec<&str> = places.take_while(|line| !line.is_empty()).collect();
+            assert!(!places.iter().any(|line| line.contains('\u{2026}')), "{name} at {width}:\n{page}");
+            let is_counted = |word: &str| word.strip_prefix('+').is_some_and(|number| number.parse::<u32>().is_ok());
+            assert!(!places.iter().any(|line| line.split(' ').any(is_counted)), "{name} at {width}:\n{page}");
+            let head: Vec<&str> = page.lines().take_while(|line| !line.is_empty()).collect();
+            let limit = diagnosis.after.as_ref().map_or("", |after| after.limit.as_str());
+            assert!(flat(&head.join(" ")).contains(limit), "{name} at {width}:\n{page}");
+        }
+    }
+    assert!(titles > 3, "{titles}");
+    let loaded = brief(&samples::collapse(), &plain(80), &words);
+    assert!(!loaded.contains("thread"), "no generator is part of this sample: {loaded}");
+}
+
 /// What mends the cause stands whole in every short page, however long it is.
 #[test]
 fn a_remedy_in_a_short_page_is_never_cut() {

@@ -5,7 +5,7 @@ use chokepoint_model::bench::{Bench, RampStage, TcpSample};
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::message::Message;
 
-use super::load::{LoadLine, answers, ended, failures};
+use super::load::{LoadLine, answers, by_threads, ended, failures};
 use super::{Ink, Phrases, Span, span};
 
 /// Labels of the facts, in their order.
@@ -37,6 +37,8 @@ pub(crate) fn facts(phrases: Phrases<'_>, bench: &Bench) -> Vec<LoadLine> {
     if bench.sending.drained > 0 {
         done.push(span(Ink::Faint, phrases.say(&Message::new("bench-drained").with("n", bench.sending.drained))));
     }
+    let generator = &bench.generator;
+    done.push(span(Ink::Faint, by_threads(phrases, generator.threads.len() as f64, generator.utilization)));
     let sending = &bench.sending;
     let mut connections = vec![Message::new("bench-connections").with("n", sending.connections)];
     let tls = bench.tls_handshakes.map(|tls| Message::new("bench-handshakes").with("full", tls.full).with("resumed", tls.resumed));

@@ -2,7 +2,7 @@
 
 use chokepoint_model::load::Errors;
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, LoadReport};
+use chokepoint_model::report::{Diagnosis, LoadReport, Station};
 
 use super::{Ink, Phrases, Span, span};
 
@@ -34,6 +34,7 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<LoadLine
         Some(load) => {
             let mut notes = ended(phrases, load);
             notes.extend(later(phrases, load));
+            notes.extend(sent_by(diagnosis, phrases).map(|text| span(Ink::Faint, text)));
             lines.push(LoadLine { label: "report-label-load", notes });
             let measured = [
                 ("report-label-latency", latency(phrases, diagnosis, load)),
@@ -114,9 +115,36 @@ fn offered(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     span(Ink::Plain, phrases.say(&Message::new("report-load").with("requests", in_time(load)).with("duration", duration)))
 }
 
+/// Share of the requests below which the difference of a rate and a number is that of rounded figures.
+const ROUNDING: f64 = 1e-3;
+
 /// Requests that ended while load was offered: those of the rates.
 pub(crate) fn in_time(load: &LoadReport) -> f64 {
-    (load.throughput_rps * load.duration_s).round()
+    let (all, ended) = (load.requests as f64, (load.throughput_rps * load.duration_s).round());
+    if (all - ended).abs() <= ROUNDING * all { all } else { ended }
+}
+
+/// The load generator, whose limit is the number of its threads.
+const GENERATOR: &str = "load-generator";
+
+/// By how many threads the load was sent, and how busy the busiest of them was. `None` if no load was applied.
+fn sent_by(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<String> {
+    let (threads, busy) = generator(diagnosis).and_then(|generator| generator.limit.zip(generator.utilization))?;
+    Some(by_threads(phrases, threads, busy))
+}
+
+/// "sent by 2 threads, the busiest of them 34 % busy".
+pub(crate) fn by_threads(phrases: Phrases<'_>, threads: f64, busy: f64) -> String {
+    phrases.say(&Message::new("report-threads").with("threads", threads).with("busy", phrases.percent(busy)))
+}
+
+/// The number of threads that sent the load. `None` if none was applied.
+pub(crate) fn threads(diagnosis: &Diagnosis) -> Option<f64> {
+    generator(diagnosis)?.limit
+}
+
+fn generator(diagnosis: &Diagnosis) -> Option<&Station> {
+    diagnosis.path.iter().find(|station| station.station == GENERATOR)
 }
 
 /// Those that were awaited after it, if there are any.

@@ -60,17 +60,7 @@ pub(crate) struct StationRow<'a> {
     pub(crate) share: Option<f64>,
     /// Ink of the utilization.
     pub(crate) ink: Ink,
-    /// Share of full cores below which others fill them, too.
-const SHARED_BELOW: f64 = 0.8;
-
-/// "beside other programs": full cores of which these servers use a part. The share of the station is their own.
-pub(crate) fn beside_others(phrases: Phrases<'_>, station: &Station) -> Option<String> {
-    let is_shared = station.station == "cpu" && station.state == StationState::Saturated;
-    let share = station.utilization.filter(|share| is_shared && *share < SHARED_BELOW);
-    share.map(|_| phrases.word("report-beside-others"))
-}
-
-/// Figures other than utilization that are not zero.
+    /// Figures other than utilization that are not zero.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -229,6 +219,16 @@ fn badge(phrases: Phrases<'_>, diagnosis: &Diagnosis, mark: Mark) -> Option<Span
         Mark::Symptom(_, Some(cause)) => span(Ink::Warn, numbered("report-symptom", cause)),
         Mark::Symptom(n, None) => span(Ink::Warn, numbered("report-symptom-alone", n)),
     })
+}
+
+/// Share of full cores below which others fill them, too.
+const SHARED_BELOW: f64 = 0.8;
+
+/// "beside other programs": full cores of which these servers use a part. The share of the station is their own.
+pub(crate) fn beside_others(phrases: Phrases<'_>, station: &Station) -> Option<String> {
+    let is_shared = station.station == "cpu" && station.state == StationState::Saturated;
+    let share = station.utilization.filter(|share| is_shared && *share < SHARED_BELOW);
+    share.map(|_| phrases.word("report-beside-others"))
 }
 
 /// Figures other than utilization that are not zero.

@@ -4,8 +4,9 @@ use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, LoadReport, Served};
 
 use super::{Detail, padded};
-use crate::report::text::page::TextPage;
-use crate::report::view::load::{in_time, response_time};
+use crate::report::text::page::{TextPage, columns_of};
+use crate::report::text::wrap::columns;
+use crate::report::view::load::{in_time, response_time, threads};
 use crate::report::view::rounds::failed_share;
 use crate::report::view::{Ink, Phrases, Shown, span, told};
 
@@ -22,7 +23,13 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
         None => (found.ink(), verdict_id(found)),
     };
     let word = page.word(word);
-    page.line_within(&[span(ink, word), span(Ink::Plain, "  "), span(Ink::Strong, &diagnosis.target.url)], false);
+    let first = [span(ink, word), span(Ink::Plain, "  ")];
+    if columns_of(&first) + columns(&diagnosis.target.url) <= page.width() {
+        page.line(&[&first[..], &[span(Ink::Strong, &diagnosis.target.url)]].concat());
+    } else {
+        page.line(&first);
+        page.flow_within(usize::MAX, &[span(Ink::Plain, "  ")], &[span(Ink::Plain, "  ")], &[span(Ink::Strong, &diagnosis.target.url)]);
+    }
     match (&diagnosis.before, &diagnosis.after) {
         (Some(before), Some(after)) => write_table(page, before, after),
         _ => write_now(page, diagnosis, detail),
@@ -52,14 +59,26 @@ fn write_table(page: &mut TextPage<'_>, before: &Served, after: &Served) {
         ("brief-row-p99", p99(before), p99(after)),
         ("brief-row-limit", before.limit.clone(), after.limit.clone()),
     ];
-    page.line_within(
-        &[span(Ink::Faint, format!("  {}{}{}", padded("", NAME_COLUMNS), padded(&titles[0], BEFORE_COLUMNS), titles[1]))],
-        false,
-    );
+    let heads = columns(&titles[1]);
+    let most = rows.iter().map(|(_, _, after)| columns(after)).fold(heads, usize::max);
+    if 2 + NAME_COLUMNS + BEFORE_COLUMNS + most > page.width() {
+        return write_rows(page, &rows);
+    }
+    page.line(&[span(Ink::Faint, format!("  {}{}{}", padded("", NAME_COLUMNS), padded(&titles[0], BEFORE_COLUMNS), titles[1]))]);
     for (id, before, after) in rows {
         let name = padded(&page.word(id), NAME_COLUMNS);
         let spans = [span(Ink::Faint, format!("  {name}")), span(Ink::Plain, padded(&before, BEFORE_COLUMNS)), span(Ink::Strong, after)];
         page.line_within(&spans, false);
+    }
+}
+
+/// The table on a page that is too narrow for its columns: "23.4/s → 11,900/s".
+fn write_rows(page: &mut TextPage<'_>, rows: &[(&'static str, String, String)]) {
+    let rest = [span(Ink::Plain, padded("", 2 + NAME_COLUMNS))];
+    for (id, before, after) in rows {
+        let first = [span(Ink::Faint, padded(&format!("  {}", page.word(id)), 2 + NAME_COLUMNS))];
+        let arrow = page.glyph("\u{2192}", "->");
+        page.flow_within(usize::MAX, &first, &rest, &[span(Ink::Plain, format!("{before} {arrow}")), span(Ink::Strong, after.as_str())]);
     }
 }
 
@@ -89,5 +108,5 @@ fn figures(phrases: Phrases<'_>, diagnosis: &Diagnosis, load: &LoadReport) -> St
         .with("time", response_time(phrases, diagnosis, load))
         .with("requests", in_time(load))
         .with("duration", phrases.duration_us(load.duration_s * 1e6));
-    phrases.say(&message)
+    phrases.say(&message.with("threads", threads(diagnosis).unwrap_or(0.0)))
 }

@@ -22,6 +22,9 @@ const CEILINGS_MAX: usize = 2;
 /// The widest name of a tier, columns.
 const TIER_COLUMNS_MAX: usize = 22;
 
+/// Columns that the words of a station take on a line, at least.
+const PART_COLUMNS: usize = 30;
+
 /// Writes both. After a fix they are those of the server as it was found, and are named so.
 pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
     if diagnosis.after.is_some() && (diagnosis.ledger.is_some() || !diagnosis.path.is_empty()) {
@@ -29,7 +32,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
         page.line_within(&[span(Ink::Faint, text)], false);
     }
     write_ledger(page, diagnosis, detail.places);
-    write_path(page, diagnosis, detail.tiers);
+    write_path(page, diagnosis, detail);
 }
 
 fn write_ledger(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
@@ -44,7 +47,9 @@ fn write_ledger(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
         let percent = page.phrases().percent(row.share.abs());
         let percent = if row.share < 0.0 { format!("-{percent}") } else { percent };
         let share = span(row.ink, right(&percent, SHARE_COLUMNS));
-        page.line_within(&[std::mem::replace(&mut before, no_label()), share, span(row.ink, format!("  {}", row.label))], false);
+        let first = [std::mem::replace(&mut before, no_label()), share, span(Ink::Plain, "  ")];
+        let rest = [span(Ink::Plain, " ".repeat(columns_of(&first)))];
+        page.flow_within(usize::MAX, &first, &rest, &[span(row.ink, row.label.as_str())]);
     }
 }
 
@@ -56,7 +61,7 @@ struct Line<'a> {
     unread: usize,
 }
 
-fn write_path(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
+fn write_path(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Detail) {
     let tiers = tiers(diagnosis, page.phrases());
     if tiers.is_empty() {
         return;
@@ -64,7 +69,7 @@ fn write_path(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
     let lowest = lowest_ceilings(diagnosis);
     let mut lines: Vec<Line<'_>> = tiers.iter().map(|tier| line(page, tier, &lowest)).collect();
     // If there are too many, those with the choke point stay, in the order of the path.
-    while lines.iter().filter(|line| !line.stations.is_empty()).count() > most.max(1) {
+    while lines.iter().filter(|line| !line.stations.is_empty()).count() > detail.tiers.max(1) {
         let has_choke =
             |line: &&mut Line<'_>| !line.stations.is_empty() && line.stations.iter().all(|station| station.ink != Ink::BadStrong);
         let Some(dropped) = lines.iter_mut().rfind(has_choke) else { break };
@@ -80,7 +85,8 @@ fn write_path(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
         write_line(page, &[std::mem::replace(&mut before, no_label()), name], &line.stations, &others);
     }
     let quiet: Vec<&Line<'_>> = lines.iter().filter(|line| line.stations.is_empty()).collect();
-    if !quiet.is_empty() {
+    let is_first = quiet.len() == lines.len();
+    if !quiet.is_empty() && (detail.others_named || is_first) {
         let names = quiet.iter().map(|line| line.name).collect::<Vec<_>>().join(", ");
         let (fine, unread) = (quiet.iter().map(|line| line.fine).sum(), quiet.iter().map(|line| line.unread).sum());
         let others = others(page, fine, unread, false);
@@ -88,26 +94,24 @@ fn write_path(page: &mut TextPage<'_>, diagnosis: &Diagnosis, most: usize) {
     }
 }
 
-/// What comes first, the stations as far as there is room, and what comes last.
+/// What comes first, the stations, and what comes last if it has room. A station that has none on the line stands on the next one.
 fn write_line(page: &mut TextPage<'_>, before: &[Span], stations: &[Span], last: &str) {
-    let mut line = before.to_vec();
-    let dot = page.glyph(" · ", " - ");
-    let more = |n: usize| format!(" {}", page.phrases().say(&Message::new("brief-more-stations").with("n", n as f64)));
-    let end = if last.is_empty() { 0 } else { columns(last) + columns(dot) };
-    for (place, station) in stations.iter().enumerate() {
-        let text = if place > 0 { format!("{dot}{}", station.text) } else { station.text.clone() };
-        let left = stations.len() - place;
-        let room = page.width().saturating_sub(end + if left > 1 { columns(&more(left)) } else { 0 });
-        if place > 0 && columns_of(&line) + columns(&text) > room {
-            line.push(span(Ink::Faint, more(left)));
-            break;
-        }
-        line.push(span(station.ink, text));
+    let dot = page.glyph(" \u{b7}", " -");
+    let own = columns_of(before);
+    let is_wide = own + PART_COLUMNS <= page.width();
+    // On a narrow page the words of a station need the room below a long name.
+    let (first, rest) = if is_wide { (before.to_vec(), span(Ink::Plain, " ".repeat(own))) } else { (vec![no_label()], no_label()) };
+    if !is_wide {
+        page.line_within(before, false);
     }
-    if !last.is_empty() {
-        line.push(span(Ink::Faint, format!("{dot}{last}")));
+    let rest = [rest];
+    let mut parts = stations.to_vec();
+    let lines = page.note_lines(&first, &rest, &parts, dot);
+    parts.push(span(Ink::Faint, last));
+    if last.is_empty() || page.note_lines(&first, &rest, &parts, dot) > lines {
+        parts.pop();
     }
-    page.line_within(&line, false);
+    page.notes_within(&first, &rest, &parts, dot);
 }
 
 fn others(page: &TextPage<'_>, fine: usize, unread: usize, is_beside: bool) -> String {
