@@ -36,6 +36,7 @@ fn an_invalid_command_line_is_refused_with_the_reason() {
         (&["diagnose", "--resolve", "a.example:443", "https://a.example/"], "HOST:PORT:ADDRESS"),
         (&["diagnose", "--connect-to", "a.example:443:b", "https://a.example/"], "HOST1:PORT1:HOST2:PORT2"),
         (&["diagnose", "--fix", "--load", "http://127.0.0.1/"], "--yes"),
+        (&["diagnose", "--fix", "http://127.0.0.1/"], "--fix needs one: add -c"),
         (&["diagnose", "--replay", "x", "--fix"], "--fix"),
         (&["wher", "http://127.0.0.1/"], "where"),
         (&["where"], "URL"),

@@ -72,8 +72,9 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     }
     // Of the whole window.
     if let Some((tier, pool)) = roomy(ctx, account).filter(|_| !varying.is_part()) {
-        let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64);
-        return Some(told.with("busy", tenths(pool.busy_mean())));
+        let most = pool.busy.iter().max().copied().unwrap_or(0);
+        let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64).with("unit", pool.unit());
+        return Some(told.with("busy", tenths(pool.busy_mean())).with("most", most as f64));
     }
     // Nothing is known about requests that may or may not be under way.
     let known = account.under_way() - account.at(|place| place == Place::Undecided);
@@ -101,7 +102,7 @@ fn roomy<'a>(ctx: &Context<'a>, account: &Account) -> Option<(&'a str, Pool)> {
     let holds = |tier: usize| account.inside(tier).value;
     let tiers = &ctx.path.tiers;
     let tier = tiers.iter().max_by(|a, b| holds(a.id.0).total_cmp(&holds(b.id.0)))?;
-    let pool = Pool::of(ctx, tier).filter(|pool| pool.kind == PoolKind::Processes && pool.busy.len() >= SAMPLES_MIN)?;
+    let pool = Pool::of(ctx, tier).filter(|pool| pool.kind != PoolKind::Loops && pool.busy.len() >= SAMPLES_MIN)?;
     let free = pool.busy.iter().filter(|busy| **busy < pool.workers).count();
     (2 * free > pool.busy.len() && pool.waited_share < 0.5 && 2.0 * holds(tier.id.0) > account.under_way())
         .then_some((tier.name.as_str(), pool))

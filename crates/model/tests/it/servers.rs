@@ -331,4 +331,8 @@ fn an_unreadable_configuration_is_reported_and_the_diagnosis_continues() {
     assert_eq!(tiers(&diagnosis), ["nginx", "php-fpm"]);
     let reading = diagnosis.readings.iter().find(|reading| reading.source.starts_with("server_config")).unwrap();
     assert_eq!((reading.status, reading.why.as_deref()), (SourceStatus::Failed, Some(why)));
+    let warning = diagnosis.warnings.iter().find(|warning| warning.contains("could not be read or understood"));
+    let warning = warning.unwrap_or_else(|| panic!("{:?}", diagnosis.warnings));
+    assert!(warning.contains("site.conf:7"), "which source: {warning}");
+    assert!(warning.contains("could not be judged") || warning.contains("judged without it"), "what it costs: {warning}");
 }

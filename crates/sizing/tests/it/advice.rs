@@ -244,3 +244,18 @@ fn threads_are_advised_as_threads_and_for_the_rate_that_is_asked_for() {
     assert_eq!((pool.workers, pool.config[0].text.as_str()), (Some(7), "threads = 7"));
     assert!(pool.notes[0].contains("230/s x 20 ms = 4.6 at once, plus reserve: 7"), "{:?}", pool.notes);
 }
+
+#[test]
+fn no_rate_is_said_to_miss_the_objective_where_none_was_tried() {
+    let closed: Vec<Step> = steps().into_iter().filter(|step| matches!(step.offered, Offered::Closed(_))).collect();
+    let untried = of(&asked(), &closed);
+    assert!(untried.capacity.at_objective_rps.is_none());
+    assert!(untried.capacity.text.contains("was not measured"), "{}", untried.capacity.text);
+    // Goodput still rises with the most connections that may be tried.
+    let few: Vec<Step> = closed.into_iter().filter(|step| step.connections().is_some_and(|number| number <= 4)).collect();
+    let knee = |connections_max| {
+        let size = of(&Asked { connections_max, ..asked() }, &few);
+        (size.knee.is_none(), serde_json::to_string(&size).unwrap().contains("the most that --max-connections allows"))
+    };
+    assert_eq!((knee(4), knee(1024)), ((true, true), (true, false)));
+}

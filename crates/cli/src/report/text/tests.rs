@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Diagnosis, Finding, NotApplied, Role};
+use chokepoint_model::report::{Diagnosis, Finding, NotApplied, Role, StationState};
 
 use super::brief::{LINES_MAX, LINES_MAX_TRIED};
 use super::wrap::{columns, sentence_ends};
@@ -210,6 +210,21 @@ fn a_short_page_shows_nothing_that_misleads() {
     (refused.path[0].used, refused.path[0].utilization) = (Some(0.0), Some(0.0));
     let text = brief(&refused, &plain(80), &words);
     assert!(text.contains("limit 10, 40 tries/s refused") && !text.contains("0 of 10"), "{text}");
+    // That a load's clients are all in use is what a load is; where nothing is in flight, nothing stands anywhere.
+    let mut asked = samples::healthy();
+    let mut clients = asked.path[0].clone();
+    (clients.station, clients.used, clients.utilization) = ("clients".into(), clients.limit, Some(1.0));
+    clients.state = StationState::Saturated;
+    asked.path.insert(1, clients);
+    let mut ledger = samples::whereabouts::busy().ledger;
+    asked.ledger = ledger.clone();
+    let standing = brief(&asked, &plain(80), &words);
+    assert!(standing.contains("\nrequests ") && !standing.contains("clients 100"), "{standing}");
+    ledger.iter_mut().for_each(|ledger| ledger.under_way = 0.0);
+    asked.ledger = ledger;
+    let idle = brief(&asked, &plain(80), &words);
+    assert!(!idle.contains("\nrequests "), "{idle}");
+    assert!(standing.contains("by 1 thread)"), "who sent the load: {standing}");
     let needs = |diagnosis: &_| brief(diagnosis, &plain(80), &words).contains("needs CAP_");
     let mut healthy = samples::healthy();
     healthy.readings = samples::unknown().readings;

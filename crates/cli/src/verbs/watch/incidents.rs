@@ -366,6 +366,7 @@ fn headline(drop: &Drop, diagnosed: Option<(&Incident, &str)>, words: &Catalogue
 #[cfg(test)]
 mod tests {
     use chokepoint_recorder::drop::Figures;
+    use chokepoint_recorder::incident::Cause;
 
     use super::*;
 
@@ -388,5 +389,25 @@ mod tests {
         assert_eq!(told(500.0, Some(0.0), Some(10.0)), "nginx:80: requests take longer than before.");
         assert_eq!(told(500.0, None, None), "nginx:80: requests take longer than before.");
         assert_eq!(told(0.0, Some(4.0), None), "nginx:80: requests wait and none is answered.");
+    }
+
+    /// Requests are refused, and how many are answered was not read: no share follows, and the cause is the one that the incident has.
+    #[test]
+    fn a_headline_names_the_cause_of_its_incident() {
+        let words = Catalogue::english();
+        let drop = Drop {
+            target: "gunicorn:8000".to_owned(),
+            since_s: 0,
+            kinds: vec![Kind::Losses],
+            against: Against::Minutes,
+            before: Figures::default(),
+            during: Figures { lost_per_s: Some(678.0), ..Figures::default() },
+        };
+        let mut incident = Incident::began(drop.clone(), String::new(), Vec::new());
+        let title = "all 8 threads of gunicorn are taken".to_owned();
+        incident.cause = Some(Cause { id: "worker-pool-exhausted".to_owned(), is_limit: false, title });
+        let told = headline(&drop, Some((&incident, "a summary")), &words);
+        assert!(told.contains("at least 678") && told.ends_with("All 8 threads of gunicorn are taken."), "{told}");
+        assert!(!told.contains('%') && !told.contains("a summary"), "{told}");
     }
 }

@@ -82,6 +82,12 @@ fn runs_are_listed_newest_first_and_shown() {
     for part in ["Run 2: diagnose of http://127.0.0.1/", "Label: before", "p99", "2.5 ms", "connections", "release", "1.22.1"] {
         assert!(shown.replace('\u{a0}', " ").contains(part), "{part}: {shown}");
     }
+    let mut flagged = run(10.0, "6.1");
+    let flags = [("connections", "100"), ("timeout", "2 s"), ("method", "GET"), ("threads", "4"), ("connections are kept", "true")];
+    flagged.load = map(&flags);
+    let shown = out(&kept(&[flagged]), &["show", "last"]).replace('\u{a0}', " ");
+    assert!(shown.contains("threads") && shown.contains("100"), "what was asked for: {shown}");
+    assert!(!["timeout", "GET", "connections are kept"].iter().any(|part| shown.contains(part)), "what is so without any flag: {shown}");
     assert_eq!(out(&chokepoint, &["show", "last", "--document"]), "{\"schema\":\"chokepoint/bench/1\"}\n");
     let json = fits(&out(&chokepoint, &["show", "previous", "--json"]), "runs-1.json");
     assert_eq!(json["run"]["id"], 1, "the run before with the same kind and target");

@@ -6,7 +6,7 @@
 use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{
-    Counters, CpuUse, Identity, Listener, ListenerAddress, NginxConfig, NginxPass, Observation, OpenFiles, Origin, PhpFpmConfig,
+    AccessLog, Counters, CpuUse, Identity, Listener, ListenerAddress, NginxConfig, NginxPass, Observation, OpenFiles, Origin, PhpFpmConfig,
     PhpFpmPool, ProcessView, ServerConfig, Setting, Socket, SocketAddress, TcpState, UnixPeer,
 };
 use chokepoint_model::reading::Reading;
@@ -213,6 +213,21 @@ fn connections_that_use_much_of_the_cores_in_a_profile_are_a_cause() {
     load.shape = Loop::Open { rate_per_s: load.goodput_rps(), connections: 100 };
     let met = told(&obs);
     assert_eq!((met.verdict, improvements(&met)), (Verdict::Healthy, vec![CHURN]));
+}
+
+#[test]
+fn watched_connections_that_use_much_of_the_cores_are_a_cause_too() {
+    let with = |nginx: u64, php_fpm: u64| {
+        let mut obs = sampled(Pair::tcp().observed(), nginx, php_fpm);
+        (obs.load, obs.request.loaded) = (None, false);
+        let log = AccessLog { lines: 100_000, has_status: true, status: [(200, 100_000)].into(), ..AccessLog::default() };
+        let logs = &mut obs.servers.get_mut(&42).unwrap().access_logs;
+        logs.entry("/var/log/nginx/access.log".into()).or_default().push(11_000_000, Reading::Ok(log));
+        told(&obs)
+    };
+    let wasted = with(120, 80);
+    assert_eq!((wasted.verdict, causes(&wasted)), (Verdict::Choked, vec![CHURN]), "{}", wasted.summary);
+    assert_eq!(causes(&with(12, 8)), [""; 0], "hardly any of the time");
 }
 
 #[test]

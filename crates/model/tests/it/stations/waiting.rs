@@ -222,6 +222,22 @@ fn a_server_that_keeps_up_is_healthy_and_says_why() {
     assert!(empty.summary.contains("-c"), "what was not tried: {}", empty.summary);
 }
 
+/// A hundred clients that ask again at once, at times ten fewer, before this many processes that serve one connection each.
+fn before_workers(workers: u32) -> Diagnosis {
+    let mut obs = seen(&|n| evenly(if n % 7 == 3 { 90 } else { 100 }, 10));
+    pool::process(&mut obs, 42, 1, "server", &[100, ACCEPTED]);
+    (0..workers).for_each(|n| pool::process(&mut obs, 43 + n, 42, "server", &[100, ACCEPTED]));
+    told(&obs)
+}
+
+#[test]
+fn a_known_limit_is_told_beside_the_most_that_stood_there() {
+    let roomy = before_workers(120);
+    assert_eq!(verdict(&roomy), HEALTHY, "{}", roomy.summary);
+    assert!(roomy.summary.contains("of the 120 workers of server were taken on average, at most 100"), "{}", roomy.summary);
+    assert_eq!(verdict(&before_workers(100)).0, Verdict::Unknown, "none is free most of the time");
+}
+
 #[test]
 fn what_is_usual_tells_where_a_history_knows_it() {
     // A hundred requests in flight; each connection has ten requests a second, so each takes 100 ms.
