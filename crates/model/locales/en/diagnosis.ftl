@@ -105,6 +105,7 @@ warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $m
     [0] { "" }
    *[other] { " " }and { $more } more
 }, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
+warning-answers-unseen = No access log of { $tier } was read: errors among its responses would not show.
 warning-no-times-nginx = The access log of { $tier } has no response times: add $request_time to its log_format.
 warning-no-times = The access log of { $tier } has no response times.
 warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.

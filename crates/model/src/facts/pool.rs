@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use callers::share_at;
 pub(crate) use ended::EndsAwaited;
-pub(crate) use idle::{IdleEvidence, computes};
+pub(crate) use idle::{IdleEvidence, computes, is_seen_computing};
 pub(crate) use kept::IdleHeld;
 pub(crate) use locked::LockAwaited;
 pub use memory::{MemoryMeasure, PoolMemory};

@@ -93,7 +93,14 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let judgement = judgement(ctx, &stations, (&findings, &couplings));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
+    notes.extend(answers_unseen(ctx, &judgement));
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
+}
+
+/// What a watched server answers is in its access log alone: without one, errors among quick answers do not show.
+fn answers_unseen(ctx: &Context<'_>, judgement: &Judgement) -> Option<Message> {
+    let tier = ctx.path.tiers.first().filter(|_| judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none())?;
+    traffic::of(ctx).is_none().then(|| Message::new("warning-answers-unseen").with("tier", tier.name.as_str()))
 }
 
 /// False for a load so short that its rate, and every ceiling computed from it, is that of its start.

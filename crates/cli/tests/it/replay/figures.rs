@@ -136,7 +136,8 @@ fn wrong_failures(report: &Value) -> Vec<String> {
         let (failed, of) = (digits(failed)?, digits(rest).filter(|_| rest.contains(" requests failed, and"))?);
         ((failed / of - (1.0 - good / all)).abs() > 1e-4).then(|| format!("{text}, and {good}/s of {all}/s were answered"))
     };
-    let evidence = report["findings"].as_array().into_iter().flatten().flat_map(|finding| finding["evidence"].as_array().into_iter().flatten());
+    let evidence =
+        report["findings"].as_array().into_iter().flatten().flat_map(|finding| finding["evidence"].as_array().into_iter().flatten());
     evidence.filter_map(|proof| wrong(proof["text"].as_str()?)).collect()
 }
 

@@ -98,9 +98,22 @@ fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<Ready> {
     (processes > 0).then(|| Ready { processes, ran: sum.0 / processes as f64, delayed: sum.1 / processes as f64 })
 }
 
-/// True if a tier computes on cores that are all busy.
+/// True if a tier computes on cores that are all busy, or may: whether its processes ran was not read.
 pub(crate) fn computes(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let saturated = utilization_of(ctx, tier).is_some_and(|share| share >= SATURATED_UTILIZATION);
-    let shares: Vec<f64> = tier.pids.iter().filter_map(|pid| Some(ready_share(ctx, &[*pid])?.ready())).collect();
-    saturated && (shares.is_empty() || shares.iter().any(|share| *share > READY_SHARE_MAX))
+    let shares = ready_shares(ctx, tier);
+    has_full_cores(ctx, tier) && (shares.is_empty() || shares.iter().any(|share| *share > READY_SHARE_MAX))
+}
+
+/// True if a tier was seen to compute on cores that are all busy.
+pub(crate) fn is_seen_computing(ctx: &Context<'_>, tier: &Tier) -> bool {
+    has_full_cores(ctx, tier) && ready_shares(ctx, tier).iter().any(|share| *share > READY_SHARE_MAX)
+}
+
+fn has_full_cores(ctx: &Context<'_>, tier: &Tier) -> bool {
+    utilization_of(ctx, tier).is_some_and(|share| share >= SATURATED_UTILIZATION)
+}
+
+/// For each process of a tier the share of its time that it ran or was ready, where that was read.
+fn ready_shares(ctx: &Context<'_>, tier: &Tier) -> Vec<f64> {
+    tier.pids.iter().filter_map(|pid| Some(ready_share(ctx, &[*pid])?.ready())).collect()
 }

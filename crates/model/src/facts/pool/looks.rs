@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MOST, computes, worker_pids};
+use super::{MOST, computes, is_seen_computing, worker_pids};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::{Identity, Listener, ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
@@ -97,11 +97,15 @@ pub(crate) fn are_most(part: usize, looks: usize) -> bool {
 /// True if most of a pool's busy workers wait for a calling server that has no core: to send the rest of its request, to take the answer or to close. More
 /// workers would wait for it too.
 pub(crate) fn callers_lack_cores(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let mut callers = ctx.path.tiers.iter().filter(|caller| caller.upstreams.contains(&tier.id.0));
-    if !callers.any(|caller| computes(ctx, caller)) {
+    let callers = || ctx.path.tiers.iter().filter(|caller| caller.upstreams.contains(&tier.id.0));
+    if !callers().any(|caller| computes(ctx, caller)) {
         return false;
     }
     let busy = at_busy(ctx, tier);
+    // What workers wait for may be unread, and of watched traffic it is not known whether they lack: full cores of a caller that is seen to compute explain it.
+    if !are_enough(busy.len()) && ctx.obs.load.is_none() {
+        return callers().any(|caller| is_seen_computing(ctx, caller));
+    }
     are_most(busy.iter().filter(|peer| **peer == Some(Peer::Client)).count(), busy.len())
 }
 

@@ -47,7 +47,12 @@ fn write_title(page: &mut TextPage<'_>, diagnosis: &Diagnosis, cause: &Finding) 
         let fill = " ".repeat(page.width().min(80).saturating_sub(taken).max(2));
         page.line_within(&[span(Ink::BadStrong, title), span(Ink::Faint, format!("{fill}{sure}"))], false);
     } else {
-        page.flow_within(usize::MAX, &[], &[span(Ink::Plain, INDENT)], &[span(Ink::BadStrong, title), span(Ink::Faint, format!("({sure})"))]);
+        page.flow_within(
+            usize::MAX,
+            &[],
+            &[span(Ink::Plain, INDENT)],
+            &[span(Ink::BadStrong, title), span(Ink::Faint, format!("({sure})"))],
+        );
     }
 }
 

@@ -123,7 +123,8 @@ impl Files {
         };
         let lost = load.requests.saturating_sub(load.good);
         // Clients that are not accepted send few requests, so neither the failed share nor a percentile of the answers shows them.
-        let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time((self.waiting / in_flight_peak(load).max(1.0)).min(1.0)));
+        let stands =
+            self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time((self.waiting / in_flight_peak(load).max(1.0)).min(1.0)));
         let suffers = Cost::of_requests(lost, load.requests).or(slower_by(load, ACCEPT_PAUSE_US)).or(stands).hurts();
         if self.is_logged() {
             return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();

@@ -34,6 +34,7 @@ pub(super) const STATION: StationDef = StationDef {
         let unread = ctx.path.tiers.iter().find(|tier| asks && !tier.is_known());
         match unread {
             Some(tier) => Standing::Behind(Message::new("finding-load-generator-limited-unread").with("tier", tier.name.as_str())),
+            None if asks && most_fail_at_once(ctx) => Standing::Behind(Message::new("finding-load-generator-limited-refused")),
             None if asks => Standing::Perhaps,
             None => Standing::Alone,
         }
@@ -111,6 +112,14 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
 /// True if failures kept a closed loop's cores busy: a refusal comes back at once, and the next request goes out at once.
 fn asks_again(load: &LoadResult) -> bool {
     matches!(load.shape, Loop::Closed { .. }) && load.good * 2 < load.requests
+}
+
+/// True if most requests failed without a wait: what times out is not asked again at once.
+fn most_fail_at_once(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| {
+        let waited = load.errors.connect_timeout + load.errors.response_timeout + load.errors.never_sent + load.errors.local();
+        load.requests.saturating_sub(load.good).saturating_sub(waited) * 2 > load.requests
+    })
 }
 
 fn limit(busy: f64, load: &LoadResult) -> Option<Limit> {

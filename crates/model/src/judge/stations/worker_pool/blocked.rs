@@ -103,6 +103,11 @@ impl Blocked {
         (all >= SHARE_MIN * pool.busy_mean().max(1.0) && !waits.is_empty()).then_some(Self { looks: 0, waits })
     }
 
+    /// True if looks at the workers show what they wait for, or the server behind refuses. The account alone shows where requests stand, and not whether more could stand there.
+    pub(super) fn is_sure(&self, ctx: &Context<'_>) -> bool {
+        self.looks > 0 || self.door(ctx).is_some()
+    }
+
     /// The tiers that the pool waits for, with all the tiers that those call.
     pub(super) fn tiers(&self, ctx: &Context<'_>) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();

@@ -132,11 +132,16 @@ fn judged(ctx: &Context<'_>, tier: &Tier) -> Vec<Finding> {
     let Some((pool, idle)) = exhausted(ctx, tier) else { return awaited.into_iter().collect() };
     let full = finding(ctx, tier, &pool, &idle);
     // If workers wait for clients, for another server or for each other, the configured number of workers would wait too.
-    let blocked = || Blocked::of(ctx, tier).map(|blocked| blocked.finding(&STATION, ctx, tier, &pool));
+    let blocked = Blocked::of(ctx, tier);
+    let waits = |is_sure: bool| {
+        let told = blocked.as_ref().filter(|blocked| blocked.is_sure(ctx) == is_sure)?;
+        Some(told.finding(&STATION, ctx, tier, &pool))
+    };
     let kept = || IdleHeld::of(ctx, tier).map(|held| kept::finding(ctx, tier, &held));
     let turns = || taking_turns::of(ctx, tier, &pool);
     let unforced = || unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full);
-    let cause = awaited.or_else(kept).or_else(blocked).or_else(turns).or_else(unforced);
+    // A setting that is not in force is a fact; that the server behind is at its limit may be a guess.
+    let cause = awaited.or_else(kept).or_else(|| waits(true)).or_else(turns).or_else(unforced).or_else(|| waits(false));
     std::iter::once(full).chain(cause).collect()
 }
 
