@@ -7,7 +7,7 @@ use crate::facts::traffic;
 use crate::ledger::Account;
 use crate::observation::load::Loop;
 use crate::observation::series::Series;
-use crate::observation::{AccessLog, CpuUse, Listener, NetnsId, NetnsView, NginxConfig, Observation, ServerStatus, ServerView};
+use crate::observation::{AccessLog, CpuUse, Listener, LogEvent, NetnsId, NetnsView, NginxConfig, Observation, ServerStatus, ServerView};
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 
@@ -83,12 +83,12 @@ impl<'a> Context<'a> {
         words_for(tier.pids.iter().filter_map(|pid| self.obs.processes.get(pid)?.identity.last()))
     }
 
-    /// Lines of one kind in the error logs of a tier's servers, with the first line and its log.
-    pub fn logged(&self, tier: &Tier, kind: &str) -> Option<Logged> {
+    /// Lines of one event in the error logs of a tier's servers, with the first line and its log.
+    pub fn logged(&self, tier: &Tier, event: &LogEvent) -> Option<Logged> {
         let views: Vec<&ServerView> = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)).collect();
-        let count: u64 = views.iter().map(|view| view.errors(kind)).sum();
-        let (path, line) = views.iter().find_map(|view| view.error_sample(kind)).unwrap_or_default();
-        let is_estimated = views.iter().any(|view| view.is_estimated(kind));
+        let count: u64 = views.iter().map(|view| view.errors(event)).sum();
+        let (path, line) = views.iter().find_map(|view| view.error_sample(event)).unwrap_or_default();
+        let is_estimated = views.iter().any(|view| view.is_estimated(event));
         (count > 0).then(|| Logged { count, is_estimated, path: path.to_owned(), line: self.obs.request.shown(line) })
     }
 

@@ -6,7 +6,7 @@ use super::{Context, Logged};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::observation::load::LoadResult;
-use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
+use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit, Origin};
 use crate::output::message::Message;
 use crate::output::report::Ceiling;
 
@@ -50,10 +50,10 @@ impl<'a> Limit<'a> {
         let applies = applies(ctx, tier, config);
         // Log lines of a zone that does not apply to this request belong to other traffic, unless the line shows this request's path.
         let is_ours = |logged: &Logged| applies != Some(false) || requested_path(&logged.line) == Some(ctx.obs.request.path());
-        let line = |what: &str| ctx.logged(tier, &format!("{what} {}", config.zone)).filter(is_ours);
+        let line = |event: fn(Option<String>) -> LogEvent| ctx.logged(tier, &event(Some(config.zone.clone()))).filter(is_ours);
         let (refused, delayed) = match config.kind.as_str() {
-            "limit_conn" => (line("limiting connections"), None),
-            _ => (line("limiting requests"), line("delaying requests")),
+            "limit_conn" => (line(LogEvent::ConnectionsLimited), None),
+            _ => (line(LogEvent::RateLimited), line(LogEvent::RateDelayed)),
         };
         // A limit for other requests only.
         if applies == Some(false) && refused.is_none() && delayed.is_none() {

@@ -40,7 +40,7 @@ use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::queue::accepting::waited_at_each;
-use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, RequestSocket, Socket, SocketAddress, TcpState};
+use crate::observation::{Identity, ListenerAddress, LogEvent, NetnsView, PhpFpmPool, RequestSocket, Socket, SocketAddress, TcpState};
 
 /// The unit of event loops, whose limit is a number of connections and not of workers.
 pub(crate) const CONNECTIONS: &str = "connections";
@@ -130,7 +130,7 @@ pub(crate) fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
 }
 
 pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
-    configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &format!("max_children {}", pool.name)))
+    configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &LogEvent::WorkersExhausted(Some(pool.name.clone()))))
 }
 
 /// The workers of a tier: its processes that are not the parent of another one.
@@ -217,8 +217,9 @@ impl Pool {
             reached: None,
         };
         // What holds many connections that it does not read waits for its threads, whatever number of connections it has to stop at.
-        let by_sockets = || unread::pool_of_sockets(ctx, tier, serving, samples);
-        if let Some(unread) = (most > threads && unread::are_unread(samples)).then(by_sockets).flatten() {
+        // Of an answer that is still leaving no thread may be left, so the requests count first.
+        let by_any = || unread::pool(ctx, tier, serving).or_else(|| unread::pool_of_sockets(ctx, tier, serving, samples));
+        if let Some(unread) = (most > threads && unread::are_unread(samples)).then(by_any).flatten() {
             return Some(unread);
         }
         if !pool.is_full() {

@@ -3,8 +3,8 @@
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::queue::{self, Queue};
 use crate::facts::{Context, table, traffic};
-use crate::observation::NetnsId;
 use crate::observation::load::LoadResult;
+use crate::observation::{LogEvent, NetnsId};
 use crate::output::report::{LedgerLoss, LedgerLossKind};
 
 use super::rounded;
@@ -58,30 +58,35 @@ fn dropped(ctx: &Context<'_>) -> Option<(String, String)> {
 fn cut_off(ctx: &Context<'_>, reset: u64) -> Option<(String, String)> {
     let first = ctx.path.tiers.first().filter(|_| reset > 0)?;
     let counted = ctx.dropped_accepts(first).is_some_and(|count| count > 0);
-    let is_told = counted || ctx.logged(first, "worker_connections").is_some() || ctx.logged(first, "worker_connections reused").is_some();
+    let is_told =
+        counted || [LogEvent::ConnectionsExhausted, LogEvent::ConnectionsReused].iter().any(|event| ctx.logged(first, event).is_some());
     is_told.then(|| (first.name.clone(), "worker-connections".to_owned()))
 }
 
 /// The place of error answers: what the servers of the path logged most often.
 fn wrongly_answered(ctx: &Context<'_>) -> Option<(String, String)> {
-    const KINDS: [(&str, &str); 5] = [
-        ("connect 99", "ephemeral-ports"),
-        ("limiting ", "rate-limit"),
-        ("worker_connections", "worker-connections"),
-        ("accept 24", "file-descriptors"),
-        ("upstream timed out", "upstream-connect"),
-    ];
     let mut most: Option<(u64, String, &str)> = None;
     for tier in &ctx.path.tiers {
         let logs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)).flat_map(|view| view.error_logs.values());
-        for (kind, count) in logs.filter_map(|log| log.last()).flat_map(|log| &log.kinds) {
-            let place = KINDS.iter().find(|(begins, _)| kind.starts_with(begins)).map(|(_, place)| *place);
-            if let Some(place) = place.filter(|_| most.as_ref().is_none_or(|(largest, ..)| count > largest)) {
+        for (event, count) in logs.filter_map(|log| log.last()).flat_map(|log| &log.events) {
+            if let Some(place) = place_of(event).filter(|_| most.as_ref().is_none_or(|(largest, ..)| count > largest)) {
                 most = Some((*count, tier.name.clone(), place));
             }
         }
     }
     most.map(|(_, tier, place)| (tier, place.to_owned()))
+}
+
+/// The station at which a request is lost that gets an error for this reason.
+fn place_of(event: &LogEvent) -> Option<&'static str> {
+    match event {
+        LogEvent::ConnectFailed(Some(99)) => Some("ephemeral-ports"),
+        LogEvent::RateLimited(_) | LogEvent::ConnectionsLimited(_) => Some("rate-limit"),
+        LogEvent::ConnectionsExhausted | LogEvent::ConnectionsReused => Some("worker-connections"),
+        LogEvent::AcceptFailed(Some(24)) => Some("file-descriptors"),
+        LogEvent::UpstreamTimedOut => Some("upstream-connect"),
+        _ => None,
+    }
 }
 
 /// The losses of watched traffic, in the order of the path. Clients try again after a loss, so these are tries and not clients.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::ListenerAddress;
+use super::{ListenerAddress, LogEvent};
 use crate::fix::change::ServerSetting;
 use crate::observation::load::Percentiles;
 use crate::observation::series::Series;
@@ -433,21 +433,19 @@ impl LogExtent {
 /// An error log, counted over the observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorLog {
-    /// Lines read, by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
-    /// "worker_connections reused", "limiting requests ZONE", "delaying requests ZONE", "limiting connections ZONE", "upstream timed out", "upstream closed"
-    /// and "upstream reset" (before the answer began), "max_children POOL", ...
-    pub kinds: BTreeMap<String, u64>,
-    /// The first line of each kind, at most 300 bytes.
-    pub samples: BTreeMap<String, String>,
+    /// Lines read, by event.
+    pub events: BTreeMap<LogEvent, u64>,
+    /// The first line of each event, at most 300 bytes.
+    pub samples: BTreeMap<LogEvent, String>,
     /// The part of the log that was read.
     pub extent: LogExtent,
 }
 
 impl ErrorLog {
-    /// Lines of this kind. If only the end of the log was read, this is an estimate that assumes the same frequency before. A server that logs each of tens of
+    /// Lines of this event. If only the end of the log was read, this is an estimate that assumes the same frequency before. A server that logs each of tens of
     /// thousands of failures a second writes more than is read.
-    pub fn count(&self, kind: &str) -> u64 {
-        let read = self.kinds.get(kind).copied().unwrap_or(0);
+    pub fn count(&self, event: &LogEvent) -> u64 {
+        let read = self.events.get(event).copied().unwrap_or(0);
         (read as f64 * self.extent.scale().unwrap_or(1.0)).round() as u64
     }
 }
@@ -480,19 +478,19 @@ impl ServerView {
         apart.or_else(|| self.status.get(&format!("own pool {pool}")).map(|series| (series, true)))
     }
 
-    /// Lines of this kind in all error logs.
-    pub fn errors(&self, kind: &str) -> u64 {
-        self.error_logs.values().filter_map(|log| log.last()).map(|log| log.count(kind)).sum()
+    /// Lines of this event in all error logs.
+    pub fn errors(&self, event: &LogEvent) -> u64 {
+        self.error_logs.values().filter_map(|log| log.last()).map(|log| log.count(event)).sum()
     }
 
     /// True if [`ServerView::errors`] is an estimate: only the end of a log with such lines was read.
-    pub fn is_estimated(&self, kind: &str) -> bool {
+    pub fn is_estimated(&self, event: &LogEvent) -> bool {
         let mut logs = self.error_logs.values().filter_map(|log| log.last());
-        logs.any(|log| log.kinds.contains_key(kind) && log.extent.scale().is_some_and(|scale| scale > 1.0))
+        logs.any(|log| log.events.contains_key(event) && log.extent.scale().is_some_and(|scale| scale > 1.0))
     }
 
-    /// The path of the first log with a line of this kind, and that line.
-    pub fn error_sample(&self, kind: &str) -> Option<(&str, &str)> {
-        self.error_logs.iter().find_map(|(path, log)| Some((path.as_str(), log.last()?.samples.get(kind)?.as_str())))
+    /// The path of the first log with a line of this event, and that line.
+    pub fn error_sample(&self, event: &LogEvent) -> Option<(&str, &str)> {
+        self.error_logs.iter().find_map(|(path, log)| Some((path.as_str(), log.last()?.samples.get(event)?.as_str())))
     }
 }

@@ -13,6 +13,7 @@ use chokepoint_model::observation::{
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, Mode, SourceStatus, Verdict};
 
+use crate::stage::limits::event;
 use crate::stage::pool::{php_pool, process};
 use crate::stage::*;
 
@@ -59,10 +60,10 @@ fn passive(obs: &mut Observation) {
 }
 
 fn logged(obs: &mut Observation, pid: u32, kind: &str, count: u64) {
-    let kinds = BTreeMap::from([(kind.to_owned(), count)]);
-    let samples = BTreeMap::from([(kind.to_owned(), format!("the first line of {kind}"))]);
+    let events = BTreeMap::from([(event(kind), count)]);
+    let samples = BTreeMap::from([(event(kind), format!("the first line of {kind}"))]);
     let log = obs.servers.entry(pid).or_default().error_logs.entry(LOG.into()).or_default();
-    log.push(11_000_000, Reading::Ok(ErrorLog { kinds, samples, ..ErrorLog::default() }));
+    log.push(11_000_000, Reading::Ok(ErrorLog { events, samples, ..ErrorLog::default() }));
 }
 
 fn passes_to(obs: &mut Observation, servers: Vec<ListenerAddress>) {

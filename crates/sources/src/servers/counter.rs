@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
 use chokepoint_config::log_format::{Details, Escape, FpmFormat, LogFormat, Measured, Record};
-use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, is_unserved};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogEvent, LogExtent, is_unserved};
 use chokepoint_statistics::histogram::{Counts, Histogram};
 use memchr::memmem::Finder;
 
@@ -78,8 +78,8 @@ pub struct LogGrowth {
     pub amplify: BTreeMap<&'static str, u64>,
     /// Means under its names, of a sample if the log is busy.
     pub amplify_means: BTreeMap<&'static str, f64>,
-    /// Lines of an error log, by kind.
-    pub errors: BTreeMap<String, u64>,
+    /// Lines of an error log, by event.
+    pub errors: BTreeMap<LogEvent, u64>,
     /// The part of the log that was read.
     pub extent: LogExtent,
 }
@@ -191,13 +191,13 @@ impl LogCounter {
                 if let Some(parsed) = NginxLine::parse(&text) {
                     // The referrer comes last and has no effect on throughput.
                     let message = text.split(", referrer: \"").next().unwrap_or_default();
-                    add_error(&mut self.errors, &nginx_kind(&parsed), message);
+                    add_error(&mut self.errors, nginx_event(&parsed), message);
                 }
             }
             LineParser::FpmErrors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = FpmLine::parse(&text) {
-                    add_error(&mut self.errors, &fpm_kind(&parsed), &text);
+                    add_error(&mut self.errors, fpm_event(&parsed), &text);
                 }
             }
         }
@@ -231,7 +231,7 @@ impl LogCounter {
             durations_us.insert(name, histogram.counts());
             histogram.clear();
         }
-        let (status, errors) = (self.statuses(), std::mem::take(&mut self.errors).kinds);
+        let (status, errors) = (self.statuses(), std::mem::take(&mut self.errors).events);
         let growth = LogGrowth {
             tells_answers: matches!(self.reader, LineParser::Access(_) | LineParser::FpmAccess(_)) && self.access.has_status,
             amplify: self.amplify.take(&status, &errors),
@@ -297,33 +297,31 @@ fn add_status(statuses: &mut [u64; STATUSES], status: u16) {
     statuses[usize::from(status).min(STATUSES - 1)] += 1;
 }
 
-fn nginx_kind(line: &NginxLine<'_>) -> String {
-    let numbered = |name: &str| line.errno.map_or_else(|| name.to_owned(), |errno| format!("{name} {errno}"));
-    let of_zone = |name: &str| line.zone.map_or_else(|| name.to_owned(), |zone| format!("{name} {zone}"));
-    let plain = match line.event {
-        NginxEvent::ConnectFailed => return numbered("connect"),
+fn nginx_event(line: &NginxLine<'_>) -> LogEvent {
+    let (errno, zone) = (line.errno, || line.zone.map(str::to_owned));
+    match line.event {
+        NginxEvent::ConnectFailed => LogEvent::ConnectFailed(errno),
         // A reset, or a broken pipe: the request was sent or being sent, and no part of the response had come.
-        NginxEvent::TransferFailed if awaits_answer(line) && matches!(line.errno, Some(104 | 32)) => "upstream reset",
-        NginxEvent::TransferFailed => return numbered("transfer"),
-        NginxEvent::AcceptFailed => return numbered("accept"),
-        NginxEvent::SocketFailed => return numbered("socket"),
-        NginxEvent::OpenFailed => return numbered("open"),
-        NginxEvent::BindFailed => return numbered("bind"),
-        NginxEvent::UpstreamTimedOut => "upstream timed out",
-        NginxEvent::UpstreamClosed if awaits_answer(line) => "upstream closed",
-        NginxEvent::UpstreamClosed => "upstream closed within its answer",
-        NginxEvent::ClientClosed => "client closed",
-        NginxEvent::NoLiveUpstreams => "no live upstreams",
-        NginxEvent::WorkerConnectionsExhausted => "worker_connections",
-        NginxEvent::WorkerConnectionsReused => "worker_connections reused",
-        NginxEvent::RateLimited => return of_zone("limiting requests"),
-        NginxEvent::RateDelayed => return of_zone("delaying requests"),
-        NginxEvent::ConnLimited => return of_zone("limiting connections"),
-        NginxEvent::BufferedToFile => "buffered to file",
-        NginxEvent::WorkerDied => "worker died",
-        NginxEvent::Other => "other",
-    };
-    plain.to_owned()
+        NginxEvent::TransferFailed if awaits_answer(line) && matches!(errno, Some(104 | 32)) => LogEvent::UpstreamReset,
+        NginxEvent::TransferFailed => LogEvent::TransferFailed(errno),
+        NginxEvent::AcceptFailed => LogEvent::AcceptFailed(errno),
+        NginxEvent::SocketFailed => LogEvent::SocketFailed(errno),
+        NginxEvent::OpenFailed => LogEvent::OpenFailed(errno),
+        NginxEvent::BindFailed => LogEvent::BindFailed(errno),
+        NginxEvent::UpstreamTimedOut => LogEvent::UpstreamTimedOut,
+        NginxEvent::UpstreamClosed if awaits_answer(line) => LogEvent::UpstreamClosed,
+        NginxEvent::UpstreamClosed => LogEvent::UpstreamClosedWithinAnswer,
+        NginxEvent::ClientClosed => LogEvent::ClientClosed,
+        NginxEvent::NoLiveUpstreams => LogEvent::NoLiveUpstreams,
+        NginxEvent::WorkerConnectionsExhausted => LogEvent::ConnectionsExhausted,
+        NginxEvent::WorkerConnectionsReused => LogEvent::ConnectionsReused,
+        NginxEvent::RateLimited => LogEvent::RateLimited(zone()),
+        NginxEvent::RateDelayed => LogEvent::RateDelayed(zone()),
+        NginxEvent::ConnLimited => LogEvent::ConnectionsLimited(zone()),
+        NginxEvent::BufferedToFile => LogEvent::BufferedToFile,
+        NginxEvent::WorkerDied => LogEvent::WorkerDied,
+        NginxEvent::Other => LogEvent::Other,
+    }
 }
 
 /// True if no part of the upstream's response had come yet.
@@ -331,17 +329,17 @@ fn awaits_answer(line: &NginxLine<'_>) -> bool {
     line.phase.is_some_and(|phase| ["reading response header from upstream", "sending request to upstream"].contains(&phase))
 }
 
-fn fpm_kind(line: &FpmLine<'_>) -> String {
-    let of_pool = |name: &str| line.pool.map_or_else(|| name.to_owned(), |pool| format!("{name} {pool}"));
+fn fpm_event(line: &FpmLine<'_>) -> LogEvent {
+    let pool = line.pool.map(str::to_owned);
     match line.event {
-        FpmEvent::MaxChildrenReached { .. } => of_pool("max_children"),
-        FpmEvent::SeemsBusy { .. } => of_pool("seems busy"),
-        FpmEvent::Slow { .. } => of_pool("slow"),
-        FpmEvent::TimedOut { .. } => of_pool("timed out"),
-        FpmEvent::ChildDied { .. } => of_pool("child died"),
-        FpmEvent::Output => of_pool("output"),
-        FpmEvent::BindFailed => "bind".to_owned(),
-        FpmEvent::Ready => "ready".to_owned(),
-        FpmEvent::Other => "other".to_owned(),
+        FpmEvent::MaxChildrenReached { .. } => LogEvent::WorkersExhausted(pool),
+        FpmEvent::SeemsBusy { .. } => LogEvent::SeemsBusy(pool),
+        FpmEvent::Slow { .. } => LogEvent::Slow(pool),
+        FpmEvent::TimedOut { .. } => LogEvent::RequestTimedOut(pool),
+        FpmEvent::ChildDied { .. } => LogEvent::ChildDied(pool),
+        FpmEvent::Output => LogEvent::Output(pool),
+        FpmEvent::BindFailed => LogEvent::BindFailed(None),
+        FpmEvent::Ready => LogEvent::Ready,
+        FpmEvent::Other => LogEvent::Other,
     }
 }

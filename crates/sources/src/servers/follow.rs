@@ -3,7 +3,7 @@
 use std::io;
 
 use chokepoint_foreign::Files;
-use chokepoint_model::observation::Observation;
+use chokepoint_model::observation::{LogEvent, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{NEEDS, files};
@@ -98,30 +98,13 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
     (outcome, read_bytes)
 }
 
-/// Beginnings of the kinds whose lines the model quotes. Other kinds, such as program output, keep only their number.
-const QUOTED: &[&str] = &[
-    "accept",
-    "bind",
-    "client closed",
-    "connect",
-    "delaying",
-    "limiting",
-    "max_children",
-    "no live upstreams",
-    "open",
-    "socket",
-    "transfer",
-    "upstream",
-    "worker_connections",
-];
-
-/// The figures of a log with only the lines that the model quotes.
+/// The figures of a log with only the lines that findings may quote.
 pub(crate) fn reduced(text: &str, reduction: &mut Reduction) -> Outcome {
     let mut kept = String::new();
     let mut is_quoted = false;
     for line in text.split_inclusive('\n') {
-        if let Some((_, kind)) = line.strip_prefix("kind ").and_then(|counted| counted.split_once(' ')) {
-            is_quoted = QUOTED.iter().any(|known| kind.starts_with(known));
+        if let Some((_, event)) = line.strip_prefix("kind ").and_then(|counted| counted.trim_end().split_once(' ')) {
+            is_quoted = LogEvent::of_text(event).is_quoted();
         }
         match line.starts_with("sample ") && !is_quoted {
             true => reduction.log_lines += 1,

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use chokepoint_model::load::Percentiles;
-use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogEvent, LogExtent};
 use chokepoint_statistics::histogram::Counts;
 
-/// Most kinds of errors. Further ones count as "other".
-const KINDS_MAX: usize = 64;
-/// Most bytes of the first line of a kind.
+/// Most events of a log. Further ones count as [`LogEvent::Other`].
+const EVENTS_MAX: usize = 64;
+/// Most bytes of the first line of an event.
 const SAMPLE_BYTES_MAX: usize = 300;
 /// The percentiles of counted durations; `None` if there are none.
 pub(super) fn percentiles(counts: &Counts) -> Option<Percentiles> {
@@ -16,17 +16,18 @@ pub(super) fn percentiles(counts: &Counts) -> Option<Percentiles> {
     Some(Percentiles { p50: at(0.5)?, p75: at(0.75)?, p90: at(0.9)?, p95: at(0.95)?, p99: at(0.99)?, p999: at(0.999)?, max: counts.max() })
 }
 
-/// Adds a line of an error log to its kind.
-pub(super) fn add_error(log: &mut ErrorLog, kind: &str, line: &str) {
-    let kind = if log.kinds.len() < KINDS_MAX || log.kinds.contains_key(kind) { kind } else { "other" };
-    *log.kinds.entry(kind.to_owned()).or_default() += 1;
-    if !log.samples.contains_key(kind) {
+/// Adds a line of an error log to its event.
+pub(super) fn add_error(log: &mut ErrorLog, event: LogEvent, line: &str) {
+    let has_room = log.events.len() < EVENTS_MAX || log.events.contains_key(&event);
+    let event = if has_room { event } else { LogEvent::Other };
+    *log.events.entry(event.clone()).or_default() += 1;
+    log.samples.entry(event).or_insert_with(|| {
         let mut end = line.len().min(SAMPLE_BYTES_MAX);
         while !line.is_char_boundary(end) {
             end -= 1;
         }
-        log.samples.insert(kind.to_owned(), line[..end].to_owned());
-    }
+        line[..end].to_owned()
+    });
 }
 
 /// The text of an access log's figures.
@@ -55,9 +56,9 @@ pub(super) fn error_text(log: &ErrorLog) -> String {
     for (name, value) in extent_facts(log.extent) {
         let _ = writeln!(text, "{name} {value}");
     }
-    for (kind, count) in &log.kinds {
-        let _ = writeln!(text, "kind {count} {kind}");
-        if let Some(sample) = log.samples.get(kind) {
+    for (event, count) in &log.events {
+        let _ = writeln!(text, "kind {count} {event}");
+        if let Some(sample) = log.samples.get(event) {
             let _ = writeln!(text, "sample {}", sample.replace(['\n', '\r'], " "));
         }
     }
@@ -122,18 +123,21 @@ pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
 /// Parses the text of [`error_text`].
 pub(super) fn error_log(text: &str) -> Result<ErrorLog, String> {
     let mut log = ErrorLog::default();
-    let mut last: Option<String> = None;
+    let mut last: Option<LogEvent> = None;
     for (name, value) in facts(text)? {
         match name {
             _ if take_extent(&mut log.extent, name, value)? => {}
             "kind" => {
-                let (count, kind) = value.split_once(' ').ok_or("expected a count and a kind")?;
-                log.kinds.insert(kind.to_owned(), number(count)?);
-                last = Some(kind.to_owned());
+                let (count, event) = value.split_once(' ').ok_or("expected a count and an event")?;
+                let event = LogEvent::of_text(event);
+                // Several events of a later version are one to this program.
+                let counted = log.events.entry(event.clone()).or_default();
+                *counted = counted.saturating_add(number(count)?);
+                last = Some(event);
             }
             "sample" => {
-                let kind = last.clone().ok_or("a sample without its kind")?;
-                log.samples.insert(kind, value.to_owned());
+                let event = last.clone().ok_or("a sample without its event")?;
+                log.samples.entry(event).or_insert_with(|| value.to_owned());
             }
             _ => {}
         }
@@ -183,9 +187,9 @@ mod tests {
         assert_eq!(access_log(&access_text(&access())), Ok(access()));
         let mut errors = ErrorLog { extent: LogExtent { rotated: true, ..LogExtent::default() }, ..ErrorLog::default() };
         for n in 0..100 {
-            add_error(&mut errors, &format!("kind {n}"), &"\u{e4}".repeat(400));
+            add_error(&mut errors, LogEvent::ConnectFailed(Some(n)), &"\u{e4}".repeat(400));
         }
-        assert_eq!((errors.kinds.len(), errors.count("other")), (KINDS_MAX + 1, 36));
+        assert_eq!((errors.events.len(), errors.count(&LogEvent::Other)), (EVENTS_MAX + 1, 36));
         assert!(errors.samples.values().all(|sample| sample.len() <= SAMPLE_BYTES_MAX));
         assert_eq!(error_log(&error_text(&errors)), Ok(errors));
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use chokepoint_model::observation::{ListenerAddress, Observation, ServerConfig};
+use chokepoint_model::observation::{ListenerAddress, LogEvent, Observation, ServerConfig};
 use chokepoint_model::series::SeriesState;
 use chokepoint_recording::{Entry, Outcome, Scope};
 use proptest::prelude::*;
@@ -211,8 +211,9 @@ fn only_new_lines_are_counted() {
     assert_eq!(log.status, [(200, 2), (502, 1)].into());
     assert_eq!((log.request_time_us.unwrap().max, log.upstream_time_us.unwrap().max), (20_000, 18_000));
     let server = &observation.servers[&42];
-    assert_eq!((server.errors("connect 99"), server.errors("connect 11")), (3, 0));
-    assert!(server.error_sample("connect 99").unwrap().1.contains("Cannot assign"));
+    let failed = |errno| LogEvent::ConnectFailed(Some(errno));
+    assert_eq!((server.errors(&failed(99)), server.errors(&failed(11))), (3, 0));
+    assert!(server.error_sample(&failed(99)).unwrap().1.contains("Cannot assign"));
 }
 
 #[test]
@@ -231,7 +232,9 @@ fn a_connection_closed_before_its_response_is_a_separate_kind() {
     host.write("/var/log/nginx/e.log", "");
     let observation = host.follow(|| host.append("/var/log/nginx/e.log", &texts.map(line).concat()));
     let server = &observation.servers[&42];
-    let counts = ["upstream closed", "upstream closed within its answer", "upstream reset", "transfer 104"].map(|kind| server.errors(kind));
+    let events =
+        [LogEvent::UpstreamClosed, LogEvent::UpstreamClosedWithinAnswer, LogEvent::UpstreamReset, LogEvent::TransferFailed(Some(104))];
+    let counts = events.map(|event| server.errors(&event));
     assert_eq!(counts, [1, 1, 2, 2]);
 }
 

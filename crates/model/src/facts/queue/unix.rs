@@ -8,10 +8,10 @@ use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier, plain};
 use crate::facts::suffered::{answers_with, turned_away};
-use crate::observation::{ListenerAddress, NetnsId};
+use crate::observation::{ListenerAddress, LogEvent, NetnsId};
 
-/// Kind of log line for a connect that found the queue full.
-const KIND_NO_ROOM: &str = "connect 11";
+/// A connect that found the queue full (EAGAIN).
+const NO_ROOM: LogEvent = LogEvent::ConnectFailed(Some(11));
 /// Statuses of a gateway whose upstream refused or did not answer.
 const GATEWAY_STATUSES: [u16; 3] = [502, 503, 504];
 
@@ -50,11 +50,11 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str
     }
 }
 
-/// Log lines of a tier's callers about refusals at this path. Only the first line of each kind is known. If it names another socket, the lines count for this
+/// Log lines of a tier's callers about refusals at this path. Only the first line of each event is known. If it names another socket, the lines count for this
 /// one only if its queue was seen full.
 pub(crate) fn logged(ctx: &Context<'_>, tier: &Tier, path: &str, was_full: bool) -> Option<Logged> {
     let about = |logged: &Logged| names(&logged.line, path) || (was_full && logged.line.contains("unix:"));
-    let told = callers(ctx, tier).filter_map(|caller| ctx.logged(caller, KIND_NO_ROOM)).filter(about);
+    let told = callers(ctx, tier).filter_map(|caller| ctx.logged(caller, &NO_ROOM)).filter(about);
     told.max_by_key(|logged| logged.count)
 }
 
@@ -69,7 +69,7 @@ fn names(line: &str, path: &str) -> bool {
 fn lines(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
     let views = callers(ctx, tier).flat_map(|caller| caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)));
     let logs = views.flat_map(|view| view.error_logs.values().filter_map(|log| log.last()));
-    logs.map(|log| log.kinds.values().sum::<u64>()).reduce(|all, lines| all + lines)
+    logs.map(|log| log.events.values().sum::<u64>()).reduce(|all, lines| all + lines)
 }
 
 fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier> {

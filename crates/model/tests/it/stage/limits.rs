@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::observation::{
-    ErrorLog, Identity, Limits, NginxConfig, NginxLimit, NginxPass, Observation, OpenFiles, Origin, ProcessView, ServerConfig, Setting,
+    ErrorLog, Identity, Limits, LogEvent, NginxConfig, NginxLimit, NginxPass, Observation, OpenFiles, Origin, ProcessView, ServerConfig,
+    Setting,
 };
 use chokepoint_model::reading::Reading;
 
@@ -56,10 +57,17 @@ pub(crate) fn process(obs: &mut Observation, pid: u32, parent: u32, sockets: u64
     obs.processes.insert(pid, view);
 }
 
+/// The event with this text, which must be one.
+pub(crate) fn event(text: &str) -> LogEvent {
+    let event = LogEvent::of_text(text);
+    assert_eq!(event.to_string(), text, "no event has this text");
+    event
+}
+
 pub(crate) fn logged(obs: &mut Observation, kind: &str, count: u64, line: &str) {
     let log = ErrorLog {
-        kinds: BTreeMap::from([(kind.into(), count)]),
-        samples: BTreeMap::from([(kind.into(), line.into())]),
+        events: BTreeMap::from([(event(kind), count)]),
+        samples: BTreeMap::from([(event(kind), line.into())]),
         ..ErrorLog::default()
     };
     obs.servers.entry(42).or_default().error_logs.entry(format!("{LOG} {kind}")).or_default().push(11_000_000, Reading::Ok(log));

@@ -9,6 +9,7 @@ use chokepoint_model::observation::{
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Role, Verdict};
 
+use crate::stage::limits::event;
 use crate::stage::*;
 
 const PATH: &str = "/run/php.sock";
@@ -64,10 +65,10 @@ fn gateway_answers(obs: &mut Observation, count: u64) {
 }
 
 fn logs(obs: &mut Observation, lines: &[(&str, u64, &str)]) {
-    let kinds = lines.iter().map(|(kind, count, _)| ((*kind).to_owned(), *count)).collect();
-    let samples = lines.iter().map(|(kind, _, line)| ((*kind).to_owned(), (*line).to_owned())).collect();
+    let events = lines.iter().map(|(kind, count, _)| (event(kind), *count)).collect();
+    let samples = lines.iter().map(|(kind, _, line)| (event(kind), (*line).to_owned())).collect();
     let log = obs.servers.entry(42).or_default().error_logs.entry("/var/log/nginx/error.log".into()).or_default();
-    log.push(11_000_000, Reading::Ok(ErrorLog { kinds, samples, ..ErrorLog::default() }));
+    log.push(11_000_000, Reading::Ok(ErrorLog { events, samples, ..ErrorLog::default() }));
 }
 
 fn no_room(path: &str) -> String {

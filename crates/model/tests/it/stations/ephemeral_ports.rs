@@ -11,7 +11,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, StationState, Verdict};
 
 use crate::stage::edge::*;
-use crate::stage::limits::logged;
+use crate::stage::limits::{event, logged};
 use crate::stage::profiled::profile;
 use crate::stage::*;
 
@@ -38,8 +38,8 @@ fn exhausted_ports_with_gateway_errors_are_a_cause() {
 fn log(obs: &mut Observation, kinds: &[(&str, u64)], skipped_bytes: u64) {
     let server = obs.servers.entry(42).or_default();
     server.config.push(0, Reading::Ok(ServerConfig::Nginx(NginxConfig::default())));
-    let counted = kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
-    let log = ErrorLog { kinds: counted, extent: LogExtent { skipped_bytes, ..LogExtent::default() }, ..ErrorLog::default() };
+    let events = kinds.iter().map(|(kind, count)| (event(kind), *count)).collect();
+    let log = ErrorLog { events, extent: LogExtent { skipped_bytes, ..LogExtent::default() }, ..ErrorLog::default() };
     server.error_logs.entry("/var/log/nginx/error.log".into()).or_default().push(11_000_000, Reading::Ok(log));
 }
 

@@ -10,6 +10,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, StationState, Verdict};
 
 use crate::stage::edge::{BACKEND, edge};
+use crate::stage::limits::event;
 use crate::stage::*;
 
 const RACE: &str = "idle-close-race";
@@ -44,9 +45,9 @@ fn raced() -> Told {
 }
 
 fn log(kinds: &[(&'static str, u64)], line: &str) -> ErrorLog {
-    let kinds = kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count));
-    let samples = kinds.clone().map(|(kind, _)| (kind, line.to_owned())).collect();
-    ErrorLog { kinds: kinds.collect(), samples, ..ErrorLog::default() }
+    let events = kinds.iter().map(|(kind, count)| (event(kind), *count));
+    let samples = events.clone().map(|(event, _)| (event, line.to_owned())).collect();
+    ErrorLog { events: events.collect(), samples, ..ErrorLog::default() }
 }
 
 impl Told {

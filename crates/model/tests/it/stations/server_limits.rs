@@ -255,6 +255,14 @@ fn clients_that_are_never_accepted_suffer_although_few_requests_fail() {
         logged(&mut obs, "accept 24", 60, "accept4() failed (24: Too many open files)");
         assert_eq!(causes(&told(&obs)), expected, "{waiting} waiting");
     }
+    // Where others are watched, those that keep their connections open none, and another worker accepts what comes.
+    for (waiting, expected) in [(0, vec![]), (15, vec![FILES])] {
+        let mut obs = nginx(80, 80, true, Vec::new());
+        stand(&mut obs, waiting, |_| 0);
+        logged(&mut obs, "accept 24", 8, "accept4() failed (24: Too many open files)");
+        passive(&mut obs);
+        assert_eq!(causes(&told(&obs)), expected, "{waiting} waiting, watched");
+    }
     let mut elsewhere = nginx(60, 80, true, Vec::new());
     stand(&mut elsewhere, 15, |_| 0);
     logged(&mut elsewhere, "open 24", 60, "open() failed (24: Too many open files)");
@@ -408,7 +416,7 @@ fn a_limit_that_much_more_passes_than_it_allows_does_not_count_this_traffic() {
 fn the_end_of_a_log_that_is_too_large_stands_for_all_of_it() {
     let told_of = |extent: LogExtent| {
         let mut obs = refused(rate(None, 20, 20));
-        let log = ErrorLog { kinds: [("limiting requests one".to_owned(), 2_000)].into(), extent, ..ErrorLog::default() };
+        let log = ErrorLog { events: [(event("limiting requests one"), 2_000)].into(), extent, ..ErrorLog::default() };
         obs.servers.entry(42).or_default().error_logs.entry("e".into()).or_default().push(11_000_000, Reading::Ok(log));
         told(&obs)
     };

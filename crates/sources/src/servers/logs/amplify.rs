@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use chokepoint_config::log_format::Details;
+use chokepoint_model::observation::LogEvent;
 
 /// Methods by name.
 const METHODS: [(&[u8], &str); 6] = [
@@ -53,15 +54,6 @@ const UPSTREAM_CLASSES: [&str; 5] = [
     "nginx.upstream.status.3xx",
     "nginx.upstream.status.4xx",
     "nginx.upstream.status.5xx",
-];
-/// What lines of the error log mean, by their kind without its number.
-const ERRORS: [(&str, &str); 6] = [
-    ("connect", "nginx.upstream.request.failed"),
-    ("no live upstreams", "nginx.upstream.request.failed"),
-    ("upstream timed out", "nginx.upstream.response.failed"),
-    ("upstream reset", "nginx.upstream.response.failed"),
-    ("upstream closed", "nginx.upstream.response.failed"),
-    ("buffered to file", "nginx.upstream.response.buffered"),
 ];
 
 const GZIP_RATIO: &str = "nginx.http.gzip.ratio";
@@ -129,8 +121,12 @@ impl AmplifyCounts {
         (number > 0).then(|| (GZIP_RATIO, sum / number as f64)).into_iter().collect()
     }
 
-    /// Takes the counts since the last call, with those that follow from statuses and from the kinds of errors.
-    pub(in crate::servers) fn take(&mut self, status: &BTreeMap<u16, u64>, errors: &BTreeMap<String, u64>) -> BTreeMap<&'static str, u64> {
+    /// Takes the counts since the last call, with those that follow from statuses and from the lines of the error log.
+    pub(in crate::servers) fn take(
+        &mut self,
+        status: &BTreeMap<u16, u64>,
+        errors: &BTreeMap<LogEvent, u64>,
+    ) -> BTreeMap<&'static str, u64> {
         for (status, count) in status {
             if let Some(name) = class(&CLASSES, u64::from(*status)) {
                 self.count(name, *count);
@@ -139,8 +135,8 @@ impl AmplifyCounts {
                 self.count(name, *count);
             }
         }
-        for (kind, count) in errors {
-            if let Some((_, name)) = ERRORS.iter().find(|(known, _)| kind.strip_prefix(known).is_some_and(is_number)) {
+        for (event, count) in errors {
+            if let Some(name) = error_name(event) {
                 self.count(name, *count);
             }
         }
@@ -148,9 +144,14 @@ impl AmplifyCounts {
     }
 }
 
-/// True for the rest of a kind of errors that has a number, or none.
-fn is_number(rest: &str) -> bool {
-    rest.is_empty() || rest.strip_prefix(' ').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+/// The agent's name for an event of the error log.
+fn error_name(event: &LogEvent) -> Option<&'static str> {
+    match event {
+        LogEvent::ConnectFailed(_) | LogEvent::NoLiveUpstreams => Some("nginx.upstream.request.failed"),
+        LogEvent::UpstreamTimedOut | LogEvent::UpstreamReset | LogEvent::UpstreamClosed => Some("nginx.upstream.response.failed"),
+        LogEvent::BufferedToFile => Some("nginx.upstream.response.buffered"),
+        _ => None,
+    }
 }
 
 fn class(names: &[&'static str; 5], status: u64) -> Option<&'static str> {
@@ -185,7 +186,7 @@ mod tests {
             counts.add(&format.details(line.as_bytes(), &record), 2);
         }
         let status = BTreeMap::from([(200, 1), (502, 1), (499, 3)]);
-        let errors = BTreeMap::from([("connect 111".to_owned(), 4), ("upstream closed within its answer".to_owned(), 9)]);
+        let errors = BTreeMap::from([(LogEvent::ConnectFailed(Some(111)), 4), (LogEvent::UpstreamClosedWithinAnswer, 9)]);
         assert_eq!(counts.take_means(), BTreeMap::from([(GZIP_RATIO, 4.0)]), "of those that were compressed");
         let taken = counts.take(&status, &errors);
         for (name, count) in [

@@ -21,7 +21,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
-use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
+use crate::observation::{ListenerAddress, LogEvent, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -46,8 +46,8 @@ const FULL_SHARE: f64 = 0.9;
 const NEAR_SHARE: f64 = 0.8;
 /// Share of the ports that must have been seen taken if the server's log says that none was left but not for which upstream.
 const LOGGED_SHARE: f64 = 0.5;
-/// Kind of line in an error log: connect() failed with EADDRNOTAVAIL.
-const KIND_NO_PORT: &str = "connect 99";
+/// connect() failed with EADDRNOTAVAIL.
+const NO_PORT: LogEvent = LogEvent::ConnectFailed(Some(99));
 /// Statuses with which a gateway answers when it cannot reach its upstream.
 const GATEWAY_ERRORS: &[u16] = &[500, 502, 503];
 /// Busy share of the dialling tier's cores from which the search for a free port can be what keeps them busy.
@@ -160,7 +160,7 @@ pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
         if let Some(fullest) = fullest {
             fullest.is_fullest = true;
         }
-        if let Some(logged) = ctx.logged(tier, KIND_NO_PORT) {
+        if let Some(logged) = ctx.logged(tier, &NO_PORT) {
             let named = ports[from..].iter().position(|ports| ports.is_in(&logged.line));
             let fullest = || ports[from..].iter().position(|ports| ports.is_fullest);
             if let Some(at) = named.or_else(fullest) {

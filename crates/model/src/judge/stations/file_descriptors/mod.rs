@@ -6,13 +6,15 @@ use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::{answers_with, in_flight_peak, slower_by, turned_away};
-use crate::facts::sum::per_second;
+use crate::facts::sum::{mean, per_second};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::Account;
+use crate::observation::LogEvent;
 use crate::observation::load::Loop;
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
@@ -23,10 +25,9 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("file-descriptors"), StationKind::Cliff, &[FindingId::FILES_EXHAUSTED], read, judge)
 };
 
-/// Kinds of lines in an error log: accept(), or opening what an answer needs, failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's
-/// limit and not counted here.
-const KIND_ACCEPT: &str = "accept 24";
-const KINDS_OPEN: &[&str] = &["socket 24", "open 24"];
+/// accept(), or opening what an answer needs, failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's limit and not counted here.
+const NOT_ACCEPTED: LogEvent = LogEvent::AcceptFailed(Some(24));
+const NOT_OPENED: &[LogEvent] = &[LogEvent::SocketFailed(Some(24)), LogEvent::OpenFailed(Some(24))];
 /// Descriptors that may be free for a moment in a process at its limit: one, or this share of them.
 const CHURN_SHARE: f64 = 0.01;
 /// Samples at the limit that are needed if no log mentions it.
@@ -36,7 +37,7 @@ const NEAR_SHARE: f64 = 0.8;
 /// How long nginx stops accepting after accept() failed for lack of a descriptor (`accept_mutex_delay`). A client that waits longer suffers.
 const ACCEPT_PAUSE_US: u64 = 500_000;
 /// Statuses of an answer whose upstream or file could not be opened.
-const NOT_OPENED: &[u16] = &[500, 502, 503];
+const STATUSES_NOT_OPENED: &[u16] = &[500, 502, 503];
 
 /// The descriptors of the tier's process that is closest to its limit.
 pub(crate) struct Files {
@@ -53,8 +54,8 @@ pub(crate) struct Files {
     not_accepted: Option<Logged>,
     /// and descriptors for an answer that could not be opened.
     not_opened: Vec<Logged>,
-    /// Mean number of connections that waited to be accepted by the tier.
-    waiting: f64,
+    /// Mean number of connections that waited to be accepted by the tier. `None` if its queues were not read.
+    waiting: Option<f64>,
 }
 
 impl Files {
@@ -77,14 +78,14 @@ impl Files {
                 samples: counts.len(),
                 not_accepted: None,
                 not_opened: Vec::new(),
-                waiting: 0.0,
+                waiting: None,
             })
         });
         let mut fullest = processes.max_by(|a, b| a.share().total_cmp(&b.share()))?;
-        fullest.not_accepted = ctx.logged(tier, KIND_ACCEPT);
-        fullest.not_opened = KINDS_OPEN.iter().filter_map(|kind| ctx.logged(tier, kind)).collect();
+        fullest.not_accepted = ctx.logged(tier, &NOT_ACCEPTED);
+        fullest.not_opened = NOT_OPENED.iter().filter_map(|event| ctx.logged(tier, event)).collect();
 
-        fullest.waiting = ctx.queued_mean([tier]);
+        fullest.waiting = Some(ctx.queued(tier)).filter(|queued| !queued.is_empty()).map(mean);
         Some(fullest)
     }
 
@@ -104,10 +105,18 @@ impl Files {
         self.logged().next().is_some()
     }
 
-    /// The cost of the time in which nothing was accepted.
-    fn paused(&self, ctx: &Context<'_>) -> Cost {
+    /// Share of the time in which a process accepted nothing.
+    fn paused_share(&self, ctx: &Context<'_>) -> f64 {
         let paused_us = self.not_accepted.as_ref().map_or(0, |logged| logged.count.saturating_mul(ACCEPT_PAUSE_US));
-        Cost::of_time((paused_us as f64 / 1e6 / ctx.seconds().max(1e-6)).min(1.0))
+        (paused_us as f64 / 1e6 / ctx.seconds().max(1e-6)).min(1.0)
+    }
+
+    /// What watched clients lose while a process accepts nothing: no more than the share of their time that they stood in the queue. Another worker of the
+    /// server may accept meanwhile, and clients that keep their connections may open none. Where the queue was not read, the pauses alone tell.
+    fn cost_of_pauses(&self, ctx: &Context<'_>) -> Cost {
+        let under_way = ctx.account().map_or(0.0, Account::under_way);
+        let stood = self.waiting.map_or(1.0, |waiting| waiting / waiting.max(under_way).max(1.0));
+        Cost::of_time(self.paused_share(ctx).min(stood))
     }
 
     /// The number of failures to open something for an answer.
@@ -115,22 +124,28 @@ impl Files {
         self.not_opened.iter().map(|logged| logged.count).sum()
     }
 
+    /// True if a connection waited to be accepted most of the time.
+    fn is_waited_for(&self) -> bool {
+        self.waiting.is_some_and(|waiting| waiting >= 1.0)
+    }
+
     fn is_exhausted(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
         let Some(load) = &ctx.obs.load else {
             // Without our own load, a queue in front of a process that stays at its limit is harm too.
-            let logged = self.paused(ctx).or(turned_away(ctx, Some(tier.netns), self.failed_to_open()));
-            return logged.hurts() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
+            let logged = self.cost_of_pauses(ctx).or(turned_away(ctx, Some(tier.netns), self.failed_to_open()));
+            return logged.hurts() || (self.full_samples >= SAMPLES_MIN && self.is_waited_for());
         };
         let lost = load.requests.saturating_sub(load.good);
         // Clients that are not accepted send few requests, so neither the failed share nor a percentile of the answers shows them.
-        let stands =
-            self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time((self.waiting / in_flight_peak(load).max(1.0)).min(1.0)));
+        let share = self.waiting.unwrap_or(0.0) / in_flight_peak(load).max(1.0);
+        let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time(share.min(1.0)));
         let suffers = Cost::of_requests(lost, load.requests).or(slower_by(load, ACCEPT_PAUSE_US)).or(stands).hurts();
         if self.is_logged() {
-            return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
+            return suffers
+                && Cost::of_time(self.paused_share(ctx)).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
         }
         // A full process that nobody waits for and that can open all it needs has exactly what it wants.
-        let stuck = self.waiting >= 1.0 || Cost::of_requests(answers_with(load, NOT_OPENED), load.requests).hurts();
+        let stuck = self.is_waited_for() || Cost::of_requests(answers_with(load, STATUSES_NOT_OPENED), load.requests).hurts();
         self.full_samples >= SAMPLES_MIN && stuck && suffers
     }
 }
@@ -193,14 +208,14 @@ fn proofs(ctx: &Context<'_>, files: &Files) -> Vec<Evidence> {
         .with("full", files.full_samples as f64)
         .with("samples", files.samples as f64);
     proofs.push(Evidence::new(text, format!("/proc/{0}/fd, /proc/{0}/limits", files.pid), Some(files.peak as f64)));
-    if files.waiting > 0.0 {
+    if let Some(waiting) = files.waiting.filter(|waiting| *waiting > 0.0) {
         let clients = ctx.obs.load.as_ref().and_then(|load| match load.shape {
-            Loop::Closed { connections } => Some(f64::from(connections)).filter(|clients| *clients < files.waiting),
+            Loop::Closed { connections } => Some(f64::from(connections)).filter(|clients| *clients < waiting),
             Loop::Open { .. } => None,
         });
         let id = if clients.is_some() { "evidence-file-descriptors-waiting-left" } else { "evidence-file-descriptors-waiting" };
-        let text = Message::new(id).with("waiting", files.waiting).with("clients", clients.unwrap_or(0.0));
-        proofs.push(Evidence::new(text, "sock_diag", Some(files.waiting)));
+        let text = Message::new(id).with("waiting", waiting).with("clients", clients.unwrap_or(0.0));
+        proofs.push(Evidence::new(text, "sock_diag", Some(waiting)));
     }
     if let Some(load) = &ctx.obs.load {
         let lost = load.ended_badly();

@@ -7,16 +7,16 @@ use crate::facts::traffic;
 use crate::facts::{Context, Logged};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
-use crate::observation::{ListenerAddress, ProcessView};
+use crate::observation::{ListenerAddress, LogEvent, ProcessView};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-/// Kinds of lines in nginx's error log: the upstream closed, or reset, a connection on which a request had been sent and no answer begun.
-const ENDED: &str = "upstream closed";
-const RESET: &str = "upstream reset";
+/// The upstream closed, or reset, a connection on which a request had been sent and no answer begun.
+const ENDED: &[LogEvent] = &[LogEvent::UpstreamClosed, LogEvent::UpstreamReset];
+const RESET: &[LogEvent] = &[LogEvent::UpstreamReset];
 /// What shows that the upstream ends connections for another reason: it is down, or has no connection left.
-const DOWN: &[&str] = &["connect 111", "no live upstreams"];
-const PRESSED: &[&str] = &["worker_connections", "worker_connections reused", "worker died"];
+const DOWN: &[LogEvent] = &[LogEvent::ConnectFailed(Some(111)), LogEvent::NoLiveUpstreams];
+const PRESSED: &[LogEvent] = &[LogEvent::ConnectionsExhausted, LogEvent::ConnectionsReused, LogEvent::WorkerDied];
 /// Share of such lines that the upstream's host must have answered with a reset, as it does for a request that reaches a closed socket. A program that dies
 /// during a request has read it, and its connection ends normally.
 const ANSWERED_SHARE_MIN: f64 = 0.5;
@@ -41,14 +41,14 @@ pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
     if !is_tcp || !edge.passes.iter().any(|pass| pass.reuses && pass.keepalive.is_some_and(|kept| kept > 0)) {
         return None;
     }
-    let any = |tier: &Tier, kinds: &[&str]| kinds.iter().any(|kind| ctx.logged(tier, kind).is_some());
+    let any = |tier: &Tier, events: &[LogEvent]| events.iter().any(|event| ctx.logged(tier, event).is_some());
     if any(edge.tier, DOWN) || edge.upstream.is_some_and(|upstream| any(upstream, PRESSED) || came_or_went(ctx, upstream)) {
         return None;
     }
     // An upstream that cannot be observed may have died, so only its resets count.
-    let kinds: &[&str] = if edge.upstream.is_some() { &[ENDED, RESET] } else { &[RESET] };
+    let events = if edge.upstream.is_some() { ENDED } else { RESET };
     let own = |logged: &Logged| is_about(&logged.line, edge);
-    let logged: Vec<Logged> = kinds.iter().filter_map(|kind| ctx.logged(edge.tier, kind)).filter(own).collect();
+    let logged: Vec<Logged> = events.iter().filter_map(|event| ctx.logged(edge.tier, event)).filter(own).collect();
     let met: u64 = logged.iter().map(|logged| logged.count).sum();
     let answered = traffic::of(ctx)?;
     let failed = answered.status.get("502").copied().unwrap_or(0).min(met);

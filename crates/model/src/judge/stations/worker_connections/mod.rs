@@ -16,7 +16,7 @@ use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
 use crate::observation::load::LoadResult;
-use crate::observation::{OpenFiles, Origin};
+use crate::observation::{LogEvent, OpenFiles, Origin};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -31,10 +31,10 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new(StationId("worker-connections"), StationKind::Cliff, &[FindingId::CONNECTIONS_EXHAUSTED], read, judge)
 };
 
-/// Kind of line in the error log: a connection was refused, or an answer failed, for lack of a connection.
-const KIND_REFUSED: &str = "worker_connections";
-/// Kind of line in the error log: kept and fresh connections were closed to make room; at most one line per second and worker.
-const KIND_REUSED: &str = "worker_connections reused";
+/// A connection was refused, or an answer failed, for lack of a connection.
+const REFUSED: LogEvent = LogEvent::ConnectionsExhausted;
+/// Kept and fresh connections were closed to make room; at most one line per second and worker.
+const REUSED: LogEvent = LogEvent::ConnectionsReused;
 /// Share of its connections from which a worker closes kept and fresh ones to make room (ngx_connection.c, `ngx_drain_connections`).
 const DRAIN_SHARE: f64 = 15.0 / 16.0;
 /// How many it closes at a time: one in this many of its connections, and at most this number. Any number in between may be seen.
@@ -93,8 +93,8 @@ impl Held {
             identity.is_some_and(|identity| identity.parent == master)
         };
         let workers: Vec<u32> = tier.pids.iter().filter(is_worker).copied().collect();
-        let refused_log = ctx.logged(tier, KIND_REFUSED);
-        let reused_log = ctx.logged(tier, KIND_REUSED);
+        let refused_log = ctx.logged(tier, &REFUSED);
+        let reused_log = ctx.logged(tier, &REUSED);
         let logs = ctx.obs.servers.get(&master).into_iter().flat_map(|view| view.error_logs.values());
         let is_logged = logs.filter_map(|log| log.last()).next().is_some();
         let in_force = [&refused_log, &reused_log].into_iter().flatten().find_map(|logged| limit_in(&logged.line));
