@@ -25,10 +25,11 @@ mod steps;
 
 use std::collections::VecDeque;
 
+use crate::ledger::tenths;
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::outcome;
-use crate::output::report::{Diagnosis, Kept, NotApplied, Remedy, Role, Round};
+use crate::output::report::{Diagnosis, Kept, NotApplied, Remedy, Role, Round, Verdict};
 
 pub use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use made::Made;
@@ -159,6 +160,9 @@ pub struct Session<'w> {
     broken: bool,
 }
 
+/// Share of the requests under way that must be left for two times of watching to have seen the same traffic: fewer than half are mostly gone.
+const LEFT_SHARE_MIN: f64 = 0.5;
+
 impl<'w> Session<'w> {
     /// A session that changes nothing unless `fix` is set.
     pub fn new(fix: bool, words: &'w Catalogue) -> Self {
@@ -207,6 +211,7 @@ impl<'w> Session<'w> {
                 Action::Measure
             }
             Step::First => {
+                let after = self.with_its_traffic(after);
                 self.states.push(State { standing: Vec::new(), diagnosis: after.clone() });
                 self.first = Some(after.clone());
                 self.current = Some(after);
@@ -217,6 +222,21 @@ impl<'w> Session<'w> {
             Step::Confirming => self.confirmed(after),
             Step::Stranded => self.seen_stranded(after),
             other => self.unasked(other),
+        }
+    }
+
+    /// Of traffic that was watched once more: what the first time showed, where most of it had ended before the second. That a server keeps up with little says nothing of
+    /// what was asked of it before.
+    fn with_its_traffic(&mut self, after: Diagnosis) -> Diagnosis {
+        let under_way = |diagnosis: &Diagnosis| diagnosis.ledger.as_ref().map(|ledger| ledger.under_way);
+        let Some(first) = self.first.take().filter(|_| after.verdict == Verdict::Healthy) else { return after };
+        match under_way(&first).zip(under_way(&after)) {
+            Some((before, later)) if later < LEFT_SHARE_MIN * before => {
+                let told = Message::new("warning-watched-ended").with("before", tenths(before)).with("after", tenths(later));
+                self.warn(&told);
+                first
+            }
+            _ => after,
         }
     }
 

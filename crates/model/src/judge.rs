@@ -1,6 +1,7 @@
 //! What the readings mean: stations and their findings, causes and symptoms, harm, and the verdict.
 
 pub mod causes;
+mod ended;
 mod few_samples;
 pub mod finding;
 mod graph;
@@ -11,6 +12,7 @@ pub mod settle;
 mod starts;
 pub mod station;
 pub mod stations;
+mod undelivered;
 pub(crate) mod unseen;
 pub(crate) mod verdict;
 pub(crate) mod warnings;

@@ -55,6 +55,12 @@ verdict-unknown-pauses = Cannot tell: for { $share } % of the time nothing was a
     [none] somewhere on the path
    *[other] at { $tier }
 }; half of all were answered within { $ms } ms. More connections would wait as well. No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
+verdict-unknown-watched-pauses = Cannot tell: in { $share } % of the time { $tier } read nothing and answered nothing, for up to { $longest } ms on end, while requests came: { $standing } stood there at the end of such a pause. No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
+verdict-unknown-ended = Cannot tell: for { $share } % of the time nothing listened on port { $port }: the server ended { $times ->
+    [one] once
+   *[other] { $times } times
+} and was started again, and every connection was refused meanwhile. Its log, or that of what starts it (journalctl, dmesg), says why it ends.
+verdict-unknown-undelivered = Cannot tell: { $dropped } packets that reached { $netns } were handed to no socket, { $share } % of those that came, so no server saw them. Their clients try again and wait. A packet filter drops them (nft list ruleset, iptables-save), or another part of the kernel takes them (IPVS, SYNPROXY). "chokepoint profile --drops" shows where.
 verdict-unknown-unsent = Cannot tell: on average { $connections } of { $under_way } requests under way stood on a connection of { $netns } that had a segment or more to send, nothing on its way and a peer with room: { $share } % of the clients' time. The host itself holds these packets back or drops them as they leave, which TCP does not count as loss: a rule in the output path (nft list ruleset, iptables -S OUTPUT), a filter of tc, or a paced socket.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.

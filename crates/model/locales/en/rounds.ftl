@@ -84,6 +84,7 @@ prediction-refused-round = nothing was changed in this round, so nothing was pre
 
 warning-nothing-to-apply = Nothing was changed: no cause has a remedy that --fix can make.
 warning-not-applied = Remedy { $remedy } could not be applied: { $why }
+warning-watched-ended = While watching went on, { $after } requests were in flight on average, and { $before } before: most of the traffic had ended. The verdict is about the traffic before that.
 warning-not-taken-back = A change could not be taken back: { $why } Run "chokepoint undo" to try again.
 warning-not-put-back = Remedy { $remedy } was left out for a trial and could not be put back: { $why }
 warning-not-judged = Remedy { $remedy } was taken back: the run was interrupted before it could be judged.

@@ -12,8 +12,8 @@ use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind;
 
 /// How many times as long as alone an answer may take in a closed loop that is limited by its connections. At the knee itself it takes up to twice as long by
-/// chance.
-const UNLOADED_TIMES: f64 = 3.0;
+/// chance; beyond it more than half of the connections would have to wait, so they are not too few.
+const UNLOADED_TIMES: f64 = 2.0;
 /// Fewest slices of a load for a share of them.
 const PAUSE_SLICES_MIN: usize = 10;
 /// Fewest answers of a slice on average: chance then leaves one in twenty thousand empty (Poisson).

@@ -12,6 +12,7 @@ use crate::facts::suffered::{self, WAKES_US};
 use crate::facts::traffic;
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
+use crate::judge::ended::ended;
 use crate::judge::few_samples;
 use crate::judge::finding::{Coupling, Finding, OrderReason};
 use crate::judge::id::{FindingId, StationId};
@@ -20,6 +21,7 @@ use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
+use crate::judge::undelivered::undelivered;
 use crate::judge::unseen::{at_servers, kept_unsent, pauses, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
@@ -180,7 +182,8 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
         let why = Message::new("verdict-unknown-refusing").with("station", refusing.station.0);
         return few_samples::told(ctx, Judgement::unknown(why.with("why", refusing.why.clone())));
     }
-    let judgement = kept_unsent(ctx).map_or_else(|| healthy(ctx, stations), Judgement::unknown);
+    let unseen = kept_unsent(ctx).or_else(|| undelivered(ctx));
+    let judgement = unseen.map_or_else(|| healthy(ctx, stations), Judgement::unknown);
     few_samples::told(ctx, judgement)
 }
 
@@ -191,9 +194,11 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         let names: Vec<String> = ctx.path.ambiguous.iter().map(|id| ctx.netns_name(*id)).collect();
         return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
     }
+    let was_gone = || ended(ctx).filter(|ended| Cost::of_time(ended.share).hurts()).map(|ended| ended.told());
     if let Some(load) = &ctx.obs.load {
+        let told = |why| was_gone().or_else(|| undelivered(ctx)).unwrap_or_else(|| few_samples::explained(ctx, why));
         let unexplained = || turned_away(load).or_else(|| unexplained_failures(ctx, load)).or_else(|| unexplained_losses(ctx, load));
-        return wrong_answers(ctx, load).or_else(|| unexplained().map(|why| few_samples::explained(ctx, why)));
+        return wrong_answers(ctx, load).or_else(|| unexplained().map(told));
     }
     if unreadable {
         return Some(Message::new("verdict-unknown-unreadable"));
@@ -206,7 +211,10 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         });
     }
     let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(ctx, failed, requests));
-    failed.or_else(|| cut_off(ctx)).or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+    failed
+        .or_else(was_gone)
+        .or_else(|| cut_off(ctx))
+        .or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
 }
 
 /// Watched connections ended without an answer, whoever ended them, and no station shows why.
@@ -268,9 +276,10 @@ fn turned_away(load: &LoadResult) -> Option<Message> {
     Cost::share_of_requests(missing / f64::from(connections.max(1))).hurts().then(told)
 }
 
-/// Requests failed and no station shows why. Those that waited too long for full cores are explained by these.
+/// Requests failed and no station shows why. Those that waited too long for full cores are explained by these, and so are those for which no connection was left meanwhile.
 fn unexplained_failures(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
-    let late = if queues_for_cores(ctx) { load.errors.connect_timeout + load.errors.response_timeout } else { 0 };
+    let errors = load.errors;
+    let late = if queues_for_cores(ctx) { errors.connect_timeout + errors.response_timeout + errors.never_sent } else { 0 };
     failures(ctx, load.requests.saturating_sub(load.good).saturating_sub(late), load.requests)
 }
 

@@ -2,9 +2,9 @@
 
 use crate::facts::Context;
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
-use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN};
+use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN, looks};
 use crate::facts::traffic;
-use crate::ledger::{Account, Levels, Starved, Varying, tenths};
+use crate::ledger::{Account, Levels, Pauses, Starved, Varying, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
 
@@ -28,6 +28,9 @@ impl Untold {
 /// What watching shows: the server keeps up, and why; or why that is not known.
 pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
     let Some(account) = ctx.account() else { return Err(Untold::suspect(Message::new("verdict-unknown-unsampled"))) };
+    if let Some(pauses) = Pauses::of(ctx).filter(|pauses| Cost::of_time(pauses.share).hurts()) {
+        return Err(Untold::suspect(paused(ctx, &pauses)));
+    }
     let varying = account.varying(ctx);
     if let Some(levels) = varying.growing() {
         return Err(Untold::suspect(grows(levels)));
@@ -70,8 +73,8 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     if !clients_wait {
         return Some(Message::new("healthy-watched-idle").with("idle", account.clients(ctx).1.round()));
     }
-    // Of the whole window.
-    if let Some((tier, pool)) = roomy(ctx, account).filter(|_| !varying.is_part()) {
+    // Of the whole window. Where as many as ever are under way most of the time, they are all that ask, and they may wait for each other on whatever the workers share.
+    if let Some((tier, pool)) = roomy(ctx, account).filter(|_| !varying.is_part() && !varying.stays_at_most()) {
         let most = pool.busy.iter().max().copied().unwrap_or(0);
         let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64).with("unit", pool.unit());
         return Some(told.with("busy", tenths(pool.busy_mean())).with("most", most as f64));
@@ -97,12 +100,17 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     account.arrives_independently(ctx).then(|| Message::new("healthy-watched-independent"))
 }
 
-/// The name and the pool of the tier that holds most of the requests, if a worker was free most of the time.
+/// The name and the pool of the tier that holds most of the requests, if a worker was free most of the time and hardly any was seen to wait for a lock.
 fn roomy<'a>(ctx: &Context<'a>, account: &Account) -> Option<(&'a str, Pool)> {
     let holds = |tier: usize| account.inside(tier).value;
     let tiers = &ctx.path.tiers;
     let tier = tiers.iter().max_by(|a, b| holds(a.id.0).total_cmp(&holds(b.id.0)))?;
     let pool = Pool::of(ctx, tier).filter(|pool| pool.kind != PoolKind::Loops && pool.busy.len() >= SAMPLES_MIN)?;
+    // Workers that wait for one lock need no further worker, and keep their clients waiting all the same. Of threads, those that are free wait in the same call.
+    let may_wait_for_lock = || looks::lock_share(ctx, tier).is_none_or(|share| Cost::of_time(share).hurts());
+    if pool.kind == PoolKind::Processes && may_wait_for_lock() {
+        return None;
+    }
     let free = pool.busy.iter().filter(|busy| **busy < pool.workers).count();
     (2 * free > pool.busy.len() && pool.waited_share < 0.5 && 2.0 * holds(tier.id.0) > account.under_way())
         .then_some((tier.name.as_str(), pool))
@@ -118,6 +126,11 @@ fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message
         None => Message::new("verdict-healthy-watched"),
     };
     told.with("under_way", tenths(under_way)).with("most", varying.most().ceil()).with("why", why)
+}
+
+fn paused(ctx: &Context<'_>, Pauses { share, longest_us, standing }: &Pauses) -> Message {
+    let told = Message::new("verdict-unknown-watched-pauses").with("share", share * 100.0).with("longest", *longest_us as f64 / 1e3);
+    told.with("standing", tenths(*standing)).with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str()))
 }
 
 fn grows(Levels { few, many }: Levels) -> Message {

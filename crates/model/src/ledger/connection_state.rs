@@ -201,8 +201,11 @@ pub(crate) fn is_multiplexed(socket: &RequestSocket, before: Option<&RequestSock
         && times.bytes_received.zip(times.data_segs_in).is_some_and(|(bytes, segments)| bytes / segments.max(1) < PIECE_BYTES_MIN)
 }
 
-/// True if a connection sent between the two samples and received nothing.
+/// True if a connection sent between the two samples and received nothing, and that was not the rest of an answer that was leaving.
 pub(super) fn sent_without_request(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+    if before.is_some_and(|before| before.send_queue > 0) {
+        return false;
+    }
     let times = socket.times.as_ref().zip(before.and_then(|before| before.times.as_ref()));
     times.is_some_and(|(now, before)| {
         now.data_segs_in == before.data_segs_in && now.data_segs_out.zip(before.data_segs_out).is_some_and(|(now, before)| now > before)

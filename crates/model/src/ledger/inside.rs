@@ -17,6 +17,11 @@ use super::thread_split::ThreadShares;
 use super::varying::{Levels, Varying};
 use super::{Account, Mean, PlaceMean, sum_of, times_own};
 
+/// Fewest response times over which the number of requests says that they do not wait for each other. Of those that wait for one place, as many come as are answered, and the
+/// number walks at random: in `n` response times of `N` requests each by the root of `n N` or more, which varies its mean `N` by a sixth of `n N` within them. That is
+/// beyond what chance allows independent requests (97.5 %) from twelve on.
+const INDEPENDENT_MIN: usize = 12;
+
 /// Requests inside one tier.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inside {
@@ -271,7 +276,7 @@ impl Account {
     }
 
     /// True if the number of requests under way at the first tier varies like independent arrivals: no client waits for an answer before it asks again, and no
-    /// request waits for another.
+    /// request waits for another. So do those that are known and those that may be there: what is known of a number that never changes varies as well.
     pub(crate) fn arrives_independently(&self, ctx: &Context<'_>) -> bool {
         let samples = self.first_tier_samples(ctx);
         let sum = |of: fn(&Counts) -> f64| samples.iter().map(|(_, counts)| of(counts)).sum::<f64>();
@@ -279,14 +284,16 @@ impl Account {
         // Samples one response time apart see different requests. Twice the mean age is at least that.
         let apart_us = (2e3 * age_ms) as u64;
         let mut next_us = 0;
-        let mut numbers = Vec::new();
+        let (mut known, mut at_most) = (Vec::new(), Vec::new());
         for (at_us, counts) in samples {
             if at_us >= next_us {
-                numbers.push(counts.known_requests() + counts.unaccepted);
+                known.push(counts.known_requests() + counts.unaccepted);
+                at_most.push(counts.known_requests() + counts.unaccepted + counts.undecided);
                 next_us = at_us + apart_us;
             }
         }
-        is_by_chance(&numbers, self.varying(ctx).pausing_share())
+        let pausing_share = self.varying(ctx).pausing_share();
+        known.len() >= INDEPENDENT_MIN && is_by_chance(&known, pausing_share) && is_by_chance(&at_most, pausing_share)
     }
 
     /// The tier's connections to one server outside the path on which most requests wait.

@@ -14,6 +14,8 @@ use super::count::SampleCounts;
 const REQUEST_BYTES_MAX: u64 = 1_400;
 /// Fewest young requests for an estimate.
 const YOUNG_MIN: f64 = 30.0;
+/// Most segments that a client sends for one request of a segment or less: over TLS its hello, the end of its handshake, and the request in two (RFC 8446, 2; RFC 5246, 7.3).
+const EXCHANGE_SEGMENTS_MAX: f64 = 4.0;
 /// Share of the connections that must be of one kind, kept or single-request, for all to be counted that way. The error is at most the rest.
 const OF_ONE_KIND_MIN: f64 = 0.9;
 
@@ -25,7 +27,8 @@ pub(crate) fn rps(ctx: &Context<'_>, counted: &SampleCounts, under_way: f64) -> 
     let logged = traffic::of(ctx).map(|load| load.throughput_rps).filter(|rate| *rate > 0.0);
     logged.or_else(|| {
         FirstTierSamples::of(ctx).and_then(|seen| {
-            seen.of_kept().or_else(|| seen.of_staying()).or_else(|| seen.of_accepted(ctx)).or_else(|| seen.of_young(counted, under_way))
+            let young = || seen.of_young(counted, under_way).filter(|rate| EXCHANGE_SEGMENTS_MAX * rate >= seen.segments_per_s());
+            seen.of_kept().or_else(|| seen.of_staying()).or_else(|| seen.of_accepted(ctx)).or_else(young)
         })
     })
 }
@@ -138,6 +141,30 @@ impl<'a> FirstTierSamples<'a> {
             found = (count(ticks * tick_ms) >= YOUNG_MIN).then_some(rps).or(found);
         }
         found
+    }
+
+    /// Segments with data a second that are seen to have come, at least: on connections of two samples between these, on others since they began. Zero if they are long, as
+    /// those of requests with a body.
+    fn segments_per_s(&self) -> f64 {
+        let Some((begin_us, _, _)) = self.samples.first() else { return 0.0 };
+        let mut last: BTreeMap<u64, RequestTimes> = BTreeMap::new();
+        let (mut segments, mut bytes, mut end_us) = (0_u64, 0_u64, *begin_us);
+        for (at_us, _, sockets) in &self.samples {
+            end_us = *at_us;
+            for (socket, times) in sockets.iter().filter_map(|socket| Some((socket, socket.times?))) {
+                let before = last.insert(socket.cookie, times);
+                let is_new = before.is_none() && at_us != begin_us;
+                let grew = |of: fn(&RequestTimes) -> Option<u64>| match (of(&times), before.as_ref().and_then(of)) {
+                    (Some(now), Some(before)) => now.saturating_sub(before),
+                    (Some(now), None) if is_new => now,
+                    _ => 0,
+                };
+                segments += grew(|times| times.data_segs_in);
+                bytes += grew(|times| times.bytes_received);
+            }
+        }
+        let are_short = segments > 0 && bytes / segments < REQUEST_BYTES_MAX;
+        if are_short { segments as f64 * 1e6 / end_us.saturating_sub(*begin_us).max(1) as f64 } else { 0.0 }
     }
 }
 

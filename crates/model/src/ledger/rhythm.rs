@@ -30,17 +30,13 @@ impl Rhythm {
         pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)> + Clone,
         by_wholes: bool,
     ) -> Option<Self> {
-        let lowest = |[n_out, n_in]: [u64; 2]| {
-            let divisor = gcd(n_out, n_in);
-            (n_out / divisor, n_in / divisor)
-        };
         // Connections with as many exchanges each would agree on any ratio.
         let by_wholes =
             by_wholes && most(wholes(pairs.clone(), [segments_received, segments_received]).map(|[segments, _]| segments)).is_none();
         let whole = |counts: [Count; 2]| wholes(pairs.clone(), counts).filter(|_| by_wholes);
         let ratio = |(sent, received): (Count, Count)| {
             let counts = [sent, received];
-            most(growths(pairs.clone(), counts).map(lowest)).or_else(|| most(whole(counts).map(lowest)))
+            ratio_of(growths(pairs.clone(), counts)).or_else(|| most(whole(counts).map(lowest)))
         };
         // A request of one segment, always of the same length.
         let length = || {
@@ -57,6 +53,10 @@ impl Rhythm {
         let mut rhythm = Self { out_in: segments.unwrap_or_default(), bytes, votes: BTreeMap::new() };
         for (now, _) in pairs {
             let Some(times) = now.times.as_ref().filter(|_| now.receive_queue == 0 && now.send_queue == 0) else { continue };
+            // A connection on which nothing was ever asked shows no request, whatever its times.
+            if times.never_received() {
+                continue;
+            }
             if let (Some(remainder), Some(is_pending)) = (rhythm.remainder(times), times.received_last()) {
                 let vote = rhythm.votes.entry(remainder).or_default();
                 if is_pending { vote.0 += 1 } else { vote.1 += 1 }
@@ -131,6 +131,28 @@ fn growths<'a>(
         let grew = |of: Count| of(now)?.checked_sub(of(before)?).filter(|growth| *growth > 0);
         Some([grew(counts[0])?, grew(counts[1])?])
     })
+}
+
+/// The ratio of two counts in an exchange, in lowest terms: most of their growths have it, and nearly all others differ from it by the same amount, which is a request that is
+/// under way at one of the two samples. `None` if the growths have no ratio.
+fn ratio_of(growths: impl Iterator<Item = [u64; 2]>) -> Option<(u64, u64)> {
+    let growths: Vec<[u64; 2]> = growths.collect();
+    let mut ratios: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    growths.iter().for_each(|growth| *ratios.entry(lowest(*growth)).or_default() += 1);
+    let ((n_out, n_in), same) = ratios.into_iter().max_by_key(|(_, count)| *count)?;
+    let mut owed: BTreeMap<u128, usize> = BTreeMap::new();
+    for [grew_out, grew_in] in &growths {
+        let (due, paid) = (u128::from(*grew_in) * u128::from(n_out), u128::from(*grew_out) * u128::from(n_in));
+        *owed.entry(due.abs_diff(paid)).or_default() += 1;
+    }
+    let another = owed.iter().filter(|(amount, _)| **amount > 0).map(|(_, count)| *count).max().unwrap_or(0);
+    let is_usual = same as u64 >= PAIRS_MIN && 2 * same >= growths.len();
+    (is_usual && (same + another) as f64 >= SAME_SHARE_MIN * growths.len() as f64).then_some((n_out, n_in))
+}
+
+fn lowest([n_out, n_in]: [u64; 2]) -> (u64, u64) {
+    let divisor = gcd(n_out, n_in);
+    (n_out / divisor, n_in / divisor)
 }
 
 /// Two counts of each socket since it began, where neither is zero. A connection with one request tells nothing that it does not show by itself.
@@ -261,6 +283,27 @@ mod tests {
         let found = rhythm(&all).unwrap();
         let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), true);
         assert_eq!((at(72, 73), at(72, 74)), (Some(true), None));
+    }
+
+    #[test]
+    fn a_request_under_way_at_one_of_two_samples_hides_no_rhythm() {
+        // Two segments for each answer. At every other sample a request is under way.
+        let one = |n: u64, is_asked: bool| if is_asked { socket(4, 8, n + 1, 2 * n) } else { socket(8, 4, n, 2 * n) };
+        let all: Vec<RequestSocket> = (1..40).map(|n| one(3 * n, n % 4 < 2)).collect();
+        let found = rhythm(&all).unwrap();
+        let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), false);
+        assert_eq!((at(50, 100), at(51, 100)), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn a_connection_that_was_never_asked_tells_nothing_of_others() {
+        // A client that opened one connection too many, which stays unused in every sample.
+        let used = |n: u64| socket(8, 8, 10 * n, 10 * n);
+        let all: Vec<RequestSocket> = (1..6).flat_map(|n| [socket(400 * n, 400 * n, 0, 0), used(n)]).collect();
+        let pairs = all.iter().enumerate().map(|(at, now)| (now, at.checked_sub(2).map(|at| &all[at])));
+        let found = Rhythm::of(pairs, false).unwrap();
+        let at = |n_in, n_out| found.is_pending(&socket(8, 8, n_in, n_out).times.unwrap(), false);
+        assert_eq!((at(51, 51), at(51, 50)), (Some(false), Some(true)));
     }
 
     #[test]

@@ -163,6 +163,11 @@ impl Varying {
         self.moments.iter().map(|moment| moment.at_most).fold(0.0, f64::max)
     }
 
+    /// True if half of the samples or more have the most requests that any has: those of clients that all wait.
+    pub(crate) fn stays_at_most(&self) -> bool {
+        self.share(|moment| moment.at_most >= self.most()) >= 0.5
+    }
+
     /// Share of the samples in which no request was under way, and none possibly.
     pub(crate) fn empty_share(&self) -> f64 {
         self.share(Moment::is_empty)
@@ -204,7 +209,9 @@ impl Varying {
         sorted.sort_by(|a, b| a.under_way.total_cmp(&b.under_way));
         let (few, many) = sorted.split_at(sorted.len() / 2);
         let levels = Levels { few: level(few)?, many: level(many)? };
-        let is_other = levels.few.under_way >= 0.5 && levels.many.under_way >= APART_TIMES * levels.few.under_way;
+        // Of a number that is partly unknown, what is known may vary alone.
+        let few_at_most = median(few.iter().map(|moment| moment.at_most));
+        let is_other = levels.few.under_way >= 0.5 && levels.many.under_way >= APART_TIMES * few_at_most;
         (self.are_enough() && is_other).then_some(levels)
     }
 
@@ -219,16 +226,17 @@ impl Varying {
     }
 
     /// The usual number of requests under way and the most, if there were more at times than chance explains and soon as few as usual again: they were answered faster than
-    /// they came, which a place at its limit cannot do. Where clients wait, there are never many more than those who usually do.
+    /// they came, which a place at its limit cannot do. Where clients wait, there are never many more than those who usually do. Connections that may or may not have a request
+    /// count as the usual number, never as more.
     pub(crate) fn drained(&self) -> Option<(f64, f64)> {
-        let usual = median(self.whole.iter().map(|moment| moment.under_way));
+        let usual = median(self.whole.iter().map(|moment| moment.at_most));
         let roots = self.pausing_seen().map_or(DRAINED_ROOTS, |share| DRAINED_ROOTS.max(PEAK_DEVIATIONS * share.sqrt()));
         let least = (roots * usual.sqrt()).max(2.0);
         let more = |moment: &Moment| moment.under_way - usual >= least;
         let first = self.whole.iter().position(more).filter(|_| self.are_enough())?;
         self.whole[first..]
             .iter()
-            .any(|moment| moment.under_way <= usual)
+            .any(|moment| moment.at_most <= usual)
             .then(|| (usual, self.whole.iter().map(|moment| moment.under_way).fold(0.0, f64::max)))
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chokepoint_foreign::{FileId, Identity};
 use chokepoint_model::change::ServerKind;
@@ -149,7 +149,13 @@ impl Master {
     fn main(&self) -> Option<String> {
         match self.kind {
             // "php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)"
-            ServerKind::PhpFpm => self.title.strip_prefix('(')?.strip_suffix(')').map(str::to_owned),
+            // It opens a relative one from the directory in which it was started, which it keeps (fpm_conf_init_main).
+            ServerKind::PhpFpm => {
+                let named = Path::new(self.title.strip_prefix('(')?.strip_suffix(')')?);
+                let started_in = || fs::read_link(format!("{PROC}/{}/cwd", self.pid())).ok();
+                let whole = if named.is_absolute() { named.to_owned() } else { started_in()?.join(named) };
+                whole.components().collect::<PathBuf>().into_os_string().into_string().ok()
+            }
             ServerKind::Nginx => self.argument("-c").filter(|file| file.starts_with('/')),
         }
     }
@@ -289,6 +295,9 @@ mod tests {
         assert_eq!(nginx.argument("-g").as_deref(), Some("daemon on; master_process on;"));
         assert_eq!(nginx.argument("-p").as_deref(), Some("/srv/"));
         assert_eq!(master(ServerKind::Nginx, "nginx").main(), None);
+        let here = std::env::current_dir().unwrap();
+        let relative = master(ServerKind::PhpFpm, "(./srv/fpm.conf)").main();
+        assert_eq!(relative.map(PathBuf::from), Some(here.join("srv/fpm.conf")), "from its directory");
         assert_eq!(master(ServerKind::PhpFpm, "(").main(), None);
     }
 

@@ -67,6 +67,16 @@ pub(crate) fn locked_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
     (are_enough(seen.len()) && all > 0).then(|| f64::from(locked) / f64::from(all))
 }
 
+/// Share of the looks at a tier's busy workers at which they waited in a system call for a lock: of a file (flock(2), fcntl(2)), of memory (futex(2)), or a semaphore (semop(2)).
+/// `None` with too few looks.
+pub(crate) fn lock_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let processes = worker_pids(ctx, tier).into_iter().filter_map(|pid| ctx.obs.processes.get(&pid));
+    let calls: Vec<&Syscall> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call)).collect();
+    let is_lock = |call: &&&Syscall| matches!(call.call.as_deref(), Some("flock" | "fcntl" | "futex" | "semop" | "semtimedop"));
+    let busy = at_busy(ctx, tier).len();
+    are_enough(busy).then(|| calls.iter().filter(is_lock).count() as f64 / busy as f64)
+}
+
 /// Share of the looks that more of them must find in epoll_wait(2) than the workers' idle time explains: less is chance, with as few looks as that.
 const LOOPS_SHARE_MIN: f64 = 0.25;
 

@@ -21,7 +21,17 @@ pub(crate) fn are_capped(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
 pub(crate) fn leave_out(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
     let at_most = pool.busy.iter().filter(|busy| **busy == pool.workers).count();
     let is_exact = at_most as f64 >= STEADY_SHARE * pool.busy.len() as f64;
-    is_exact && ctx.queued(tier).iter().all(|queued| *queued > 0) && lost_share(ctx).is_some_and(|share| Cost::of_time(share).hurts())
+    let waits = ctx.queued(tier).iter().all(|queued| *queued > 0) && !seldom_looks(ctx, pool);
+    is_exact && waits && lost_share(ctx).is_some_and(|share| Cost::of_time(share).hurts())
+}
+
+/// True if clients give up as fast as the loop comes back to its listener or faster. It looks there once in a turn, and in a turn it answers each connection that it holds at
+/// most once. Such a loop is slow, as one that computes for long at a time, and has no limit of its own.
+fn seldom_looks(ctx: &Context<'_>, pool: &Pool) -> bool {
+    let Some(load) = &ctx.obs.load else { return false };
+    let turns_per_s = load.goodput_rps() / pool.workers.max(1) as f64;
+    let given_up_per_s = (load.errors.connect_timeout + load.errors.response_timeout) as f64 * 1e6 / load.duration_us.max(1) as f64;
+    given_up_per_s >= turns_per_s
 }
 
 /// Share of the clients' time spent on requests that timed out.

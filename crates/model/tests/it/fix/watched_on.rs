@@ -4,7 +4,7 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::fix::{Action, Session};
-use chokepoint_model::report::{Diagnosis, Verdict};
+use chokepoint_model::report::{Diagnosis, LedgerReport, LedgerUnaccounted, Verdict};
 
 use crate::simulator::php::{Decoy, Php};
 use crate::simulator::run;
@@ -31,6 +31,26 @@ fn undecided_traffic_is_watched_once_more() {
         assert_eq!(patient.measurement_s_min(), Some(30.0));
         assert_eq!(patient.measured(later.clone()), Action::Done);
         assert_eq!(patient.report().unwrap().summary, later.summary);
+    }
+    // What is left of the traffic says nothing of what ended.
+    let with = |verdict, undecided, under_way| {
+        let unaccounted = LedgerUnaccounted { mean: 0.0, share: 0.0, low: None, high: None };
+        let (places, losses) = (Vec::new(), Vec::new());
+        let ledger = LedgerReport { under_way, rate_rps: None, response_time_ms: None, places, unaccounted, losses };
+        Diagnosis { ledger: Some(ledger), ..told(verdict, undecided) }
+    };
+    for (later, expected) in [(2.0, "Unknown"), (18.0, "Healthy")] {
+        let mut patient = session(true);
+        patient.measured(with(Verdict::Unknown, true, 20.0));
+        patient.measured(with(Verdict::Healthy, false, later));
+        let report = patient.report().unwrap();
+        assert_eq!(report.summary, expected, "{later}");
+        assert_eq!(
+            report.warnings.iter().any(|text| text.contains("most of the traffic had ended")),
+            later < 10.0,
+            "{:?}",
+            report.warnings
+        );
     }
     // Cut short, the first stays.
     let mut cut = session(true);

@@ -153,6 +153,18 @@ pub(crate) fn counters(obs: &mut Observation, id: NetnsId, grown: &[(&str, u64)]
     }
 }
 
+/// Sets the growth of a namespace's protocol counters over the observation.
+pub(crate) fn protocol_counters(obs: &mut Observation, id: NetnsId, grown: &[(&str, u64)]) {
+    let series = &mut obs.netns.get_mut(&id).unwrap().netstat;
+    let before = series.last().cloned().unwrap_or_default();
+    *series = Default::default();
+    for at in [0, 1_000_000, 10_000_000, 11_000_000] {
+        let grown = grown.iter().map(|(name, grown)| ((*name).to_owned(), 1_000 + (grown * at / 11_000_000) as i64));
+        let others = before.iter().map(|(name, value)| (name.to_owned(), *value));
+        series.push(at, Reading::Ok(others.chain(grown).collect()));
+    }
+}
+
 /// The server's core (1) has this busy share, the client's core (0) a third.
 pub(crate) fn cpu(obs: &mut Observation, busy: f64) {
     obs.cpu = Default::default();

@@ -307,3 +307,58 @@ fn data_that_the_host_does_not_let_out_is_never_healthy() {
     fine(&|sample| sample.peer_window = None, "the window was not read");
     fine(&|sample| sample.last_data_sent_ms = 4, "it was just written");
 }
+
+/// Packets that a filter drops before they reach a socket: no server on the path counts them, and the clients wait.
+#[test]
+fn packets_that_reach_the_host_and_no_socket_are_never_healthy() {
+    let watched = |grown: &[(&str, u64)]| {
+        let mut obs = unsent(0, |sample| (sample.unacked, sample.last_data_sent_ms) = (6, 0));
+        protocol_counters(&mut obs, SERVER, grown);
+        told(&obs)
+    };
+    let came = [("Ip.InReceives", 4_800), ("Tcp.InSegs", 2_200)];
+    let found = watched(&[came[0], came[1], ("Ip.InDelivers", 2_200)]);
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Unknown, vec![]), "{}", found.summary);
+    assert!(["2,600 packets", "54.2 %", "packet filter"].iter().all(|told| found.summary.contains(told)), "{}", found.summary);
+    let same = |grown: &[(&str, u64)], why: &str| {
+        let (found, without) = (watched(grown), watched(&[]));
+        assert_eq!((found.verdict, &found.summary), (without.verdict, &without.summary), "{why}");
+    };
+    same(&[came[0], came[1], ("Ip.InDelivers", 4_800)], "all were delivered");
+    same(&[came[0], came[1], ("Ip.InDelivers", 2_200), ("Ip.ForwDatagrams", 2_600)], "they were for others");
+    same(&[came[0], came[1], ("Ip.InDelivers", 2_200), ("IpExt.InMcastPkts", 2_600)], "nobody asked for them");
+    same(&[came[0], came[1], ("Ip.InDelivers", 2_200), ("Ip.ReasmReqds", 4_000), ("Ip.ReasmOKs", 1_400)], "they were parts of others");
+    same(&[("Ip.InReceives", 2_205), came[1], ("Ip.InDelivers", 2_200)], "a few may be a stranger's");
+    same(&came, "it was not read what was delivered");
+    // What fails with load has its reason.
+    let mut obs = healthy();
+    protocol_counters(&mut obs, SERVER, &[came[0], came[1], ("Ip.InDelivers", 2_200)]);
+    let load = obs.load.as_mut().unwrap();
+    load.errors.connect_timeout = load.requests / 2;
+    load.good -= load.requests / 2;
+    let found = told(&obs);
+    assert!(found.verdict == Verdict::Unknown && found.summary.contains("handed to no socket"), "{}", found.summary);
+}
+
+/// A server that ends and is started again refuses every connection meanwhile.
+#[test]
+fn a_server_that_ends_again_and_again_is_not_healthy() {
+    let gone = |is_gone: &dyn Fn(u64) -> bool| {
+        let mut obs = unsent(0, |sample| (sample.unacked, sample.last_data_sent_ms) = (6, 0));
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        for (at_us, mut listeners) in points {
+            if is_gone(at_us) {
+                listeners.clear();
+            }
+            view.listeners.push(at_us, Reading::Ok(listeners));
+        }
+        told(&obs)
+    };
+    let found = gone(&|at_us| at_us > WINDOW.0 && at_us % 4_000_000 > 3_000_000);
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Unknown, vec![]), "{}", found.summary);
+    assert!(found.summary.contains("nothing listened on port 80") && found.summary.contains("% of the time"), "{}", found.summary);
+    let restarted = gone(&|at_us| (5_000_000..5_300_000).contains(&at_us));
+    assert_eq!(restarted.verdict, Verdict::Healthy, "it was started again once: {}", restarted.summary);
+}

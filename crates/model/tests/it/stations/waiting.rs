@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use chokepoint_model::load::{LoadResult, Loop, Lost};
 use chokepoint_model::observation::{
-    CpuUse, Identity, Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState, ThreadTimes,
+    CpuUse, Identity, Observation, OpenFiles, RequestSample, RequestSocket, RequestTimes, SocketAddress, Syscall, TcpState, ThreadTimes,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, Evidence, LimitedBy, Role, Verdict};
@@ -222,20 +222,28 @@ fn a_server_that_keeps_up_is_healthy_and_says_why() {
     assert!(empty.summary.contains("-c"), "what was not tried: {}", empty.summary);
 }
 
-/// A hundred clients that ask again at once, at times ten fewer, before this many processes that serve one connection each.
-fn before_workers(workers: u32) -> Diagnosis {
-    let mut obs = seen(&|n| evenly(if n % 7 == 3 { 90 } else { 100 }, 10));
+/// Requests before this many processes that serve one connection each and wait in this system call.
+fn before_workers(workers: u32, call: &str, number: &dyn Fn(u64) -> u16) -> Diagnosis {
+    let mut obs = seen(&|n| evenly(number(n), 10));
     pool::process(&mut obs, 42, 1, "server", &[100, ACCEPTED]);
-    (0..workers).for_each(|n| pool::process(&mut obs, 43 + n, 42, "server", &[100, ACCEPTED]));
+    for pid in (0..workers).map(|n| 43 + n) {
+        pool::process(&mut obs, pid, 42, "server", &[100, ACCEPTED]);
+        let call = Syscall { call: Some(call.to_owned()), ..Syscall::default() };
+        obs.processes.get_mut(&pid).unwrap().syscall.push(5_000_000, Reading::Ok(call));
+    }
     told(&obs)
 }
 
 #[test]
 fn a_known_limit_is_told_beside_the_most_that_stood_there() {
-    let roomy = before_workers(120);
+    let varied = |n: u64| 80 + 5 * (n % 5) as u16;
+    let roomy = before_workers(120, "nanosleep", &varied);
     assert_eq!(verdict(&roomy), HEALTHY, "{}", roomy.summary);
     assert!(roomy.summary.contains("of the 120 workers of server were taken on average, at most 100"), "{}", roomy.summary);
-    assert_eq!(verdict(&before_workers(100)).0, Verdict::Unknown, "none is free most of the time");
+    let unknown = |diagnosis: &Diagnosis, why: &str| assert_eq!(diagnosis.verdict, Verdict::Unknown, "{why}: {}", diagnosis.summary);
+    unknown(&before_workers(80, "nanosleep", &varied), "none is free most of the time");
+    unknown(&before_workers(120, "flock", &varied), "they wait for one lock");
+    unknown(&before_workers(120, "nanosleep", &|n| if n % 7 == 3 { 90 } else { 100 }), "all that ask wait nearly all the time");
 }
 
 #[test]
@@ -353,7 +361,7 @@ fn a_generator_that_waited_is_a_note_where_requests_wait_at_the_server() {
         load.threads[0].wait_us = Some(1_100_000);
         load.under_way_us = Some(100 * load.duration_us);
         let mut few = load.clone();
-        (few.requests, few.good, few.latency_us.p50) = (10, 10, 4_000);
+        (few.requests, few.good, few.latency_us.p50) = (10, 10, 6_000);
         obs.unloaded = Some(few);
         told(&obs)
     };

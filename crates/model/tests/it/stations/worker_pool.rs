@@ -263,19 +263,21 @@ fn an_event_loop_that_stops_accepting_has_its_own_limit() {
 
 #[test]
 fn clients_left_out_by_a_busy_event_loop_are_reported() {
-    let full = |timeouts| {
+    let full = |timeouts: u64, good: u64| {
         let mut obs = threads(1, 8, 0.99, 1.0);
         let load = obs.load.as_mut().unwrap();
         (load.shape, load.timeout_us, load.duration_us) = (Loop::Closed { connections: 60 }, 2_000_000, 10_000_000);
         load.errors.response_timeout = timeouts;
-        load.requests += timeouts;
+        (load.good, load.requests, load.status) = (good, good + timeouts, [(200, good)].into());
         told(&obs)
     };
-    let diagnosis = full(52);
+    let diagnosis = full(52, 2_500);
     assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
     assert!(diagnosis.findings[0].title.contains("leaves the rest unanswered"), "{}", diagnosis.findings[0].title);
     assert!(diagnosis.findings[0].evidence.iter().any(|proof| proof.text.contains("17.3 %")), "{:?}", diagnosis.findings[0].evidence);
-    assert_eq!(causes(&full(6)), [""; 0], "hardly anybody gave up: it is as fast as its core");
+    assert_eq!(causes(&full(6, 2_500)), [""; 0], "hardly anybody gave up: it is as fast as its core");
+    // Eight answers of 25 ms in a turn: it looks for new connections five times a second, and as many give up.
+    assert_eq!(causes(&full(52, 400)), [""; 0], "it computes for long at a time");
 }
 
 #[test]

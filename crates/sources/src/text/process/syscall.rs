@@ -71,7 +71,11 @@ const CALLS: &[(libc::c_long, &str, DescriptorArguments)] = &[
     (libc::SYS_clock_nanosleep, "clock_nanosleep", DescriptorArguments::Nothing),
     (libc::SYS_futex, "futex", DescriptorArguments::Nothing),
     (libc::SYS_flock, "flock", DescriptorArguments::Nothing),
+    (libc::SYS_fcntl, "fcntl", DescriptorArguments::Nothing),
+    (libc::SYS_semop, "semop", DescriptorArguments::Nothing),
+    (libc::SYS_semtimedop, "semtimedop", DescriptorArguments::Nothing),
     (libc::SYS_fsync, "fsync", DescriptorArguments::Nothing),
+    (libc::SYS_fdatasync, "fdatasync", DescriptorArguments::Nothing),
     (libc::SYS_wait4, "wait4", DescriptorArguments::Nothing),
     // Newer architectures have only the calls above.
     #[cfg(target_arch = "x86_64")]

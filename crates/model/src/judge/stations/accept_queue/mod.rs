@@ -178,10 +178,13 @@ fn harmed(ctx: &Context<'_>, tier: &Tier, (netns, view): (NetnsId, &NetnsView), 
     came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts()
 }
 
-/// Seconds that a connection would wait if all connections under way stood in one long queue (Little's law).
-fn wait_s(ctx: &Context<'_>) -> Option<f64> {
-    let load = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0)?;
-    Some(in_flight_peak(load) / load.goodput_rps())
+/// Seconds that a connection would wait if all connections under way stood in one long queue, or the least that it waits now where nobody knows how many clients there are
+/// (Little's law).
+fn wait_s(ctx: &Context<'_>, placed: &StationReading) -> Option<f64> {
+    match &ctx.obs.load {
+        Some(load) => (load.goodput_rps() > 0.0).then(|| in_flight_peak(load) / load.goodput_rps()),
+        None => ctx.account()?.rate_rps().filter(|rate| *rate > 0.0).map(|rate| placed.waiting.unwrap_or(0.0) / rate),
+    }
 }
 
 /// True if a longer queue would not serve the refused clients: the process cannot keep up, and the wait would be longer than the client's retry.
@@ -191,7 +194,10 @@ fn stands_behind(ctx: &Context<'_>, placed: &StationReading) -> bool {
     let is_unix = listener_of(ctx, placed).is_some_and(|(_, listener)| unix::path_of(listener).is_some());
     // A client retries a dropped SYN. A longer queue is better only if the wait in it is shorter than that.
     let patience = if is_unix { unix::patience_s(ctx) } else { INITIAL_RTO_S };
-    is_standing && wait_s(ctx).is_some_and(|wait| wait >= patience)
+    // Where the wait is not known, a queue that hardly ever has room shows that whoever accepts cannot keep up.
+    let is_mostly_full =
+        || listener_of(ctx, placed).and_then(|(_, listener)| Lengths::of(ctx, listener)).is_some_and(|lengths| lengths.is_mostly_full());
+    is_standing && wait_s(ctx, placed).map_or_else(|| ctx.obs.load.is_none() && !is_unix && is_mostly_full(), |wait| wait >= patience)
 }
 
 /// If a longer queue would not help, its connections wait for something behind it. If it is not known who accepts them, that may be so.
@@ -284,7 +290,7 @@ fn proofs(
         proofs.push(Evidence::new(text, "load", Some(load.latency_us.p99 as f64)));
     }
     // If most requests fail for another reason, the rate behind this wait is not the queue's.
-    if let Some(wait) = wait_s(ctx).filter(|_| ctx.can_divide_by_good()) {
+    if let Some(wait) = wait_s(ctx, placed).filter(|_| ctx.can_divide_by_good()) {
         let text = Message::new("evidence-accept-queue-wait").with("ms", wait * 1e3);
         proofs.push(Evidence::new(text, "load", Some(wait)));
     }

@@ -116,10 +116,11 @@ fn a_queue_that_is_always_full_before_full_cores_is_no_burst_either() {
     let mut obs = standing(511, 50_000);
     ran(&mut obs, [42], 950_000_000);
     cpu(&mut obs, 0.99);
-    for diagnosis in both(&obs) {
+    // Nobody knows for how many clients a longer queue would have to have room, unless they are ours.
+    for (diagnosis, why) in both(&obs).iter().zip(["was full in 201 of 201 samples", "a longer queue would only add waiting time"]) {
         let full = diagnosis.findings.iter().find(|finding| finding.id == "accept-queue-full").unwrap();
-        assert!(!says(&diagnosis, "arrive in bursts"), "{:?}", full.explanation);
-        assert!(full.explanation.contains("was full in 201 of 201 samples"), "{:?}", full.explanation);
+        assert!(!says(diagnosis, "arrive in bursts"), "{:?}", full.explanation);
+        assert!(full.explanation.contains(why), "{:?}", full.explanation);
     }
 }
 

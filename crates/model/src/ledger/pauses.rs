@@ -1,0 +1,88 @@
+//! Pauses of a server that is watched: for a while it reads nothing and answers nothing, although requests stand there and as many come as before.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Context;
+use crate::observation::{RequestSample, RequestSocket, RequestTimes};
+
+use super::connections::tier_of;
+
+/// Fewest answers that are usual in such a time: chance then leaves one in twenty thousand without one (Poisson).
+const ANSWERS_MIN: f64 = 10.0;
+
+/// Spells in which nothing was read or answered although requests stood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pauses {
+    /// Share of the time that was watched.
+    pub(crate) share: f64,
+    /// The longest one, microseconds.
+    pub(crate) longest_us: u64,
+    /// Mean number of requests that stood at their ends.
+    pub(crate) standing: f64,
+}
+
+/// What happened at the first tier between two samples.
+struct Interval {
+    us: u64,
+    /// Answers, and connections that ended.
+    answered: u64,
+    /// Requests that stood unread at both ends of it, and at its end.
+    stayed: usize,
+    standing: usize,
+}
+
+impl Pauses {
+    /// `None` if there are none, or if the samples do not have all connections.
+    pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
+        let first = ctx.path.tiers.first()?;
+        let samples: Vec<&(u64, RequestSample)> = ctx.in_window(&ctx.obs.netns.get(&first.netns)?.request_samples).collect();
+        if samples.iter().any(|(_, sample)| sample.share < 1.0) {
+            return None;
+        }
+        let own = |sample| own(ctx, sample);
+        let intervals: Vec<Interval> =
+            samples.windows(2).map(|two| Interval::between((two[0].0, own(&two[0].1)), (two[1].0, own(&two[1].1)))).collect();
+        let all_us = intervals.iter().map(|interval| interval.us).sum::<u64>().max(1);
+        let usual = intervals.iter().map(|interval| interval.answered).sum::<u64>() as f64 / all_us as f64;
+        let is_still = |interval: &Interval| interval.answered == 0 && interval.stayed > 0;
+        let spells = intervals.split(|interval| !is_still(interval)).filter_map(|spell| {
+            let us = spell.iter().map(|interval| interval.us).sum::<u64>();
+            (usual * us as f64 >= ANSWERS_MIN).then_some((us, spell.last()?.standing))
+        });
+        let (us, standing): (Vec<u64>, Vec<usize>) = spells.unzip();
+        Some(Self {
+            share: us.iter().sum::<u64>() as f64 / all_us as f64,
+            longest_us: *us.iter().max()?,
+            standing: standing.iter().sum::<usize>() as f64 / standing.len() as f64,
+        })
+    }
+}
+
+impl Interval {
+    fn between((from_us, from): (u64, BTreeMap<u64, &RequestSocket>), (to_us, to): (u64, BTreeMap<u64, &RequestSocket>)) -> Self {
+        // A long answer has many segments, and each answer had a request, perhaps before.
+        let answers = |cookie: &u64, socket: &RequestSocket| {
+            let grew = |of: fn(&RequestTimes) -> Option<u64>| {
+                let count = |socket: &RequestSocket| socket.times.as_ref().and_then(of).unwrap_or(0);
+                count(socket).saturating_sub(from.get(cookie).map_or(0, |before| count(before)))
+            };
+            grew(|times| times.data_segs_out).min(grew(|times| times.data_segs_in).max(1))
+        };
+        let is_unread = |socket: &RequestSocket| socket.receive_queue > 0;
+        let ended = from.keys().filter(|cookie| !to.contains_key(cookie)).count() as u64;
+        let stayed = from.iter().filter(|(cookie, socket)| is_unread(socket) && to.get(cookie).is_some_and(|later| is_unread(later)));
+        Self {
+            us: to_us.saturating_sub(from_us),
+            answered: to.iter().map(|(cookie, socket)| answers(cookie, socket)).sum::<u64>() + ended,
+            stayed: stayed.count(),
+            standing: to.values().filter(|socket| is_unread(socket)).count(),
+        }
+    }
+}
+
+/// The first tier's accepted connections, and those that wait to be accepted, by their cookies.
+fn own<'s>(ctx: &Context<'_>, sample: &'s RequestSample) -> BTreeMap<u64, &'s RequestSocket> {
+    let netns = ctx.path.tiers.first().map(|first| first.netns);
+    let is_own = |socket: &&RequestSocket| socket.cookie != 0 && netns.is_some_and(|netns| tier_of(ctx, netns, &socket.address) == Some(0));
+    sample.sockets.iter().filter(is_own).map(|socket| (socket.cookie, socket)).collect()
+}
