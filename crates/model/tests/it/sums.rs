@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use chokepoint_model::observation::{
-    CpuUse, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState, ThreadTimes,
+    CpuUse, ListenerAddress, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState, ThreadTimes,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Verdict;
@@ -94,6 +94,17 @@ fn a_server_that_nobody_asks_is_not_healthy() {
     // Some came, and were answered between two samples.
     let quick = told(&watched(490, |_| (0..5).map(|number| accepted(number, 0, 5)).collect(), Vec::new));
     assert_eq!(quick.verdict, Verdict::Healthy, "{}", quick.summary);
+    // They may have come to another server of this namespace.
+    let mut shared = watched(490, |_| (0..5).map(|number| accepted(number, 0, 5)).collect(), Vec::new);
+    let view = shared.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at_us, mut listeners) in points {
+        listeners.push(listener(ListenerAddress::Tcp(ip("0.0.0.0"), 22), 900, 0, 0));
+        view.listeners.push(at_us, Reading::Ok(listeners));
+    }
+    let shared = told(&shared);
+    assert_eq!(shared.verdict, Verdict::Unknown, "{}", shared.summary);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::facts::Context;
 use crate::facts::path::{Path, Tier};
 use crate::facts::suffered::others::{have_ended, own_growth};
-use crate::observation::{ListenerAddress, NetnsView, RequestSocket, Socket, SocketAddress};
+use crate::observation::{Listener, ListenerAddress, NetnsView, RequestSocket, Socket, SocketAddress};
 
 /// True if connections came or bytes moved in the passive window. What the namespace counts is this server's only if nothing else there had connections.
 pub(crate) fn was_seen(ctx: &Context<'_>) -> bool {
@@ -38,12 +38,21 @@ pub(crate) fn brought_requests(ctx: &Context<'_>) -> bool {
             let last_ms = |times: crate::observation::RequestTimes| times.last_data_recv_ms.min(times.last_data_sent_ms);
             first.accepts(&socket.address) && socket.times.is_some_and(|times| last_ms(times) <= began_ms)
         };
-        own_growth(ctx, first.netns, "Tcp.PassiveOpens").is_some_and(|count| count > 0)
+        let came = own_growth(ctx, first.netns, "Tcp.PassiveOpens").is_some_and(|count| count > 0);
+        (came && listens_alone(ctx.path, view))
             || connections_changed(ctx.path, view)
             || have_ended(ctx, first.netns, view)
             || super::of(ctx).is_some_and(|traffic| traffic.requests > 0)
             || ctx.in_window(&view.request_samples).any(|(at_us, sample)| sample.sockets.iter().any(|socket| moved(socket, *at_us)))
     })
+}
+
+/// True if no other server than the path's listens in the namespace: a connection that came and went between two samples may have been another one's.
+fn listens_alone(path: &Path, view: &NetnsView) -> bool {
+    let is_own =
+        |listener: &Listener| path.tiers.iter().flat_map(|tier| &tier.listeners).any(|placed| placed.listener.address == listener.address);
+    let is_tcp = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(..));
+    view.listeners.values().flatten().filter(is_tcp).all(is_own)
 }
 
 /// True if connections at a unix socket of the first tier came or went, or hold waiting bytes. The kernel has no counters there.

@@ -217,7 +217,7 @@ fn a_stall_is_found_by_watching_too() {
 #[test]
 fn a_stall_beside_a_longer_queue_is_no_cause() {
     // Six of twenty are stalled, and so many others are not read by the server.
-    let with = |unread: u64| {
+    let with = |unread: u64, inside: u64| {
         let mut obs = observed(|number, second| if number < 6 { stalled(number, second) } else { idle(number) });
         let view = obs.netns.get_mut(&SERVER).unwrap();
         let client = |n: u64| RequestSocket {
@@ -227,7 +227,12 @@ fn a_stall_beside_a_longer_queue_is_no_cause() {
             inode: 7,
             receive_queue: if n >= 20 - unread { 80 } else { 0 },
             send_queue: if n < 6 { 300 } else { 0 },
-            times: Some(RequestTimes { last_data_sent_ms: 20, last_data_recv_ms: 24, min_rtt_us: Some(90), ..RequestTimes::default() }),
+            times: Some(RequestTimes {
+                last_data_sent_ms: 20,
+                last_data_recv_ms: if (6..6 + inside).contains(&n) { 8 } else { 24 },
+                min_rtt_us: Some(90),
+                ..RequestTimes::default()
+            }),
         };
         for number in 0..20 {
             let sockets = (0..CONNECTIONS).map(client).collect();
@@ -236,8 +241,13 @@ fn a_stall_beside_a_longer_queue_is_no_cause() {
         }
         told(&obs)
     };
-    assert_eq!(causes(&with(3)), [STALL]);
-    let queue = with(12);
+    assert_eq!(causes(&with(3, 0)), [STALL]);
+    // What waits inside may be a queue.
+    let beside = with(0, 12);
+    let says = |text: &str| beside.findings[0].evidence.iter().any(|proof| proof.text.contains(text));
+    assert_eq!((causes(&beside), beside.findings[0].confidence), (vec![STALL], Confidence::Medium));
+    assert!(says("wait inside nginx") && says("nothing is gained"), "{:?}", beside.findings[0].evidence);
+    let queue = with(12, 0);
     let found = queue.findings.iter().find(|finding| finding.id == STALL).unwrap_or_else(|| panic!("{queue:#?}"));
     assert!(causes(&queue).is_empty() && found.explanation.contains("12 wait until nginx reads them"), "{queue:#?}");
 }

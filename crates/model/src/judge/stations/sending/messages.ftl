@@ -21,6 +21,7 @@ finding-delayed-ack-stall-symptom-full = { $threads ->
 coupling-stall-pool = Requests wait for a worker, more of them than for an acknowledgement or because all workers are taken, and no worker waits for an acknowledgement. Without the stall they would only wait longer for a worker. If no request waited for one, the stall would be the cause.
 
 evidence-stall-seen = { $seen } times a sampled connection held back less than a segment while older segments were unacknowledged, although both windows had space. Data to send was found { $sending } times.
+evidence-stall-inside = More requests ({ $inside } % of those in flight) wait inside { $tier }. If they wait for each other there, those that come back sooner wait there for longer, and nothing is gained.
 evidence-stall-old = The longest had waited for { $oldest } ms when it was seen; the shortest round trip takes { $trip } ms.
 evidence-stall-took = A quarter of the requests took { $ms } ms or longer; the shortest round trip takes { $trip } ms.
 

@@ -48,12 +48,18 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         Some(load) => Evidence::new(args("evidence-stall-took"), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
         None => Evidence::new(args("evidence-stall-old"), "tcp_info last_data_sent, min_rtt", Some(oldest_ms as f64)),
     };
-    let proofs = vec![Evidence::new(args("evidence-stall-seen"), source, Some(seen as f64)), took];
+    let mut proofs = vec![Evidence::new(args("evidence-stall-seen"), source, Some(seen as f64)), took];
+    // Clients that come back sooner gain nothing if they only wait there for longer.
+    let inside = ctx.account().map(|account| account.inside(flow.tier.id.0).value / account.under_way().max(f64::MIN_POSITIVE));
+    let most_inside = inside.filter(|inside| *inside > share);
+    proofs.extend(
+        most_inside.map(|inside| Evidence::new(args("evidence-stall-inside").with("inside", inside * 100.0), "sock_diag", Some(inside))),
+    );
     Some(Held {
         id: FindingId::ACK_STALL,
         share,
         owner: flow.tier.into(),
-        confidence: Confidence::High,
+        confidence: if most_inside.is_some() { Confidence::Medium } else { Confidence::High },
         title: args("finding-delayed-ack-stall-title"),
         explanation: args("finding-delayed-ack-stall-explanation"),
         proofs,
