@@ -120,8 +120,10 @@ fn a_pipe_as_perf_map_does_not_block_a_profile_and_names_are_escaped() {
     let Some(program) = program(&chokepoint) else { return };
     let busy = Busy::start(&program, None);
     pipe(&busy.map);
-    // Long enough for a statement on a busy host too: a profile of fewer than 30 samples makes none.
-    let profile = run_bounded(&chokepoint, &["profile", "--pid", &busy.pid(), "-z", "3s"]);
+    // Often enough for a statement where others leave a tenth of a core: a profile of fewer than 30 samples makes none.
+    let pid = busy.pid();
+    let args = ["profile", "--frequency", "999", "--pid", &pid, "-z", "3s"];
+    let profile = run_bounded(&chokepoint, &args);
     if !has_sampling(&profile) {
         return;
     }
@@ -138,7 +140,6 @@ fn a_pipe_as_perf_map_does_not_block_a_profile_and_names_are_escaped() {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", busy.pid())).unwrap();
     let made = maps.lines().find(|line| line.contains(" rwxp ")).and_then(|line| line.split('-').next()).expect("its code");
     std::fs::write(&busy.map, format!("{made} 10 made_by_test\n")).unwrap();
-    let args = ["profile", "--pid", &busy.pid(), "-z", "3s"];
     assert!(run_bounded(&chokepoint, &args).stdout.contains("made_by_test"));
     if is_root() {
         chown(&busy.map, Some(NOBODY), None).unwrap();
