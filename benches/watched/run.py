@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What `chokepoint diagnose URL` says of traffic that it only watches: healthy servers under an open loop at a tenth, a third and two thirds of what they can, real limits at
-1.2 times theirs, and closed loops of both. Prints a table of verdicts and the shares that are right.
+1.2 times theirs, and closed loops of both. Prints a table of verdicts, the shares that are right, and for each server the share of requests that stays undecided.
 Usage: benches/watched/run.py [--runs 1] [--seconds 5] [--at-once 1] [--loops open,over,closed] [--keep DIR] [SERVER...]
 
 Needs vegeta (`go install github.com/tsenart/vegeta/v12@latest`) and, for closed loops, wrk; a server whose programs are missing is skipped and named. BINARY, VEGETA, GUNICORN,
@@ -254,7 +254,7 @@ def measured(case, port, asked):
                 os.makedirs(asked.keep, exist_ok=True)
                 loop = case.loop.replace(" ", "").replace("%", "")
                 shutil.copy(record, os.path.join(asked.keep, f"{'limit-' if case.is_limit else ''}{case.name}-{loop}-{'kept' if case.kept else 'new'}-{port}.rec"))
-            return told["verdict"], causes, summary
+            return told["verdict"], causes, summary, undecided(told)
         finally:
             try:
                 os.killpg(load.pid, signal.SIGKILL)
@@ -263,6 +263,14 @@ def measured(case, port, asked):
             load.wait()
     finally:
         server.end()
+
+
+def undecided(told):
+    """Share of the requests in flight of which it is not known whether they are any; None if hardly any was in flight."""
+    ledger = told.get("ledger")
+    if not ledger or ledger["under_way"] < 1:
+        return None
+    return sum(place["mean"] for place in ledger["places"] if place["place"] == "undecided") / ledger["under_way"]
 
 
 def is_right(case, verdict, causes):
@@ -279,7 +287,7 @@ def row(case):
 def table(results):
     """A line for each server and each way of keeping connections, a column for each loop."""
     cells = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
-    for case, (verdict, causes, _) in results:
+    for case, (verdict, causes, *_) in results:
         cells[row(case)][case.loop][verdict + (f" ({causes[0]})" if causes else "")] += 1
     print("| | server | connections | verdicts |\n|---|---|---|---|")
     for name, loops in cells.items():
@@ -303,6 +311,15 @@ def shares(results):
             never = verdicts["healthy" if group[0][0].is_limit else "choked"]
             print(f"{title}: {right} of {len(group)} right ({100 * right / len(group):.0f} %); {dict(verdicts)}")
             is_enough &= right >= least * len(group) and never == 0
+    # What stays undecided is below a twentieth of the requests, for each server.
+    shares_of = collections.defaultdict(list)
+    for case, (*_, share) in results:
+        if share is not None:
+            shares_of[case.name].append(share)
+    means = sorted(((sum(found) / len(found), name) for name, found in shares_of.items()), reverse=True)
+    if means:
+        told = ", ".join(f"{name} {100 * mean:.1f} %" for mean, name in means if mean >= 0.005)
+        print(f"connections that may be idle, of the requests in flight: {told or 'none'}; the other of {len(means)} servers below 0.5 %")
     return is_enough
 
 
@@ -335,7 +352,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(asked.at_once) as several:
         list(several.map(one, enumerate(every)))
     table(results)
-    for case, (verdict, causes, summary) in results:
+    for case, (verdict, causes, summary, _) in results:
         if not is_right(case, verdict, causes):
             print(f"not right: {row(case)} | {case.loop}: {verdict} {causes}: {summary}")
     for name, error in missing.items():
