@@ -21,6 +21,9 @@ pub(crate) struct Pauses {
     pub(crate) standing: f64,
 }
 
+/// The time of a sample, and the first tier's sockets in it by their cookies.
+type Moment<'s> = (u64, BTreeMap<u64, &'s RequestSocket>);
+
 /// What happened at the first tier between two samples.
 struct Interval {
     us: u64,
@@ -39,9 +42,8 @@ impl Pauses {
         if samples.iter().any(|(_, sample)| sample.share < 1.0) {
             return None;
         }
-        let own = |sample| own(ctx, sample);
-        let intervals: Vec<Interval> =
-            samples.windows(2).map(|two| Interval::between((two[0].0, own(&two[0].1)), (two[1].0, own(&two[1].1)))).collect();
+        let sockets: Vec<Moment<'_>> = samples.into_iter().map(|(at_us, sample)| (*at_us, own(ctx, sample))).collect();
+        let intervals: Vec<Interval> = sockets.windows(2).map(|two| Interval::between(&two[0], &two[1])).collect();
         let all_us = intervals.iter().map(|interval| interval.us).sum::<u64>().max(1);
         let usual = intervals.iter().map(|interval| interval.answered).sum::<u64>() as f64 / all_us as f64;
         let is_still = |interval: &Interval| interval.answered == 0 && interval.stayed > 0;
@@ -59,7 +61,7 @@ impl Pauses {
 }
 
 impl Interval {
-    fn between((from_us, from): (u64, BTreeMap<u64, &RequestSocket>), (to_us, to): (u64, BTreeMap<u64, &RequestSocket>)) -> Self {
+    fn between((from_us, from): &Moment<'_>, (to_us, to): &Moment<'_>) -> Self {
         // A long answer has many segments, and each answer had a request, perhaps before.
         let answers = |cookie: &u64, socket: &RequestSocket| {
             let grew = |of: fn(&RequestTimes) -> Option<u64>| {
@@ -72,7 +74,7 @@ impl Interval {
         let ended = from.keys().filter(|cookie| !to.contains_key(cookie)).count() as u64;
         let stayed = from.iter().filter(|(cookie, socket)| is_unread(socket) && to.get(cookie).is_some_and(|later| is_unread(later)));
         Self {
-            us: to_us.saturating_sub(from_us),
+            us: to_us.saturating_sub(*from_us),
             answered: to.iter().map(|(cookie, socket)| answers(cookie, socket)).sum::<u64>() + ended,
             stayed: stayed.count(),
             standing: to.values().filter(|socket| is_unread(socket)).count(),

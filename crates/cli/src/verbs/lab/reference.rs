@@ -5,6 +5,7 @@ use std::fmt;
 use anyhow::{Context, Result, bail};
 use chokepoint_lab::scenario::Reference;
 use chokepoint_lab::{Lab, Scenario};
+use chokepoint_model::harm::NOISE_SHARE;
 use chokepoint_model::report::LoadReport;
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +15,6 @@ use crate::terminal::output;
 
 use super::expectation::apart;
 use super::stack;
-
-/// Two equal runs differ by at most this many times, as the judge takes it (docs/thresholds.md).
-const EQUAL_TIMES_MAX: f64 = 1.1;
 
 /// Two labs measured in turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -124,7 +122,7 @@ impl Comparison {
     pub(super) fn is_disturbed(&self) -> bool {
         let (least, most) =
             self.goodput_rps_reference.iter().fold((f64::MAX, 0.0_f64), |(least, most), rps| (least.min(*rps), most.max(*rps)));
-        most > least * EQUAL_TIMES_MAX
+        most > least * (1.0 + NOISE_SHARE)
     }
 
     /// Expectations that did not hold in any turn. What one turn disproves is disturbance: both are loaded one right after the other.
