@@ -14,6 +14,5 @@ pub mod reading;
 pub mod report;
 pub mod reserve;
 pub mod search;
-pub mod servers;
 pub mod step;
 pub mod workers;

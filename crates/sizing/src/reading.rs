@@ -10,7 +10,6 @@ use chokepoint_model::spread::Spread;
 use chokepoint_model::{PoolMemory, php_fpm_pools};
 
 use crate::interval::Interval;
-use crate::servers;
 use crate::step::{InForce, Limit, Offered, Settings, Step, TierStep};
 
 /// The units of pools whose workers each serve one request at a time.
@@ -80,7 +79,7 @@ fn tier_step(ctx: &Context<'_>, tier: &Tier, diagnosis: &Diagnosis) -> TierStep 
     });
     TierStep {
         name: tier.name.clone(),
-        server: identities.iter().find_map(|identity| servers::recognise(identity)),
+        server: identities.iter().find_map(|identity| chokepoint_servers::recognise(identity)),
         processes: workers.len() as u32,
         threads: workers.iter().filter_map(threads).sum(),
         pool: pool.and_then(|pool| pool.limit),

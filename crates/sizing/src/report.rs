@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::Interval;
 use crate::law::ScalingLaw;
-use crate::servers::{ServerKind, WorkerUnit};
+use chokepoint_servers::advice::WorkerUnit;
 
 /// Name and version of the schema.
 pub const SCHEMA: &str = "chokepoint/size/1";
@@ -110,8 +110,8 @@ pub struct LimitReport {
 pub struct TierReport {
     /// Its name.
     pub tier: String,
-    /// The server, if it is known.
-    pub server: Option<ServerKind>,
+    /// The server, if it is known: its id in crate `servers`.
+    pub server: Option<String>,
     /// What serves requests; null if that is not known.
     pub unit: Option<WorkerUnit>,
     /// Workers now; null if that is not known.

@@ -5,7 +5,7 @@ use chokepoint_model::load::Percentiles;
 use chokepoint_model::report::{LimitedBy, Verdict};
 
 use crate::interval::Interval;
-use crate::servers::ServerKind;
+use chokepoint_servers::ServerDef;
 
 /// The load of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,7 +66,7 @@ pub struct TierStep {
     /// Its name in the report.
     pub name: String,
     /// Which known server it is.
-    pub server: Option<ServerKind>,
+    pub server: Option<&'static ServerDef>,
     /// Processes that are not the parent of another one.
     pub processes: u32,
     /// Threads of these processes.

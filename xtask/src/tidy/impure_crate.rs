@@ -17,7 +17,8 @@ struct PureCrate {
 const PURE: &[PureCrate] = &[
     PureCrate { package: "statistics", ours: &[], theirs: &[] },
     PureCrate { package: "model", ours: &["chokepoint-statistics"], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
-    PureCrate { package: "sizing", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde"] },
+    PureCrate { package: "servers", ours: &["chokepoint-model"], theirs: &["serde"] },
+    PureCrate { package: "sizing", ours: &["chokepoint-model", "chokepoint-servers", "chokepoint-statistics"], theirs: &["serde"] },
     PureCrate { package: "recorder", ours: &["chokepoint-model", "chokepoint-statistics"], theirs: &["serde", "serde_json"] },
     PureCrate { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
     PureCrate { package: "log_format", ours: &[], theirs: &["memchr", "thiserror"] },

@@ -159,16 +159,7 @@ pub enum Activation {
 }
 
 impl ServerKind {
-    /// The server kind of a program with this file name ("nginx", "nginx-debug", "openresty", "php-fpm8.2"); `None` for any other name. A process can choose
-    /// its command line, but not the name of the file that it executes.
-    pub fn of_program(name: &str) -> Option<Self> {
-        if ["nginx", "openresty", "freenginx", "angie"].into_iter().any(|known| name.starts_with(known)) {
-            return Some(Self::Nginx);
-        }
-        name.starts_with("php-fpm").then_some(Self::PhpFpm)
-    }
-
-    /// The program's name.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",

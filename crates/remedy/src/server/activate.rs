@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use chokepoint_config::php_fpm::Manager;
 use chokepoint_model::change::{ServerKind, ServerSetting};
+use chokepoint_servers::ReloadSignal;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::edit;
@@ -51,13 +52,13 @@ fn reload(master: &Master, view: &View, main: &str, setting: &ServerSetting, val
     let before = now_ticks();
     let known = KnownMaster::of(&master.identity);
     let process = master.hold()?;
-    pidfd_send_signal(&process, signal(master.kind)).map_err(|error| format!("the reload's signal could not be sent ({error})"))?;
+    pidfd_send_signal(&process, signal(master)).map_err(|error| format!("the reload's signal could not be sent ({error})"))?;
     let start = Instant::now();
     let mut why = "no new worker was started".to_owned();
     while start.elapsed() < RELOAD_TIME_MAX {
         thread::sleep(RELOAD_POLL);
         // A php-fpm in the background gets another pid when it reloads.
-        match Master::find(master.kind, master.pid(), master.identity.start_ticks, main, Some(&known)) {
+        match Master::find(master.def.kind, master.pid(), master.identity.start_ticks, main, Some(&known)) {
             Ok(Some(now)) => match in_force(&now, view, before, start.elapsed(), main, setting, value) {
                 Ok(()) => return Ok(now),
                 Err(error) => why = error,
@@ -71,10 +72,10 @@ fn reload(master: &Master, view: &View, main: &str, setting: &ServerSetting, val
 }
 
 /// The signal that makes a master reload.
-pub(super) fn signal(kind: ServerKind) -> Signal {
-    match kind {
-        ServerKind::Nginx => Signal::HUP,
-        ServerKind::PhpFpm => Signal::USR2,
+fn signal(master: &Master) -> Signal {
+    match master.def.reload_signal {
+        ReloadSignal::Hup => Signal::HUP,
+        ReloadSignal::Usr2 => Signal::USR2,
     }
 }
 
@@ -112,7 +113,7 @@ fn in_force(
                 Ok(())
             }
         }
-        _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
+        _ if master.def.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
         _ if fresh.is_empty() => Err(no_worker_yet()),
         // nginx ends its old workers shortly after starting new ones. Until then they say nothing about what is in force.
         _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers have not exited yet".to_owned()),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use chokepoint_foreign::{FileId, Identity};
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::NetnsId;
+use chokepoint_servers::{MasterDef, master_of, master_of_program};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -27,11 +28,12 @@ const TITLE_BYTES_MAX: usize = 128 << 10;
 /// A running master.
 #[derive(Debug, Clone)]
 pub(super) struct Master {
-    pub(super) kind: ServerKind,
+    /// Its kind.
+    pub(super) def: &'static MasterDef,
     /// Its identity.
     pub(super) identity: Identity,
-    /// Its arguments, or php-fpm's main file. The process sets it itself, so it is read only after the process is identified.
-    title: String,
+    /// What its title says behind "master process": its arguments, or php-fpm's main file. The process sets it itself, so it is read only after the process is identified.
+    pub(super) title: String,
 }
 
 /// A worker of a master.
@@ -89,13 +91,13 @@ impl Master {
     fn of(kind: ServerKind, identity: Identity) -> Result<Self, String> {
         let pid = identity.pid;
         let executable = path_of(&identity);
+        let def = master_of(kind);
         if program_kind(&executable) != Some(kind) {
             return Err(format!("process {pid} is not a process of {}: it executes {executable}", kind.name()));
         }
         let line = command_line(pid).unwrap_or_default();
-        let title = line.split_once(": master process").filter(|(program, _)| !program.contains([' ', '/']));
-        match title {
-            Some((_, rest)) => Ok(Self { kind, identity, title: rest.trim().to_owned() }),
+        match def.of_master(&line) {
+            Some(title) => Ok(Self { def, identity, title: title.to_owned() }),
             None => Err(format!("process {pid} is not a master process of {}", kind.name())),
         }
     }
@@ -147,26 +149,14 @@ impl Master {
 
     /// Its main file, if its title names it.
     fn main(&self) -> Option<String> {
-        match self.kind {
-            // "php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)"
-            // It opens a relative one from the directory in which it was started, which it keeps (fpm_conf_init_main).
-            ServerKind::PhpFpm => {
-                let named = Path::new(self.title.strip_prefix('(')?.strip_suffix(')')?);
-                let started_in = || fs::read_link(format!("{PROC}/{}/cwd", self.pid())).ok();
-                let whole = if named.is_absolute() { named.to_owned() } else { started_in()?.join(named) };
-                whole.components().collect::<PathBuf>().into_os_string().into_string().ok()
-            }
-            ServerKind::Nginx => self.argument("-c").filter(|file| file.starts_with('/')),
+        let named = self.def.main_in_title(&self.title)?;
+        if !self.def.main_is_of_start {
+            return Some(named);
         }
-    }
-
-    /// The argument of an option of nginx.
-    pub(super) fn argument(&self, option: &str) -> Option<String> {
-        let padded = format!(" {} ", self.title);
-        let rest = padded.split_once(&format!(" {option} "))?.1;
-        let ends = ["-c", "-p", "-g", "-e", "-q", "-t", "-s"].iter().filter_map(|next| rest.find(&format!(" {next} ")));
-        let value = &rest[..ends.min().unwrap_or(rest.len())];
-        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+        // It keeps the directory in which it was started.
+        let started_in = || fs::read_link(format!("{PROC}/{}/cwd", self.pid())).ok();
+        let whole = if Path::new(&named).is_absolute() { PathBuf::from(named) } else { started_in()?.join(named) };
+        whole.components().collect::<PathBuf>().into_os_string().into_string().ok()
     }
 
     /// True where it runs with this main file, and the path names the same file for both.
@@ -196,22 +186,17 @@ impl Master {
         }
     }
 
-    /// True while workers of nginx finish their last requests.
+    /// True while workers finish their last requests, where their titles say so.
     pub(super) fn has_leaving_workers(&self) -> bool {
-        let is_leaving = |pid: u32| command_line(pid).is_some_and(|title| title.ends_with(": worker process is shutting down"));
-        self.children().into_iter().any(is_leaving)
+        self.children().into_iter().any(|pid| command_line(pid).is_some_and(|title| self.def.is_leaving(&title)))
     }
 
-    /// Its workers; for nginx without cache processes and workers that are shutting down.
+    /// Its workers that take requests.
     pub(super) fn workers(&self) -> Vec<Worker> {
         let own = self.pid();
         let worker = |pid: u32| {
             let (title, (parent, start_ticks)) = (command_line(pid)?, stat(pid)?);
-            let is_worker = match self.kind {
-                ServerKind::Nginx => title.ends_with(": worker process"),
-                ServerKind::PhpFpm => title.starts_with("php-fpm: pool "),
-            };
-            (is_worker && parent == own).then_some(Worker { pid, start_ticks, title })
+            (self.def.is_worker(&title) && parent == own).then_some(Worker { pid, start_ticks, title })
         };
         self.children().into_iter().filter_map(worker).collect()
     }
@@ -245,7 +230,7 @@ pub(super) fn since_1970_s(start_ticks: u64) -> f64 {
 
 /// The kind of server whose program a file is.
 fn program_kind(path: &str) -> Option<ServerKind> {
-    ServerKind::of_program(path.rsplit('/').next().unwrap_or_default())
+    master_of_program([path.rsplit('/').next().unwrap_or_default()]).map(|def| def.kind)
 }
 
 /// A quick check before the full identification.
@@ -282,23 +267,14 @@ mod tests {
         Identity::of(Path::new(PROC), std::process::id()).unwrap()
     }
 
-    fn master(kind: ServerKind, title: &str) -> Master {
-        Master { kind, identity: own(), title: title.to_owned() }
-    }
-
     #[test]
-    fn the_main_file_is_read_from_the_title() {
-        let fpm = master(ServerKind::PhpFpm, "(/etc/php/8.2/fpm/php-fpm.conf)");
-        assert_eq!(fpm.main().as_deref(), Some("/etc/php/8.2/fpm/php-fpm.conf"));
-        let nginx = master(ServerKind::Nginx, "/usr/sbin/nginx -c /etc/x y.conf -g daemon on; master_process on; -p /srv/");
-        assert_eq!(nginx.main().as_deref(), Some("/etc/x y.conf"));
-        assert_eq!(nginx.argument("-g").as_deref(), Some("daemon on; master_process on;"));
-        assert_eq!(nginx.argument("-p").as_deref(), Some("/srv/"));
-        assert_eq!(master(ServerKind::Nginx, "nginx").main(), None);
+    fn a_relative_main_file_is_taken_from_the_masters_directory() {
+        let main = |kind, title: &str| Master { def: master_of(kind), identity: own(), title: title.to_owned() }.main();
+        assert_eq!(main(ServerKind::PhpFpm, "(/etc/php/8.2/fpm/php-fpm.conf)").as_deref(), Some("/etc/php/8.2/fpm/php-fpm.conf"));
         let here = std::env::current_dir().unwrap();
-        let relative = master(ServerKind::PhpFpm, "(./srv/fpm.conf)").main();
-        assert_eq!(relative.map(PathBuf::from), Some(here.join("srv/fpm.conf")), "from its directory");
-        assert_eq!(master(ServerKind::PhpFpm, "(").main(), None);
+        assert_eq!(main(ServerKind::PhpFpm, "(./srv/fpm.conf)").map(PathBuf::from), Some(here.join("srv/fpm.conf")));
+        assert_eq!(main(ServerKind::Nginx, "nginx -c n.conf"), None, "from its prefix, which is not known");
+        assert_eq!(main(ServerKind::Nginx, "nginx -c /etc/n.conf").as_deref(), Some("/etc/n.conf"));
     }
 
     #[test]
@@ -314,7 +290,7 @@ mod tests {
         ] {
             assert_eq!(program_kind(path), kind, "{path}");
         }
-        let master = master(ServerKind::Nginx, "");
+        let master = Master { def: master_of(ServerKind::Nginx), identity: own(), title: String::new() };
         assert!(master.is_same() && master.is_elsewhere().is_none() && master.hold().is_ok());
         let later = Master { identity: Identity { start_ticks: 1, ..own() }, ..master };
         assert!(!later.is_same() && later.hold().is_err());

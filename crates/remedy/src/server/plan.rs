@@ -3,13 +3,12 @@
 use std::fmt;
 
 use chokepoint_model::change::{Change, ServerSetting, quoted};
-use rustix::process::Signal;
 
 use super::configuration::Server;
 use super::file::real_path;
 use super::master::Master;
 use super::view::View;
-use super::{activate, edit, listener, trial};
+use super::{edit, listener, trial};
 use crate::error::ApplyError;
 use crate::store::Guard;
 use crate::undo::Filter;
@@ -108,10 +107,7 @@ pub fn plan(change: &Change) -> Result<Option<Plan>, ApplyError> {
 fn activating(master: &Master, setting: &ServerSetting, to: &str) -> Activating {
     match setting {
         ServerSetting::PhpFpmBacklog { pool } => Activating::Listen { backlog: to.to_owned(), pid: master.pid(), pool: pool.clone() },
-        _ => {
-            let name = if activate::signal(master.kind) == Signal::HUP { "HUP" } else { "USR2" };
-            Activating::Signal { name, pid: master.pid() }
-        }
+        _ => Activating::Signal { name: master.def.reload_signal.name(), pid: master.pid() },
     }
 }
 

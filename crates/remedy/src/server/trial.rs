@@ -13,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chokepoint_foreign::{FileId, of_process, other_writer, trusted};
-use chokepoint_model::change::ServerKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::confined;
@@ -49,23 +48,9 @@ pub(super) struct Instead<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// Arguments of the server's test of its configuration.
-fn arguments(master: &Master, main: &str) -> Vec<String> {
-    let mut arguments: Vec<String> = match master.kind {
-        ServerKind::Nginx => ["-t", "-c", main].map(str::to_owned).into(),
-        ServerKind::PhpFpm => ["-t", "-y", main].map(str::to_owned).into(),
-    };
-    if master.kind == ServerKind::Nginx {
-        for option in ["-p", "-g", "-e"] {
-            arguments.extend(master.argument(option).into_iter().flat_map(|value| [option.to_owned(), value]));
-        }
-    }
-    arguments
-}
-
 /// The command line of the test: program and arguments.
 pub(super) fn command_line(master: &Master, main: &str) -> Vec<String> {
-    std::iter::once(path_of(&master.identity)).chain(arguments(master, main)).collect()
+    std::iter::once(path_of(&master.identity)).chain(master.def.test_arguments(main, &master.title)).collect()
 }
 
 /// Tests the configuration; with `instead`, as if the file had these bytes. The error is the server's message, or why the test did not run.
@@ -107,7 +92,7 @@ pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
     let uid = master.identity.uid();
     let program = program(master).map_err(not_run)?;
     let view = View::of(Some(master), main)?;
-    let parts = edit::parts(&view, main, master.kind)?;
+    let parts = edit::parts(&view, main, master.def.kind)?;
     let files = parts.reading.files.iter().chain(&parts.reading.directories).map(PathBuf::from);
     for path in files.chain(programs(master, &program, &parts, main)).chain(loaded(master.pid()).map_err(not_run)?) {
         match trusted(&path, uid) {
@@ -164,25 +149,21 @@ fn loaded(pid: u32) -> Result<Vec<PathBuf>, String> {
 
 /// Possible paths of the files that the configuration makes the server execute: relative to its prefix or the main file's directory.
 fn programs(master: &Master, program: &File, parts: &Parts, main: &str) -> Vec<PathBuf> {
-    let prefix = || master.argument("-p").or_else(|| built_in_prefix(program)).unwrap_or_else(|| "/usr/local/nginx".to_owned());
+    let prefix = || master.def.prefix(&master.title, &built_in(master, program));
     let directories: Vec<PathBuf> = if parts.programs.iter().all(|path| path.starts_with('/')) {
         vec![PathBuf::from("/")]
     } else {
-        Path::new(main).parent().map(Path::to_owned).into_iter().chain([PathBuf::from(prefix())]).collect()
+        Path::new(main).parent().map(Path::to_owned).into_iter().chain(prefix().map(PathBuf::from)).collect()
     };
     parts.programs.iter().flat_map(|path| directories.iter().map(move |directory| directory.join(path))).collect()
 }
 
-/// The prefix of `nginx -V`, found in the executable without running it.
-fn built_in_prefix(program: &File) -> Option<String> {
-    let name = b"--prefix=";
+/// What the program says of how it was built, without running it.
+fn built_in(master: &Master, program: &File) -> Vec<String> {
     let mut bytes = Vec::new();
-    let readable = File::open(format!("/proc/self/fd/{}", program.as_raw_fd())).ok()?;
-    readable.take(EXECUTABLE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let at = bytes.windows(name.len()).position(|window| window == name)? + name.len();
-    let rest = bytes.get(at..)?;
-    let end = rest.iter().position(|byte| matches!(byte, 0 | b' ' | b'\n')).unwrap_or(rest.len());
-    Some(String::from_utf8_lossy(&rest[..end]).trim_matches('\'').to_owned()).filter(|prefix| prefix.starts_with('/'))
+    let read = File::open(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    let read = read.and_then(|readable| readable.take(EXECUTABLE_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_or_else(|_| Vec::new(), |_| master.def.built_in(&bytes))
 }
 
 fn test(program: &File, master: &Master, main: &str) -> Result<(), String> {
@@ -193,7 +174,7 @@ fn test(program: &File, master: &Master, main: &str) -> Result<(), String> {
         // The master's user must be able to open an `error_log /dev/stderr`.
         fchown(&pipe, Some(master.identity.uid()), Some(master.identity.gids[1])).map_err(failed)?;
     }
-    command.args(arguments(master, main)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(pipe));
+    command.args(master.def.test_arguments(main, &master.title)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(pipe));
     // Ctrl-C must reach this process only: the test's result decides whether a change can be taken back.
     command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;

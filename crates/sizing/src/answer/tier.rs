@@ -7,9 +7,10 @@ use chokepoint_model::report::LimitedBy;
 use super::{Asked, alone_s};
 use crate::knee::most;
 use crate::report::{ConfigReport, MemoryReport, ServiceReport, TierReport};
-use crate::servers::{Demand, ServerDef, WorkerUnit};
 use crate::step::{InForce, Step, TierStep, curve};
 use crate::workers::{ServiceTime, WorkerMemory, queue};
+use chokepoint_servers::ServerDef;
+use chokepoint_servers::advice::{Demand, WorkerUnit};
 
 /// Share of its cores that the path's own tiers have to use before full cores count as filled by them, and not by other programs.
 const OWN_SHARE_MIN: f64 = 0.5;
@@ -35,7 +36,7 @@ pub(super) fn advice(asked: &Asked, steps: &[Step], limit: Option<&Step>, words:
 
 /// What serves requests in a tier.
 fn unit(tier: &TierStep) -> Option<WorkerUnit> {
-    match tier.server.map(|server| server.def().unit) {
+    match tier.server.map(|server| server.unit) {
         Some(WorkerUnit::Processes) if tier.is_pool_threads => Some(WorkerUnit::Threads),
         Some(unit) => Some(unit),
         None if tier.is_pool_threads => Some(WorkerUnit::Threads),
@@ -173,12 +174,12 @@ impl Advised<'_> {
 
     fn report(&self, behind: Option<u32>, words: &Catalogue) -> TierReport {
         let say = |message: Message| words.text(&message);
-        let def = self.tier.server.map(|server| server.def());
+        let def = self.tier.server;
         let workers = self.workers();
         let config = def.map(|def| self.config(def, behind, words)).unwrap_or_default();
         TierReport {
             tier: self.tier.name.clone(),
-            server: self.tier.server,
+            server: def.map(|def| def.id.to_owned()),
             unit: self.unit,
             workers_now: self.now(),
             workers: workers.map(|(workers, _)| workers),

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::{LimitedBy, Verdict};
 use chokepoint_model::{MemoryMeasure, PoolMemory};
+use chokepoint_servers::advice::WorkerUnit;
+use chokepoint_servers::{SERVERS, ServerDef};
 use chokepoint_sizing::answer::{Asked, report};
 use chokepoint_sizing::interval::Interval;
 use chokepoint_sizing::objective::Objective;
 use chokepoint_sizing::report::{Outcome, Size};
-use chokepoint_sizing::servers::{ServerKind, WorkerUnit};
 use chokepoint_sizing::step::{Offered, Step, TierStep};
 use chokepoint_sizing::workers::WorkerMemory;
 
@@ -39,9 +40,9 @@ fn steps() -> Vec<Step> {
 
 fn with_tiers(step: Step) -> Step {
     let goodput = step.goodput_rps.value;
-    let tier = |name: &str, server, cpu_s: f64| TierStep {
+    let tier = |name: &str, cpu_s: f64| TierStep {
         name: name.to_owned(),
-        server: Some(server),
+        server: known(name),
         processes: 5,
         threads: 5,
         cores_used: Some(goodput * cpu_s),
@@ -51,8 +52,12 @@ fn with_tiers(step: Step) -> Step {
         accept_queue_limit: Some(100.0),
         ..TierStep::default()
     };
-    let tiers = vec![tier("nginx", ServerKind::Nginx, 0.0002), tier("php-fpm", ServerKind::PhpFpm, 0.001)];
+    let tiers = vec![tier("nginx", 0.0002), tier("php-fpm", 0.001)];
     Step { tiers, available_bytes: Some(1 << 30), ..step }
+}
+
+fn known(id: &str) -> Option<&'static ServerDef> {
+    SERVERS.iter().find(|def| def.id == id).copied()
 }
 
 fn of(asked: &Asked, steps: &[Step]) -> Size {
@@ -216,7 +221,7 @@ fn threaded() -> Vec<Step> {
     for step in &mut steps {
         let [_, pool] = &mut step.tiers[..] else { unreachable!() };
         *pool = TierStep {
-            server: Some(ServerKind::Gunicorn),
+            server: known("gunicorn"),
             processes: 1,
             threads: 5,
             pool: Some(4.0),

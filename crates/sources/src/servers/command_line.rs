@@ -1,25 +1,17 @@
 //! Reduces command lines for a recording to the program's name and, for servers of a known kind, the options with the path of their configuration.
 
+use chokepoint_servers::{MasterDef, master_of_program, masters};
+
 use crate::reduction::Reduction;
 
 /// Replaces a word.
 const HIDDEN: &[u8] = b"[redacted]";
-/// Programs, by the beginning of their names, and the options whose values `servers::master` reads.
-const OPTIONS: &[(&str, &[&str])] = &[
-    ("nginx", &["-c", "-e", "-p"]),
-    ("angie", &["-c", "-e", "-p"]),
-    ("freenginx", &["-c", "-e", "-p"]),
-    ("php-fpm", &["-p", "-y", "--fpm-config", "--prefix"]),
-];
-/// Words in the process titles of these servers.
-const TITLE_WORDS: &[&str] = &["cache", "down", "is", "loader", "manager", "master", "pool", "privileged", "process", "shutting", "worker"];
-
 /// The command line with every other word hidden. The number of words and their separators stay.
 pub(crate) fn reduced(cmdline: &[u8], reduction: &mut Reduction) -> Vec<u8> {
-    let title = OPTIONS.iter().find(|(name, _)| cmdline.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b": ")));
-    let is_title = title.is_some();
+    let text = String::from_utf8_lossy(cmdline);
+    let mut server: Option<&MasterDef> = masters().find(|server| server.said(&text).is_some());
+    let is_title = server.is_some();
     let mut out = Vec::with_capacity(cmdline.len());
-    let mut options: &[&str] = title.map_or(&[], |(_, options)| options);
     let mut before: Vec<u8> = Vec::new();
     // A command line without an inner NUL was overwritten by a text with words separated by blanks.
     let end = cmdline.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -32,12 +24,12 @@ pub(crate) fn reduced(cmdline: &[u8], reduction: &mut Reduction) -> Vec<u8> {
             0 if is_title => Some(word.to_vec()),
             0 => {
                 let name = program(word);
-                options = OPTIONS.iter().find(|(known, _)| name.starts_with(known.as_bytes())).map_or(&[], |(_, options)| options);
+                server = master_of_program([&*String::from_utf8_lossy(name)]);
                 Some(name.to_vec())
             }
             _ if word.is_empty() => Some(Vec::new()),
-            _ if is_title && is_title_word(word, &before) => Some(word.to_vec()),
-            _ => option(word, &before, options),
+            _ if is_title && server.is_some_and(|server| is_title_word(server, word, &before)) => Some(word.to_vec()),
+            _ => server.and_then(|server| option(word, &before, server.path_options)),
         };
         // A program name with text after a blank is one shortened word, not a hidden one.
         reduction.words += usize::from(kept.is_none());
@@ -55,8 +47,8 @@ fn program(word: &[u8]) -> &[u8] {
 }
 
 /// True for words of a title that name the role of the process, its pool, its program, or in brackets the path of its configuration.
-fn is_title_word(word: &[u8], before: &[u8]) -> bool {
-    TITLE_WORDS.iter().any(|known| known.as_bytes() == word)
+fn is_title_word(server: &MasterDef, word: &[u8], before: &[u8]) -> bool {
+    server.title_words.iter().any(|known| known.as_bytes() == word)
         || before == b"pool"
         || (before == b"process" && (is_path(word) || word.strip_prefix(b"(").is_some_and(is_path)))
 }

@@ -13,11 +13,12 @@ use chokepoint_foreign::{FileId, Files, Rights, path_of, printable, read_bounded
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig, ServerFiles};
 use chokepoint_recording::{Entry, Outcome};
+use chokepoint_servers::{ConfigurationPlace, masters};
 
 use reload::LastReading;
 
 use super::access::{Access, NEEDS, files};
-use super::master::{Master, MasterKind, master};
+use super::master::{Master, master};
 use super::room::ConfigRoom;
 use crate::reduction::Reduction;
 use crate::root::{Root, outcome_of, reading_of};
@@ -63,7 +64,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         Ok(None) => return Vec::new(),
         Err(lack) => return only_item(lack),
     };
-    let (now, outcome) = LastReading::of(context.root, pid, found.kind, || text_of(context.root, pid, &found));
+    let (now, outcome) = LastReading::of(context.root, pid, found.def.kind, || text_of(context.root, pid, &found));
     now.note(context.notes, pid);
     let is_known = matches!(outcome, Outcome::Ok(_)) && before.is_some_and(|before| before.says_the_same_as(&now));
     if is_known { Vec::new() } else { only_item(outcome) }
@@ -78,7 +79,7 @@ fn text_of(root: &Root, pid: u32, found: &Master) -> Outcome {
     let CollectedConfig { outcome, by_file, .. } = collect(&files, found);
     match outcome {
         Outcome::Ok(text) => {
-            let (place, writers) = (fact_of_place(root, &files, &found.main), fact_of_writers(root, pid, by_file.keys()));
+            let (place, writers) = (fact_of_place(root, &files, &found.place.main), fact_of_writers(root, pid, by_file.keys()));
             Outcome::Ok([place.into_bytes(), writers.into_bytes(), text].concat())
         }
         lack => lack,
@@ -156,9 +157,10 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
         is_full: false,
     };
     // Only the files matter here. The parser reports errors in them later.
-    match master.kind {
-        MasterKind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut collection)),
-        MasterKind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut collection)),
+    let ConfigurationPlace { main, prefix, .. } = &master.place;
+    match master.def.kind {
+        ServerKind::Nginx => drop(nginx::Tree::load(main, None, &mut collection)),
+        ServerKind::PhpFpm => drop(php_fpm::Tree::load(main, Some(prefix), &mut collection)),
     }
     let ConfigCollector { head, dump, paths, denied, .. } = collection;
     let outcome = match denied {
@@ -166,23 +168,20 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
             let needs = access.is_own().then(|| NEEDS.to_owned());
             Outcome::Absent(format!("permission denied: {path}{}", access.remark()), needs)
         }
-        None if paths.is_empty() => Outcome::Failed(format!("{}: the main file could not be read", master.main), None),
+        None if paths.is_empty() => Outcome::Failed(format!("{}: the main file could not be read", master.place.main), None),
         None => Outcome::Ok((head + &dump).into_bytes()),
     };
     CollectedConfig { outcome, by_file: paths, master: master.access.clone() }
 }
 
 fn head_of(master: &Master) -> String {
-    let kind = match master.kind {
-        MasterKind::Nginx => "nginx",
-        MasterKind::PhpFpm => "php-fpm",
-    };
+    let ConfigurationPlace { prefix, version, access_log, error_log, .. } = &master.place;
     let facts = [
-        ("server", kind),
-        ("prefix", &master.prefix),
-        ("version", &master.version),
-        ("access_log", &master.access_log),
-        ("error_log", &master.error_log),
+        ("server", master.def.kind.name()),
+        ("prefix", prefix),
+        ("version", version),
+        ("access_log", access_log),
+        ("error_log", error_log),
     ];
     facts.iter().map(|(name, value)| format!("{name} {}\n", value.replace('\n', " "))).collect()
 }
@@ -306,19 +305,22 @@ pub(super) struct ConfigHead {
     real_paths: Vec<(String, String)>,
     are_elsewhere: Option<bool>,
     others_write: Option<String>,
-    is_nginx: bool,
+    server: ServerKind,
     version: String,
     unreadable: Vec<String>,
+}
+
+impl ConfigHead {
+    fn known_prefix(&self) -> Option<&str> {
+        Some(self.prefix.as_str()).filter(|prefix| !prefix.is_empty())
+    }
 }
 
 fn head(dump: &str) -> Result<ConfigHead, String> {
     let facts: Vec<(&str, &str)> = dump::head(dump).lines().filter_map(|line| line.split_once(' ')).collect();
     let fact = |name: &str| facts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let is_nginx = match fact("server") {
-        Some("nginx") => true,
-        Some("php-fpm") => false,
-        _ => return Err("the text does not say whose configuration it is".to_owned()),
-    };
+    let server = fact("server").and_then(|name| masters().map(|def| def.kind).find(|kind| kind.name() == name));
+    let server = server.ok_or("the text does not say whose configuration it is")?;
     let changed = facts.iter().filter(|(name, _)| *name == "changed");
     let linked = facts.windows(2).filter_map(|pair| match pair {
         [("changed", changed), ("real", real)] => Some((changed.split_once(' ')?.1.to_owned(), (*real).to_owned())),
@@ -336,7 +338,7 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
         real_paths: linked.collect(),
         are_elsewhere: fact("files").map(|place| place == "elsewhere"),
         others_write: fact(WRITERS).filter(|why| *why != NOBODY).map(str::to_owned),
-        is_nginx,
+        server,
         version: text("version"),
         unreadable: facts.iter().filter(|(name, _)| *name == "unreadable").map(|(_, value)| (*value).to_owned()).collect(),
     })
@@ -371,21 +373,25 @@ fn within_bounds(dump: &str) -> Result<(), String> {
 pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
     within_bounds(dump)?;
     let head = head(dump)?;
-    if head.is_nginx {
-        let tree = nginx::Tree::from_dump(dump).map_err(|error| error.to_string())?;
-        complete(&head, &tree.gaps)?;
-        let version = nginx::Version::parse(&head.version).unwrap_or(nginx::Version::FALLBACK);
-        return Ok((head, ParsedConfig::Nginx(Box::new(nginx::Nginx::of(&tree, version)))));
-    }
-    let tree = php_fpm::Tree::from_dump(dump, Some(&head.prefix).filter(|prefix| !prefix.is_empty()).map(String::as_str));
-    let tree = tree.map_err(|error| error.to_string())?;
-    complete(&head, &tree.gaps)?;
-    let numbers: Vec<u16> = head.version.split('.').filter_map(|number| number.parse().ok()).collect();
-    let version = match numbers[..] {
-        [major, minor, ..] => php_fpm::Version(major, minor),
-        _ => php_fpm::Version::FALLBACK,
+    let parsed = match head.server {
+        ServerKind::Nginx => {
+            let tree = nginx::Tree::from_dump(dump).map_err(|error| error.to_string())?;
+            complete(&head, &tree.gaps)?;
+            let version = nginx::Version::parse(&head.version).unwrap_or(nginx::Version::FALLBACK);
+            ParsedConfig::Nginx(Box::new(nginx::Nginx::of(&tree, version)))
+        }
+        ServerKind::PhpFpm => {
+            let tree = php_fpm::Tree::from_dump(dump, head.known_prefix()).map_err(|error| error.to_string())?;
+            complete(&head, &tree.gaps)?;
+            let numbers: Vec<u16> = head.version.split('.').filter_map(|number| number.parse().ok()).collect();
+            let version = match numbers[..] {
+                [major, minor, ..] => php_fpm::Version(major, minor),
+                _ => php_fpm::Version::FALLBACK,
+            };
+            ParsedConfig::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))
+        }
     };
-    Ok((head, ParsedConfig::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))))
+    Ok((head, parsed))
 }
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
@@ -395,10 +401,9 @@ pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
         Ok((head, _)) => head,
         Err(why) => return Outcome::Failed(why, None),
     };
-    let hidden = match head.is_nginx {
-        true => nginx::hide(dump).map_err(|error| error.to_string()),
-        false => php_fpm::hide(dump, Some(&head.prefix).filter(|prefix| !prefix.is_empty()).map(String::as_str))
-            .map_err(|error| error.to_string()),
+    let hidden = match head.server {
+        ServerKind::Nginx => nginx::hide(dump).map_err(|error| error.to_string()),
+        ServerKind::PhpFpm => php_fpm::hide(dump, head.known_prefix()).map_err(|error| error.to_string()),
     };
     let hidden = match hidden {
         Ok(hidden) => hidden,
@@ -453,9 +458,8 @@ fn put(observation: &mut Observation, entry: &Entry) {
 
 /// The files in a form that can be edited. They take as many bytes as the entry has.
 fn files_of(head: &ConfigHead, dump: &str) -> ServerFiles {
-    let prefix = Some(head.prefix.clone()).filter(|prefix| !prefix.is_empty());
-    let server = if head.is_nginx { ServerKind::Nginx } else { ServerKind::PhpFpm };
-    let text = DumpedFiles { server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
+    let prefix = head.known_prefix().map(str::to_owned);
+    let text = DumpedFiles { server: head.server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
     let (are_elsewhere, others_write) = (head.are_elsewhere, head.others_write.clone());
     ServerFiles { text: Some(Arc::new(text)), prefix: head.prefix.clone(), are_elsewhere, others_write }
 }

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 
 use chokepoint_config::SourceLine;
 use chokepoint_config::nginx::{Address, Http, Nginx, PassKind, Target};
+use chokepoint_model::change::ServerKind;
 use chokepoint_model::edge::{ClientKeeps, ServerKeeps};
 use chokepoint_model::observation::{ListenerAddress, NetnsId, Origin};
 use chokepoint_recording::Outcome;
 
 use super::access::files;
 use super::config::{ParsedConfig, collect, parsed};
-use super::master::{MasterKind, master};
+use super::master::master;
 use super::nginx::levels::levels;
 use super::nginx::passes::addresses;
 use super::origin::origin;
@@ -41,7 +42,7 @@ pub fn read_configured_keeps(root: &Root) -> Vec<ConfiguredKeeps> {
 }
 
 fn read(root: &Root, pid: u32) -> Option<ConfiguredKeeps> {
-    let master = master(root, pid).ok()?.filter(|master| master.kind == MasterKind::Nginx)?;
+    let master = master(root, pid).ok()?.filter(|master| master.def.kind == ServerKind::Nginx)?;
     let netns = link_of(root, pid).ok()?;
     let Outcome::Ok(text) = collect(&files(root, pid).ok()?, &master).outcome else { return None };
     match parsed(&String::from_utf8_lossy(&text)).ok()?.1 {

@@ -11,10 +11,10 @@ use chokepoint_config::Origin;
 use chokepoint_config::log_format::Escape;
 use chokepoint_config::nginx::{Destination, LogFormat, Nginx};
 use chokepoint_config::php_fpm::Fpm;
+use chokepoint_servers::absolute;
 use serde::{Deserialize, Serialize};
 
 use super::config::{ConfigHead, ParsedConfig};
-use super::master::absolute;
 use super::nginx::levels::levels;
 
 /// Most logs of one server to follow.

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use chokepoint_model::change::ServerKind;
 use chokepoint_recording::Outcome;
+use chokepoint_servers::master_of;
 use serde::{Deserialize, Serialize};
 
-use super::super::master::{MasterKind, stat_of, words};
+use super::super::master::{stat_of, words};
 use crate::root::Root;
 use crate::table::Notes;
 
@@ -16,7 +18,7 @@ const CHILDREN_BYTES_MAX: usize = 64 << 10;
 /// What was known of a master when its configuration was last read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastReading {
-    kind: MasterKind,
+    kind: ServerKind,
     /// The start of the master's stack; nothing without the right to trace it.
     stack: Option<u64>,
     /// Its workers of then that still take requests.
@@ -27,7 +29,7 @@ pub(super) struct LastReading {
 
 impl LastReading {
     /// Of the text that `read` gives. The workers come first: those of a reload in between would pass for workers that have the text.
-    pub(super) fn of(root: &Root, pid: u32, kind: MasterKind, read: impl FnOnce() -> Outcome) -> (Self, Outcome) {
+    pub(super) fn of(root: &Root, pid: u32, kind: ServerKind, read: impl FnOnce() -> Outcome) -> (Self, Outcome) {
         let (stack, workers) = (stack(root, pid), workers(root, pid, kind));
         let outcome = read();
         let mut hasher = DefaultHasher::new();
@@ -56,7 +58,7 @@ impl LastReading {
     /// fpm_pctl_exec); its pools begin and end workers at any time. nginx starts new workers, then has all others end (ngx_process_cycle.c); it also replaces one that
     /// died. Of workers that died one after the other nobody can tell.
     pub(super) fn is_over(&mut self, root: &Root, pid: u32) -> bool {
-        if self.kind == MasterKind::PhpFpm
+        if master_of(self.kind).executes_itself
             && let (Some(before), Some(now)) = (self.stack, stack(root, pid))
         {
             return before != now;
@@ -75,13 +77,10 @@ fn stack(root: &Root, pid: u32) -> Option<u64> {
     stat_of(root, pid)?.start_stack.filter(|address| *address != 0)
 }
 
-/// The workers that take requests. nginx names in its title what a process does, and that a worker ends.
-fn workers(root: &Root, pid: u32, kind: MasterKind) -> BTreeSet<u32> {
-    let takes = |child: &u32| {
-        let title = words(root, *child);
-        let title: Vec<&str> = title.iter().map(String::as_str).collect();
-        kind == MasterKind::PhpFpm || matches!(title[..], [_, "worker", "process"])
-    };
+/// The workers that take requests, by their titles: a server names what a process does, and that a worker ends.
+fn workers(root: &Root, pid: u32, kind: ServerKind) -> BTreeSet<u32> {
+    let def = master_of(kind);
+    let takes = |child: &u32| def.is_worker(&words(root, *child, def).join(" "));
     children(root, pid).into_iter().filter(takes).collect()
 }
 

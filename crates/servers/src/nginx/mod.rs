@@ -1,17 +1,49 @@
 //! nginx: event loops. A request takes a connection to the client and one to the server behind.
 
-use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
+mod locate;
+
+use chokepoint_model::change::ServerKind;
+
+use crate::advice::{ConfigLine, Demand, WorkerUnit};
+use crate::{MasterDef, ReloadSignal, ServerDef, is_program};
 
 /// nginx.org/en/docs/ngx_core_module.html.
-pub(super) const NGINX: ServerDef = ServerDef {
-    kind: ServerKind::Nginx,
+pub(crate) const NGINX: ServerDef = ServerDef {
+    id: "nginx",
     name: "nginx",
     unit: WorkerUnit::Loops,
     file: "/etc/nginx/nginx.conf",
     source: "https://nginx.org/en/docs/ngx_core_module.html",
+    master: Some(&MASTER),
     recognise: |identity| is_program(identity, "nginx"),
     lines,
 };
+
+/// Its processes' titles are in src/os/unix/ngx_process_cycle.c, a relative main file in ngx_conf_full_name. Forks with its configuration have its titles with their own names.
+pub(crate) const MASTER: MasterDef = MasterDef {
+    kind: ServerKind::Nginx,
+    programs: &["nginx", "openresty", "freenginx", "angie"],
+    titles: &["nginx", "angie", "freenginx"],
+    is_worker: |said| said == "worker process",
+    is_leaving: |said| said == "worker process is shutting down",
+    locate: locate::locate,
+    // What `nginx -V` prints.
+    prefix: |title, built_in| Some(locate::prefix(title, built_in)),
+    built_in_texts: &["nginx version: ", "configure arguments:"],
+    main_in_title: |title| locate::argument(title, "-c").filter(|file| file.starts_with('/')),
+    main_is_of_start: false,
+    test_arguments,
+    reload_signal: ReloadSignal::Hup,
+    executes_itself: false,
+    comment: '#',
+    path_options: &["-c", "-e", "-p"],
+    title_words: &["cache", "down", "is", "loader", "manager", "master", "privileged", "process", "shutting", "worker"],
+};
+
+fn test_arguments(main: &str, title: &str) -> Vec<String> {
+    let given = ["-p", "-g", "-e"].into_iter().filter_map(|option| Some([option.to_owned(), locate::argument(title, option)?]));
+    ["-t", "-c", main].map(str::to_owned).into_iter().chain(given.flatten()).collect()
+}
 
 /// Backlog of `listen` on Linux unless it is given.
 const BACKLOG_DEFAULT: u32 = 511;

@@ -1,14 +1,16 @@
 //! Apache httpd, whose prefork MPM has a process for each connection.
 
-use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
+use crate::advice::{ConfigLine, Demand, WorkerUnit};
+use crate::{ServerDef, is_program};
 
 /// httpd.apache.org/docs/2.4/mod/mpm_common.html.
-pub(super) const APACHE: ServerDef = ServerDef {
-    kind: ServerKind::Apache,
+pub(crate) const APACHE: ServerDef = ServerDef {
+    id: "apache",
     name: "Apache",
     unit: WorkerUnit::Processes,
     file: "/etc/apache2/mods-enabled/mpm_*.conf",
     source: "https://httpd.apache.org/docs/2.4/mod/mpm_common.html",
+    master: None,
     recognise: |identity| is_program(identity, "apache2") || is_program(identity, "httpd"),
     lines,
 };

@@ -1,14 +1,16 @@
 //! Tomcat: a thread for each request. Connections beyond them are accepted, and their requests wait unread.
 
-use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, runs};
+use crate::advice::{ConfigLine, Demand, WorkerUnit};
+use crate::{ServerDef, runs};
 
 /// tomcat.apache.org/tomcat-10.1-doc/config/http.html.
-pub(super) const TOMCAT: ServerDef = ServerDef {
-    kind: ServerKind::Tomcat,
+pub(crate) const TOMCAT: ServerDef = ServerDef {
+    id: "tomcat",
     name: "Tomcat",
     unit: WorkerUnit::Threads,
     file: "/etc/tomcat*/server.xml",
     source: "https://tomcat.apache.org/tomcat-10.1-doc/config/http.html",
+    master: None,
     recognise: |identity| runs(identity, "org.apache.catalina.startup.Bootstrap"),
     lines,
 };

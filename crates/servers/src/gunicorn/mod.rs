@@ -1,14 +1,16 @@
 //! gunicorn: a process for each request, or with `threads` a thread of one (gthread).
 
-use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program, runs};
+use crate::advice::{ConfigLine, Demand, WorkerUnit};
+use crate::{ServerDef, is_program, runs};
 
 /// docs.gunicorn.org/en/stable/settings.html.
-pub(super) const GUNICORN: ServerDef = ServerDef {
-    kind: ServerKind::Gunicorn,
+pub(crate) const GUNICORN: ServerDef = ServerDef {
+    id: "gunicorn",
     name: "gunicorn",
     unit: WorkerUnit::Processes,
     file: "gunicorn.conf.py",
     source: "https://docs.gunicorn.org/en/stable/settings.html",
+    master: None,
     recognise: |identity| is_program(identity, "gunicorn") || runs(identity, "gunicorn"),
     lines,
 };

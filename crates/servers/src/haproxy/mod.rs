@@ -1,14 +1,16 @@
 //! HAProxy: event loops. Requests beyond maxconn of a server wait in its queue.
 
-use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
+use crate::advice::{ConfigLine, Demand, WorkerUnit};
+use crate::{ServerDef, is_program};
 
 /// docs.haproxy.org/2.6/configuration.html.
-pub(super) const HAPROXY: ServerDef = ServerDef {
-    kind: ServerKind::Haproxy,
+pub(crate) const HAPROXY: ServerDef = ServerDef {
+    id: "haproxy",
     name: "HAProxy",
     unit: WorkerUnit::Loops,
     file: "/etc/haproxy/haproxy.cfg",
     source: "https://docs.haproxy.org/2.6/configuration.html",
+    master: None,
     recognise: |identity| is_program(identity, "haproxy"),
     lines,
 };

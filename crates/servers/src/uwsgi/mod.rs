@@ -1,14 +1,16 @@
 //! uWSGI: a process for each request, or with `threads` a thread of one.
 
-use super::{ConfigLine, Demand, ServerDef, ServerKind, WorkerUnit, is_program};
+use crate::advice::{ConfigLine, Demand, WorkerUnit};
+use crate::{ServerDef, is_program};
 
 /// uwsgi-docs.readthedocs.io/en/latest/Options.html.
-pub(super) const UWSGI: ServerDef = ServerDef {
-    kind: ServerKind::Uwsgi,
+pub(crate) const UWSGI: ServerDef = ServerDef {
+    id: "uwsgi",
     name: "uWSGI",
     unit: WorkerUnit::Processes,
     file: "/etc/uwsgi/apps-enabled/*.ini",
     source: "https://uwsgi-docs.readthedocs.io/en/latest/Options.html",
+    master: None,
     recognise: |identity| is_program(identity, "uwsgi"),
     lines,
 };

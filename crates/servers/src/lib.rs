@@ -1,0 +1,137 @@
+//! Kinds of servers, a folder each and a line in [`SERVERS`]: how their processes are recognised, where their configuration begins, how they read it again and test it,
+//! and which settings meet a demand.
+//!
+//! Pure: whoever calls brings what was read of a process. What a process says of itself (its title, its arguments) only proposes; who believes it says why.
+#![forbid(unsafe_code)]
+
+pub mod advice;
+mod apache;
+mod gunicorn;
+mod haproxy;
+mod master;
+mod nginx;
+mod php_fpm;
+mod tomcat;
+mod uwsgi;
+
+use chokepoint_model::change::ServerKind;
+use chokepoint_model::observation::Identity;
+
+use advice::{ConfigLine, Demand, WorkerUnit};
+pub use master::{ConfigurationPlace, MasterDef, ReloadSignal, Started, absolute};
+
+/// All that is known of a kind of server.
+#[derive(Debug)]
+pub struct ServerDef {
+    /// Its name in reports for programs: "php-fpm".
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What serves requests.
+    pub unit: WorkerUnit,
+    /// The file that Debian has for these lines.
+    pub file: &'static str,
+    /// The documentation of the settings.
+    pub source: &'static str,
+    /// What is known of its master, where its configuration is read and edited.
+    pub master: Option<&'static MasterDef>,
+    recognise: fn(&Identity) -> bool,
+    lines: fn(&Demand) -> Vec<ConfigLine>,
+}
+
+impl ServerDef {
+    /// The lines that meet a demand.
+    pub fn lines(&self, demand: &Demand) -> Vec<ConfigLine> {
+        (self.lines)(demand)
+    }
+}
+
+impl PartialEq for ServerDef {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// Every known server.
+pub const SERVERS: &[&ServerDef] =
+    &[&nginx::NGINX, &php_fpm::PHP_FPM, &gunicorn::GUNICORN, &uwsgi::UWSGI, &apache::APACHE, &haproxy::HAPROXY, &tomcat::TOMCAT];
+
+/// The server that a process belongs to.
+pub fn recognise(identity: &Identity) -> Option<&'static ServerDef> {
+    SERVERS.iter().find(|def| (def.recognise)(identity)).copied()
+}
+
+/// The master of this kind.
+pub fn master_of(kind: ServerKind) -> &'static MasterDef {
+    // A test walks the kinds.
+    masters().find(|def| def.kind == kind).unwrap_or(&nginx::MASTER)
+}
+
+/// The master that a program with one of these names is: that of its file, or its command name. A process can choose its command line, but not the name of the file that it
+/// executes.
+pub fn master_of_program<'a>(names: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'static MasterDef> {
+    masters().find(|def| names.clone().into_iter().any(|name| def.is_program(name)))
+}
+
+/// The masters of all kinds whose configuration is read.
+pub fn masters() -> impl Iterator<Item = &'static MasterDef> {
+    SERVERS.iter().filter_map(|def| def.master)
+}
+
+/// True if the name of the process or of its executable is this one, perhaps with a version ("php-fpm8.2") or a title behind ("nginx: worker process").
+fn is_program(identity: &Identity, program: &str) -> bool {
+    let exe = identity.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).unwrap_or_default();
+    let is_it = |name: &str| {
+        let rest = name.strip_prefix(program);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|next: char| next.is_ascii_digit() || next == ':' || next == '-'))
+    };
+    is_it(&identity.comm) || is_it(exe)
+}
+
+/// True if a word of the command line is this program or class, perhaps with a directory.
+fn runs(identity: &Identity, name: &str) -> bool {
+    identity.cmdline.split_ascii_whitespace().any(|word| word.rsplit('/').next() == Some(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_recognised_by_program_and_class() {
+        let of = |comm: &str, exe: &str, cmdline: &str| {
+            let identity =
+                Identity { comm: comm.to_owned(), exe: Some(exe.to_owned()), cmdline: cmdline.to_owned(), ..Identity::default() };
+            recognise(&identity).map(|def| def.id)
+        };
+        assert_eq!(of("php-fpm8.2", "/usr/sbin/php-fpm8.2", "php-fpm: pool www"), Some("php-fpm"));
+        assert_eq!(of("nginx", "/usr/sbin/nginx", "nginx: worker process"), Some("nginx"));
+        assert_eq!(of("gunicorn", "/usr/bin/python3.11", "/usr/bin/python3 /usr/bin/gunicorn app:app"), Some("gunicorn"));
+        assert_eq!(of("uwsgi-core", "/usr/bin/uwsgi-core", "uwsgi --ini x"), Some("uwsgi"));
+        assert_eq!(of("java", "/usr/bin/java", "java -cp x org.apache.catalina.startup.Bootstrap start"), Some("tomcat"));
+        assert_eq!(of("java", "/usr/bin/java", "java -jar app.jar"), None);
+        assert_eq!(of("nginxer", "/usr/bin/nginxer", "nginxer"), None);
+    }
+
+    #[test]
+    fn each_kind_that_can_be_edited_has_its_master() {
+        for kind in [ServerKind::Nginx, ServerKind::PhpFpm] {
+            assert_eq!(master_of(kind).kind, kind);
+        }
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_files_name() {
+        let of = |names: &[&str]| master_of_program(names.iter().copied()).map(|def| def.kind);
+        for (names, kind) in [
+            (&["nginx"][..], Some(ServerKind::Nginx)),
+            (&["nginx-debug"], Some(ServerKind::Nginx)),
+            (&["openresty"], Some(ServerKind::Nginx)),
+            (&["php-fpm8.2"], Some(ServerKind::PhpFpm)),
+            (&["", "php-fpm"], Some(ServerKind::PhpFpm)),
+            (&["my-nginx", "sh"], None),
+        ] {
+            assert_eq!(of(names), kind, "{names:?}");
+        }
+    }
+}
