@@ -37,6 +37,17 @@ impl Rights {
         Ok(Self::new(status.uids[3], status.gids[3], status.groups))
     }
 
+    /// The rights of all users that a process acts for: those with which it opens files, and those of the user who started it, whom a set-uid program serves.
+    ///
+    /// # Errors
+    /// As [`Rights::of_process`].
+    pub fn all_of_process(proc: &Path, pid: u32) -> io::Result<Vec<Self>> {
+        let status = Status::of(proc, pid)?;
+        let [real, effective] = [0, 3].map(|which| (status.uids[which], status.gids[which]));
+        let of = |(uid, gid)| Self::new(uid, gid, status.groups.clone());
+        Ok(if real == effective { vec![of(effective)] } else { vec![of(effective), of(real)] })
+    }
+
     /// The rights of a file's owner: the file's user and group, and no other group.
     pub fn of_owner(file: &Metadata) -> Self {
         Self { uid: file.uid(), gid: file.gid(), groups: Vec::new() }

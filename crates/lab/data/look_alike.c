@@ -1,9 +1,11 @@
 /* A program of an attacker that looks like a server. Compiled under the name of the server.
  *   serve ADDRESS:PORT LIMIT TITLE CHILD  a master that listens and a child that holds LIMIT connections and closes others, each with the title that it is given
+ *   work ADDRESS:PORT LIMIT TITLE         that child alone
  *   pool ADDRESS:PORT LIMIT TITLE CHILD   the same, but others wait until a place is free
  *   title TITLE                           a process with this title
  *   long TITLE BYTES [ADDRESS:PORT]       the same, but its command line and its environment are as long as this; it listens there
  *   busy NAME                             a process of this name that uses a core, in functions of its own and in code without a file
+ * For ADDRESS:PORT also fd:N, a listening socket that it was started with.
  * Executed in any other way it says so in the file "executed" beside it, and ends with the status in the file "status" beside it. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -85,6 +87,10 @@ static void answer(int listener, int places, int others_wait) {
 
 /* A socket at ADDRESS:PORT that does not listen yet. */
 static int bound(char *address) {
+    if (!strncmp(address, "fd:", 3)) {
+        fcntl(atoi(address + 3), F_SETFL, O_NONBLOCK);
+        return atoi(address + 3);
+    }
     char *port = strrchr(address, ':');
     int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(port + 1))};
@@ -173,6 +179,12 @@ static int be_busy(const char *name) {
 
 int main(int count, char **words) {
     if (count >= 6 && (!strcmp(words[1], "serve") || !strcmp(words[1], "pool"))) return serve(words, count);
+    if (count >= 5 && !strcmp(words[1], "work")) {
+        int places = atoi(words[3]), listener = bound(words[2]);
+        set_title(words, count, strdup(words[4]));
+        listen(listener, 511);
+        answer(listener, places > PLACES ? PLACES : places, 0);
+    }
     if (count >= 4 && !strcmp(words[1], "long")) return be_long(words);
     if (count >= 3 && !strcmp(words[1], "title")) {
         set_title(words, count, strdup(words[2]));

@@ -2,6 +2,7 @@
 
 pub(crate) mod enter;
 pub(crate) mod identity;
+mod maker;
 
 use std::collections::BTreeMap;
 use std::io;

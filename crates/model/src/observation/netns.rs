@@ -27,6 +27,9 @@ pub struct NetnsView {
     pub name: Option<String>,
     /// True for the namespace of process 1, where host-only sysctls are set.
     pub is_host: bool,
+    /// The user who made it in a user namespace of their own, if that is neither root nor the user of this program. Its addresses are whatever that user says, and lead to it from
+    /// nowhere else. `None` for all others, and in recordings of older versions.
+    pub made_by: Option<u32>,
     /// `/proc/net/netstat` and `/proc/net/snmp`, merged: "TcpExt.ListenOverflows", "Tcp.RetransSegs", ...
     pub netstat: Series<Counters>,
     /// `/proc/net/sockstat` and `sockstat6`: "TCP.tw", "TCP.alloc", "sockets.used", "TCP6.inuse", ...

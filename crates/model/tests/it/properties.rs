@@ -177,6 +177,7 @@ impl Blind {
             addresses,
             name: _,
             is_host: _,
+            made_by: _,
         } = view;
         self.change(netstat, |counters| {
             *counters = counters.iter().filter(|(name, _)| name.len() % 2 == 0).map(|(name, value)| (name.to_owned(), *value)).collect();

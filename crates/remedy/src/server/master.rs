@@ -230,7 +230,7 @@ pub(super) fn since_1970_s(start_ticks: u64) -> f64 {
 
 /// The kind of server whose program a file is.
 fn program_kind(path: &str) -> Option<ServerKind> {
-    master_of_program([path.rsplit('/').next().unwrap_or_default()]).map(|def| def.kind)
+    master_of_program(path.rsplit('/').next().unwrap_or_default()).map(|def| def.kind)
 }
 
 /// A quick check before the full identification.

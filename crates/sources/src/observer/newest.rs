@@ -84,6 +84,7 @@ impl Newest {
                     "listeners" => old.listeners = new.listeners,
                     "sockets" => old.sockets = new.sockets,
                     "addresses" => old.addresses = new.addresses,
+                    "netns" => (old.name, old.is_host, old.made_by) = (new.name, new.is_host, new.made_by),
                     _ => old.conntrack_translations = new.conntrack_translations,
                 }
             }

@@ -58,7 +58,7 @@ const CONFIG: &str = "server_config";
 /// The source with the user of a process.
 const IDENTITY: &str = "process_identity";
 /// Sources that the scout needs.
-pub(super) const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
+pub(super) const SCOUTED: [&str; 7] = ["addresses", "listeners", "netns", "sockets", FILES, CONFIG, TRANSLATIONS];
 
 /// The state of one observation.
 pub(super) struct Sampler {

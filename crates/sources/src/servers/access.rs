@@ -27,10 +27,10 @@ pub(super) fn files(root: &Root, pid: u32) -> Result<Files, Outcome> {
 pub(super) struct Access(Vec<Rights>);
 
 impl Access {
-    /// The access of a process.
+    /// The access of a process, as far as the user who started it has it too.
     pub(super) fn of_process(root: &Root, pid: u32) -> Result<Self, Outcome> {
-        let rights = Rights::of_process(&root.path("proc"), pid).map_err(|error| outcome_of(&error, None))?;
-        Ok(Self::default().narrowed(vec![rights]))
+        let rights = Rights::all_of_process(&root.path("proc"), pid).map_err(|error| outcome_of(&error, None))?;
+        Ok(Self::default().narrowed(rights))
     }
 
     /// The same with additional users. Only root can use the rights of others.

@@ -24,7 +24,7 @@ pub(crate) fn reduced(cmdline: &[u8], reduction: &mut Reduction) -> Vec<u8> {
             0 if is_title => Some(word.to_vec()),
             0 => {
                 let name = program(word);
-                server = master_of_program([&*String::from_utf8_lossy(name)]);
+                server = master_of_program(&String::from_utf8_lossy(name));
                 Some(name.to_vec())
             }
             _ if word.is_empty() => Some(Vec::new()),

@@ -33,7 +33,9 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
         Outcome::Ok(target) => String::from_utf8_lossy(&target).trim_end_matches(" (deleted)").to_owned(),
         _ => String::new(),
     };
-    let Some(def) = master_of_program([comm.as_str(), exe.rsplit('/').next().unwrap_or_default()]) else { return Ok(None) };
+    // A process chooses its name, and with a link also what a set-uid program is called. What it executes is the kernel's word.
+    let program = if exe.is_empty() { comm.as_str() } else { exe.rsplit('/').next().unwrap_or_default() };
+    let Some(def) = master_of_program(program) else { return Ok(None) };
     let start = || stat_of(root, pid).map(|stat| stat.start_ticks);
     let began = start();
     let words = words(root, pid, def);
@@ -125,8 +127,11 @@ mod tests {
         process(13, 12, "nginx", "/usr/sbin/nginx\0-c\0/x\0");
         process(14, 1, "php-fpm8.2", "php-fpm: pool www");
         process(15, 1, "java", "java\0nginx\0");
+        // A set-uid program behind a link with that name: its command name and title are its own choice.
+        process(18, 1, "nginx", "nginx: master process /usr/sbin/nginx -c /etc/nginx/nginx.conf");
+        std::os::unix::fs::symlink("/usr/bin/passwd", tree.path().join("proc/18/exe")).unwrap();
         let root = Root::new(tree.path());
-        let masters: Vec<u32> = (9..18).filter(|pid| master(&root, *pid).unwrap().is_some()).collect();
+        let masters: Vec<u32> = (9..19).filter(|pid| master(&root, *pid).unwrap().is_some()).collect();
         assert_eq!(masters, [10, 12, 17]);
     }
 }
