@@ -17,6 +17,7 @@ mod rhythm;
 mod sample_weights;
 mod silent;
 mod starved;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod thread_split;

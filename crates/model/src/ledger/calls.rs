@@ -1,6 +1,6 @@
 //! Calls of tiers to other servers: the connections from a tier to one address, and how many of them wait for an answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
 use crate::facts::path::Endpoint;
@@ -50,9 +50,15 @@ impl Calls {
 }
 
 /// The calls of the tiers in one namespace.
-pub(super) fn of(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Vec<Calls> {
+pub(super) fn of(
+    ctx: &Context<'_>,
+    id: NetnsId,
+    samples: &[&(u64, RequestSample)],
+    (tick_ms, strangers): (u64, &BTreeSet<u64>),
+) -> Vec<Calls> {
     let owners = owners(ctx, id);
-    let mirrored: Vec<(u64, RequestSample)> = samples.iter().map(|(at_us, sample)| (*at_us, mirror(ctx, id, sample, &owners))).collect();
+    let mirrored: Vec<(u64, RequestSample)> =
+        samples.iter().map(|(at_us, sample)| (*at_us, mirror(ctx, id, sample, (&owners, strangers)))).collect();
     let all = pairs(&mirrored.iter().collect::<Vec<_>>());
     let mut groups: BTreeMap<(usize, Endpoint), Vec<(usize, Pair<'_>)>> = BTreeMap::new();
     for (at, (socket, before)) in all.iter().enumerate().flat_map(|(at, pairs)| pairs.iter().map(move |pair| (at, *pair))) {
@@ -98,9 +104,15 @@ fn caller(ctx: &Context<'_>, id: NetnsId, mirrored: &RequestSocket, owners: &BTr
 }
 
 /// The connections that tiers made, seen from the other end: sent and received exchanged.
-fn mirror(ctx: &Context<'_>, id: NetnsId, sample: &RequestSample, owners: &BTreeMap<u64, usize>) -> RequestSample {
+fn mirror(
+    ctx: &Context<'_>,
+    id: NetnsId,
+    sample: &RequestSample,
+    (owners, strangers): (&BTreeMap<u64, usize>, &BTreeSet<u64>),
+) -> RequestSample {
     let is_open = |socket: &&RequestSocket| matches!(socket.state, TcpState::Established | TcpState::SynSent);
-    let made = sample.sockets.iter().filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
+    let own = sample.sockets.iter().filter(|socket| !strangers.contains(&socket.cookie));
+    let made = own.filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
     let turned = made.filter_map(turn).filter(|socket| caller(ctx, id, socket, owners).is_some());
     let sockets = turned.collect();
     RequestSample { sockets, ..sample.clone() }

@@ -19,6 +19,7 @@ use super::connections::{Pair, at_least, away, called, ends, has_answered, is_un
 use super::kept_unix::kept_unix;
 use super::rhythm::{Rhythm, tick_ms};
 use super::sample_weights::{busy_shares, samples, time_shares};
+use super::strangers::strangers;
 
 /// A connection is multiplexed if short messages came in this many intervals while it owed an answer. A single one may be a retransmission.
 const MULTIPLEXED_MIN: u32 = 2;
@@ -174,11 +175,13 @@ impl SampleCounts {
         };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            let pairs = pairs(&samples);
+            let strangers = strangers(ctx, id, &samples);
+            let mut pairs = pairs(&samples);
+            pairs.iter_mut().for_each(|of_one| of_one.retain(|(socket, _)| !strangers.contains(&socket.cookie)));
             let namespace = Namespace::new(ctx, (id, &sampled), (&samples, &pairs), counted.tick_ms);
             let counts = namespace.count(&samples, &pairs, &mut counted);
             let at_any_time: Vec<&(u64, RequestSample)> = samples.iter().copied().filter(|(_, sample)| sample.is_at_any_time()).collect();
-            counted.calls.extend(calls::of(ctx, id, &at_any_time, counted.tick_ms));
+            counted.calls.extend(calls::of(ctx, id, &at_any_time, (counted.tick_ms, &strangers)));
             counted.samples.insert(id, counts);
         }
         let means = counted.means_uncorrected(ctx.path.tiers.len());

@@ -2,6 +2,7 @@
 
 mod balance;
 mod others;
+mod strangers;
 mod tls;
 
 use super::sample_weights::time_shares;
