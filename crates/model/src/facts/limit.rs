@@ -3,7 +3,7 @@
 use super::suffered::answers_with;
 use super::suffered::others::own_growth;
 use super::{Context, Logged};
-use crate::facts::harm::Cost;
+use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::Tier;
 use crate::observation::load::LoadResult;
 use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit, Origin};
@@ -31,6 +31,8 @@ pub(crate) enum LimitEffect {
     Refused,
     /// It delayed requests.
     Delayed,
+    /// It paced responses.
+    Paced,
 }
 
 /// One limit on the path of the request.
@@ -65,6 +67,10 @@ impl<'a> Limit<'a> {
     }
 
     pub(crate) fn judge(&mut self, ctx: &Context<'_>, tier: &Tier) {
+        if self.config.bytes_per_s.is_some() {
+            self.effect = (self.applies == Some(true) && Pace::of(ctx, tier, self.config).is_some()).then_some(LimitEffect::Paced);
+            return;
+        }
         let count = |logged: &Option<Logged>| logged.as_ref().map_or(0, |logged| logged.count) as f64;
         let (refused, delayed) = (count(&self.refused), count(&self.delayed));
         let Some(load) = &ctx.obs.load else {
@@ -141,6 +147,35 @@ impl<'a> Limit<'a> {
     }
 }
 
+/// Responses that leave at the rate that a configuration allows each of them.
+pub(crate) struct Pace {
+    /// Bytes of a response.
+    pub(crate) bytes: f64,
+    /// How long one took, seconds: the median.
+    pub(crate) took_s: f64,
+    /// The least part of it that the pace explains, seconds.
+    pub(crate) paced_s: f64,
+}
+
+impl Pace {
+    /// nginx sends a second's worth at once and the rest at the rate (ngx_http_write_filter_module.c), so a response takes as long as all of it at the rate, or up to a second less. One
+    /// that takes longer waits for something else as well. `None` if the pace is no harm, or if it is not known how long a response is and takes.
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Option<Self> {
+        let rate = config.bytes_per_s? as f64;
+        let (bytes, took_s) = match &ctx.obs.load {
+            Some(load) => (load.received_bytes as f64 / load.requests.max(1) as f64, load.latency_us.p50 as f64 / 1e6),
+            None => {
+                let log = ctx.access_logs(tier).max_by_key(|log| log.lines)?;
+                (log.bytes as f64 / log.lines.max(1) as f64, log.request_time_us?.p50 as f64 / 1e6)
+            }
+        };
+        let all_s = (bytes - config.bytes_at_once as f64) / rate;
+        let paced_s = all_s - 1.0;
+        let is_paced = paced_s > 0.0 && (paced_s..=all_s * (1.0 + NOISE_SHARE)).contains(&took_s);
+        (is_paced && Cost::of_time(paced_s / took_s).hurts()).then_some(Self { bytes, took_s, paced_s })
+    }
+}
+
 /// Whether the request is subject to a limit. If clients reach the first server by an address that is not its own, as with a published port, this follows from
 /// the configuration of the sockets that they reach.
 pub(crate) fn applies(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Option<bool> {
@@ -210,6 +245,7 @@ pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Messag
         .with("key", config.key.as_str())
         .with("rate", config.rate_per_s.unwrap_or(0.0))
         .with("connections", config.connections.unwrap_or(0))
+        .with("pace", config.bytes_per_s.unwrap_or(0) as f64 / 1e3)
         .with("burst", config.burst)
         .with("status", config.status.to_string())
         .with("place", place(&config.origin))

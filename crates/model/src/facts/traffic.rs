@@ -86,7 +86,8 @@ pub(crate) fn server_errors(ctx: &Context<'_>) -> Option<(u64, u64)> {
     Some((failed, traffic.requests))
 }
 
-fn is_expected(ctx: &Context<'_>, code: u16) -> bool {
+/// True for a status that counts as good.
+pub(crate) fn is_expected(ctx: &Context<'_>, code: u16) -> bool {
     let expect = &ctx.obs.request.expect;
     if expect.is_empty() { (200..400).contains(&code) } else { expect.iter().any(|(from, to)| (*from..=*to).contains(&code)) }
 }

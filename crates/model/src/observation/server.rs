@@ -305,7 +305,7 @@ pub struct NginxOwn {
 /// A limit that an administrator configured on purpose.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxLimit {
-    /// "limit_req" or "limit_conn".
+    /// "limit_req", "limit_conn" or "limit_rate".
     pub kind: String,
     /// The zone.
     pub zone: String,
@@ -313,6 +313,10 @@ pub struct NginxLimit {
     pub rate_per_s: Option<f64>,
     /// `limit_conn`: connections for each key.
     pub connections: Option<u64>,
+    /// `limit_rate`: bytes a second of each response, beyond the first `limit_rate_after` bytes. It has no zone.
+    pub bytes_per_s: Option<u64>,
+    /// `limit_rate_after`.
+    pub bytes_at_once: u64,
     /// `burst=`.
     pub burst: u64,
     /// Requests of the burst that pass at once while the others wait: none by default, `delay=` of them, or all with `nodelay`.

@@ -52,6 +52,8 @@ pub(crate) const KEPT: &[(&str, Keep)] = &[
     ("limit_conn_dry_run", Keep::Word(&["on", "off"])),
     ("limit_conn_status", Keep::Status),
     ("limit_conn_zone", Keep::Options(&["zone"])),
+    ("limit_rate", Keep::Quantity(&[])),
+    ("limit_rate_after", Keep::Quantity(&[])),
     ("limit_req", Keep::Options(&["burst", "delay", "nodelay", "zone"])),
     ("limit_req_dry_run", Keep::Word(&["on", "off"])),
     ("limit_req_status", Keep::Status),

@@ -469,6 +469,51 @@ fn a_limit_that_is_elsewhere_or_not_reached_or_whose_status_has_another_cause_is
 }
 
 #[test]
+fn a_pace_that_responses_take_as_long_as_is_a_cause() {
+    let pace = NginxLimit {
+        kind: "limit_rate".into(),
+        zone: String::new(),
+        rate_per_s: None,
+        bytes_per_s: Some(500_000),
+        ..rate(Some(true), 0, 0)
+    };
+    let with = |limit: &NginxLimit, bytes: u64, p50_ms: u64| {
+        let mut obs = nginx(10, 1_024, false, vec![limit.clone()]);
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.good, load.status, load.received_bytes) = (200, 200, [(200, 200)].into(), 200 * bytes);
+        (load.latency_us.p50, load.latency_us.p99) = (1_000 * p50_ms, 1_010 * p50_ms);
+        told(&obs)
+    };
+    let held = with(&pace, 1_000_000, 1_050);
+    assert_eq!((causes(&held), held.findings[0].confidence), (vec![LIMITED], Confidence::High));
+    assert!(held.findings[0].title.contains("at 500 kB/s at most"), "{}", held.findings[0].title);
+    let silent = |diagnosis: &Diagnosis, why: &str| assert!(!causes(diagnosis).contains(&LIMITED), "{why}");
+    silent(&with(&pace, 400_000, 5), "it leaves at once");
+    silent(&with(&pace, 1_000_000, 5), "it is not in force");
+    silent(&with(&pace, 1_000_000, 5_000), "they take longer for something else");
+    silent(&with(&NginxLimit { bytes_at_once: 1_000_000, ..pace.clone() }, 1_000_000, 1_050), "all of it comes before the pace");
+    silent(&with(&NginxLimit { applies: Some(false), ..pace.clone() }, 1_000_000, 1_050), "another location's");
+}
+
+#[test]
+fn a_server_whose_configuration_is_not_known_says_by_its_status_that_it_limits() {
+    let with = |status: u16, refused: u64| {
+        let mut obs = nginx(10, 1_024, false, Vec::new());
+        obs.servers.clear();
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.good, load.status) = (10_000, 10_000 - refused, [(200, 10_000 - refused), (status, refused)].into());
+        told(&obs)
+    };
+    let limited = with(429, 7_000);
+    assert_eq!(causes(&limited), [LIMITED]);
+    assert!(limited.findings[0].title.contains("7,000 of 10,000"), "{}", limited.findings[0].title);
+    assert!(limited.findings[0].remedies.iter().any(|remedy| remedy.id == "ask-limit-owner"));
+    assert_eq!(causes(&with(429, 9)), [""; 0], "too few to be harm");
+    let other = with(503, 7_000);
+    assert_eq!((causes(&other), other.summary.contains("most with status 503")), (vec![], true), "{}", other.summary);
+}
+
+#[test]
 fn a_connection_limit_is_found_by_its_log_alone() {
     let limit = NginxLimit { kind: "limit_conn".into(), rate_per_s: None, connections: Some(5), ..rate(Some(true), 0, 0) };
     let mut obs = refused(limit);

@@ -74,6 +74,11 @@ fn of_level(settings: &Settings, zones: &[&LimitZone]) -> Vec<NginxLimit> {
         };
         found.push(NginxLimit { burst: rate.burst, burst_at_once, ..limit("limit_req", rate.zone, rate.place) });
     }
+    if let Some(rate) = settings.bytes("limit_rate").filter(|rate| rate.value > 0) {
+        let at_once = settings.bytes("limit_rate_after").map_or(0, |after| after.value);
+        let (kind, place) = ("limit_rate".to_owned(), origin(&rate.origin));
+        found.push(NginxLimit { kind, bytes_per_s: Some(rate.value), bytes_at_once: at_once, origin: place, ..NginxLimit::default() });
+    }
     for open in settings.conn_limits().into_iter().filter(|_| !is_dry("limit_conn_dry_run")) {
         found.push(NginxLimit { connections: Some(open.connections), ..limit("limit_conn", open.zone, open.place) });
     }
@@ -208,6 +213,10 @@ mod tests {
         assert_eq!((two.rate_per_s, two.burst_at_once, two.key.as_str()), (Some(5.0), 3, "$server_name"));
         let open = &limits_of("limit_conn open 5;", "/", "10.0.0.2")[0];
         assert_eq!((open.kind.as_str(), open.connections, open.rate_per_s, open.status), ("limit_conn", Some(5), None, 503));
+        let pace = &limits_of("limit_rate 500k;\nlimit_rate_after 1m;", "/", "10.0.0.2")[0];
+        assert_eq!((pace.kind.as_str(), pace.bytes_per_s, pace.bytes_at_once), ("limit_rate", Some(500 << 10), 1 << 20));
+        assert_eq!((pace.applies, pace.origin.line), (Some(true), 7));
+        assert!(limits_of("limit_rate 0;", "/", "10.0.0.2").is_empty(), "none");
         assert!(limits_of("limit_req zone=one;\nlimit_req_dry_run on;\n", "/", "10.0.0.2").is_empty(), "a dry run limits nothing");
     }
 

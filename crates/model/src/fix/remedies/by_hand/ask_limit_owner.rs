@@ -16,9 +16,21 @@ pub(in crate::fix::remedies) const ADVICE: AdviceDef =
 
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let tier = ctx.only_tier(&placed.owner)?;
-    let limit = holding(ctx, tier)?;
+    let Some(limit) = holding(ctx, tier) else {
+        // Where the limit stands is not known.
+        return Some(Advice {
+            text: Message::new("remedy-ask-limit-owner-text-unknown").with("tier", tier.name.as_str()),
+            risk: Message::new("remedy-ask-limit-owner-risk"),
+            runtime: Vec::new(),
+            persistent: Vec::new(),
+            undo: Vec::new(),
+            signal: Signal::Goodput,
+            lifts: Lift::Away,
+        });
+    };
     let id = match limit.connections {
         Some(_) => "remedy-ask-limit-owner-text-connections",
+        None if limit.bytes_per_s.is_some() => "remedy-ask-limit-owner-text-pace",
         None => "remedy-ask-limit-owner-text",
     };
     Some(Advice {
@@ -36,6 +48,9 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
 fn lines(limit: &NginxLimit) -> Vec<Step> {
     let step = |origin: &Origin, line: String| Step::lines(Message::new("step-line-now").with("place", place(origin)), line);
     let zone = &limit.zone;
+    if let Some(rate) = limit.bytes_per_s {
+        return vec![step(&limit.origin, format!("limit_rate {rate};"))];
+    }
     match (limit.connections, limit.rate_per_s) {
         (Some(connections), _) => vec![step(&limit.origin, format!("limit_conn {zone} {connections};"))],
         (None, rate) => {

@@ -7,6 +7,17 @@ state-rate-limit-exceeded = { $directive } with zone { $zone } ({ $place }) woul
 state-rate-limit-harmless = { $directive } with zone { $zone } ({ $place }) refused { $count } requests: too few to count as harm.
 state-rate-limit-refusing = { $directive } with zone { $zone } ({ $place }) refused requests with status { $status }.
 state-rate-limit-delaying = { $directive } with zone { $zone } ({ $place }) delays requests, so that { $rate } per second pass.
+state-rate-limit-pacing = { $directive } ({ $place }) lets each response leave at { $pace } kB/s, and they take as long as that.
+state-rate-limit-pace-ok = { $directive } ({ $place }) lets each response leave at { $pace } kB/s, which was not what these waited for.
+state-rate-limit-too-many = { $count } of { $requests } requests were answered with status 429 (Too Many Requests).
+
+finding-rate-limited-by-config-title-pace = { $tier } sends each response at { $pace } kB/s at most, by configuration
+finding-rate-limited-by-config-explanation-pace = The configuration of { $tier } lets each response leave at { $pace } kB/s ({ $directive }, { $place }), after the first second's worth. The server waits meanwhile, and its clients with it. The limit was set on purpose, but it is what these responses take their time for. It counts for each response: more connections get more at once.
+finding-rate-limited-by-config-title-too-many = { $tier } refuses { $count } of { $requests } requests as too many (status 429)
+finding-rate-limited-by-config-explanation-too-many = Who answers "429 Too Many Requests" counts the requests of each client and refuses those above a rate or a number that somebody chose. { $behind ->
+    [yes] That is { $tier } or a server behind it; its configuration was not read, so the limit is not known.
+   *[no] The configuration of { $tier } was not read, so the limit is not known.
+} A load generator, or a proxy in front, has one address, so it counts as one client.
 
 finding-rate-limited-by-config-title = { $tier } limits requests by configuration to { $rate } per second (zone { $zone })
 finding-rate-limited-by-config-explanation = The configuration of { $tier } allows { $rate } requests per second for each value of { $key } ({ $directive }, zone { $zone }, { $place }). Requests above that rate are refused with status { $status }. The limit was set on purpose and works as configured, but it is what limits this traffic. A load generator, or a proxy in front, has one address, so the limit counts it as one client.
@@ -21,4 +32,7 @@ evidence-rate-limit-rate = The configuration allows { $rate } requests per secon
 }
 evidence-rate-limit-connections = The configuration allows { $connections } connections at once for each { $key } (zone { $zone }).
 evidence-rate-limit-answers = { $count } of { $requests } requests were answered with status { $status }; { $goodput } per second were answered as expected.
+evidence-rate-limit-pace = A response of { $bytes } kB took { $took } ms (median); at that pace it takes { $paced } ms at least.
+evidence-rate-limit-pace-configured = The configuration allows each response { $pace } kB/s.
+evidence-rate-limit-too-many = { $count } of { $requests } requests were answered with status 429.
 evidence-rate-limit-waits = { $goodput } requests per second were answered as expected, and half of them took { $count } ms or longer.

@@ -1,15 +1,18 @@
 //! Station `rate-limit`: the requests per second, or connections, that the configuration itself allows for this request (nginx's limit_req and limit_conn).
-//! Somebody set it on purpose; what it costs this traffic is reported all the same.
+//! Somebody set it on purpose; what it costs this traffic is reported all the same. Of a server whose configuration is not known the status 429 tells it.
 
 use crate::facts::Context;
-use crate::facts::limit::{Limit, LimitEffect, narrowest, place, told};
+use crate::facts::harm::Cost;
+use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, place, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
+use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
@@ -19,14 +22,73 @@ pub(super) const STATION: StationDef = StationDef {
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let limits = ctx.path.tiers.iter().filter_map(|tier| Some((tier, narrowest(ctx, tier)?)));
-    limits.map(|(tier, limit)| reading(ctx, tier, &limit)).collect()
+    let configured: Vec<StationReading> = limits.map(|(tier, limit)| reading(ctx, tier, &limit)).collect();
+    match TooMany::of(ctx) {
+        Some((tier, refused)) if configured.is_empty() => vec![refused.reading(ctx, tier)],
+        _ => configured,
+    }
+}
+
+/// Requests that were answered "429 Too Many Requests" (RFC 6585, section 4): whoever answers so counts its clients' requests and refuses those above a number that somebody
+/// chose.
+struct TooMany {
+    refused: u64,
+    requests: u64,
+    source: &'static str,
+}
+
+impl TooMany {
+    const STATUS: &'static str = "429";
+
+    /// At the first tier, which gives all answers, if they do harm; at the one behind it if the configuration of the first is known and has no such limit.
+    fn of<'a>(ctx: &Context<'a>) -> Option<(&'a Tier, Self)> {
+        let first = ctx.path.tiers.first()?;
+        let tier = match (ctx.nginx_of(first), &first.upstreams[..]) {
+            (None, _) => first,
+            (Some(_), [only]) => ctx.path.tiers.get(*only)?,
+            (Some(_), _) => return None,
+        };
+        let answers = traffic::of(ctx)?;
+        let refused = answers.status.get(Self::STATUS).copied()?;
+        let source = if ctx.obs.load.is_some() { "load" } else { "access log" };
+        let is_harm = Cost::of_requests(refused, answers.requests).hurts();
+        is_harm.then_some((tier, Self { refused, requests: answers.requests, source }))
+    }
+
+    fn told(&self, tier: &Tier, id: &'static str) -> Message {
+        let told = Message::new(id).with("tier", tier.name.as_str()).with("count", self.refused).with("requests", self.requests);
+        told.with("behind", if tier.upstreams.is_empty() { "no" } else { "yes" })
+    }
+
+    fn reading(&self, ctx: &Context<'_>, tier: &Tier) -> StationReading {
+        let mut station = STATION.reading(tier, Location::in_netns(tier.netns), "requests/s");
+        station.used = Some((self.requests - self.refused) as f64 / ctx.seconds().max(1e-6));
+        station.refused_per_s = Some(self.refused as f64 / ctx.seconds().max(1e-6));
+        station.in_state(StationState::Refusing, self.told(tier, "state-rate-limit-too-many"))
+    }
+
+    fn finding(&self, tier: &Tier) -> Finding {
+        Finding {
+            // Which server of the path counts is not known.
+            confidence: if tier.upstreams.is_empty() { Confidence::High } else { Confidence::Medium },
+            title: self.told(tier, "finding-rate-limited-by-config-title-too-many"),
+            evidence: vec![Evidence::new(self.told(tier, "evidence-rate-limit-too-many"), self.source, Some(self.refused as f64))],
+            explanation: vec![self.told(tier, "finding-rate-limited-by-config-explanation-too-many")],
+            ..STATION.finding(FindingId::LIMITED_BY_CONFIG, tier, Location::in_netns(tier.netns))
+        }
+    }
 }
 
 fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading {
     let at = Location::in_netns(tier.netns);
-    let unit = if limit.config.rate_per_s.is_some() { "requests/s" } else { "connections" };
+    let unit = match (limit.config.rate_per_s, limit.config.bytes_per_s) {
+        (Some(_), _) => "requests/s",
+        (None, Some(_)) => "bytes/s",
+        (None, None) => "connections",
+    };
     let mut station = STATION.reading(tier, at, unit);
-    station.limit = limit.config.rate_per_s.or(limit.config.connections.map(|count| count as f64));
+    let counted = limit.config.connections.or(limit.config.bytes_per_s).map(|count| count as f64);
+    station.limit = limit.config.rate_per_s.or(counted);
     let load = ctx.obs.load.as_ref();
     if limit.effect.is_none() && load.is_some_and(|load| limit.is_exceeded(load)) {
         return station.in_state(StationState::Ok, told("state-rate-limit-exceeded", tier, limit.config));
@@ -44,6 +106,8 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading 
     let (state, why) = match limit.effect {
         Some(LimitEffect::Refused) => (StationState::Refusing, args("state-rate-limit-refusing")),
         Some(LimitEffect::Delayed) => (StationState::Saturated, args("state-rate-limit-delaying")),
+        Some(LimitEffect::Paced) => (StationState::Saturated, args("state-rate-limit-pacing")),
+        None if limit.config.bytes_per_s.is_some() => (StationState::Ok, args("state-rate-limit-pace-ok")),
         None if refused.is_some_and(|count| count > 0) => (StationState::Near, args("state-rate-limit-harmless")),
         None => (StationState::Ok, args("state-rate-limit-ok")),
     };
@@ -51,6 +115,10 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading 
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let is_configured = ctx.path.tiers.iter().any(|tier| narrowest(ctx, tier).is_some());
+    if let Some((tier, refused)) = TooMany::of(ctx).filter(|_| !is_configured) {
+        return vec![refused.finding(tier)];
+    }
     read.iter()
         .filter_map(|placed| {
             let tier = ctx.only_tier(&placed.owner)?;
@@ -67,9 +135,10 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limi
             ("finding-rate-limited-by-config-title-connections", "finding-rate-limited-by-config-explanation-connections")
         }
         (LimitEffect::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
+        (LimitEffect::Paced, _) => ("finding-rate-limited-by-config-title-pace", "finding-rate-limited-by-config-explanation-pace"),
     };
     Finding {
-        confidence: if limit.is_logged { Confidence::High } else { Confidence::Medium },
+        confidence: if limit.is_logged || effect == LimitEffect::Paced { Confidence::High } else { Confidence::Medium },
         title: told(title, tier, limit.config),
         evidence: proofs(ctx, tier, limit, effect),
         explanation: vec![told(explanation, tier, limit.config)],
@@ -78,13 +147,23 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limi
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, effect: LimitEffect) -> Vec<Evidence> {
+    if let Some(pace) = Pace::of(ctx, tier, limit.config) {
+        let text = told("evidence-rate-limit-pace", tier, limit.config).with("bytes", pace.bytes / 1e3).with("took", pace.took_s * 1e3);
+        let source = if ctx.obs.load.is_some() { "load" } else { "access log" };
+        let configured = told("evidence-rate-limit-pace-configured", tier, limit.config);
+        let rate = limit.config.bytes_per_s.map(|rate| rate as f64);
+        return vec![
+            Evidence::new(text.with("paced", pace.paced_s * 1e3), source, Some(pace.took_s * 1e6)),
+            Evidence::new(configured, place(&limit.config.origin), rate),
+        ];
+    }
     let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof()).collect();
     let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
     proofs.push(Evidence::new(told(id, tier, limit.config), place(&limit.config.origin), limit.config.rate_per_s));
     if let Some(load) = &ctx.obs.load {
         let (id, count) = match effect {
             LimitEffect::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),
-            LimitEffect::Delayed => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
+            LimitEffect::Delayed | LimitEffect::Paced => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
         };
         let text = told(id, tier, limit.config).with("count", count).with("requests", load.requests).with("goodput", load.goodput_rps());
         proofs.push(Evidence::new(text, "load", Some(count)));
