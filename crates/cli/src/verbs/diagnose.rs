@@ -4,6 +4,7 @@ mod fail_if;
 mod replay;
 
 use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -146,6 +147,11 @@ fn tell_listeners(setup: &Setup) {
     }
     let Some(found) = listeners::unless_at(request.server_netns.unwrap_or(request.client_netns), request.port) else { return };
     let (port, here) = (request.port, found.here);
+    let is_here = |ip: &IpAddr| listeners::is_here(Some(SocketAddr::new(*ip, port)));
+    // An address of another namespace leads to what listens there.
+    if !found.at_port.is_empty() && !request.addresses.iter().any(is_here) {
+        return;
+    }
     let told = format!("note: nothing listens on port {port} of this network namespace now (TCP listeners: {here})");
     output::note(&match found.at_port.as_str() {
         "" => told,

@@ -45,7 +45,13 @@ verdict-unknown-tls-name = Cannot tell: no TLS handshake succeeded, because the 
 verdict-unknown-tls-certificate = Cannot tell: no TLS handshake succeeded, because the server's certificate cannot be accepted. -k accepts any certificate.
 verdict-unknown-tls-handshake = Cannot tell: no TLS handshake succeeded. Does this port speak TLS, 1.2 or 1.3?
 verdict-unknown-no-good-answer = Cannot tell: none of { $requests } requests was answered as expected, and no observed station explains it.
-verdict-unknown-failures = Cannot tell: { $share } % of the requests failed, and no observed station explains it.
+verdict-unknown-failures = Cannot tell: { $share } % of the requests failed ({ $most }), and no observed station explains it.
+failed-status = most with status { $status }
+failed-silent = most without a response in time
+failed-unconnected = most without a connection
+failed-closed = most with their connection closed before a response
+failed-unsent = most were due and could not be sent
+failed-unknown = how is not known
 verdict-unknown-turned-away = Cannot tell: { $missing } of the load's { $connections } connections could not be had, on average: these clients were refused at every try, and no observed station explains it. A packet filter or a balancer that limits connections does this.
 verdict-unknown-cut-off = Cannot tell: at least { $count } connections ({ $rate }/s) of { $tier } and of what it calls were closed before what they had sent was read, so that the kernel reset them. These requests got no answer, and no observed station explains it.
 verdict-unknown-cut-off-shared = Cannot tell: { $count } connections ({ $rate }/s) of network namespace { $netns } were closed before what they had sent was read, so that the kernel reset them. Other servers and programs have connections in it as well, but the samples met too few: these surely had { $surely }. Whether requests of { $tier } got no answer is not known; a longer watch tells more.
@@ -111,7 +117,6 @@ warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $m
     [0] { "" }
    *[other] { " " }and { $more } more
 }, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
-warning-answers-unseen = No access log of { $tier } was read: errors among its responses would not show.
 warning-no-times-nginx = The access log of { $tier } has no response times: add $request_time to its log_format.
 warning-no-times = The access log of { $tier } has no response times.
 warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.
@@ -141,7 +146,9 @@ prediction-refused-search = the cost per request after the fix is unknown; it wi
 
 verdict-unknown-polling = Cannot tell: nothing was refused, but requests wait. Whether they wait for CPU time of { $tier } is not known, because it keeps its cores busy with or without requests.
 verdict-unknown-whose = Cannot tell: nothing that was read is at its limit, but which processes serve { $tier } could not be read. Their threads and the servers that they call are therefore not known.
+verdict-healthy-unseen = { $why } No access log of { $tier } was read: errors among its responses would not show.
 verdict-unknown-cpu-whose = Cannot tell: nothing was refused, but { $why }
+verdict-unknown-cpu-processes = Cannot tell: nothing was refused, but it is not known which processes serve, so the CPU time that they use is not known either.
 verdict-unknown-cpu-delays = Cannot tell: { $inside } of { $under_way } requests wait inside { $tier }, and other programs use { $others } % of its cores ({ $cores }). Whether its threads wait for a core could not be read, so the requests wait for each other or for that. Measure while the other programs are idle.
 verdict-unknown-cpu = Cannot tell: nothing was refused, but the CPU times could not be read, so the server's limit is not known.
 

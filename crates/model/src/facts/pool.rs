@@ -35,6 +35,7 @@ pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 use unread::LeftOpen;
 
 use super::cores::are_spent;
+use super::cores::limiting::are_crowded;
 use super::sum::mean;
 use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
@@ -352,7 +353,7 @@ pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, IdleEvi
     if pool.kind == PoolKind::Loops && loops::leave_out(ctx, tier, &pool) {
         return Some((pool, IdleEvidence::Left));
     }
-    if are_spent(ctx) {
+    if are_spent(ctx) || are_crowded(ctx, tier) {
         return None;
     }
     let idle = IdleEvidence::of(ctx, tier, &pool)?;

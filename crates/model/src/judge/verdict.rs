@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::cores::limiting::perhaps_for_cores;
-use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, others_share};
+use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share};
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path;
@@ -92,17 +92,22 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     findings.iter_mut().filter(|finding| is_supposed(finding)).for_each(|finding| finding.confidence = Confidence::Low);
     prescribe(ctx, &stations, &mut findings);
     prescribe(ctx, &stations, &mut other);
-    let judgement = judgement(ctx, &stations, (&findings, &couplings));
+    let judgement = with_what_is_unseen(ctx, judgement(ctx, &stations, (&findings, &couplings)));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
-    notes.extend(answers_unseen(ctx, &judgement));
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
 
-/// What a watched server answers is in its access log alone: without one, errors among quick answers do not show.
-fn answers_unseen(ctx: &Context<'_>, judgement: &Judgement) -> Option<Message> {
-    let tier = ctx.path.tiers.first().filter(|_| judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none())?;
-    traffic::of(ctx).is_none().then(|| Message::new("warning-answers-unseen").with("tier", tier.name.as_str()))
+/// What a watched server answers is in its access log alone: without one, errors among quick answers do not show. The sentence of a healthy server says so itself.
+fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
+    let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && traffic::of(ctx).is_none();
+    match ctx.path.tiers.first().filter(|_| is_unseen) {
+        Some(tier) => {
+            let summary = Message::new("verdict-healthy-unseen").with("why", judgement.summary).with("tier", tier.name.as_str());
+            Judgement { summary, ..judgement }
+        }
+        None => judgement,
+    }
 }
 
 /// False for a load so short that its rate, and every ceiling computed from it, is that of its start.
@@ -287,8 +292,33 @@ fn unexplained_failures(ctx: &Context<'_>, load: &LoadResult) -> Option<Message>
 fn failures(ctx: &Context<'_>, failed: u64, requests: u64) -> Option<Message> {
     let counted = failed as f64 / requests.max(1) as f64;
     let share = ctx.failed_share().filter(|_| ctx.obs.load.is_some()).unwrap_or(counted);
-    let told = || Message::new("verdict-unknown-failures").with("share", share * 100.0);
+    let told = || Message::new("verdict-unknown-failures").with("share", share * 100.0).with("most", most_failures(ctx));
     Cost::of_requests(failed, requests).hurts().then(told)
+}
+
+/// How most of the failed requests ended.
+fn most_failures(ctx: &Context<'_>) -> Message {
+    let Some(answers) = traffic::of(ctx) else { return Message::new("failed-unknown") };
+    let errors = answers.errors;
+    let unexpected = answers.status.iter().filter(|(status, _)| !traffic::is_expected(ctx, status.parse().unwrap_or(0)));
+    let by_status = unexpected.map(|(status, count)| (*count, Message::new("failed-status").with("status", status.as_str())));
+    let by_error = [
+        (errors.response_timeout, "failed-silent"),
+        (errors.connect_timeout + errors.connect_refused + errors.connect_failed, "failed-unconnected"),
+        (errors.reset + errors.closed_before_answer, "failed-closed"),
+        (errors.never_sent, "failed-unsent"),
+    ];
+    let all = by_status.chain(by_error.into_iter().map(|(count, id)| (count, Message::new(id))));
+    let most = all.filter(|(count, _)| *count > 0).max_by_key(|(count, _)| *count);
+    most.map_or_else(|| Message::new("failed-unknown"), |(_, told)| told)
+}
+
+/// True if most of the watched requests wait inside a server whose cores are full of other programs' work too: what these requests wait for may lack a core, or not. A thread that
+/// runs all the time does lack one.
+fn perhaps_inside(ctx: &Context<'_>) -> bool {
+    let is_inside = || ctx.account().is_some_and(|account| account.most_inside(ctx).is_some());
+    let is_of_threads = || limiting(ctx).iter().any(|limit| limit.threads.is_some());
+    ctx.obs.load.is_none() && !other_tenants(ctx).is_empty() && !is_of_threads() && is_inside()
 }
 
 /// Much of the clients' time was lost although half of the requests were answered soon, and no station shows why. Some clients are served while others
@@ -354,11 +384,12 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     if let Some(link) = in_state(StationId::LINK, StationState::Saturated) {
         return at_limit(ctx, LimitedBy::Link, ("verdict-healthy-link", "verdict-overloaded-link"), link);
     }
-    if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated) {
+    if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated).filter(|_| !perhaps_inside(ctx)) {
         return at_limit(ctx, LimitedBy::Cpu, ("verdict-healthy-cpu", "verdict-overloaded-cpu"), cpu);
     }
     if let Some(cpu) = in_state(StationId::CPU, StationState::Unknown).filter(|_| ctx.core_groups().iter().any(|group| !group.is_known())) {
-        return Judgement::unknown(Message::new("verdict-unknown-cpu-whose").with("why", cpu.why.clone()));
+        let id = if cpu.used.is_some() { "verdict-unknown-cpu-whose" } else { "verdict-unknown-cpu-processes" };
+        return Judgement::unknown(Message::new(id).with("why", cpu.why.clone()));
     }
     let Some((shape, goodput)) = shape else {
         if let Some(unread) = whose(ctx) {

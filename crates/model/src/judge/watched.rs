@@ -79,8 +79,8 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
         let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64).with("unit", pool.unit());
         return Some(told.with("busy", tenths(pool.busy_mean())).with("most", most as f64));
     }
-    // Nothing is known about requests that may or may not be under way.
-    let known = account.under_way() - account.at(|place| place == Place::Undecided);
+    // Nothing is known about requests that may or may not be under way at the first tier. Behind it they are some that the first tier has, wherever they stand.
+    let known = account.under_way() - account.at_places(0, |place| place == Place::Undecided);
     if known > 0.0 && account.well_spent(ctx) > 0.5 * known {
         return Some(Message::new("healthy-watched-spent"));
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
+use crate::facts::pool::Pool;
 use crate::facts::suffered::WAKES_US;
 use crate::observation::load::INITIAL_RTO_US;
 use crate::observation::{NetnsId, NetnsView, RequestSocket, TcpState};
@@ -27,8 +28,10 @@ const INDEPENDENT_MIN: usize = 12;
 pub(crate) struct Inside {
     /// Index of the tier.
     pub(crate) tier: usize,
-    /// Requests that it holds, other than those on a CPU, ready, throttled, or on its connections to others.
+    /// Requests that it holds, other than those on a CPU, ready, throttled, or on its connections to others; with those of `unread`.
     pub(crate) mean: Mean,
+    /// The part of them that it has not read, though its threads had time to.
+    pub(crate) unread: f64,
     /// Evidence that they wait for each other.
     pub(crate) evidence: Option<WaitEvidence>,
 }
@@ -86,27 +89,38 @@ impl Account {
 
     /// Requests inside a tier, whatever the reason.
     pub(crate) fn inside(&self, tier: usize) -> Mean {
-        let (value, batches) = self.stood_inside(tier);
+        let (value, batches) = self.stood_inside(tier, 0.0);
         Mean::of(value, &batches)
     }
 
-    /// The same, and in each batch.
-    fn stood_inside(&self, tier: usize) -> (f64, Vec<f64>) {
+    /// The same, and in each batch, with this share of those that are not read.
+    fn stood_inside(&self, tier: usize, of_unread: f64) -> (f64, Vec<f64>) {
         let elsewhere = |span_us| -> f64 {
             let calls = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
             self.ratios[tier] * calls.map(|calls| calls.in_use(span_us)).sum::<f64>()
         };
-        let waiting = |all: &[PlaceMean]| {
-            all.iter().find(|stood| stood.tier == Some(tier) && stood.place == Place::Waiting).map_or(0.0, |stood| stood.mean)
+        let at = |all: &[PlaceMean], place: Place| {
+            all.iter().find(|stood| stood.tier == Some(tier) && stood.place == place).map_or(0.0, |stood| stood.mean)
         };
-        let parts = self.parts.iter().zip(&self.spans_us);
-        let batches = parts.map(|(part, span_us)| (waiting(part) - elsewhere(*span_us)).max(0.0)).collect();
-        ((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), batches)
+        let inside =
+            |all: &[PlaceMean], span_us| (at(all, Place::Waiting) - elsewhere(span_us)).max(0.0) + of_unread * at(all, Place::Unread);
+        let batches = self.parts.iter().zip(&self.spans_us).map(|(part, span_us)| inside(part, *span_us)).collect();
+        (inside(&self.whole, (0, u64::MAX)), batches)
+    }
+
+    /// The share of the requests that a tier has not read which waits for something inside it: an event loop that is held up by a call which neither computes nor returns reads none
+    /// meanwhile. Those before a thread that runs, or is ready to, wait for a core, and those before a pool whose threads are all taken for one of these.
+    fn held_up(ctx: &Context<'_>, tier: &Tier) -> f64 {
+        let threads = ThreadShares::of(ctx, tier);
+        if threads.shares.is_empty() || Pool::of(ctx, tier).is_some_and(|pool| pool.is_full()) {
+            return 0.0;
+        }
+        (1.0 - threads.busiest() - threads.stopped).max(0.0)
     }
 
     /// Requests inside a tier as a share of all, whatever the reason.
-    fn share_inside(&self, tier: usize) -> Mean {
-        let (value, batches) = self.stood_inside(tier);
+    fn share_inside(&self, tier: usize, of_unread: f64) -> Mean {
+        let (value, batches) = self.stood_inside(tier, of_unread);
         let share = |(number, part): (&f64, &Vec<PlaceMean>)| Some(number / sum_of(part)).filter(|share| share.is_finite());
         let shares: Vec<f64> = batches.iter().zip(&self.parts).filter_map(share).collect();
         Mean::of(value / self.sum.max(f64::MIN_POSITIVE), &shares)
@@ -132,14 +146,19 @@ impl Account {
     /// number inside is unknown, or if it is not known which processes it has: then requests of theirs may as well compute, or wait for another server.
     pub(crate) fn most_inside(&self, ctx: &Context<'_>) -> Option<Inside> {
         let tiers = ctx.path.tiers.len();
-        let of_tier = |tier| Inside { tier, mean: self.inside(tier), evidence: None };
+        let of_tier = |tier| {
+            let of_unread = Self::held_up(ctx, &ctx.path.tiers[tier]);
+            let (value, batches) = self.stood_inside(tier, of_unread);
+            Inside { tier, mean: Mean::of(value, &batches), unread: of_unread * self.unread_at(tier), evidence: None }
+        };
         let mut inside = (0..tiers).map(of_tier).max_by(|a, b| a.mean.low.total_cmp(&b.mean.low))?;
         if !ctx.path.tiers[inside.tier].is_known() {
             return None;
         }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
         // Where the number of requests changes, their share at a place is surer than their number there.
-        let surely = inside.mean.low.max(self.share_inside(inside.tier).low * inside.mean.value);
+        let surely =
+            inside.mean.low.max(self.share_inside(inside.tier, Self::held_up(ctx, &ctx.path.tiers[inside.tier])).low * inside.mean.value);
         if surely - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
         }

@@ -62,9 +62,11 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         }
     }
     for tier in path.tiers.iter().filter(|tier| tier.pids.is_empty()) {
-        let why = "no process that this user may inspect holds this socket".to_owned();
-        let needs = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned();
-        add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why), Some(needs))));
+        let (why, needs) = match obs.processes_seen.state() {
+            SeriesState::Ok => ("no process was found that holds this socket", None),
+            _ => ("no process that this user may inspect holds this socket", Some("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned())),
+        };
+        add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why.to_owned()), needs)));
     }
     for what in &obs.bounded {
         // The reading exists and is only sparser than its cadence. That is information and not a problem.

@@ -81,7 +81,7 @@ fn is_less_healthy(whole: &Value, less: &Value) -> bool {
     let is_full = |station: &Value| station["station"] == "cpu" && station["state"] == "saturated";
     match less["limited_by"].as_str() {
         Some("cpu") => list(whole, "path").iter().any(is_full),
-        Some("demand") => list(less, "warnings").iter().any(|text| text.as_str().unwrap().contains("would not show")),
+        Some("demand") => less["summary"].as_str().is_some_and(|text| text.contains("would not show")),
         _ => false,
     }
 }
@@ -137,10 +137,10 @@ fn without_the_rights_of_root_a_verdict_becomes_weaker_or_unknown_and_never_anot
 
 #[test]
 fn what_is_no_weaker_verdict_is_found() {
-    let report = |verdict: &str, by: Option<&str>, cause: &str, warning: &str| {
+    let report = |verdict: &str, by: Option<&str>, cause: &str, summary: &str| {
         let finding = json!({ "id": cause, "tier": "nginx", "role": "cause" });
         let findings = if cause.is_empty() { Vec::new() } else { vec![finding] };
-        json!({ "verdict": verdict, "limited_by": by, "findings": findings, "path": [], "warnings": [warning] })
+        json!({ "verdict": verdict, "limited_by": by, "findings": findings, "path": [], "summary": summary })
     };
     let limited = report("choked", None, "rate-limited-by-config", "");
     assert!(is_weaker(&limited, &report("unknown", None, "", "")));

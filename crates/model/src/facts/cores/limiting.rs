@@ -77,6 +77,18 @@ pub(crate) fn are_spent(ctx: &Context<'_>) -> bool {
     ctx.failed_share().is_some_and(|share| !Cost::share_of_requests(share).hurts()) && ctx.core_groups().iter().any(full)
 }
 
+/// True if a tier's cores are full, with other programs' work too, and the servers want all of them: what its workers wait for (a database on the same cores) may lack a core as
+/// they do, and more workers would add to that.
+pub(crate) fn are_crowded(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let is_its = |group: &&CoreGroup<'_>| group.tiers.iter().any(|other| other.id == tier.id);
+    ctx.core_groups().iter().filter(is_its).any(|group| {
+        let is_full = busy(ctx, &group.cores).is_some_and(|busy| busy >= SATURATED_UTILIZATION * group.count());
+        let has_others = others_share(ctx, group).is_some_and(|share| share > TENANTS_SHARE_MAX);
+        let are_wanted = wanted_share(ctx, group).is_some_and(|wanted| wanted >= SATURATED_UTILIZATION);
+        is_full && has_others && are_wanted && left_to_others(ctx, group).is_none()
+    })
+}
+
 /// True if the cores limit their servers: nearly all are busy, or few are idle and threads wait, and the servers, which are known, need them.
 pub(crate) fn are_limiting(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f64) -> bool {
     let is_crowded =

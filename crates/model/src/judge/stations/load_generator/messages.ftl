@@ -10,7 +10,7 @@ state-generator-local = { $count } requests failed because the generator ran out
 
 finding-load-generator-limited-title = the load generator was the limit
 finding-load-generator-limited-unread = Most requests failed at once, and were asked again at once, which keeps the generator busy. Which processes serve { $tier } could not be read, so why they fail is not known.
-finding-load-generator-limited-refused = Most requests failed at once, and were asked again at once, which keeps the generator busy. Once they are answered, its own limit may be reached, or not.
+finding-load-generator-limited-refused = Most requests failed at once, and were asked again at once, which keeps the generator busy. Whether the generator could send more shows only once they are answered.
 finding-load-generator-limited-explanation = The generator could not send more, so the result shows its own speed and not the server's. Give it more threads or cores, or run it on another host.
 
 evidence-generator-cpu =

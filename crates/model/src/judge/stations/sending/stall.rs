@@ -8,7 +8,7 @@ use crate::facts::cores::cores_are_spare;
 use crate::judge::finding::Evidence;
 use crate::judge::id::FindingId;
 use crate::observation::{TcpSample, TcpState};
-use crate::output::report::Confidence;
+use crate::output::report::{Confidence, LedgerPlaceKind};
 
 /// The smallest delay of a stalled answer, microseconds: an acknowledgement is delayed by 40 ms (TCP_DELACK_MIN, include/net/tcp.h), minus a tenth for the
 /// clock.
@@ -28,7 +28,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let load = ctx.obs.load.as_ref();
     let ages_ms: Vec<u64> = flow.samples().filter(|sample| stalls(sample)).map(|sample| sample.last_data_sent_ms).collect();
     let (seen, oldest_ms) = (ages_ms.len(), ages_ms.into_iter().max().unwrap_or(0));
-    let share = flow.time_share_watched(stalls)?;
+    let share = flow.time_share_watched(stalls)?.min(sent_share(ctx, flow));
     let is_slow = load.map_or(oldest_ms * 1_000 >= SEEN_OLD_US, |load| load.latency_us.p75 >= DELAYED_MIN_US);
     if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !cores_are_spare(ctx) {
         return None;
@@ -64,6 +64,13 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         explanation: args("finding-delayed-ack-stall-explanation"),
         proofs,
     })
+}
+
+/// The share of the requests' time in which a response was leaving, by the account: no more of it can be stalled. Of many connections only some are sampled here, those with data to
+/// send before others.
+fn sent_share(ctx: &Context<'_>, flow: &Flow<'_>) -> f64 {
+    let account = ctx.account().filter(|account| flow.at.edge.is_none() && account.under_way() > 0.0);
+    account.map_or(1.0, |account| account.at_places(flow.tier.id.0, |place| place == LedgerPlaceKind::Sending) / account.under_way())
 }
 
 /// True if less than a segment waits although both windows have room, and earlier data has long arrived and is not acknowledged. A connection with losses is

@@ -10,6 +10,8 @@ finding-waits-inside-title-calls = { $number } of { $under_way } requests wait i
     [one] connection
    *[other] connections
 } to { $remote } all the time
+finding-waits-inside-title-late = { $number } of { $under_way } requests wait inside { $tier }, or until it reads them
+finding-waits-inside-explanation-late = { $tier } leaves requests unread for long, though it hardly computes meanwhile, and a single request is answered much faster. So one call holds up all others: a sleep, a lock, a write to a slow pipe or log, or a query that an event loop waits for. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-calls = { $tier } has read these requests but does not work on them: they wait until one of its { $connections } connections to { $remote } is free. It opens no more, so their number is most likely a limit: maxconn or max_conns of a proxy, or the size of a connection pool. The server behind it gets no more work than that.
 finding-waits-inside-explanation-alone = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. A single request is answered much faster, so the requests wait for each other: for a lock, a limit inside the program or a connection from a pool. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-grows = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. The more of them it holds, the longer each takes, so they wait for each other: for a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
@@ -24,6 +26,7 @@ finding-answers-none-explanation = { $kind ->
 evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
 evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
+evidence-waits-inside-late = Of { $under_way } requests in flight, { $low } to { $high } had come to { $tier } and were not answered, { $unread } of them not even read, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
     [one] connection
    *[other] connections

@@ -7,6 +7,7 @@ use crate::facts::Context;
 use crate::facts::TierId;
 use crate::facts::cores::limiting::perhaps_for_cores;
 use crate::facts::cores::{group_of, limiting};
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
@@ -85,7 +86,13 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     let tier = &ctx.path.tiers[inside.tier];
     let (title, explanation, confidence) = match shown {
         WaitEvidence::FullCalls(_) => ("finding-waits-inside-title-calls", "finding-waits-inside-explanation-calls", Confidence::High),
+        WaitEvidence::SlowerThanAlone(_) if is_late(inside) => {
+            ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::High)
+        }
         WaitEvidence::SlowerThanAlone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
+        WaitEvidence::Grows(_) if is_late(inside) => {
+            ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::Medium)
+        }
         WaitEvidence::Grows(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium),
     };
     let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
@@ -98,6 +105,11 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         explanation: vec![args(ctx, explanation, inside)],
         ..STATION.finding(FindingId::WAITS_INSIDE, tier, Location::in_netns(tier.netns))
     }
+}
+
+/// True if more of the requests are not even read than can be a chance of the samples: an event loop that is held up.
+fn is_late(inside: &Inside) -> bool {
+    Cost::of_time(inside.unread / inside.mean.value.max(f64::MIN_POSITIVE)).hurts()
 }
 
 /// True if full cores explain the wait: nothing would be gained without it, because the cores have no time for more requests; or the requests that are being worked on
@@ -131,7 +143,9 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
     let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(ctx.path.tiers[inside.tier].netns));
     let under_way = account.under_way();
     let mean = inside.mean;
-    let stands = args(ctx, "evidence-waits-inside", inside).with("low", tenths(mean.low)).with("high", tenths(mean.high.min(under_way)));
+    let id = if is_late(inside) { "evidence-waits-inside-late" } else { "evidence-waits-inside" };
+    let stands = args(ctx, id, inside).with("low", tenths(mean.low)).with("high", tenths(mean.high.min(under_way)));
+    let stands = stands.with("unread", tenths(inside.unread));
     let mut proofs = vec![Evidence::new(stands, format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
     match shown {
         WaitEvidence::FullCalls(calls) => {
