@@ -1,7 +1,9 @@
-//! Readings of a process that the process can delay for ever: within a time, and within a budget of waiting that all processes of a user share.
+//! Readings that somebody else can delay for ever, those of a process's memory and those of files that a user names: within a time, and within a budget of waiting
+//! that all readings of a user share.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,10 +16,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::files::read_kernel;
 use crate::status::Status;
+use crate::text::printable;
 
 /// Most time that one reading waits. The kernel answers at once, or after it has read a page from a disk.
 const READING_MAX: Duration = Duration::from_secs(1);
-/// Most time that all readings of one user's processes wait.
+/// Most time that all readings of one user's processes and files wait.
 const USER_MAX: Duration = Duration::from_secs(2);
 /// Most time that the readings of all users' processes wait, without root's and those of this program's own user: they have [`USER_MAX`] in any case.
 const OTHERS_MAX: Duration = Duration::from_secs(4);
@@ -31,7 +34,9 @@ const LOOK: Duration = Duration::from_millis(5);
 const HANGING_USER_MAX: usize = 4;
 const HANGING_OWN_MAX: usize = 16;
 const HANGING_OTHERS_MAX: usize = 32;
-/// Most processes and users of which it is remembered that they were left out.
+/// Longest path that is told of a file that was left out, characters.
+const TOLD_PATH_MAX: usize = 200;
+/// Most processes, files and users of which it is remembered that they were left out.
 const LEFT_OUT_MAX: usize = 4_096;
 /// The user of a process whose status cannot be read.
 const NOBODY_KNOWN: u32 = u32::MAX;
@@ -54,8 +59,16 @@ thread_local! {
 /// # Errors
 /// TimedOut, if the process delays the reading, or the budget of its user is used up; no thread can be started.
 pub fn of_process<T: Send + 'static>(proc: &Path, pid: u32, read: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    let process = Process { proc: proc.to_owned(), pid };
-    guarded(&BUDGET, &IS_DRAWN, &process, read)
+    guarded(&BUDGET, &IS_DRAWN, &Delayer::Process { proc: proc.to_owned(), pid }, read)
+}
+
+/// Runs `read`, which looks for a file that this user names, or leads a path to, and reads it: a configuration or a log. It takes as long as the file's file system wants.
+/// The readings of a user's files and processes share one budget, as of [`of_process`].
+///
+/// # Errors
+/// TimedOut, if the reading takes too long, or the budget of the user is used up; no thread can be started.
+pub fn of_file<T: Send + 'static>(user: u32, path: &str, read: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    guarded(&BUDGET, &IS_DRAWN, &Delayer::File { user, path: path.to_owned() }, read)
 }
 
 /// CPU time of this thread, and of the readings of processes that it asked for ([`of_process`]).
@@ -67,30 +80,77 @@ fn own_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// What was left out since this program started, because it would have had to wait: for each user one sentence.
+/// What was left out since this program started, because it would have had to wait: for each user one sentence for processes, and one for files.
 pub fn left_out() -> Vec<String> {
-    budget(&BUDGET).left_out.iter().map(|(user, pids)| sentence(*user, pids.len())).collect()
+    budget(&BUDGET).left_out.iter().flat_map(|(user, out)| out.sentences(*user)).collect()
 }
 
-fn sentence(user: u32, processes: usize) -> String {
-    let whose = if user == NOBODY_KNOWN { "users that are not known".to_owned() } else { format!("user {user}") };
-    let (noun, at_least) = (if processes == 1 { "process" } else { "processes" }, if processes < LEFT_OUT_MAX { "" } else { "at least " });
-    format!("memory or mappings of {at_least}{processes} {noun} of {whose} were not read, because the processes delay that")
+/// Who delays a reading.
+enum Delayer {
+    Process { proc: PathBuf, pid: u32 },
+    File { user: u32, path: String },
 }
 
-struct Process {
-    proc: PathBuf,
-    pid: u32,
-}
-
-impl Process {
-    /// Its real user, whom it cannot change: the owner of its directory is root, if it wants that (PR_SET_DUMPABLE, prctl(2)).
+impl Delayer {
+    /// Of a process its real user, whom it cannot change: the owner of its directory is root, if it wants that (PR_SET_DUMPABLE, prctl(2)).
     fn user(&self) -> u32 {
-        Status::of(&self.proc, self.pid).map_or(NOBODY_KNOWN, |status| status.uids[0])
+        match self {
+            Self::Process { proc, pid } => Status::of(proc, *pid).map_or(NOBODY_KNOWN, |status| status.uids[0]),
+            Self::File { user, .. } => *user,
+        }
+    }
+
+    fn what(&self) -> What {
+        match self {
+            Self::Process { pid, .. } => What::Process(*pid),
+            Self::File { path, .. } => What::File(hash_of(path)),
+        }
     }
 }
 
-/// What was waited for the processes of one or of all users.
+fn hash_of(path: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What is read: at most one reading of it hangs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Process(u32),
+    /// By the hash of its path, which may have 4 KiB.
+    File(u64),
+}
+
+/// What was left out of one user's.
+#[derive(Debug, Default)]
+struct LeftOut {
+    what: BTreeSet<What>,
+    /// The first file.
+    path: String,
+}
+
+impl LeftOut {
+    fn sentences(&self, user: u32) -> Vec<String> {
+        let whose = if user == NOBODY_KNOWN { "users that are not known".to_owned() } else { format!("user {user}") };
+        let at_least = if self.what.len() < LEFT_OUT_MAX { "" } else { "at least " };
+        let processes = self.what.iter().filter(|what| matches!(what, What::Process(_))).count();
+        let files = self.what.len() - processes;
+        let noun = if processes == 1 { "process" } else { "processes" };
+        let of_memory =
+            format!("memory or mappings of {at_least}{processes} {noun} of {whose} were not read, because the processes delay that");
+        let path = printable(&self.path);
+        let of_files = match files {
+            1 => format!("a configuration or log that {whose} names was not read, because that would have taken too long: {path}"),
+            _ => format!(
+                "{at_least}{files} configurations or logs that {whose} names were not read, because that would have taken too long: the first is {path}"
+            ),
+        };
+        [(processes, of_memory), (files, of_files)].into_iter().filter(|(count, _)| *count > 0).map(|(_, sentence)| sentence).collect()
+    }
+}
+
+/// What was waited for the readings of one or of all users.
 #[derive(Debug, Default, Clone, Copy)]
 struct Waited {
     time: Duration,
@@ -110,11 +170,11 @@ impl Waited {
     }
 }
 
-/// What the readings of a user's processes have waited, and the processes for which readings still wait.
+/// What the readings of a user have waited, and those that still wait.
 #[derive(Debug, Default)]
 struct User {
     waited: Waited,
-    hanging: BTreeSet<u32>,
+    hanging: BTreeSet<What>,
 }
 
 /// What is left for whom.
@@ -122,17 +182,17 @@ struct User {
 struct Budget {
     users: BTreeMap<u32, User>,
     others: Waited,
-    left_out: BTreeMap<u32, BTreeSet<u32>>,
+    left_out: BTreeMap<u32, LeftOut>,
 }
 
 impl Budget {
     /// Whether a further reading may begin, and most of the time that it may wait.
-    fn most(&self, user: u32, pid: u32, now: Instant) -> Option<Duration> {
+    fn most(&self, user: u32, what: What, now: Instant) -> Option<Duration> {
         let of_user = self.users.get(&user);
         let hanging = of_user.map_or(0, |user| user.hanging.len());
-        // Half of what is left: what one process uses up, the others of its user have not.
+        // Half of what is left: what one reading uses up, the others of its user have not.
         let half = of_user.map_or(USER_MAX, |user| user.waited.left(USER_MAX, now)) / 2;
-        let is_there = of_user.is_some_and(|user| user.hanging.contains(&pid));
+        let is_there = of_user.is_some_and(|user| user.hanging.contains(&what));
         let (room, half) = if is_own(user) {
             (HANGING_OWN_MAX, half)
         } else {
@@ -152,14 +212,23 @@ impl Budget {
         self.users.retain(|_, user| !user.hanging.is_empty() || user.waited.left(USER_MAX, now) < USER_MAX);
     }
 
-    fn leave_out(&mut self, user: u32, pid: u32) -> io::Error {
+    fn leave_out(&mut self, user: u32, delayer: &Delayer) -> io::Error {
         if self.left_out.contains_key(&user) || self.left_out.len() < LEFT_OUT_MAX {
-            let pids = self.left_out.entry(user).or_default();
-            if pids.len() < LEFT_OUT_MAX {
-                pids.insert(pid);
+            let out = self.left_out.entry(user).or_default();
+            if out.what.len() < LEFT_OUT_MAX {
+                out.what.insert(delayer.what());
+            }
+            if let Delayer::File { path, .. } = delayer
+                && out.path.is_empty()
+            {
+                out.path = path.chars().take(TOLD_PATH_MAX).collect();
             }
         }
-        io::Error::new(io::ErrorKind::TimedOut, format!("the process delays that (user {user})"))
+        let why = match delayer {
+            Delayer::Process { .. } => format!("the process delays that (user {user})"),
+            Delayer::File { .. } => format!("reading what user {user} names takes too long"),
+        };
+        io::Error::new(io::ErrorKind::TimedOut, why)
     }
 }
 
@@ -193,26 +262,26 @@ impl Reading {
 fn guarded<T: Send + 'static>(
     of: &'static Mutex<Budget>,
     is_drawn: &AtomicBool,
-    process: &Process,
+    delayer: &Delayer,
     read: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    let pid = process.pid;
-    let user = is_drawn.load(Ordering::Relaxed).then(|| process.user());
+    let what = delayer.what();
+    let user = is_drawn.load(Ordering::Relaxed).then(|| delayer.user());
     if let Some(user) = user {
         let mut budget = budget(of);
-        if budget.most(user, pid, Instant::now()).is_none() {
-            return Err(budget.leave_out(user, pid));
+        if budget.most(user, what, Instant::now()).is_none() {
+            return Err(budget.leave_out(user, delayer));
         }
     }
     let reading = Arc::new(Reading::default());
-    let done = start(of, pid, Arc::clone(&reading), read)?;
+    let done = start(of, what, Arc::clone(&reading), read)?;
     if let Some(result) = at_once(&done, &reading)? {
         return Ok(result);
     }
     is_drawn.store(true, Ordering::Relaxed);
-    let user = user.unwrap_or_else(|| process.user());
+    let user = user.unwrap_or_else(|| delayer.user());
     let began = Instant::now();
-    let most = budget(of).most(user, pid, began).unwrap_or(AT_ONCE);
+    let most = budget(of).most(user, what, began).unwrap_or(AT_ONCE);
     let waited = received(done.recv_timeout(most));
     let mut budget = budget(of);
     // What it was granted: that a busy host wakes this thread late is no delay by the process.
@@ -226,8 +295,8 @@ fn guarded<T: Send + 'static>(
         return Ok(done.taken());
     }
     *abandoned_by = Some(user);
-    budget.users.entry(user).or_default().hanging.insert(pid);
-    Err(budget.leave_out(user, pid))
+    budget.users.entry(user).or_default().hanging.insert(what);
+    Err(budget.leave_out(user, delayer))
 }
 
 /// A reading that is done, and the CPU time of its thread.
@@ -246,7 +315,7 @@ impl<T> Done<T> {
 /// Begins a reading in a thread of its own.
 fn start<T: Send + 'static>(
     of: &'static Mutex<Budget>,
-    pid: u32,
+    what: What,
     reading: Arc<Reading>,
     read: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Receiver<Done<T>>> {
@@ -262,7 +331,7 @@ fn start<T: Send + 'static>(
         if let Some(user) = user
             && let Some(user) = budget(of).users.get_mut(&user)
         {
-            user.hanging.remove(&pid);
+            user.hanging.remove(&what);
         }
     };
     thread::Builder::new().name("reading".to_owned()).stack_size(256 << 10).spawn(work)?;
@@ -309,20 +378,20 @@ mod tests {
             Self { tree: tempfile::tempdir().unwrap(), budget: Box::leak(Box::default()), is_drawn: AtomicBool::new(false) }
         }
 
-        fn process(&self, pid: u32, user: u32) -> Process {
+        fn process(&self, pid: u32, user: u32) -> Delayer {
             let directory = self.tree.path().join(pid.to_string());
             std::fs::create_dir_all(&directory).unwrap();
             let status = format!("Uid:\t{user}\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t\nCapEff:\t0\n");
             std::fs::write(directory.join("status"), status).unwrap();
-            Process { proc: self.tree.path().to_owned(), pid }
+            Delayer::Process { proc: self.tree.path().to_owned(), pid }
         }
 
-        fn read<T: Send + 'static>(&self, process: &Process, read: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-            guarded(self.budget, &self.is_drawn, process, read)
+        fn read<T: Send + 'static>(&self, delayer: &Delayer, read: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+            guarded(self.budget, &self.is_drawn, delayer, read)
         }
 
         fn left_out(&self) -> Vec<(u32, usize)> {
-            budget(self.budget).left_out.iter().map(|(user, pids)| (*user, pids.len())).collect()
+            budget(self.budget).left_out.iter().map(|(user, out)| (*user, out.what.len())).collect()
         }
     }
 
@@ -366,10 +435,37 @@ mod tests {
         assert!(budget(host.budget).users[&4001].waited.time <= USER_MAX, "{:?}", budget(host.budget).users[&4001]);
         assert_eq!(budget(host.budget).users[&4001].hanging.len(), HANGING_USER_MAX, "each costs a thread");
         assert_eq!(host.left_out(), [(4001, 100)]);
-        assert_eq!(sentence(4001, 100), "memory or mappings of 100 processes of user 4001 were not read, because the processes delay that");
+        assert_eq!(
+            budget(host.budget).left_out[&4001].sentences(4001),
+            ["memory or mappings of 100 processes of user 4001 were not read, because the processes delay that"]
+        );
         // Those of others are read.
         assert_eq!(host.read(&host.process(300, 4002), || 1).unwrap(), 1);
         assert_eq!(host.read(&host.process(301, 0), || 2).unwrap(), 2);
+        drop(writers);
+    }
+
+    #[test]
+    fn files_of_a_user_share_the_budget_and_the_first_is_named() {
+        let host = Host::new();
+        let file = |user: u32, path: &str| Delayer::File { user, path: path.to_owned() };
+        let writers: Vec<_> = (0..20)
+            .map(|number| {
+                let (read, writer) = hangs();
+                let why = host.read(&file(4001, &format!("/srv/{number}\u{1b}")), read).unwrap_err();
+                assert_eq!(
+                    (why.kind(), why.to_string().as_str()),
+                    (io::ErrorKind::TimedOut, "reading what user 4001 names takes too long")
+                );
+                writer
+            })
+            .collect();
+        assert!(budget(host.budget).users[&4001].waited.time <= USER_MAX);
+        assert!(host.read(&host.process(7, 4001), || 1).is_err(), "as many readings hang as may");
+        assert_eq!(host.read(&file(4002, "/srv/0\u{1b}"), || 1).unwrap(), 1);
+        let told = budget(host.budget).left_out[&4001].sentences(4001);
+        let of_files = "20 configurations or logs that user 4001 names were not read, because that would have taken too long: the first is /srv/0\\x1b";
+        assert_eq!(told, ["memory or mappings of 1 process of user 4001 were not read, because the processes delay that", of_files]);
         drop(writers);
     }
 
@@ -387,8 +483,8 @@ mod tests {
         assert!(budget(host.budget).others.time <= at_most, "{:?}", budget(host.budget).others);
         assert_eq!(budget(host.budget).users.values().map(|user| user.hanging.len()).sum::<usize>(), HANGING_OTHERS_MAX);
         let now = Instant::now();
-        assert_eq!(budget(host.budget).most(0, 1, now), Some(READING_MAX));
-        assert_eq!(budget(host.budget).most(rustix::process::getuid().as_raw(), 1, now), Some(READING_MAX));
+        assert_eq!(budget(host.budget).most(0, What::Process(1), now), Some(READING_MAX));
+        assert_eq!(budget(host.budget).most(rustix::process::getuid().as_raw(), What::Process(1), now), Some(READING_MAX));
         drop(writers);
     }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use chokepoint_config::glob;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, fcntl_getfl, fcntl_setfl, openat, openat2};
+use rustix::fs::{CWD, Dir, Mode, OFlags, fcntl_getfl, fcntl_setfl, openat};
 use rustix::io::Errno;
 
+use crate::made_up::{Refusal, refuse};
 use crate::rights::{Rights, as_caller};
 use crate::trust::{Untrusted, check, walk};
 
@@ -47,12 +48,11 @@ impl Files {
         Ok(Self { root: openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())? })
     }
 
-    /// Opens a regular file for reading, without waiting. Links are followed, but they do not lead out of the root (openat2(2), RESOLVE_IN_ROOT), as they
-    /// would with
-    /// `/proc/PID/root` as a mere prefix of the path.
+    /// Opens a regular file for reading, without waiting. Links are followed, but they do not lead out of the root, as they would with `/proc/PID/root` as a
+    /// mere prefix of the path, nor to what the kernel makes up (`/proc`, `/sys`).
     ///
     /// # Errors
-    /// As of openat2(2); "it is not a regular file" for a FIFO, a device, a socket or a directory.
+    /// As of openat(2); "it is not a regular file" for a FIFO, a device, a socket or a directory; "it is on /proc, ...".
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         reopen(&self.locate(path)?)
     }
@@ -89,7 +89,12 @@ impl Files {
     pub fn trusted(&self, path: impl AsRef<Path>, uid: u32) -> Result<File, Untrusted> {
         let path = path.as_ref();
         let root = self.root.try_clone().map_err(|source| Untrusted::Io { path: path.to_owned(), source })?;
-        walk(root, path, &mut |at, file, meta| check(at, file, meta, uid))
+        let mut refusal = Refusal::default();
+        let mut look = |at: &Path, file: &File, meta: &Metadata| {
+            refusal.pass(file, meta).map_err(|source| Untrusted::Io { path: at.to_owned(), source })?;
+            check(at, file, meta, uid)
+        };
+        walk(root, path, &mut look)
     }
 
     /// The users except root who own a directory, link or file on the way to an absolute path: they can influence what is found there.
@@ -98,14 +103,35 @@ impl Files {
     /// The path does not exist, or is not accessible.
     pub fn owners(&self, path: impl AsRef<Path>) -> io::Result<Vec<Rights>> {
         let mut owners: Vec<Rights> = Vec::new();
-        let mut look = |_: &Path, _: &File, meta: &Metadata| {
+        let mut look = |meta: &Metadata| {
             if meta.uid() != 0 && owners.iter().all(|owner| owner.uid() != meta.uid()) {
                 owners.push(Rights::of_owner(meta));
             }
-            Ok::<(), Untrusted>(())
         };
-        walk(self.root.try_clone()?, path.as_ref(), &mut look).map_err(io::Error::from)?;
+        self.follow(path.as_ref(), &mut look)?;
         Ok(owners)
+    }
+
+    /// The first user but root who can influence what is found at an absolute path, by owning a directory, link or file on the way to it. Nothing below what that
+    /// user owns is looked for.
+    pub fn first_owner(&self, path: impl AsRef<Path>) -> Option<u32> {
+        let (mut owner, mut refusal) = (None, Refusal::default());
+        let mut look = |at: &Path, file: &File, meta: &Metadata| {
+            owner = Some(meta.uid()).filter(|uid| *uid != 0);
+            // An error ends the way.
+            let ended = if owner.is_some() { Err(io::ErrorKind::Other.into()) } else { refusal.pass(file, meta) };
+            ended.map_err(|source| Untrusted::Io { path: at.to_owned(), source })
+        };
+        let _ = walk(self.root.try_clone().ok()?, path.as_ref(), &mut look);
+        owner
+    }
+
+    /// Another handle of the same directory.
+    ///
+    /// # Errors
+    /// Too many descriptors are open.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { root: self.root.try_clone()? })
     }
 
     /// The file behind an absolute path, opened only as a name, and the users except root who own a directory or link on the way to it: they can lead the path
@@ -115,13 +141,12 @@ impl Files {
     /// As of [`Files::owners`].
     pub fn led(&self, path: impl AsRef<Path>) -> io::Result<(File, Vec<Rights>)> {
         let mut leaders: Vec<Rights> = Vec::new();
-        let mut look = |_: &Path, _: &File, meta: &Metadata| {
+        let mut look = |meta: &Metadata| {
             if (meta.is_dir() || meta.is_symlink()) && meta.uid() != 0 && leaders.iter().all(|leader| leader.uid() != meta.uid()) {
                 leaders.push(Rights::of_owner(meta));
             }
-            Ok::<(), Untrusted>(())
         };
-        let file = walk(self.root.try_clone()?, path.as_ref(), &mut look).map_err(io::Error::from)?;
+        let file = self.follow(path.as_ref(), &mut look)?;
         Ok((file, leaders))
     }
 
@@ -138,7 +163,7 @@ impl Files {
     /// The file itself, of any kind, opened only as a name (open(2), O_PATH).
     ///
     /// # Errors
-    /// As of openat2(2).
+    /// As of openat(2); "it is on /proc, ...".
     pub fn locate(&self, path: impl AsRef<Path>) -> io::Result<File> {
         Ok(File::from(self.open_with(path.as_ref(), OFlags::PATH)?))
     }
@@ -151,7 +176,7 @@ impl Files {
     /// Names in a directory, at most 10,000; none if the directory does not exist.
     ///
     /// # Errors
-    /// As of openat2(2) and getdents(2).
+    /// As of openat(2) and getdents(2).
     pub fn names(&self, path: impl AsRef<Path>) -> io::Result<Vec<String>> {
         let opened = match self.open_with(path.as_ref(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK) {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
@@ -204,31 +229,35 @@ impl Files {
         Ok(paths)
     }
 
-    fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let below = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        match openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), below) {
-            // A link to /proc/self/fd/2, which images use for logs.
-            Err(Errno::LOOP) => Err(not_regular()),
-            // Linux before 5.6; a service of systemd with RestrictSUIDSGID=, which DynamicUser= implies (systemd.exec(5)); old containers, which say EPERM.
-            // AGAIN: something on this host was renamed or mounted while a ".." was followed, so that the kernel could not tell whether it stays below the root. The steps can.
-            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.step_by_step(path, flags),
-            opened => Ok(opened?),
-        }
-    }
-
-    /// What openat2(2) does, a component at a time: each link is read here, and leads nowhere but below the root.
-    #[cold]
-    #[inline(never)]
-    fn step_by_step(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    /// Follows a path a component at a time: each link is read here, and leads nowhere but below the root, and no name is looked for where the kernel makes up the
+    /// files. openat2(2) with RESOLVE_IN_ROOT does the former alone.
+    fn follow(&self, path: &Path, look: &mut dyn FnMut(&Metadata)) -> io::Result<File> {
         if path.as_os_str().is_empty() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let follow = |path: &Path| walk(self.root.try_clone()?, path, &mut |_, _, _| Ok(())).map_err(io::Error::from);
-        let own = |flags| flags | OFlags::CLOEXEC;
+        let mut refusal = Refusal::default();
+        let mut pass = |at: &Path, file: &File, meta: &Metadata| {
+            refusal.pass(file, meta).map_err(|source| Untrusted::Io { path: at.to_owned(), source })?;
+            look(meta);
+            Ok(())
+        };
+        walk(self.root.try_clone()?, path, &mut pass).map_err(io::Error::from).map_err(|error| match error.raw_os_error() {
+            // Links in a circle.
+            Some(libc::ELOOP) => not_regular(),
+            _ => error,
+        })
+    }
+
+    fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let follow = |path: &Path| self.follow(path, &mut |_| ());
+        let flags = flags | OFlags::CLOEXEC;
         match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) if flags.contains(OFlags::NOFOLLOW) => Ok(openat(follow(parent)?, name, own(flags), Mode::empty())?),
+            (Some(parent), Some(name)) if flags.contains(OFlags::NOFOLLOW) => {
+                let parent = if parent.as_os_str().is_empty() { Path::new("/") } else { parent };
+                Ok(openat(follow(parent)?, name, flags, Mode::empty())?)
+            }
             _ if flags.contains(OFlags::PATH) => Ok(follow(path)?.into()),
-            _ => Ok(openat(follow(path)?, ".", own(flags), Mode::empty())?),
+            _ => Ok(openat(follow(path)?, ".", flags, Mode::empty())?),
         }
     }
 }
@@ -346,6 +375,7 @@ fn reopen(located: &File) -> io::Result<File> {
     if !located.metadata()?.is_file() {
         return Err(not_regular());
     }
+    refuse(located)?;
     own(located, WITHOUT_WAITING)
 }
 
@@ -362,216 +392,4 @@ fn not_regular() -> io::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{chown, symlink};
-
-    use rustix::fs::{FileType, mknodat};
-
-    use super::*;
-
-    #[test]
-    fn a_file_of_the_kernel_is_read_within_its_bound() {
-        assert!(read_kernel("/proc/self/status", 1 << 14).unwrap().starts_with("Name:"));
-        assert!(read_kernel("/proc/self/stat", 9).unwrap_err().to_string().contains("longer than 9"));
-        assert!(read_kernel("/proc/self/none", 9).is_err());
-    }
-
-    #[test]
-    fn links_stay_below_the_root() {
-        let tree = tempfile::tempdir().unwrap();
-        let inside = tree.path().join("42/root");
-        for directory in ["etc/a", "etc/b", "outside"] {
-            std::fs::create_dir_all(inside.join(directory)).unwrap();
-        }
-        std::fs::write(inside.join("etc/b/x.conf"), "22").unwrap();
-        std::fs::write(tree.path().join("secret"), "secret").unwrap();
-        // Absolute and climbing links lead to files below the process's root, not the reader's.
-        symlink("/etc/b/x.conf", inside.join("etc/a/y.conf")).unwrap();
-        symlink("../../../../../../../secret", inside.join("etc/a/z.conf")).unwrap();
-        symlink("loop", inside.join("etc/a/loop")).unwrap();
-        let files = Files::of_process(tree.path(), 42).unwrap();
-        assert_eq!(files.read("/etc/a/y.conf", 10).unwrap().0, b"22");
-        assert!(files.read("/etc/a/z.conf", 10).is_err());
-        assert!(files.read("/../../secret", 10).is_err());
-        assert!(files.read("/etc/b/x.conf", 1).unwrap_err().to_string().contains("longer than 1"));
-        assert!(files.open("/etc/a").is_err() && files.open("/etc/a/loop").is_err(), "neither a directory nor a loop is a file");
-        assert!(files.exists("/etc/a/y.conf") && !files.exists("/etc/a/z.conf"));
-        assert_eq!(files.names("/etc/b").unwrap(), ["x.conf"]);
-        assert_eq!(files.names("/none").unwrap(), [""; 0]);
-    }
-
-    #[test]
-    fn without_openat2_the_same_files_are_found() {
-        let tree = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(tree.path().join("root/etc/a/b")).unwrap();
-        std::fs::write(tree.path().join("root/etc/file"), "").unwrap();
-        std::fs::write(tree.path().join("secret"), "").unwrap();
-        for (target, link) in
-            [("/etc/file", "absolute"), ("../../secret", "out"), ("a/../file", "up"), ("loop", "loop"), ("a", "dir"), ("/none", "none")]
-        {
-            symlink(target, tree.path().join("root/etc").join(link)).unwrap();
-        }
-        let files = Files::of_directory(&tree.path().join("root")).unwrap();
-        let inode = |opened: io::Result<OwnedFd>| opened.and_then(|opened| File::from(opened).metadata()).map(|meta| meta.ino()).ok();
-        let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
-        let mut found = 0;
-        for path in "/ etc etc/file /etc/absolute /etc/out /etc/up /etc/loop /etc/dir /etc/dir/b /etc/dir/../file /etc/none /etc/file/x /../secret /..".split(' ').chain([""]) {
-            for flags in [OFlags::PATH, OFlags::PATH | OFlags::NOFOLLOW, directory] {
-                let (whole, stepped) = (files.open_with(path.as_ref(), flags), files.step_by_step(path.as_ref(), flags));
-                let (whole, stepped) = (inode(whole), inode(stepped));
-                assert_eq!(whole, stepped, "{path} {flags:?}");
-                found += usize::from(stepped.is_some());
-            }
-        }
-        assert!(found >= 20, "{found}");
-    }
-
-    #[test]
-    fn files_are_found_while_others_are_renamed() {
-        let tree = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(tree.path().join("a")).unwrap();
-        std::fs::write(tree.path().join("file"), "").unwrap();
-        let files = Files::of_directory(tree.path()).unwrap();
-        let is_over = std::sync::atomic::AtomicBool::new(false);
-        let is_running = || !is_over.load(std::sync::atomic::Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let (one, other) = (tree.path().join("a/1"), tree.path().join("a/2"));
-                std::fs::create_dir(&one).unwrap();
-                while is_running() {
-                    std::fs::rename(&one, &other).unwrap();
-                    std::fs::rename(&other, &one).unwrap();
-                }
-            });
-            // Without the steps some fail.
-            let failed: Vec<io::Error> = (0..20_000).filter_map(|_| files.open("/a/../file").err()).collect();
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-            assert!(failed.is_empty(), "{failed:?}");
-        });
-    }
-
-    #[test]
-    fn patterns_match_in_every_component() {
-        let tree = tempfile::tempdir().unwrap();
-        for directory in ["etc/a", "etc/b", "out"] {
-            std::fs::create_dir_all(tree.path().join("root").join(directory)).unwrap();
-        }
-        for file in ["etc/a/1.conf", "etc/b/2.conf", "etc/b/3.txt"] {
-            std::fs::write(tree.path().join("root").join(file), "").unwrap();
-        }
-        symlink("/none", tree.path().join("root/etc/a/0.conf")).unwrap();
-        symlink("../../../..", tree.path().join("root/etc/up")).unwrap();
-        let files = Files::of_directory(&tree.path().join("root")).unwrap();
-        assert_eq!(files.matching("/etc/*/*.conf", 9).unwrap(), ["/etc/a/1.conf", "/etc/b/2.conf"]);
-        assert_eq!(files.matching("/etc/*/*.conf", 1).unwrap().len(), 1);
-        assert_eq!(files.matching("/etc/none", 9).unwrap(), ["/etc/none"]);
-        assert_eq!(files.matching("/etc/up/et*/b/[23].conf", 9).unwrap(), ["/etc/up/etc/b/2.conf"], "no link leads out");
-        assert_eq!(files.matching("/none/*", 9).unwrap(), [""; 0]);
-    }
-
-    #[test]
-    fn owners_of_anything_on_the_way_are_listed() {
-        let tree = tempfile::tempdir().unwrap();
-        let own = rustix::process::geteuid().as_raw();
-        std::fs::create_dir(tree.path().join("dir")).unwrap();
-        std::fs::write(tree.path().join("dir/file"), "").unwrap();
-        symlink("dir/file", tree.path().join("link")).unwrap();
-        symlink("loop", tree.path().join("loop")).unwrap();
-        let files = Files::of_directory(tree.path()).unwrap();
-        assert!(files.open_trusted("/link", own).is_ok());
-        assert!(files.open_trusted("/loop", own).is_err() && files.open_trusted("/dir", own).is_err());
-        assert!(files.owners("/loop").is_err() && files.owners("/none").is_err());
-        if own != 0 {
-            println!("skipped: only root gives files away");
-            return;
-        }
-        assert_eq!(files.owners("/link").unwrap(), []);
-        chown(tree.path().join("dir"), Some(4001), Some(4002)).unwrap();
-        std::os::unix::fs::lchown(tree.path().join("link"), Some(4003), None).unwrap();
-        let owners: Vec<u32> = files.owners("/link").unwrap().iter().map(Rights::uid).collect();
-        assert_eq!(owners, [4003, 4001]);
-        let why = files.open_trusted("/dir/file", 0).unwrap_err();
-        assert_eq!((why.kind(), why.to_string()), (io::ErrorKind::PermissionDenied, "/dir can be changed by user 4001".to_owned()));
-        assert!(files.open_trusted("/dir/file", 4001).is_ok() && files.open_trusted("/link", 4001).is_err());
-        assert!(files.open_owned("/link", 4001).is_err() && files.open_owned("/link", 4003).is_ok(), "the link is another user's");
-    }
-
-    #[test]
-    fn a_link_of_the_kernel_opens_the_file_itself_and_no_pipe() {
-        let tree = tempfile::tempdir().unwrap();
-        let path = tree.path().join("file");
-        std::fs::write(&path, "x").unwrap();
-        let held = File::open(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let link = |file: &dyn AsRawFd| Path::new(OWN).join(file.as_raw_fd().to_string());
-        assert_eq!(io::read_to_string(open_link(&link(&held)).unwrap()).unwrap(), "x");
-        let (reader, _writer) = io::pipe().unwrap();
-        assert_eq!(open_link(&link(&reader)).unwrap_err().to_string(), "it is not a regular file");
-    }
-
-    #[test]
-    fn a_pipe_does_not_hang_and_a_device_is_not_opened() {
-        let tree = tempfile::tempdir().unwrap();
-        mknodat(CWD, tree.path().join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        symlink("pipe", tree.path().join("link")).unwrap();
-        let files = Files::of_directory(tree.path()).unwrap();
-        for name in ["pipe", "link"] {
-            assert_eq!(files.open(name).unwrap_err().to_string(), "it is not a regular file", "{name}");
-        }
-        assert!(Files::of_directory(Path::new("/")).unwrap().open("/dev/null").is_err());
-        assert!(Files::of_directory(&tree.path().join("pipe")).is_err(), "a root is a directory");
-    }
-
-    #[test]
-    fn a_lease_keeps_nobody_waiting() {
-        let tree = tempfile::tempdir().unwrap();
-        let path = tree.path().join("leased");
-        std::fs::write(&path, "text").unwrap();
-        // The signal of the break would end it.
-        let hold = "import fcntl, signal, sys\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\nfile = open(sys.argv[1], 'r+')\n\
-            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nprint('held', flush=True)\nsys.stdin.read()";
-        let mut python = std::process::Command::new("/usr/bin/python3");
-        python.args(["-c", hold]).arg(&path).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let Ok(mut holder) = python.spawn() else { return println!("skipped: no python3") };
-        let mut said = [0; 5];
-        holder.stdout.take().unwrap().read_exact(&mut said).unwrap();
-        let files = Files::of_directory(tree.path()).unwrap();
-        let began = std::time::Instant::now();
-        for opened in [open_named(&path), files.open("leased"), files.open_owned("leased", rustix::process::geteuid().as_raw())] {
-            let why = opened.unwrap_err();
-            assert_eq!((why.kind(), why.to_string()), (io::ErrorKind::WouldBlock, LEASED.to_owned()));
-        }
-        assert!(began.elapsed() < std::time::Duration::from_secs(20), "fs.lease-break-time is 45 s");
-        drop(holder.stdin.take());
-        holder.wait().unwrap();
-        assert_eq!(io::read_to_string(open_named(&path).unwrap()).unwrap(), "text");
-    }
-
-    #[test]
-    fn a_pipe_that_the_user_names_is_read_as_it_is_written() {
-        let (reader, mut writer) = io::pipe().unwrap();
-        let named = open_named(&Path::new(OWN).join(reader.as_raw_fd().to_string())).unwrap();
-        let read = std::thread::spawn(move || io::read_to_string(named).unwrap());
-        io::Write::write_all(&mut writer, b"late").unwrap();
-        drop(writer);
-        assert_eq!(read.join().unwrap(), "late");
-        assert!(open_named(Path::new("/none")).is_err());
-    }
-
-    #[test]
-    fn a_file_of_another_user_is_refused() {
-        let tree = tempfile::tempdir().unwrap();
-        let path = tree.path().join("perf-1.map");
-        std::fs::write(&path, "1").unwrap();
-        let own = rustix::process::geteuid().as_raw();
-        let files = Files::of_directory(tree.path()).unwrap();
-        assert!(files.open_owned("perf-1.map", own).is_ok());
-        if own != 0 {
-            println!("skipped: only root gives files away");
-            return;
-        }
-        chown(&path, Some(12_345), None).unwrap();
-        assert!(files.open_owned("perf-1.map", 12_345).is_ok());
-        assert!(files.open_owned("perf-1.map", 12_346).is_err());
-    }
-}
+mod tests;

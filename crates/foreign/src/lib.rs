@@ -11,12 +11,13 @@
 mod delay;
 mod files;
 mod identity;
+mod made_up;
 mod rights;
 mod status;
 mod text;
 mod trust;
 
-pub use delay::{left_out, of_process, thread_cpu};
+pub use delay::{left_out, of_file, of_process, thread_cpu};
 pub use files::{
     Files, open_link, open_link_if, open_named, open_named_regular, path_of, read_bounded, read_kernel, read_own, read_own_or_roots,
 };

@@ -61,6 +61,23 @@ impl Access {
         }
     }
 
+    /// Runs `read`, which looks for what a file names and reads it. What the first user other than this program's names, or leads this path to, is waited for within
+    /// that user's budget ([`chokepoint_foreign::of_file`]).
+    ///
+    /// # Errors
+    /// As of [`chokepoint_foreign::of_file`].
+    pub(super) fn within_budget<T: Send + 'static>(
+        &self,
+        files: &Files,
+        path: &str,
+        read: impl FnOnce(&Files, &Self) -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let user = self.0.first().map(Rights::uid).or_else(|| files.first_owner(path));
+        let Some(user) = user.filter(|user| *user != rustix::process::geteuid().as_raw()) else { return Ok(read(files, self)) };
+        let (files, access) = (files.try_clone()?, self.clone());
+        chokepoint_foreign::of_file(user, path, move || read(&files, &access))
+    }
+
     /// Opens a regular file that all users may read.
     pub(super) fn open(&self, files: &Files, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();
@@ -98,5 +115,29 @@ impl Access {
     /// True if it is the access of this program's user.
     pub(super) fn is_own(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn what_a_user_delays_is_given_up_and_what_another_names_is_read() {
+        let files = Files::of_directory(Path::new("/")).unwrap();
+        let (mut never, writer) = io::pipe().unwrap();
+        let of = |uid: u32| Access(vec![Rights::new(uid, uid, Vec::new())]);
+        let late = of(47_110).within_budget(&files, "/srv/late.conf", move |_, _| never.read(&mut [0]).is_ok());
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let again = of(47_110).within_budget(&files, "/srv/late.conf", |_, _| true);
+        assert_eq!(again.unwrap_err().to_string(), "reading what user 47110 names takes too long");
+        for access in [of(47_111), Access::default()] {
+            assert!(access.within_budget(&files, "/srv/late.conf", |_, _| true).unwrap());
+        }
+        let told = chokepoint_foreign::left_out().join("\n");
+        assert!(told.contains("a configuration or log that user 47110 names was not read") && told.ends_with("/srv/late.conf"), "{told}");
+        drop(writer);
     }
 }

@@ -207,7 +207,7 @@ impl Resolve for ConfigCollector<'_> {
         if self.is_full {
             return Vec::new();
         }
-        match access.matching(self.files, pattern, FILES_MAX + 1, &mut self.names_left) {
+        match self.matching(pattern, &access) {
             Ok(paths) => {
                 let mut found = Vec::new();
                 for path in paths {
@@ -219,7 +219,7 @@ impl Resolve for ConfigCollector<'_> {
                 found
             }
             Err(error) => {
-                self.is_full = error.kind() == io::ErrorKind::Other;
+                self.is_full = matches!(error.kind(), io::ErrorKind::Other | io::ErrorKind::TimedOut);
                 self.note(pattern, &error, access);
                 Vec::new()
             }
@@ -228,9 +228,16 @@ impl Resolve for ConfigCollector<'_> {
 }
 
 impl ConfigCollector<'_> {
+    fn matching(&mut self, pattern: &str, access: &Access) -> io::Result<Vec<String>> {
+        let (mut left, named) = (self.names_left, pattern.to_owned());
+        let match_all = move |files: &Files, access: &Access| (access.matching(files, &named, FILES_MAX + 1, &mut left), left);
+        let (matched, left) = access.within_budget(self.files, pattern, match_all)?;
+        self.names_left = left;
+        matched
+    }
+
     fn read(&mut self, path: String, access: &Access) -> Option<Resolved> {
         let left = ALL_BYTES_MAX.saturating_sub(self.dump.len());
-        let mut narrowed = access.clone();
         self.inclusions += 1;
         let bound = if self.paths.len() >= FILES_MAX && !self.paths.contains_key(&path) {
             Some(format!("more than {FILES_MAX} files"))
@@ -242,19 +249,15 @@ impl ConfigCollector<'_> {
             None
         };
         self.is_full = bound.is_some();
-        let read = if let Some(bound) = bound {
-            Err(io::Error::other(bound))
+        let (read, narrowed) = if let Some(bound) = bound {
+            (Err(io::Error::other(bound)), access.clone())
         } else {
-            self.files.owners(&path).and_then(|owners| {
-                narrowed = access.narrowed(owners);
-                let file = narrowed.open(self.files, &path)?;
-                let about = file.metadata()?;
-                // The file may have been replaced since its owners were read.
-                narrowed = narrowed.narrowed(vec![Rights::of_owner(&about)]);
-                let real = path_of(&file).ok().and_then(|real| real.into_os_string().into_string().ok());
-                Ok((read_bounded(file, FILE_BYTES_MAX.min(left))?, about.mtime(), real))
-            })
+            let (named, bytes_max) = (path.clone(), FILE_BYTES_MAX.min(left));
+            let read = move |files: &Files, access: &Access| read_file(files, &named, access, bytes_max);
+            access.within_budget(self.files, &path, read).unwrap_or_else(|late| (Err(late), access.clone()))
         };
+        // After one that takes too long the configuration is not whole either.
+        self.is_full |= matches!(&read, Err(error) if error.kind() == io::ErrorKind::TimedOut);
         match read {
             Ok((bytes, changed, real)) => {
                 let text = text::decode(&bytes);
@@ -286,6 +289,24 @@ impl ConfigCollector<'_> {
             _ => self.head.push_str(&format!("unreadable {path}: {error}\n")),
         }
     }
+}
+
+/// Bytes of a file, the time of its last change, and its path behind all links.
+type FileRead = (Vec<u8>, i64, Option<String>);
+
+/// Reads a file, and gives the access to what it names.
+fn read_file(files: &Files, path: &str, access: &Access, bytes_max: usize) -> (io::Result<FileRead>, Access) {
+    let mut narrowed = access.clone();
+    let read = files.owners(path).and_then(|owners| {
+        narrowed = access.narrowed(owners);
+        let file = narrowed.open(files, path)?;
+        let about = file.metadata()?;
+        // The file may have been replaced since its owners were read.
+        narrowed = narrowed.narrowed(vec![Rights::of_owner(&about)]);
+        let real = path_of(&file).ok().and_then(|real| real.into_os_string().into_string().ok());
+        Ok((read_bounded(file, bytes_max)?, about.mtime(), real))
+    });
+    (read, narrowed)
 }
 
 /// A parsed configuration.

@@ -171,3 +171,28 @@ fn who_may_change_program_or_files_is_a_fact_of_the_configuration() {
         assert_eq!(observation.servers[&42].files.others_write.as_deref(), known, "{fact}");
     }
 }
+
+#[test]
+fn no_configuration_and_no_log_is_a_file_that_the_kernel_makes_up() {
+    let host = Host::nginx();
+    let main = host.tree.path().join("main.conf");
+    let named = main.display().to_string();
+    std::fs::write(host.tree.path().join("proc/42/cmdline"), format!("nginx: master process nginx -c {named}\0")).unwrap();
+    std::fs::remove_dir_all(host.at("")).unwrap();
+    symlink("/", host.tree.path().join("proc/42/root")).unwrap();
+    let link = host.tree.path().join("link.conf");
+    symlink("/proc/self/smaps", &link).unwrap();
+    let link = link.display().to_string();
+    for path in ["/proc/self/smaps", "/proc/1/map_files/*", "/sys/kernel/mm/transparent_hugepage/enabled", &link] {
+        std::fs::write(&main, format!("include {path};\nevents {{}}\n")).unwrap();
+        let place = if path.starts_with("/sys") { "/sys" } else { "/proc" };
+        let why = why(&host.config());
+        assert!(why.contains(&format!("{path}: it is on {place}, where no configuration or log of a server stands")), "{why}");
+    }
+    std::fs::write(&main, "events {}\nhttp { error_log /proc/self/smaps; }\n").unwrap();
+    assert_eq!(host.read(&SERVER_LOG, Phase::First), []);
+    let entries = host.read(&SERVER_LOG, Phase::Last);
+    let entry = entries.iter().find(|entry| entry.item == "error /proc/self/smaps").unwrap();
+    let why = "it is on /proc, where no configuration or log of a server stands";
+    assert_eq!(entry.outcome, Outcome::Absent(why.to_owned(), None));
+}
