@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::files::read_kernel;
-use crate::status::Status;
+use crate::status::real_user;
 use crate::text::printable;
 
 /// Most time that one reading waits. The kernel answers at once, or after it has read a page from a disk.
@@ -92,10 +92,9 @@ enum Delayer {
 }
 
 impl Delayer {
-    /// Of a process its real user, whom it cannot change: the owner of its directory is root, if it wants that (PR_SET_DUMPABLE, prctl(2)).
     fn user(&self) -> u32 {
         match self {
-            Self::Process { proc, pid } => Status::of(proc, *pid).map_or(NOBODY_KNOWN, |status| status.uids[0]),
+            Self::Process { proc, pid } => real_user(proc, *pid).unwrap_or(NOBODY_KNOWN),
             Self::File { user, .. } => *user,
         }
     }

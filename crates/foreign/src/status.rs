@@ -34,6 +34,15 @@ impl Status {
     }
 }
 
+/// The real user of a process, whom it cannot change without a right to: the owner of its directory is root, if it wants that (PR_SET_DUMPABLE, prctl(2)). `proc`: where
+/// procfs is mounted.
+///
+/// # Errors
+/// It has ended, or its status is malformed.
+pub fn real_user(proc: &Path, pid: u32) -> io::Result<u32> {
+    Status::of(proc, pid).map(|status| status.uids[0])
+}
+
 pub(crate) fn unreadable() -> io::Error {
     io::Error::from(io::ErrorKind::InvalidData)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bucket;
 mod costs;
+mod descriptors;
 mod messages;
 mod newest;
 mod options;
@@ -28,6 +29,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::clock::Clock;
 pub use costs::{Cost, Costs};
+pub use descriptors::descriptors_left_out;
 use messages::SamplerEvent;
 pub use options::{ObserveError, ObserveOptions};
 pub use recent::Recent;

@@ -146,7 +146,8 @@ fn off_cpu(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
 
 /// Says whose processes could not be read.
 fn note_left_out() {
-    chokepoint_foreign::left_out().iter().for_each(|left_out| output::note(&format!("note: {left_out}")));
+    let all = chokepoint_foreign::left_out().into_iter().chain(chokepoint_sources::descriptors_left_out());
+    all.for_each(|left_out| output::note(&format!("note: {left_out}")));
 }
 
 /// Samples the CPUs, for the given time or until Ctrl-C.

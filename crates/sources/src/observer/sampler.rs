@@ -278,6 +278,7 @@ impl Sampler {
         self.bounds.extend(slowed);
         self.bounds.extend(self.store.losses());
         self.bounds.extend(chokepoint_foreign::left_out());
+        self.bounds.extend(super::descriptors_left_out());
         self.end_readers();
         let at_us = self.shared.clock.now_us();
         let mut entries = self.store.into_entries();

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::descriptors::{Budget, Candidate};
 use super::stop::Stop;
-use crate::root::{Root, link_of_path};
-use crate::text::process::files::socket_inode;
-
-/// Most descriptors of one process to look at.
-const FILES_MAX: usize = 65_536;
+use crate::root::Root;
 
 /// The processes that hold a socket, by the socket's inode.
 pub(crate) type PidsBySocket = BTreeMap<u64, BTreeSet<u32>>;
@@ -22,13 +19,14 @@ pub(crate) struct SocketOwners {
     turn: u64,
     pids_by_socket: PidsBySocket,
     /// Wanted sockets of each process that holds some.
-    sockets_by_pid: BTreeMap<u32, Vec<u64>>,
+    sockets_by_pid: BTreeMap<u32, BTreeSet<u64>>,
+    budget: Budget,
 }
 
 impl SocketOwners {
     /// Updates the index: searches processes that are new since the last call, and all that were not searched since a socket is wanted, if it still is at the call
     /// after that: first those that hold others. Ends after about `links_max` descriptors; the next call goes on. A process that opens nothing new keeps its
-    /// sockets until it ends, so no other search is needed.
+    /// sockets until it ends, so no other search is needed. Of the processes of one user only so many descriptors are read (`descriptors.rs`).
     pub(crate) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>, links_max: usize, stop: &Stop) -> &PidsBySocket {
         let pids: BTreeSet<u32> = root.pids().unwrap_or_default().into_iter().collect();
         self.turn += 1;
@@ -43,18 +41,28 @@ impl SocketOwners {
         // Sockets that came and went since cost nothing more.
         let since = self.wanted.values().filter(|turn| **turn < self.turn).max().copied().unwrap_or(0);
         let due = |pid: &u32| self.searched.get(pid).is_none_or(|turn| *turn < since);
-        let mut due: Vec<u32> = pids.into_iter().filter(due).collect();
-        due.sort_by_key(|pid| (self.searched.contains_key(pid), !self.sockets_by_pid.contains_key(pid)));
+        // A part of a search takes them as they come: whose they are is asked one by one.
+        let candidate = |pid: u32| (pid, (links_max == usize::MAX).then(|| Candidate::of(root, pid)));
+        let mut due: Vec<(u32, Option<Candidate>)> = pids.into_iter().filter(due).map(candidate).collect();
+        due.sort_by_key(|(pid, known)| {
+            (self.searched.contains_key(pid), !self.sockets_by_pid.contains_key(pid), known.as_ref().map(Candidate::rank))
+        });
+        self.budget.begin();
         let mut links = 0;
-        for pid in due {
+        for (pid, known) in due {
             if links >= links_max || stop.is_set() {
                 break;
             }
-            self.forget(pid);
+            let process = known.unwrap_or_else(|| Candidate::of(root, pid));
             self.searched.insert(pid, self.turn);
-            let open: Vec<u64> = sockets(root, pid).collect();
-            links += 1 + open.len();
-            let held: Vec<u64> = open.into_iter().filter(|inode| self.wanted.contains_key(inode)).collect();
+            let table = self.budget.read(root, process, stop);
+            links += 1 + table.links;
+            let mut held: BTreeSet<u64> = table.sockets.into_iter().filter(|inode| self.wanted.contains_key(inode)).collect();
+            if !table.is_whole {
+                // What was found before and not looked for again is held still, as far as is known.
+                held.extend(self.sockets_by_pid.get(&pid).into_iter().flatten());
+            }
+            self.forget(pid);
             for inode in &held {
                 self.pids_by_socket.entry(*inode).or_default().insert(pid);
             }
@@ -73,17 +81,6 @@ impl SocketOwners {
             }
         }
     }
-}
-
-/// The inode of each descriptor of a process that is a socket, else zero; none if it has ended or is not accessible.
-fn sockets(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
-    let directory = format!("proc/{pid}/fd");
-    let (names, _) = root.names(&directory, FILES_MAX, None).unwrap_or_default();
-    let path = root.path(&directory);
-    names.into_iter().map(move |name| {
-        let target = link_of_path(&path.join(name)).ok();
-        target.and_then(|target| socket_inode(target.to_str()?)).unwrap_or(0)
-    })
 }
 
 #[cfg(test)]
@@ -116,6 +113,27 @@ mod tests {
         assert_eq!(refresh(&both), BTreeMap::from([(5, BTreeSet::from([11, 12]))]));
         assert_eq!(refresh(&both), expected);
         assert_eq!(refresh(&BTreeSet::new()), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_known_holder_stays_one_where_its_user_has_used_up_the_bound() {
+        use super::super::descriptors::{Amount, Bounds};
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::new(tree.path());
+        process(tree.path(), 10, &["socket:[5]", "socket:[6]", "socket:[7]"]);
+        let status = "Uid:\t64001\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t\nCapEff:\t0\n";
+        std::fs::write(tree.path().join("proc/10/status"), status).unwrap();
+        let much = Amount { links: 6, time: std::time::Duration::from_secs(600) };
+        let bounds = Bounds { user: much, others: much, period: much.time };
+        let mut owners = SocketOwners { budget: Budget::within(bounds), ..SocketOwners::default() };
+        let held = PidsBySocket::from([(5, BTreeSet::from([10]))]);
+        assert_eq!(*owners.refresh(&root, &BTreeSet::from([5]), usize::MAX, &Stop::default()), held);
+        // Each further socket makes it due again, until nothing is left for its user.
+        for inode in 100..110 {
+            let wanted = BTreeSet::from([5, inode, 99]);
+            assert_eq!(*owners.refresh(&root, &wanted, usize::MAX, &Stop::default()), held, "{inode}");
+            assert_eq!(*owners.refresh(&root, &wanted, usize::MAX, &Stop::default()), held, "{inode}");
+        }
     }
 
     #[test]

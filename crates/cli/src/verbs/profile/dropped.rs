@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use chokepoint_profile::drops::text as drops_text;
 use chokepoint_profile::drops::{Dropping, Drops, Holder, SocketDrops};
-use chokepoint_sources::{PortSocket, Root, read_port_sockets, read_socket_programs};
+use chokepoint_sources::{PortSocket, Root, descriptors_left_out, read_port_sockets, read_socket_programs};
 
 use crate::args;
 use crate::run::settings;
@@ -32,6 +32,7 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
         }
         Err(error) => drops.notes.push(format!("the sockets of dropped packets are not known: {error}")),
     }
+    drops.notes.extend(descriptors_left_out());
     match args.json {
         true => output::print_json(&(serde_json::to_string(&drops)? + "\n")),
         false => output::print(&drops_text::render(&drops)),

@@ -25,7 +25,7 @@ const COUNT_MAX: u32 = 1 << 24;
 /// Buffer for names of one system call.
 const NAMES_BYTES: usize = 32 << 10;
 /// Buffer for a link's target: enough for "socket:[18446744073709551615]". Longer targets are no sockets.
-const TARGET_BYTES: usize = 64;
+pub(crate) const TARGET_BYTES: usize = 64;
 /// A usual line "socket INODE".
 const LINE_BYTES: usize = 16;
 
