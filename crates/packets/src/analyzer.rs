@@ -21,19 +21,22 @@ use crate::traffic::Traffic;
 /// Limits of the memory that an analysis takes, independent of the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Streams tracked at once. Each takes about 2.7 KB with its payload state, and 32 KiB more for each direction with data out of order.
+    /// Streams tracked at once. Each takes about 2.7 KB with its payload state, without what it holds.
     /// Above this, the streams that were silent longest are summarised and dropped.
     pub streams: usize,
     /// Edges tracked separately: about 12 KB each. At most twice as many exist.
     pub edges: usize,
     /// Streams kept as the most troubled.
     pub notable: usize,
+    /// Bytes that all streams together hold of data out of order, at most 32 KiB for each direction, and of heads that did not end, at most 64 KiB. Above this, streams that
+    /// held some for long go on without it.
+    pub held_bytes: usize,
 }
 
 impl Default for Limits {
-    /// Less than 190 MB in total.
+    /// Less than 460 MB in total, and less than 190 MB where little is out of order.
     fn default() -> Self {
-        Self { streams: 60_000, edges: 512, notable: 20 }
+        Self { streams: 60_000, edges: 512, notable: 20, held_bytes: 256 << 20 }
     }
 }
 
@@ -60,6 +63,9 @@ pub struct Totals {
     pub late: u64,
     /// Streams that were dropped to make room for others.
     pub dropped_for_room: u64,
+    /// Streams that gave up data out of order, or a head that did not end, to make room for others; each as often as it did. What did not come yet counted as
+    /// lost by the capture.
+    pub given_up_for_room: u64,
     /// Packets that were captured only in part.
     pub snapped: u64,
     /// Time of the first packet, nanoseconds since 1970-01-01 UTC.
@@ -124,6 +130,9 @@ struct Streams {
     totals: Totals,
     notable_max: usize,
     notable: BinaryHeap<Reverse<Troubled>>,
+    held_max: usize,
+    /// What all streams hold, bytes.
+    held: usize,
     trace: Option<Trace>,
     traffic: Traffic,
 }
@@ -137,6 +146,8 @@ impl Analyzer {
             totals: Totals::default(),
             notable_max: limits.notable,
             notable: BinaryHeap::new(),
+            held_max: limits.held_bytes,
+            held: 0,
             trace: None,
             traffic: Traffic::default(),
         };
@@ -223,9 +234,23 @@ impl Streams {
             trace.add(segment, &effect, at_ns);
         }
         Self::collect(stream, &mut self.edges);
+        let held = stream.holds();
+        self.held = self.held + held - std::mem::replace(&mut stream.held, held);
         if !closed && stream.is_closed() {
             self.flows.linger(slot, at_ns);
         }
+        while self.held > self.held_max && self.give_up_held() {}
+    }
+
+    /// Makes room: one stream gives up what it holds. False if none holds anything.
+    fn give_up_held(&mut self) -> bool {
+        let Some(slot) = self.flows.longest_holding() else { return false };
+        let Some(stream) = self.flows.get(slot) else { return false };
+        stream.give_up_held();
+        Self::collect(stream, &mut self.edges);
+        self.held -= std::mem::take(&mut stream.held);
+        self.totals.given_up_for_room += 1;
+        true
     }
 
     fn begin(&mut self, key: [(u128, u16); 2], side: usize, segment: &Segment<'_>, at_ns: i64, sink: Sink<'_>) -> u32 {
@@ -260,6 +285,7 @@ impl Streams {
 
     fn retire(&mut self, slot: u32, remember: bool, sink: Sink<'_>) {
         if let Some(stream) = self.flows.remove(slot, remember) {
+            self.held -= stream.held;
             self.summarise(stream, sink);
         }
     }
@@ -279,6 +305,83 @@ impl Streams {
             self.notable.push(Reverse(Troubled(lost_ns, summary)));
             if self.notable.len() > self.notable_max {
                 self.notable.pop();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A segment between client number `stream` and a server, as a packet of raw IP.
+    fn segment(stream: u16, from_client: bool, position: u32, payload: &[u8]) -> Vec<u8> {
+        let (client, server) = (([10, 0, 0, 1], 10_000 + stream), ([10, 0, 0, 2], 80));
+        let (from, to) = if from_client { (client, server) } else { (server, client) };
+        let length = (40 + payload.len() as u16).to_be_bytes();
+        let mut bytes = vec![0x45, 0, length[0], length[1], 0, 0, 0, 0, 64, 6, 0, 0];
+        bytes.extend([from.0, to.0].concat());
+        bytes.extend([from.1.to_be_bytes(), to.1.to_be_bytes()].concat());
+        bytes.extend(position.to_be_bytes());
+        bytes.extend([0, 0, 0, 1, 0x50, 0x18, 255, 255, 0, 0, 0, 0]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    /// Adds a segment and checks what is held. Returns that.
+    fn add(analyzer: &mut Analyzer, bytes: &[u8], at_ns: i64) -> usize {
+        let packet = Packet { at_ns, link: 101, wire_bytes: bytes.len() as u32, bytes };
+        analyzer.packet(&packet, &mut |_| ());
+        let streams = &mut analyzer.streams;
+        let held = (0..1_000).filter_map(|slot| streams.flows.get(slot).map(|stream| stream.holds())).sum::<usize>();
+        assert_eq!(streams.held, held);
+        assert!(held <= streams.held_max, "{held}");
+        held
+    }
+
+    #[test]
+    fn what_all_streams_hold_is_bounded_and_what_was_given_up_is_counted() {
+        const ASKED: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n";
+        let mut analyzer = Analyzer::new(Limits { held_bytes: 256 << 10, ..Limits::default() });
+        let mut held_max = 0;
+        for number in 0..200 {
+            let at_ns = i64::from(number);
+            // Heads without an end, and answers after a piece that does not come.
+            add(&mut analyzer, &segment(number, true, 100, ASKED), at_ns);
+            add(&mut analyzer, &segment(number, false, 100, b"HTTP/1.1 200 OK\r\n"), at_ns);
+            held_max = held_max.max(add(&mut analyzer, &segment(number, false, 300, &[b'x'; 9_000]), at_ns));
+        }
+        assert!(held_max > 200 << 10, "the room is used: {held_max}");
+        let report = analyzer.finish(&mut |_| ());
+        assert!((150..200).contains(&report.totals.given_up_for_room), "{:?}", report.totals);
+        assert_eq!((report.totals.streams, report.totals.dropped_for_room), (200, 0));
+    }
+
+    #[test]
+    fn a_stream_that_gave_up_goes_on_with_the_next_message() {
+        let mut analyzer = Analyzer::new(Limits { held_bytes: 2_000, ..Limits::default() });
+        add(&mut analyzer, &segment(1, true, 100, b"GET / HTTP/1.1\r\n"), 1);
+        add(&mut analyzer, &segment(1, true, 400, &[b'x'; 4_000]), 2);
+        add(&mut analyzer, &segment(1, true, 4_400, b"GET / HTTP/1.1\r\n\r\n"), 3);
+        let mut requests = 0;
+        let report = analyzer.finish(&mut |stream| requests += stream.requests);
+        assert_eq!((requests, report.totals.given_up_for_room), (2, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_held_is_counted_for_any_segments(
+            segments in prop::collection::vec((0_u16..6, any::<bool>(), 0_u32..4_000, 0_usize..1_500), 1..200),
+            held_bytes in 0_usize..20_000,
+            limit in 1_usize..6,
+        ) {
+            let mut analyzer = Analyzer::new(Limits { held_bytes, streams: limit, ..Limits::default() });
+            for (at_ns, (stream, from_client, position, length)) in segments.into_iter().enumerate() {
+                let text = b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n".iter().cycle().take(length).copied();
+                let bytes = segment(stream, from_client, position, &text.collect::<Vec<u8>>());
+                add(&mut analyzer, &bytes, at_ns as i64);
             }
         }
     }

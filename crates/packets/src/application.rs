@@ -60,6 +60,20 @@ impl Application {
         }
     }
 
+    /// Memory that is held for what did not come yet, in both directions, bytes.
+    pub(crate) fn held(&self) -> usize {
+        [&self.client, &self.server].iter().map(|half| half.order.held() + half.http.held()).sum()
+    }
+
+    /// Passes on what waits, with a hole for each part that did not come, and gives up heads that did not end.
+    pub(crate) fn give_up_held(&mut self, at_ns: i64) {
+        for from_client in [true, false] {
+            let (order, mut rest) = self.split(from_client);
+            order.give_up(i64::MAX, &mut |piece| rest.piece(piece, at_ns));
+            rest.http.give_up(from_client, rest.exchanges, at_ns);
+        }
+    }
+
     /// One side has no more to send, which ends an answer without another end. In a protocol with turns only, an answer ends with the next
     /// event of any kind.
     pub(crate) fn ended(&mut self, client: bool, at_ns: i64) {

@@ -38,6 +38,8 @@ pub(crate) struct Flows {
     over: HashMap<Key, u64>,
     over_in_order: VecDeque<Over>,
     hand: usize,
+    /// The hand of [`Flows::longest_holding`].
+    holding_hand: usize,
     last: Option<(Key, u32)>,
 }
 
@@ -52,6 +54,7 @@ impl Flows {
             over: HashMap::new(),
             over_in_order: VecDeque::new(),
             hand: 0,
+            holding_hand: 0,
             last: None,
         }
     }
@@ -158,6 +161,17 @@ impl Flows {
                     return Some(self.hand as u32);
                 }
                 stream.touched = false;
+            }
+        }
+        None
+    }
+
+    /// A stream that holds payload, one after the other: about the one that the hand passed longest ago.
+    pub(crate) fn longest_holding(&mut self) -> Option<u32> {
+        for _ in 0..self.slots.len() {
+            self.holding_hand = if self.holding_hand + 1 < self.slots.len() { self.holding_hand + 1 } else { 0 };
+            if self.slots[self.holding_hand].as_ref().is_some_and(|stream| stream.held > 0) {
+                return Some(self.holding_hand as u32);
             }
         }
         None

@@ -59,6 +59,8 @@ pub(crate) struct Stream {
     /// A packet came since the last check.
     pub(crate) touched: bool,
     pub(crate) dropped_for_room: bool,
+    /// What its payload held after the last packet, bytes.
+    pub(crate) held: usize,
 }
 
 /// The effect of a segment, for diagrams.
@@ -110,6 +112,7 @@ impl Stream {
             edge: None,
             touched: true,
             dropped_for_room: false,
+            held: 0,
         }
     }
 
@@ -270,6 +273,18 @@ impl Stream {
     /// Time from the SYN to its answer, nanoseconds.
     pub(crate) fn server_rtt_ns(&self) -> Option<u64> {
         self.syn_ns.zip(self.answered_ns).map(|(syn, answer)| span(syn, answer))
+    }
+
+    /// Memory that its payload holds for what did not come yet, bytes.
+    pub(crate) fn holds(&self) -> usize {
+        self.application.as_deref().map_or(0, Application::held)
+    }
+
+    /// Gives that up: what did not come yet counts as lost by the capture.
+    pub(crate) fn give_up_held(&mut self) {
+        if let Some(application) = &mut self.application {
+            application.give_up_held(self.last_ns);
+        }
     }
 
     /// Returns the measurements since the last call.

@@ -102,6 +102,7 @@ streams-unreadable = { $count } packets are malformed or too short
 streams-unknown-link = { $count } packets have an unknown link layer
 streams-fragments = { $count } IP fragments do not add up to whole datagrams
 streams-late = { $count } segments arrived long after their stream had closed
+streams-given-up = { $count } times a stream went on without its data out of order or the beginning of a head, because all streams together held more than { $limit } MiB of them
 streams-dropped = { $count } streams were summarised before they ended, because more than { $limit } were open at once
 streams-none = The capture has no TCP packets.
 streams-more-edges = and { $count } more edges (--json prints all)

@@ -81,6 +81,21 @@ impl Parser {
         }
     }
 
+    /// Memory that the beginning of a head or line takes whose end did not come yet, bytes.
+    pub(super) fn held(&self) -> usize {
+        match &self.state {
+            State::Head(seen) | State::Chunked(Chunk::Size(seen) | Chunk::Trailer(seen)) => seen.capacity(),
+            _ => 0,
+        }
+    }
+
+    /// Gives such a beginning up: the message is out of step, as after a hole.
+    pub(super) fn give_up(&mut self, client: bool, exchanges: &mut Exchanges, at_ns: i64) {
+        if self.held() > 0 {
+            self.lose(client, exchanges, at_ns);
+        }
+    }
+
     /// The server has no more to send.
     pub(super) fn ended(&mut self, exchanges: &mut Exchanges, at_ns: i64) {
         if matches!(self.state, State::UntilClose) {

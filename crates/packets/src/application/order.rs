@@ -4,6 +4,8 @@
 const WAITING_BYTES_MAX: usize = 32 << 10;
 /// Pieces that may wait.
 const WAITING_MAX: usize = 32;
+/// What an allocation takes beside its bytes.
+const ALLOCATION_BYTES: usize = 16;
 
 /// A piece of one direction, in order.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +36,11 @@ impl Order {
     /// True if a piece waits.
     pub(super) fn waits(&self) -> bool {
         !self.early.is_empty()
+    }
+
+    /// Memory that waiting pieces take, bytes.
+    pub(super) fn held(&self) -> usize {
+        self.early_bytes + self.early.len() * ALLOCATION_BYTES + self.early.capacity() * size_of::<Early>()
     }
 
     /// Takes a piece that begins at `start`. Passes on everything that is in order now.
@@ -87,6 +94,9 @@ impl Order {
             self.early_bytes -= early.bytes.len();
             self.pass(next, early.start, &early.bytes, early.length, each);
         }
+        if self.early.is_empty() {
+            self.early = Vec::new(); // Few streams need it again.
+        }
     }
 
     /// Passes on the new part of a piece. Bytes that were not captured are passed on as a hole.
@@ -137,7 +147,7 @@ mod tests {
         }
         assert_eq!(out[..3], [Some(b'a'), None, None]);
         assert_eq!(out.len(), 3 + WAITING_MAX + 1);
-        assert!(!order.waits() && order.early_bytes == 0);
+        assert!(!order.waits() && order.held() == 0);
     }
 
     proptest! {

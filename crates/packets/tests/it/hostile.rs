@@ -14,7 +14,7 @@ fn read(bytes: &[u8]) -> (u64, Option<CaptureError>) {
         Ok(capture) => capture,
         Err(error) => return (0, Some(error)),
     };
-    let mut analyzer = Analyzer::new(Limits { streams: 16, edges: 2, notable: 2 });
+    let mut analyzer = Analyzer::new(Limits { streams: 16, edges: 2, notable: 2, held_bytes: 4096 });
     let mut over = 0;
     let failed = loop {
         match capture.packet() {
@@ -131,7 +131,7 @@ fn a_capture_cut_anywhere_gives_the_packets_before_the_cut() {
 
 #[test]
 fn streams_above_the_limit_are_summarised_early() {
-    let mut analyzer = Analyzer::new(Limits { streams: 10, edges: 4, notable: 1 });
+    let mut analyzer = Analyzer::new(Limits { streams: 10, edges: 4, notable: 1, ..Limits::default() });
     let mut early = 0;
     for number in 0..1000_u32 {
         let mut bytes = vec![0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0];

@@ -4,7 +4,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::edge::Keepalive;
 use chokepoint_model::message::Message;
 use chokepoint_packets::summary::{ConnectionEnd, Direction, Manner, Moment, Protocol};
-use chokepoint_packets::{Edge, StreamSummary};
+use chokepoint_packets::{Edge, Limits, StreamSummary};
 
 use super::result::StreamsResult;
 use crate::report::edge::{times, write_keepalive};
@@ -205,11 +205,16 @@ fn write_not_read(page: &mut TextPage<'_>, result: &StreamsResult) {
         ("streams-unknown-link", totals.unknown_link),
         ("streams-fragments", totals.fragments),
         ("streams-late", totals.late),
+        ("streams-given-up", totals.given_up_for_room),
         ("streams-dropped", totals.dropped_for_room),
     ];
     let counted = counts.iter().filter(|(_, count)| *count > 0).map(|(id, count)| {
         let message = Message::new(id).with("count", *count);
-        phrases.say(&if *id == "streams-dropped" { message.with("limit", result.open_max) } else { message })
+        phrases.say(&match *id {
+            "streams-dropped" => message.with("limit", result.open_max),
+            "streams-given-up" => message.with("limit", (Limits::default().held_bytes >> 20) as u64),
+            _ => message,
+        })
     });
     let failed = result.failed.iter().map(|failed| {
         phrases.say(&Message::new("streams-ended-early").with("file", failed.file.display().to_string()).with("why", failed.why.as_str()))
