@@ -6,7 +6,7 @@ use chokepoint_foreign::Files;
 use chokepoint_model::observation::{LogEvent, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::access::{NEEDS, files};
+use super::access::{Access, NEEDS, files};
 use super::config::{collect, parsed};
 use super::counter::{LogCounter, whole};
 use super::logs::{LineKind, LogFile, logs};
@@ -78,16 +78,22 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
         Ok(counted) => counted,
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
-    let followed = mark.pieces(context.root, pid, files).and_then(|pieces| {
-        for (mut file, from) in pieces.files {
-            counted.read(&mut file, from, bytes_max - counted.extent.read_bytes, whole)?;
-        }
-        counted.extent.rotated = pieces.rotated;
-        Ok(())
-    });
-    let read_bytes = counted.extent.read_bytes;
+    let (root, named) = (context.root.clone(), mark.clone());
+    let count = move |files: &Files, _: &Access| {
+        let followed = named.pieces(&root, pid, files).and_then(|pieces| {
+            for (mut file, from) in pieces.files {
+                counted.read(&mut file, from, bytes_max - counted.extent.read_bytes, whole)?;
+            }
+            counted.extent.rotated = pieces.rotated;
+            Ok(())
+        });
+        let read_bytes = counted.extent.read_bytes;
+        (followed.map(|()| counted.text()), read_bytes)
+    };
+    // Within the budget of the user who names the log.
+    let (followed, read_bytes) = mark.access.within_budget(files, &mark.path, count).unwrap_or_else(|late| (Err(late), 0));
     let outcome = match followed {
-        Ok(()) => Outcome::Ok(counted.text().into_bytes()),
+        Ok(text) => Outcome::Ok(text.into_bytes()),
         // A log to a terminal or pipe cannot be followed.
         Err(error) if error.kind() == io::ErrorKind::Other => Outcome::Absent(error.to_string(), None),
         Err(error) => match outcome_of(&error, Some(NEEDS)) {

@@ -99,11 +99,13 @@ pub(super) struct Pieces {
 
 impl Mark {
     pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access) -> Self {
-        let file = open(&access, files, Path::new(&path)).and_then(|mut file| {
+        let named = path.clone();
+        let state = move |files: &Files, access: &Access| {
+            let mut file = open(access, files, Path::new(&named))?;
             let size = file.metadata()?.size();
             FileState::at(&mut file, size)
-        });
-        let file = file.ok();
+        };
+        let file = access.within_budget(files, &path, state).and_then(|state| state).ok();
         Self { path, lines, access, file }
     }
 

@@ -1,9 +1,12 @@
 //! Follows the logs of servers without an end, through rotation and truncation.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::time::{Duration, Instant};
 
-use super::access::files;
+use chokepoint_foreign::Files;
+
+use super::access::{Access, files};
 use super::counter::{LogCounter, LogGrowth, whole};
 use super::follow::marks;
 use super::logs::LineKind;
@@ -30,7 +33,8 @@ struct ServerLogs {
 /// A log, and up to where it was read.
 struct Tail {
     mark: Mark,
-    counter: LogCounter,
+    /// None after a reading that took too long, and has it still.
+    counter: Option<LogCounter>,
 }
 
 /// What one log gained.
@@ -85,7 +89,7 @@ impl ServerLogs {
     fn read(&mut self, root: &Root, pid: u32) -> Vec<FollowedLog> {
         let Ok(files) = files(root, pid) else { return Vec::new() };
         let one = |tail: &mut Tail| {
-            let growth = tail.read(root, pid, &files).map(|()| tail.counter.take()).map_err(|error| error.to_string());
+            let growth = tail.read(root, pid, &files).map_err(|error| error.to_string());
             FollowedLog { pid, path: tail.mark.path.clone(), growth }
         };
         self.tails.iter_mut().map(one).collect()
@@ -98,22 +102,35 @@ impl Tail {
         if mark.lines == LineKind::FpmErrors {
             return None;
         }
-        LogCounter::new(&mark.lines, true).ok().map(|counter| Self { mark, counter })
+        LogCounter::new(&mark.lines, true).ok().map(|counter| Self { mark, counter: Some(counter) })
     }
 
-    /// Counts the new lines. A line that is not complete is read again.
-    fn read(&mut self, root: &Root, pid: u32, files: &chokepoint_foreign::Files) -> std::io::Result<()> {
-        let pieces = self.mark.pieces(root, pid, files)?;
-        self.counter.extent.rotated |= pieces.rotated;
-        let last = pieces.files.len().saturating_sub(1);
-        for (number, (mut file, from)) in pieces.files.into_iter().enumerate() {
-            let next = self.counter.read(&mut file, from, BYTES_MAX, whole)?;
-            if number == last {
-                self.mark.move_to(&mut file, next)?;
-            }
-        }
-        Ok(())
+    /// Counts the new lines, within the budget of the user who names the log. A line that is not complete is read again.
+    fn read(&mut self, root: &Root, pid: u32, files: &Files) -> io::Result<LogGrowth> {
+        let counter = self.counter.take().map_or_else(|| LogCounter::new(&self.mark.lines, true), Ok);
+        let mut counter = counter.map_err(io::Error::other)?;
+        let (mut mark, root) = (self.mark.clone(), root.clone());
+        let read = move |files: &Files, _: &Access| {
+            let growth = count(&mut mark, &mut counter, &root, pid, files).map(|()| counter.take());
+            (growth, mark, counter)
+        };
+        let (growth, mark, counter) = self.mark.access.within_budget(files, &self.mark.path, read)?;
+        (self.mark, self.counter) = (mark, Some(counter));
+        growth
     }
+}
+
+fn count(mark: &mut Mark, counter: &mut LogCounter, root: &Root, pid: u32, files: &Files) -> io::Result<()> {
+    let pieces = mark.pieces(root, pid, files)?;
+    counter.extent.rotated |= pieces.rotated;
+    let last = pieces.files.len().saturating_sub(1);
+    for (number, (mut file, from)) in pieces.files.into_iter().enumerate() {
+        let next = counter.read(&mut file, from, BYTES_MAX, whole)?;
+        if number == last {
+            mark.move_to(&mut file, next)?;
+        }
+    }
+    Ok(())
 }
 
 /// The counts of a whole access log of this nginx format, for a measurement of the speed.

@@ -90,3 +90,36 @@ fn a_server_that_is_gone_is_forgotten() {
     host.append(LOG, "200 0.010 0.008\n");
     assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 1)]));
 }
+
+#[test]
+fn a_log_of_a_user_whose_readings_hang_waits_and_others_are_read() {
+    const USER: u32 = 47_120;
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root has others' rights");
+    }
+    let (others, mut others_tails) = followed();
+    let host = Host::nginx();
+    host.run_by(USER);
+    host.write(LOG, "200 0.001 0.001\n");
+    let mut tails = LogTails::of(host.root());
+    assert_eq!(tails.read(&BTreeSet::from([MASTER])), []);
+    let hang = |number: u32| {
+        let (mut never, writer) = std::io::pipe().unwrap();
+        let read = move || std::io::Read::read(&mut never, &mut [0]).is_ok();
+        assert!(chokepoint_foreign::of_file(USER, &format!("/srv/{number}"), read).is_err());
+        writer
+    };
+    let writers: Vec<std::io::PipeWriter> = (0..4).map(hang).collect();
+    for host in [&host, &others] {
+        host.append(LOG, "502 1.000 -\n");
+    }
+    let read = tails.read(&BTreeSet::from([MASTER]));
+    let late = format!("reading what user {USER} names takes too long");
+    assert!(read.iter().all(|log| log.growth.as_ref().is_err_and(|why| *why == late)) && !read.is_empty(), "{read:?}");
+    assert_eq!(statuses(&mut others_tails), BTreeMap::from([(502, 1)]));
+    drop(writers);
+    // The readings end soon; then the line is read that was not read before.
+    let read = || tails.read(&BTreeSet::from([MASTER])).into_iter().find(|log| log.path == LOG).unwrap().growth;
+    let growth = std::iter::repeat_with(read).find_map(Result::ok).unwrap();
+    assert_eq!(growth.status, BTreeMap::from([(502, 1)]));
+}
