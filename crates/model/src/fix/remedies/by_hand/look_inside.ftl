@@ -14,7 +14,7 @@ remedy-look-inside-php = PHP: php-fpm writes the stack of each request that take
 remedy-look-inside-go = A Go program: all goroutines and what they wait for are at /debug/pprof/goroutine?debug=2 (net/http/pprof), or, where that is not served, in what it prints when it is ended by kill -QUIT { $pid }.
 remedy-look-inside-risk = Sampling uses a few per cent of a core while it runs.
 remedy-look-inside-turns-text = Find what the workers of { $tier } wait for: look at the stacks where they stop running. A stack that most of them share names the lock, the file or the pool. Then hold it for a shorter time, split it, or do without.
-remedy-look-inside-behind-text = Find what the requests wait for at { $tier }: locks, slow statements, its limit of connections. More workers only make more of them wait there.
+remedy-look-inside-behind-text = Find what the requests wait for at { $tier }: locks, slow statements, its limit of connections. If it is at its limit, more workers only make more of them wait there; if it takes as long for a single request, more workers let more pass.
 remedy-look-inside-mysql = MariaDB, MySQL: SHOW FULL PROCESSLIST says what each connection does and for how long, SHOW ENGINE INNODB STATUS which lock it waits for and who holds it.
 remedy-look-inside-postgres = PostgreSQL: SELECT pid, wait_event_type, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity says what each connection waits for, and who holds that.
 remedy-look-inside-redis = Redis: SLOWLOG GET 20 shows the commands that took longest, while all others waited.
