@@ -38,14 +38,14 @@ const MADE_UP: [(u32, &str); 24] = [
 /// Refuses a file or directory on such a file system. It may be opened as a mere name (open(2), O_PATH).
 ///
 /// # Errors
-/// "it is on /proc, where no configuration or log of a server stands".
+/// "it is on /proc, where the files of a server are not read".
 pub(crate) fn refuse(file: &File) -> io::Result<()> {
     // Without an answer it is a file like others.
     let Ok(about) = fstatfs(file) else { return Ok(()) };
     // The number has 32 bits; the type of the field differs between architectures.
     let kind = about.f_type as u32;
     match MADE_UP.iter().find(|(known, _)| *known == kind) {
-        Some((_, place)) => Err(io::Error::other(format!("it is on {place}, where no configuration or log of a server stands"))),
+        Some((_, place)) => Err(io::Error::other(format!("it is on {place}, where the files of a server are not read"))),
         None => Ok(()),
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::Files;
 
-    const WHY: &str = "it is on /proc, where no configuration or log of a server stands";
+    const WHY: &str = "it is on /proc, where the files of a server are not read";
 
     #[test]
     fn what_the_kernel_makes_up_is_refused_wherever_a_path_leads_there() {

@@ -47,6 +47,16 @@ pub(crate) enum WaitEvidence {
     Grows(Levels),
 }
 
+/// True if everything was read that would show a pool: all sockets, system calls, and what each process is and used.
+fn is_seen_whole(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let has_sockets = ctx.obs.netns.get(&tier.netns).is_some_and(|view| ctx.in_window(&view.sockets).count() > 0);
+    let is_read = |pid: &u32| {
+        let process = ctx.obs.processes.get(pid);
+        process.is_some_and(|process| process.identity.last().is_some() && process.cpu.last().is_some() && process.syscall.last().is_some())
+    };
+    has_sockets && !tier.pids.is_empty() && tier.pids.iter().all(is_read)
+}
+
 impl Account {
     /// Mean number of requests under way: as counted or as found, whichever is more.
     pub(crate) fn under_way(&self) -> f64 {
@@ -112,7 +122,8 @@ impl Account {
     /// meanwhile. Those before a thread that runs, or is ready to, wait for a core, and those before a pool whose threads are all taken for one of these.
     fn held_up(ctx: &Context<'_>, tier: &Tier) -> f64 {
         let threads = ThreadShares::of(ctx, tier);
-        if threads.shares.is_empty() || Pool::of(ctx, tier).is_some_and(|pool| pool.is_full()) {
+        let may_be_pool = || Pool::of(ctx, tier).map_or_else(|| !is_seen_whole(ctx, tier), |pool| pool.is_full());
+        if threads.shares.is_empty() || may_be_pool() {
             return 0.0;
         }
         (1.0 - threads.busiest() - threads.stopped).max(0.0)

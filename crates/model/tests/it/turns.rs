@@ -302,7 +302,7 @@ fn the_number_of_threads_is_what_hardly_a_sample_exceeds() {
     change(&mut obs, |number, sockets| {
         sockets[..30].iter_mut().enumerate().for_each(|(n, socket)| socket.receive_queue = if n < 3 * (number % 10) { 0 } else { 80 });
     });
-    assert_eq!(causes(&told(&obs)), ["waits-inside"], "no number is steady; they are read late all the same");
+    assert_eq!(causes(&told(&obs)), [""; 0], "no number is steady");
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn with_load_the_time_of_a_single_request_shows_whether_requests_wait_for_each_o
 
 #[test]
 fn an_event_loop_that_is_held_up_leaves_its_requests_unread() {
-    let held_up = |unread: usize, ran: f64| {
+    let told_of = |unread: usize, ran: f64, is_read: bool| {
         let mut obs = under_load(40_000, &|_| {
             let mut all = at_random(100, 1_000);
             all.iter_mut().take(unread).for_each(|socket| socket.receive_queue = 80);
@@ -326,14 +326,20 @@ fn an_event_loop_that_is_held_up_leaves_its_requests_unread() {
             let times = vec![ThreadTimes { id: 42, run_ns: (second as f64 * ran * 1e9) as u64, delay_ns: 0 }];
             let used = CpuUse { thread_times: times, threads: 1, ..CpuUse::default() };
             view.cpu.push(second * 1_000_000, Reading::Ok(used));
+            view.syscall.push(second * 1_000_000, Reading::Ok(Syscall { call: Some("write".into()), ..Syscall::default() }));
+        }
+        if is_read {
+            obs.netns.get_mut(&SERVER).unwrap().sockets.push(5_000_000, Reading::Ok(Vec::new()));
         }
         told(&obs)
     };
+    let held_up = |unread: usize, ran: f64| told_of(unread, ran, true);
     let late = held_up(90, 0.02);
     assert!(is_choked(&late), "{late:#?}");
     assert!(late.findings[0].title.contains("or until it reads them"), "{}", late.findings[0].title);
     assert!(late.findings[0].evidence.iter().any(|proof| proof.text.contains("not even read")), "{:#?}", late.findings[0].evidence);
     assert!(!held_up(2, 0.02).findings[0].title.contains("until"), "that some are not read yet is chance");
+    assert!(!causes(&told_of(90, 0.02, false)).contains(&"waits-inside"), "whether it is a pool with all its threads taken was not seen");
     // A loop that computes all the time reads late as well, for lack of a core.
     assert!(!causes(&held_up(90, 1.0)).contains(&"waits-inside"), "{:#?}", held_up(90, 1.0).summary);
 }

@@ -187,12 +187,12 @@ fn no_configuration_and_no_log_is_a_file_that_the_kernel_makes_up() {
         std::fs::write(&main, format!("include {path};\nevents {{}}\n")).unwrap();
         let place = if path.starts_with("/sys") { "/sys" } else { "/proc" };
         let why = why(&host.config());
-        assert!(why.contains(&format!("{path}: it is on {place}, where no configuration or log of a server stands")), "{why}");
+        assert!(why.contains(&format!("{path}: it is on {place}, where the files of a server are not read")), "{why}");
     }
     std::fs::write(&main, "events {}\nhttp { error_log /proc/self/smaps; }\n").unwrap();
     assert_eq!(host.read(&SERVER_LOG, Phase::First), []);
     let entries = host.read(&SERVER_LOG, Phase::Last);
     let entry = entries.iter().find(|entry| entry.item == "error /proc/self/smaps").unwrap();
-    let why = "it is on /proc, where no configuration or log of a server stands";
+    let why = "it is on /proc, where the files of a server are not read";
     assert_eq!(entry.outcome, Outcome::Absent(why.to_owned(), None));
 }
