@@ -34,8 +34,6 @@ pub struct MasterDef {
     pub reload_signal: ReloadSignal,
     /// True if it executes its own program again in order to read its configuration, so that the process gets another stack.
     pub executes_itself: bool,
-    /// With what comments begin.
-    pub comment: char,
     /// Options whose values are paths that say where its configuration is: what a recording keeps of a command line.
     pub path_options: &'static [&'static str],
     /// Words of its processes' titles, which a recording keeps.

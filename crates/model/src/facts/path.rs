@@ -142,15 +142,12 @@ pub fn answers(view: &NetnsView, same_netns: bool, listener: &Listener, target: 
 
 /// True if `ip` is an address of the namespace itself. A loopback address is local only to a client in the same namespace.
 pub fn is_local(view: &NetnsView, same_netns: bool, ip: IpAddr) -> bool {
-    // Who may not configure the host can give a namespace of their own any address, also another server's; no packet from elsewhere comes there.
-    if ip.is_loopback() || ip.is_unspecified() || view.made_by.is_some() {
-        return same_netns && (ip.is_loopback() || ip.is_unspecified() || has_address(view, ip));
+    if ip.is_loopback() || ip.is_unspecified() {
+        return same_netns;
     }
-    has_address(view, ip)
-}
-
-fn has_address(view: &NetnsView, ip: IpAddr) -> bool {
-    view.addresses.last().is_some_and(|addresses| addresses.iter().any(|address| address.ip.to_canonical() == ip))
+    // Who may not configure the host can give a namespace of their own any address, also another server's; no packet from elsewhere comes there.
+    let is_reached = same_netns || view.made_by.is_none();
+    is_reached && view.addresses.last().is_some_and(|addresses| addresses.iter().any(|address| address.ip.to_canonical() == ip))
 }
 
 /// The listeners of a namespace as last seen. A listener that disappeared still counts, because its queue was on the path.

@@ -160,16 +160,16 @@ impl Account {
         let of_tier = |tier| {
             let of_unread = Self::held_up(ctx, &ctx.path.tiers[tier]);
             let (value, batches) = self.stood_inside(tier, of_unread);
-            Inside { tier, mean: Mean::of(value, &batches), unread: of_unread * self.unread_at(tier), evidence: None }
+            let inside = Inside { tier, mean: Mean::of(value, &batches), unread: of_unread * self.unread_at(tier), evidence: None };
+            (inside, of_unread)
         };
-        let mut inside = (0..tiers).map(of_tier).max_by(|a, b| a.mean.low.total_cmp(&b.mean.low))?;
+        let (mut inside, of_unread) = (0..tiers).map(of_tier).max_by(|(a, _), (b, _)| a.mean.low.total_cmp(&b.mean.low))?;
         if !ctx.path.tiers[inside.tier].is_known() {
             return None;
         }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
         // Where the number of requests changes, their share at a place is surer than their number there.
-        let surely =
-            inside.mean.low.max(self.share_inside(inside.tier, Self::held_up(ctx, &ctx.path.tiers[inside.tier])).low * inside.mean.value);
+        let surely = inside.mean.low.max(self.share_inside(inside.tier, of_unread).low * inside.mean.value);
         if surely - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
         }

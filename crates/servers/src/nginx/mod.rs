@@ -35,7 +35,6 @@ pub(crate) const MASTER: MasterDef = MasterDef {
     test_arguments,
     reload_signal: ReloadSignal::Hup,
     executes_itself: false,
-    comment: '#',
     path_options: &["-c", "-e", "-p"],
     title_words: &["cache", "down", "is", "loader", "manager", "master", "privileged", "process", "shutting", "worker"],
 };

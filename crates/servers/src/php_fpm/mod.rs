@@ -35,7 +35,6 @@ pub(crate) const MASTER: MasterDef = MasterDef {
     test_arguments: |main, _| ["-t", "-y", main].map(str::to_owned).into(),
     reload_signal: ReloadSignal::Usr2,
     executes_itself: true,
-    comment: ';',
     path_options: &["-p", "-y", "--fpm-config", "--prefix"],
     title_words: &["master", "pool", "process"],
 };

@@ -26,7 +26,7 @@ finding-answers-none-explanation = { $kind ->
 evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
 evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
-evidence-waits-inside-late = Of { $under_way } requests in flight, { $low } to { $high } had come to { $tier } and were not answered, { $unread } of them not even read, while no thread of it computed for them or was ready to, and none of its connections waited for them.
+evidence-waits-inside-late = Of { $under_way } requests in flight, { $low } to { $high } had come to { $tier } and were not answered; { $unread } were not even read. Meanwhile no thread of { $tier } computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
     [one] connection
    *[other] connections
