@@ -179,6 +179,7 @@ fn graph(words: &Catalogue) -> anyhow::Result<String> {
         let cause = match def.cause {
             Source::Finding(id) => format!("`{id}`"),
             Source::Any => "any other finding".to_owned(),
+            Source::AnyBut(id) => format!("any other finding but `{id}`"),
             Source::Station(id) => format!("station [{id}](stations/{id}.md) at its limit"),
         };
         writeln!(text, "| {cause} | `{}` | {} | {} |", def.symptom, sentence(def.relation.words())?, sentence(def.why)?)?;

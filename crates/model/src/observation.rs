@@ -41,7 +41,7 @@ pub use socket::{
 };
 pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};
-pub use wire::{WireCount, WireEdge, WireSign, WireView};
+pub use wire::{WireAnswers, WireCount, WireEdge, WireSign, WireView};
 
 use std::collections::BTreeMap;
 

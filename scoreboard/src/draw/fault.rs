@@ -305,4 +305,5 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "accepts-slowly",
     "processes-stopped",
     "answers-none",
+    "answers-errors",
 ];

@@ -1,5 +1,7 @@
 //! Requests and answers: as the load counted them, or, for watched traffic, from the access logs of the first tier.
 
+pub(crate) mod errors;
+pub(crate) mod on_wire;
 mod seen;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,7 @@ use crate::observation::load::{Errors, LoadResult};
 use crate::observation::{AccessLog, NginxConfig};
 use crate::output::report::LoadReport;
 
+use on_wire::Answered;
 pub(crate) use seen::{brought_requests, was_seen};
 
 /// Traffic of the load, else the watched traffic. `None` if neither is known.
@@ -42,6 +45,12 @@ fn serves_others(ctx: &Context<'_>, tier: &Tier) -> bool {
         asked.is_some_and(|asked| nginx.passes.iter().flat_map(|pass| &pass.servers).any(|server| !asked.contains(server)))
     };
     configs.into_iter().any(is_other)
+}
+
+/// True if the requests asked for have a listener to themselves: what leaves there answers them.
+fn has_own_listener(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let mut configs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx());
+    configs.all(|nginx| nginx.shares_no_listener)
 }
 
 /// Requests, statuses and times from the access logs of the path's first tier. `None` if no log has statuses, if others' requests are in it, or if one was truncated: half a count would look
@@ -78,12 +87,48 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     })
 }
 
-/// For watched traffic: answers with a server error (RFC 9110, section 15.6), and all answers. Client errors, such as a missing page, are no failure of the
-/// server.
-pub(crate) fn server_errors(ctx: &Context<'_>) -> Option<(u64, u64)> {
-    let traffic = watched(ctx).filter(|_| ctx.obs.load.is_none())?;
-    let failed = traffic.status.iter().filter(|(status, _)| status.starts_with('5')).map(|(_, count)| count).sum();
-    Some((failed, traffic.requests))
+/// Statuses of the first tier's responses, all or a sample of them.
+pub(crate) struct Statuses {
+    /// Responses by status.
+    pub(crate) by_status: BTreeMap<u16, u64>,
+    /// Requests that they answer; with a load, those without an answer too.
+    pub(crate) requests: u64,
+    /// The time in which these were counted, seconds.
+    pub(crate) seconds: f64,
+    /// Where they were counted: "load", "access log" or "packets".
+    pub(crate) source: &'static str,
+}
+
+impl Statuses {
+    /// Those of the load, else of the access log, else on the wire. `None` if none of them tells.
+    pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
+        if let Some(load) = &ctx.obs.load {
+            let seconds = load.duration_us as f64 / 1e6;
+            return Some(Self { by_status: load.status.clone(), requests: load.requests, seconds, source: "load" });
+        }
+        if let Some(logged) = watched(ctx) {
+            let by_status = logged.status.iter().filter_map(|(status, count)| Some((status.parse().ok()?, *count))).collect();
+            return Some(Self { by_status, requests: logged.requests, seconds: logged.duration_s, source: "access log" });
+        }
+        let first = ctx.path.tiers.first().filter(|first| !serves_others(ctx, first) || has_own_listener(ctx, first))?;
+        let seen = Answered::of(ctx, first)?;
+        Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: "packets" })
+    }
+
+    /// Answers with a server error. Client errors, such as a missing page, are no failure of the server.
+    pub(crate) fn errors(&self) -> u64 {
+        self.by_status.iter().filter(|(status, _)| is_server_error(**status)).map(|(_, count)| count).sum()
+    }
+}
+
+/// True for a server error (RFC 9110, section 15.6).
+pub(crate) fn is_server_error(status: u16) -> bool {
+    (500..600).contains(&status)
+}
+
+/// For watched traffic: answers with a server error, and all answers.
+pub(crate) fn server_errors(ctx: &Context<'_>) -> Option<Statuses> {
+    Statuses::of(ctx).filter(|_| ctx.obs.load.is_none())
 }
 
 /// True for a status that counts as good.

@@ -80,6 +80,7 @@ mod tests {
                 _ if def.attribution == Attribution::Judged => false,
                 Source::Finding(id) => id == from,
                 Source::Any => def.symptom != from && !ALONE.contains(&from),
+                Source::AnyBut(id) => ![def.symptom, id].contains(&from) && !ALONE.contains(&from),
                 Source::Station(_) => false,
             };
             couplings().filter(|def| def.relation != Relation::Awaited).filter(is_from).map(|def| def.symptom).collect()

@@ -10,6 +10,8 @@ pub enum Source {
     Finding(FindingId),
     /// Any other finding.
     Any,
+    /// Any other finding but this one.
+    AnyBut(FindingId),
     /// A station at its limit that is no fault in itself.
     Station(StationId),
 }
@@ -79,6 +81,11 @@ impl CouplingDef {
         why: &'static str,
     ) -> Self {
         Self { cause: Source::Station(cause), symptom, relation, attribution, why }
+    }
+
+    /// Any other finding but one causes it.
+    pub(crate) const fn any_but(other: FindingId, symptom: FindingId, relation: Relation, why: &'static str) -> Self {
+        Self { cause: Source::AnyBut(other), ..Self::any(symptom, relation, why) }
     }
 
     /// Any other finding causes it.

@@ -104,6 +104,8 @@ impl FindingId {
     pub(crate) const WAITS_INSIDE: Self = Self("waits-inside");
     /// Requests wait for a server that was not seen to answer any.
     pub(crate) const ANSWERS_NONE: Self = Self("answers-none");
+    /// A server answers requests with errors of its own.
+    pub(crate) const ANSWERS_ERRORS: Self = Self("answers-errors");
     /// A CPU quota stops servers whose cores have room.
     pub(crate) const THROTTLED: Self = Self("cgroup-cpu-throttled");
     /// A shaper holds answers back.

@@ -9,7 +9,7 @@ use crate::facts::path;
 use crate::facts::pool::supposes_no_waits;
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
-use crate::facts::traffic;
+use crate::facts::traffic::{self, Statuses};
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
 use crate::judge::ended::ended;
@@ -98,9 +98,9 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
 
-/// What a watched server answers is in its access log alone: without one, errors among quick answers do not show. The sentence of a healthy server says so itself.
+/// What a watched server answers is in its access log, or on the wire in plain text: without either, errors among quick answers do not show. The sentence of a healthy server says so itself.
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
-    let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && traffic::of(ctx).is_none();
+    let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && Statuses::of(ctx).is_none();
     match ctx.path.tiers.first().filter(|_| is_unseen) {
         Some(tier) => {
             let summary = Message::new("verdict-healthy-unseen").with("why", judgement.summary).with("tier", tier.name.as_str());
@@ -215,7 +215,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
             None => Message::new("verdict-unknown-no-listener").with("port", request.port.to_string()),
         });
     }
-    let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(ctx, failed, requests));
+    let failed = traffic::server_errors(ctx).and_then(|statuses| failures(ctx, statuses.errors(), statuses.requests));
     failed
         .or_else(was_gone)
         .or_else(|| cut_off(ctx))
@@ -298,10 +298,10 @@ fn failures(ctx: &Context<'_>, failed: u64, requests: u64) -> Option<Message> {
 
 /// How most of the failed requests ended.
 fn most_failures(ctx: &Context<'_>) -> Message {
-    let Some(answers) = traffic::of(ctx) else { return Message::new("failed-unknown") };
-    let errors = answers.errors;
-    let unexpected = answers.status.iter().filter(|(status, _)| !traffic::is_expected(ctx, status.parse().unwrap_or(0)));
-    let by_status = unexpected.map(|(status, count)| (*count, Message::new("failed-status").with("status", status.as_str())));
+    let Some(answers) = Statuses::of(ctx) else { return Message::new("failed-unknown") };
+    let errors = ctx.obs.load.as_ref().map(|load| load.errors).unwrap_or_default();
+    let unexpected = answers.by_status.iter().filter(|(status, _)| !traffic::is_expected(ctx, **status));
+    let by_status = unexpected.map(|(status, count)| (*count, Message::new("failed-status").with("status", status.to_string())));
     let by_error = [
         (errors.response_timeout, "failed-silent"),
         (errors.connect_timeout + errors.connect_refused + errors.connect_failed, "failed-unconnected"),

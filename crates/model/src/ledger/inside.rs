@@ -16,7 +16,7 @@ use super::connections::path_end;
 use super::count::Counts;
 use super::thread_split::ThreadShares;
 use super::varying::{Levels, Varying};
-use super::{Account, Mean, PlaceMean, sum_of, times_own};
+use super::{Account, Mean, PlaceMean, SlowerThanPeers, sum_of, times_own};
 
 /// Fewest response times over which the number of requests says that they do not wait for each other. Of those that wait for one place, as many come as are answered, and the
 /// number walks at random: in `n` response times of `N` requests each by the root of `n N` or more, which varies its mean `N` by a sixth of `n N` within them. That is
@@ -36,9 +36,11 @@ pub(crate) struct Inside {
     pub(crate) evidence: Option<WaitEvidence>,
 }
 
-/// Evidence that requests wait for each other.
+/// Evidence that requests wait for each other, or longer than they need to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum WaitEvidence {
+    /// Each request takes longer there than at the servers beside it that do the same.
+    SlowerThanPeers(SlowerThanPeers),
     /// All connections of the tier to one address are always in use.
     FullCalls(Calls),
     /// Answers take longer under load than alone. At most this many requests would be under way without a queue.
@@ -184,6 +186,9 @@ impl Account {
             Some(load) if !load.wants_more() => return None,
             None if !self.clients_wait(ctx) => return None,
             _ => {}
+        }
+        if let Some(slower) = self.slower_than_peers(ctx, inside.tier) {
+            return Some(WaitEvidence::SlowerThanPeers(slower));
         }
         if let Some(alone) = self.alone(ctx) {
             if inside.mean.low - alone <= 0.5 * self.under_way() {

@@ -98,10 +98,10 @@ fn watched(ctx: &Context<'_>) -> Vec<LedgerLoss> {
     losses
 }
 
-/// Server errors, from the access log.
+/// Server errors, from the access log or on the wire.
 fn answered_wrong(ctx: &Context<'_>) -> Option<LedgerLoss> {
-    let (failed, _) = traffic::server_errors(ctx)?;
-    let per_s = rounded(failed as f64 / ctx.seconds().max(1e-6));
+    let statuses = traffic::server_errors(ctx)?;
+    let per_s = rounded(statuses.errors() as f64 / statuses.seconds.max(1e-6));
     let (tier, place) = wrongly_answered(ctx).unzip();
     (per_s > 0.0).then_some(LedgerLoss { tier, place, kind: LedgerLossKind::Wrong, per_s })
 }

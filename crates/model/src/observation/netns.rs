@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::socket::{Listener, Socket, TcpState, TimeWaits};
-use super::{Counters, RequestSample, TcpSample};
+use super::{Counters, RequestSample, TcpSample, WireAnswers};
 use crate::observation::series::Series;
 
 /// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace exists (namespaces(7)).
@@ -58,6 +58,8 @@ pub struct NetnsView {
     pub request_samples: Series<RequestSample>,
     /// More of them, taken when the load generator was first seen with a request under way, after a sample with none.
     pub awaited_samples: Series<RequestSample>,
+    /// Statuses of the responses that left the servers of this namespace, as packets showed them.
+    pub answers: Series<WireAnswers>,
     /// Network interfaces with their counters.
     pub links: Series<Vec<Link>>,
     /// Queueing disciplines.

@@ -186,6 +186,8 @@ pub struct NginxConfig {
     pub passes: Vec<NginxPass>,
     /// The addresses that the requests asked for may be passed to, by any way. `None` if that does not follow from the configuration.
     pub leads_to: Option<Vec<ListenerAddress>>,
+    /// True if the listener of these requests passes on no others: each of its ways is one of theirs.
+    pub shares_no_listener: bool,
     /// Rate and connection limits, wherever they apply.
     pub limits: Vec<NginxLimit>,
     /// What it requests from the servers behind it for the diagnosed request, most likely first; one entry for each upstream or address.

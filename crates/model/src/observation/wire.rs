@@ -1,4 +1,4 @@
-//! What captured packets showed, by edge, small enough for a recording, with the numbers of the streams as examples.
+//! What packets showed: a capture by edge, small enough for a recording, with the numbers of the streams as examples; and the statuses of responses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -74,4 +74,17 @@ pub struct WireCount {
     pub streams: u64,
     /// Numbers of the streams with most occurrences, as Wireshark counts them (`tcp.stream`).
     pub examples: Vec<u64>,
+}
+
+/// Responses counted since the reading before, or since the socket was opened. A server without a count was not read: it may speak TLS or HTTP/2, or on a unix socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WireAnswers {
+    /// Time in which they were counted, microseconds.
+    pub open_us: u64,
+    /// Responses by the address that sent them and by status, 200 to 599.
+    pub servers: BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
+    /// Responses that found no room in the kernel's queue: whose they are is not known.
+    pub lost: u64,
+    /// Responses of servers beyond the largest number of servers.
+    pub left_out: u64,
 }

@@ -171,6 +171,7 @@ impl Blind {
             sockets_left_out,
             request_samples,
             awaited_samples,
+            answers,
             tcp_samples,
             links,
             qdiscs,
@@ -199,6 +200,8 @@ impl Blind {
         self.take(request_samples);
         self.change(awaited_samples, |sample| sample.sockets.iter_mut().for_each(|socket| socket.times = None));
         self.take(awaited_samples);
+        self.change(answers, |counted| counted.servers.retain(|server, _| server.port() % 2 == 0));
+        self.take(answers);
         self.change(tcp_samples, |all| all.iter_mut().for_each(|sample| (sample.unsent, sample.sndbuf_limited_us) = (None, None)));
         self.take(tcp_samples);
         self.take(links);

@@ -9,8 +9,15 @@ pub(super) const FLOW_RECORDER_US: u64 = 200;
 /// In the first seconds of watching, samples of requests may take one part in so many of a core, beside the budget: six of them, the fewest from which the judge tells how
 /// requests vary, come in five seconds even if each takes 25 ms.
 pub(crate) const EARLY_PART: u64 = 20;
+/// Under a load of this process it is one part in so many, for the length of a usual load: the search for the processes of a busy host, or the first reads of hundreds of them, must not leave it with two
+/// samples, of which no verdict follows. That is the usual pace, four a second, as long as a sample takes 5 ms.
+pub(crate) const LOADED_PART: u64 = 50;
+/// How long a usual load is.
+pub(crate) const LOADED_US: u64 = 10_000_000;
 /// How long these first seconds are. Whoever watches without saying for how long watches for five; an observation of a minute spends no more than 0.4 % of a core on them.
 pub(crate) const EARLY_US: u64 = 5_000_000;
+/// The inflow of two cores at most so many times.
+const CORES_TIMES_MAX: u64 = 8;
 /// First and largest content, microseconds: the inflow of nearly three seconds, since a load may last only four.
 const CAPACITY_US: i64 = 20_000;
 /// Largest debt, microseconds. A burst of work, such as the first reads of hundreds of new processes, must not leave everything unread for longer than a load
@@ -90,6 +97,12 @@ impl Bucket {
         Self { level_us: CAPACITY_US, refilled_us: now_us, flow_us: FLOW_US, sampled: 1 }
     }
 
+    /// The same for a host with so many cores. The inflow is a part of the host: of sixteen cores eight times as much is as little as of two, and more is never asked for. With fewer cores it is that of two.
+    pub(super) fn for_cores(self, cores: usize) -> Self {
+        let times = (cores as u64 / 2).clamp(1, CORES_TIMES_MAX);
+        Self { flow_us: self.flow_us / times, ..self }
+    }
+
     /// The same with another inflow.
     pub(super) fn with_flow(self, flow_us: u64) -> Self {
         Self { flow_us, ..self }
@@ -105,9 +118,9 @@ impl Bucket {
         cost_us * self.flow_us * SAMPLES_PART * self.sampled
     }
 
-    /// The same in the first seconds of watching.
-    pub(super) fn early_sample_period_us(&self, cost_us: u64) -> u64 {
-        cost_us * EARLY_PART * self.sampled
+    /// The same in the first seconds, in which samples may take one part in so many of a core.
+    pub(super) fn early_sample_period_us(&self, cost_us: u64, part: u64) -> u64 {
+        cost_us * part * self.sampled
     }
 
     /// Adds the inflow since the last call and divides the content evenly among the waiting accounts, to none more than it lacks. So cheap work is paid at

@@ -221,7 +221,8 @@ impl Sampler {
         self.costs.sampling(true);
         let own_us = thread_cpu_us();
         let bucket = Bucket::new(self.shared.clock.now_us());
-        self.bucket = if self.endless { bucket.with_flow(FLOW_RECORDER_US) } else { bucket };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.bucket = if self.endless { bucket.with_flow(FLOW_RECORDER_US) } else { bucket.for_cores(cores) };
         self.own_paid_us = own_us;
         loop {
             let now_us = self.shared.clock.now_us();

@@ -3,7 +3,7 @@
 
 use chokepoint_recording::Scope;
 
-use super::bucket::{Account, Bucket, EARLY_US, FLOW_US};
+use super::bucket::{Account, Bucket, EARLY_PART, EARLY_US, FLOW_US, LOADED_PART, LOADED_US};
 use crate::SOURCES;
 use crate::table::{Cadence, ScopeKind, Source};
 
@@ -40,6 +40,9 @@ pub(super) const FILES: &str = "process_files";
 /// The source that tells for which of these connections a process waits. It is read right after them.
 const WAITS: &str = "process_syscall";
 
+/// Statuses of responses on the wire.
+const ANSWERS: &str = "answers";
+
 /// Sources that concern servers only: nobody queues at a client's listeners.
 const OF_SERVERS: [&str; 2] = [CONNECTIONS, "listeners"];
 
@@ -61,7 +64,7 @@ pub(super) enum PathRole {
 /// What the readings are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// A measurement of some seconds under a load of this process, in which every moment counts.
+    /// A measurement of some seconds under a load of this process, in which every moment counts. Samples of requests come in time for the length of a usual load.
     Measurement,
     /// The same of traffic that others make. It may be as short, and only samples of requests tell whether the server keeps up: the first seconds have as many as a
     /// verdict needs, whatever the budget owes. No load suffers from that, and production no more than the bound of these seconds.
@@ -69,6 +72,16 @@ pub(super) enum Pace {
     /// An observation without an end: queues are read four times a second, and what only the search for the path needs every five seconds. So samples of requests, on
     /// which its account rests, keep their rate.
     Recorder,
+}
+
+impl Pace {
+    /// For how long samples of requests do not wait for the budget, microseconds, and which part of a core they may take meanwhile.
+    fn early(self) -> (u64, u64) {
+        match self {
+            Pace::Measurement => (LOADED_US, LOADED_PART),
+            Pace::Watch | Pace::Recorder => (EARLY_US, EARLY_PART),
+        }
+    }
 }
 
 /// Cost of one reading.
@@ -146,6 +159,14 @@ impl Slot {
         self.source.cadence == Cadence::Sampled
     }
 
+    /// False where no request is served that it could tell of. Statuses on the wire are for a diagnosis: whoever watches without an end makes one when something drops.
+    fn is_wanted(&self, role: PathRole) -> bool {
+        match self.source.name {
+            ANSWERS => self.pace != Pace::Recorder && matches!(role, PathRole::OnPath { .. }),
+            _ => !self.is_sampled() || role != PathRole::OffPath,
+        }
+    }
+
     /// True if the reader repeats it by itself.
     fn is_repeated(&self, role: PathRole) -> bool {
         self.cadence_us(role) == FAST_PERIOD_US || (self.is_sampled() && role != PathRole::OffPath)
@@ -169,7 +190,7 @@ impl Slot {
         let is_sought = matches!(role, PathRole::OnPath { sought } if sought.contains(&self.source.name));
         match bucket.is_plentiful(&self.account) {
             _ if self.is_early(now_us) => {
-                cadence_us.max(bucket.early_sample_period_us(self.account.cost_us())).min(self.sample_period_us_max())
+                cadence_us.max(bucket.early_sample_period_us(self.account.cost_us(), self.pace.early().1)).min(self.sample_period_us_max())
             }
             _ if self.is_sampled() && !self.is_cheap() => {
                 (cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.backoff()).min(self.sample_period_us_max())
@@ -181,9 +202,9 @@ impl Slot {
         }
     }
 
-    /// True for samples in the first seconds of watching, which do not wait for the budget.
+    /// True for samples in the first seconds, which do not wait for the budget.
     fn is_early(&self, now_us: u64) -> bool {
-        self.is_sampled() && self.pace == Pace::Watch && self.early_until_us.is_none_or(|until_us| now_us < until_us)
+        self.is_sampled() && self.pace != Pace::Recorder && self.early_until_us.is_none_or(|until_us| now_us < until_us)
     }
 
     fn sample_period_us_max(&self) -> u64 {
@@ -196,9 +217,9 @@ impl Slot {
     /// True if it is read now. Otherwise it becomes due later.
     fn takes_turn(&mut self, now_us: u64, role: PathRole, is_paired: bool, bucket: &mut Bucket) -> bool {
         let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(now_us, role, bucket));
-        // The content of the bucket and the path may have changed. Off the path there are no requests to sample.
+        // The content of the bucket and the path may have changed.
         let is_early = next(self.given_us, period_us) > at_us && !is_paired;
-        if is_early || (self.is_sampled() && role == PathRole::OffPath) {
+        if is_early || !self.is_wanted(role) {
             self.due_us = next(at_us, period_us);
             return false;
         }
@@ -213,7 +234,7 @@ impl Slot {
         let is_forced = (self.is_late || period_us > cadence_us) && gap_us >= 2 * cadence_us;
         self.gap_us = if is_forced { gap_us } else { 0 };
         self.is_late = false;
-        self.early_until_us.get_or_insert(now_us + EARLY_US);
+        self.early_until_us.get_or_insert(now_us + self.pace.early().0);
         // Missed turns are not made up for.
         (self.given_us, self.due_us) = (at_us, self.moment_us(next(at_us, period_us)));
         true
@@ -320,7 +341,7 @@ impl Schedule {
             .filter(|slot| !slot.is_sampled() || slot.period_us(now_us, role, bucket) <= slot.cadence_us(role))
             .map(|slot| {
                 (slot.given_us, slot.due_us) = (until_us - period_us, until_us);
-                slot.early_until_us.get_or_insert(now_us + EARLY_US);
+                slot.early_until_us.get_or_insert(now_us + slot.pace.early().0);
                 slot.source
             });
         let sources: Vec<&'static Source> = given.collect();
@@ -354,8 +375,8 @@ impl Schedule {
                 if slot.is_absent && there > 0 {
                     slot.due_us = slot.due_us.min(next(now_us, FAST_PERIOD_US));
                 }
-                // A turn without a sample proves nothing.
-                slot.is_absent = there == 0 && !slot.is_sampled();
+                // A turn without a sample proves nothing, and neither does one while packets are left alone.
+                slot.is_absent = there == 0 && !slot.is_sampled() && slot.source.name != ANSWERS;
                 slot.gap_us_max = slot.gap_us_max.max(slot.gap_us);
             }
         }

@@ -13,7 +13,7 @@ use super::room::{ConfigRoom, entry_bytes};
 use levels::{ConfigLevel, levels};
 use limits::limits;
 use passes::{addresses, clamped, pass_to};
-use selected::{asks, debug_logs, leads_to, own, rewrite_log, tls_sessions};
+use selected::{asks, debug_logs, leads_to, listener_leads_to, own, rewrite_log, tls_sessions};
 
 /// Default connections of one worker (ngx_event.c, DEFAULT_CONNECTIONS).
 const WORKER_CONNECTIONS_DEFAULT: u32 = 512;
@@ -34,6 +34,7 @@ pub(super) fn config(
         room.take(entry_bytes(&listen.origin))?;
         opened.push(listen);
     }
+    let leads_to = leads_to(nginx, request, room)?;
     Ok(NginxConfig {
         version: None,
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
@@ -48,7 +49,8 @@ pub(super) fn config(
         listens: opened,
         passes: passes(nginx, &levels, room)?,
         limits: limits(nginx, &levels, request, room)?,
-        leads_to: leads_to(nginx, request, room)?,
+        shares_no_listener: leads_to.is_some() && leads_to == listener_leads_to(nginx, request, room)?,
+        leads_to,
         asks: asks(nginx, request, room)?,
         own: own(nginx, request),
         debug_logs: debug_logs(nginx, request, room)?,

@@ -20,7 +20,7 @@ use super::{inet, unix};
 use crate::clock::{Tick, thread_cpu};
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, HEADER_BYTES, Message, messages};
 use crate::netlink::{DumpError, Sockets};
-use crate::observer::bucket::{EARLY_PART, EARLY_US, FLOW_US};
+use crate::observer::bucket::{EARLY_PART, EARLY_US, FLOW_US, LOADED_PART, LOADED_US};
 use crate::observer::under_way::UnderWay;
 use crate::root::reading_of;
 use crate::scope::netns_view;
@@ -106,8 +106,8 @@ pub(crate) const REQUESTS: Source = Source {
 #[derive(Debug, Default)]
 pub(crate) struct RequestSampling {
     due: Option<Instant>,
-    /// End of the first seconds, since the first sample. Without a load of this process they have more samples than the budget pays for (`observer/schedule.rs`).
-    early_until: Option<Instant>,
+    /// End of the first seconds, since the first sample, and the part of a core that samples may take meanwhile: they have more than the budget pays for (`observer/schedule.rs`).
+    early: Option<(Instant, u64)>,
     connections: Population,
     /// Counted separately: a flood of handshakes must not reduce the share of connections.
     handshakes: Population,
@@ -248,8 +248,7 @@ impl RequestSampling {
         // The next sample waits until the whole inflow has paid for this one: orders given before did not know its cost. Of one slow sample the machine is the
         // reason, not the sockets: it counts if the one before was as slow.
         let usual = self.cost.replace(cost).map_or(cost, |before| before.min(cost));
-        let is_early = self.early_until.is_some_and(|until| now < until);
-        let times = if is_early { EARLY_PART } else { FLOW_US };
+        let times = self.early.filter(|(until, _)| now < *until).map_or(FLOW_US, |(_, part)| part);
         self.due = now.checked_add(pause.max((usual * times as u32).min(PAUSE_MAX)));
     }
 }
@@ -271,8 +270,9 @@ fn read(context: &ReadContext<'_>) -> Items {
     if is_elsewhere || (context.phase == Phase::Running && looks.is_none() && !requests.is_due(now)) {
         return Vec::new();
     }
-    if context.under_way.is_none() && context.phase == Phase::Running && requests.early_until.is_none() {
-        requests.early_until = now.checked_add(Duration::from_micros(EARLY_US));
+    if context.phase == Phase::Running && requests.early.is_none() {
+        let (early_us, part) = if context.under_way.is_some() { (LOADED_US, LOADED_PART) } else { (EARLY_US, EARLY_PART) };
+        requests.early = now.checked_add(Duration::from_micros(early_us)).map(|until| (until, part));
     }
     let under_way = || context.under_way.map(UnderWay::now);
     let before = under_way();

@@ -76,6 +76,10 @@ fn origins<'a>(source: Source, stations: &'a [StationReading], (findings, sympto
     match source {
         Source::Finding(id) => findings.iter().enumerate().filter(|(_, finding)| finding.id == id).map(of_finding).collect(),
         Source::Any => findings.iter().enumerate().filter(|(index, _)| *index != symptom).map(of_finding).collect(),
+        Source::AnyBut(id) => {
+            let others = findings.iter().enumerate().filter(|(index, finding)| *index != symptom && finding.id != id);
+            others.map(of_finding).collect()
+        }
         Source::Station(id) => {
             let is_full = |reading: &StationReading| reading.station == id && reading.state == StationState::Saturated;
             let full = stations.iter().enumerate().filter(|(_, reading)| is_full(reading));

@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod errors;
+mod peers;
 mod silent;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Whole observations with costs that each test defines, by the clock of the test.
 
 use super::*;
-use crate::observer::bucket::{EARLY_PART, FLOW_RECORDER_US};
+use crate::observer::bucket::{EARLY_PART, FLOW_RECORDER_US, LOADED_PART, LOADED_US};
 use crate::source;
 
 const PATH: PathRole = PathRole::OnPath { sought: &[] };
@@ -64,7 +64,8 @@ impl Reader {
         for source in sources {
             let cost_us = cost_us(self.scope, source.name);
             let is_sampled = source.cadence == Cadence::Sampled;
-            let times = if self.pace == Pace::Watch && now_us < EARLY_US { EARLY_PART } else { FLOW_US };
+            let (early_us, part) = self.pace.early();
+            let times = if self.pace != Pace::Recorder && now_us < early_us { part } else { FLOW_US };
             if is_sampled && self.sampled_us.is_some_and(|sampled_us| now_us < sampled_us + (cost_us * times).clamp(175_000, 1_700_000)) {
                 self.unreported.push(ReadCost { is_there: false, ..spent(source.name, 1) });
                 continue;
@@ -204,17 +205,18 @@ fn cheap_sources_keep_to_their_cadence() {
 }
 
 #[test]
-fn all_sources_together_stay_below_one_percent_of_a_core() {
+fn all_sources_together_stay_below_one_percent_of_a_core_after_the_length_of_a_usual_load() {
+    let most_us = 600_000 + LOADED_US / LOADED_PART;
     let names: Vec<&str> = SOURCES.iter().map(|source| source.name).filter(|name| AFFORDED.contains(name)).collect();
     for cost_us in [1_000, 5_000, 20_000, 60_000] {
         for expensive in names.iter().map(|name| vec![*name]).chain([names.clone()]) {
             let readings = watched(60, PATH, |name| if expensive.contains(&name) { cost_us } else { few(name) });
-            assert!(readings.used_us < 600_000, "{expensive:?} {cost_us}: {}", readings.used_us);
+            assert!(readings.used_us < most_us, "{expensive:?} {cost_us}: {}", readings.used_us);
         }
     }
     let two = [(Scope::Netns(1), PATH), (Scope::Netns(2), PathRole::Client)];
-    assert!(observe(60, &two, |_, name| many(name)).used_us < 600_000);
-    assert!(watched(60, PathRole::OnPath { sought: &EDGES }, many).used_us < 600_000);
+    assert!(observe(60, &two, |_, name| many(name)).used_us < most_us);
+    assert!(watched(60, PathRole::OnPath { sought: &EDGES }, many).used_us < most_us);
 }
 
 #[test]
@@ -234,10 +236,24 @@ fn a_load_of_four_seconds_gets_readings_of_expensive_sources() {
 }
 
 #[test]
+fn a_load_gets_its_samples_whatever_the_budget_owes() {
+    // The search for the processes of a busy host has spent what came in for seconds.
+    let busy = |_: Scope, name: &str| match name {
+        "requests" => 2_600,
+        "process_cpu" | "process_files" => 30_000,
+        _ => few(name),
+    };
+    for seconds in [4, 10] {
+        let readings = observe(seconds, &[(Scope::Netns(1), PATH)], busy);
+        assert!(readings.count("requests") as u64 >= 3 * seconds, "{seconds}: {:?}", readings.times("requests"));
+    }
+}
+
+#[test]
 fn the_first_seconds_of_watching_have_enough_samples_whatever_the_others_cost() {
     // As beside 50,000 sockets in TIME_WAIT, all of which the kernel walks over for each sample.
     for (requests_us, others_us, least) in
-        [(1_700, 170, 16), (5_000, 5_000, 16), (10_000, 20_000, 15), (25_000, 60_000, 6), (40_000, 60_000, 5)]
+        [(1_700, 170, 16), (5_000, 5_000, 16), (10_000, 20_000, 15), (25_000, 60_000, 6), (40_000, 60_000, 4)]
     {
         let busy = |_: Scope, name: &str| match name {
             "requests" => requests_us,
@@ -301,7 +317,7 @@ fn many_namespaces_with_few_connections_are_read_in_time_at_first_and_all_more_r
         assert!(short.count(name) >= least, "{name}: {:?}", short.times(name));
     }
     let long = observe(120, &namespaces, cost_us);
-    assert!(long.used_us < 1_300_000, "{}", long.used_us);
+    assert!(long.used_us < 1_300_000 + LOADED_US / LOADED_PART, "{}", long.used_us);
     assert!(long.gap_s("cpu") < 8.0 && long.count("cpu") == long.count("process_cpu"), "{}", long.gap_s("cpu"));
 }
 
@@ -373,18 +389,19 @@ fn a_reader_repeats_by_itself_until_another_source_is_due() {
     let names = |repeat: RepeatedSources| repeat.sources.iter().map(|source| source.name).collect::<Vec<_>>();
     assert!(!schedule.due(SECOND_US, PATH, false, &mut bucket).is_empty());
     let repeat = schedule.repeat(SECOND_US, PATH, &mut bucket).unwrap();
-    assert_eq!((repeat.until_us, repeat.period_us), (2 * SECOND_US, FAST_PERIOD_US));
+    assert_eq!((repeat.until_us, repeat.period_us), (1_250_000, FAST_PERIOD_US));
     assert_eq!(names(repeat), ["requests", "listeners", "conntrack_count"]);
-    assert_eq!(schedule.next_due_us(), Some(2 * SECOND_US));
-    assert!(schedule.due(1_900_000, PATH, false, &mut bucket).is_empty(), "what the reader does by itself is not given out");
-    assert!(schedule.repeat(1_960_000, PATH, &mut bucket).is_none(), "there is no turn left");
-    assert!(schedule.due(2 * SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == "listeners"));
+    assert_eq!(schedule.next_due_us(), Some(1_250_000));
+    assert!(schedule.due(1_150_000, PATH, false, &mut bucket).is_empty(), "what the reader does by itself is not given out");
+    assert!(schedule.repeat(1_210_000, PATH, &mut bucket).is_none(), "there is no turn left");
+    assert!(schedule.due(1_250_000, PATH, false, &mut bucket).iter().any(|source| source.name == "listeners"));
+    assert!(!schedule.due(2 * SECOND_US, PATH, false, &mut bucket).is_empty());
     // Samples that cost more than their share are given out one by one.
     schedule.done(2 * SECOND_US, &mut bucket, &[spent("requests", 500), ReadCost { is_first: true, ..spent("requests", 60_000) }]);
     let repeat = schedule.repeat(2 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap();
     assert_eq!(names(repeat), ["requests", "listeners", "conntrack_count"]);
-    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 1_400)]);
-    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 1_400), ReadCost { is_there: false, ..spent("requests", 2) }]);
+    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 6_000)]);
+    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 6_000), ReadCost { is_there: false, ..spent("requests", 2) }]);
     schedule.due(3 * SECOND_US, PATH, false, &mut Bucket::new(0));
     assert_eq!(names(schedule.repeat(3 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap()), ["listeners", "conntrack_count"]);
     assert!(schedule.next_due_us().unwrap() < 4 * SECOND_US);

@@ -47,11 +47,27 @@ fn selection<'a>(http: &'a Http, request: &Request) -> Option<(LocalAddress, Sel
 /// The addresses that the requests asked for may be passed to. `None` if that is not known. A URL whose host is an address names a listener, any server block of it; traffic
 /// that is watched at a URL without a path is all of what the server block takes.
 pub(super) fn leads_to(nginx: &Nginx, request: &Request, room: &mut ConfigRoom) -> Result<Option<Vec<ListenerAddress>>, String> {
-    let Some(http) = &nginx.http else { return Ok(None) };
     let header = request.host_header();
     let is_any_host = !request.loaded && request.sent_host.is_none() && names_a_listener(&request.host);
     let host = (!is_any_host).then_some(header.as_str());
     let path = Some(request.path_and_query()).filter(|path| request.loaded || *path != "/");
+    passed_to(nginx, request, (host, path), room)
+}
+
+/// The same of all requests that come to the same listener, whatever their host and path.
+pub(super) fn listener_leads_to(nginx: &Nginx, request: &Request, room: &mut ConfigRoom) -> Result<Option<Vec<ListenerAddress>>, String> {
+    passed_to(nginx, request, (None, None), room)
+}
+
+/// The addresses that requests with this host and path (any, if there is none) may be passed to by the listener of `request`.
+fn passed_to(
+    nginx: &Nginx,
+    request: &Request,
+    (host, path): (Option<&str>, Option<&str>),
+    room: &mut ConfigRoom,
+) -> Result<Option<Vec<ListenerAddress>>, String> {
+    let Some(http) = &nginx.http else { return Ok(None) };
+    let header = request.host_header();
     let takes_it = |local: &LocalAddress| http.select(local, &header, "/").is_some();
     let locals: Vec<LocalAddress> = locals(http, request).into_iter().filter(takes_it).collect();
     let mut reached: Vec<ListenerAddress> = Vec::new();

@@ -155,7 +155,10 @@ fn one_slow_sample_delays_no_other_and_no_pause_is_long() {
 #[test]
 fn the_first_seconds_without_a_load_do_not_wait_for_the_budget() {
     let now = Instant::now();
-    let mut requests = RequestSampling { early_until: now.checked_add(Duration::from_micros(EARLY_US)), ..RequestSampling::default() };
+    let mut requests = RequestSampling {
+        early: now.checked_add(Duration::from_micros(EARLY_US)).map(|until| (until, EARLY_PART)),
+        ..RequestSampling::default()
+    };
     let mut pause = |after: Duration, cost_ms| {
         let then = now + after;
         requests.learn(&sampled(message(80, 1), (1.0, 1.0)), Duration::from_millis(cost_ms), then);

@@ -18,6 +18,7 @@ remedy-look-inside-behind-text = Find what the requests wait for at { $tier }: l
 remedy-look-inside-mysql = MariaDB, MySQL: SHOW FULL PROCESSLIST says what each connection does and for how long, SHOW ENGINE INNODB STATUS which lock it waits for and who holds it.
 remedy-look-inside-postgres = PostgreSQL: SELECT pid, wait_event_type, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity says what each connection waits for, and who holds that.
 remedy-look-inside-redis = Redis: SLOWLOG GET 20 shows the commands that took longest, while all others waited.
+remedy-look-inside-peer-text = Find what { $tier } has that the others behind { $caller } have not: look at the stacks where its threads stop, its disk, its data, its version. Until it is as quick as they are, take it out of the servers that { $caller } asks.
 remedy-look-inside-silent-text = Find why { $tier } does not answer: look at the stacks where its threads stop. Then restart it. Until it answers, take it out of the servers that are asked (a health check does that).
 remedy-look-inside-sleepers-text = Find why { $tier } does not accept at { $listener }: look at the stacks where its threads stop. Then restart it.
 remedy-look-inside-accepting-text = Give { $tier } more of what accepts and serves (workers, threads, connections at once; see its documentation), or find what its threads wait for before they accept again.

@@ -33,7 +33,8 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, _| {
         let inside = found(ctx)?;
-        let text: Message = args(ctx, "remedy-look-inside-text", &inside);
+        let is_slower = matches!(inside.evidence, Some(WaitEvidence::SlowerThanPeers(_)));
+        let text = args(ctx, if is_slower { "remedy-look-inside-peer-text" } else { "remedy-look-inside-text" }, &inside);
         Some(Advice {
             runtime: commands(ctx, ctx.path.tiers[inside.tier].pids.first().copied()),
             ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)

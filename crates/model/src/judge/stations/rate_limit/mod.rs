@@ -6,7 +6,7 @@ use crate::facts::harm::Cost;
 use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, place, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
-use crate::facts::traffic;
+use crate::facts::traffic::Statuses;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
@@ -24,7 +24,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let limits = ctx.path.tiers.iter().filter_map(|tier| Some((tier, narrowest(ctx, tier)?)));
     let configured: Vec<StationReading> = limits.map(|(tier, limit)| reading(ctx, tier, &limit)).collect();
     match TooMany::of(ctx) {
-        Some((tier, refused)) if configured.is_empty() => vec![refused.reading(ctx, tier)],
+        Some((tier, refused)) if configured.is_empty() => vec![refused.reading(tier)],
         _ => configured,
     }
 }
@@ -34,11 +34,13 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
 struct TooMany {
     refused: u64,
     requests: u64,
+    /// Time in which they were counted.
+    seconds: f64,
     source: &'static str,
 }
 
 impl TooMany {
-    const STATUS: &'static str = "429";
+    const STATUS: u16 = 429;
 
     /// At the first tier, which gives all answers, if they do harm; at the one behind it if the configuration of the first is known and has no such limit.
     fn of<'a>(ctx: &Context<'a>) -> Option<(&'a Tier, Self)> {
@@ -48,11 +50,10 @@ impl TooMany {
             (Some(_), [only]) => ctx.path.tiers.get(*only)?,
             (Some(_), _) => return None,
         };
-        let answers = traffic::of(ctx)?;
-        let refused = answers.status.get(Self::STATUS).copied()?;
-        let source = if ctx.obs.load.is_some() { "load" } else { "access log" };
+        let answers = Statuses::of(ctx)?;
+        let refused = answers.by_status.get(&Self::STATUS).copied()?;
         let is_harm = Cost::of_requests(refused, answers.requests).hurts();
-        is_harm.then_some((tier, Self { refused, requests: answers.requests, source }))
+        is_harm.then_some((tier, Self { refused, requests: answers.requests, seconds: answers.seconds, source: answers.source }))
     }
 
     fn told(&self, tier: &Tier, id: &'static str) -> Message {
@@ -60,10 +61,10 @@ impl TooMany {
         told.with("behind", if tier.upstreams.is_empty() { "no" } else { "yes" })
     }
 
-    fn reading(&self, ctx: &Context<'_>, tier: &Tier) -> StationReading {
+    fn reading(&self, tier: &Tier) -> StationReading {
         let mut station = STATION.reading(tier, Location::in_netns(tier.netns), "requests/s");
-        station.used = Some((self.requests - self.refused) as f64 / ctx.seconds().max(1e-6));
-        station.refused_per_s = Some(self.refused as f64 / ctx.seconds().max(1e-6));
+        station.used = Some((self.requests - self.refused) as f64 / self.seconds.max(1e-6));
+        station.refused_per_s = Some(self.refused as f64 / self.seconds.max(1e-6));
         station.in_state(StationState::Refusing, self.told(tier, "state-rate-limit-too-many"))
     }
 

@@ -3,6 +3,7 @@
 short-waiting = waiting
 
 state-waiting-ok = { $number } of { $under_way } requests waited inside { $tier } on average; the reason could not be observed.
+state-waiting-errors = { $errors } of { $requests } requests were answered with a server error that { $tier } made, most with status { $status }.
 state-waiting-most = { $number } of { $under_way } requests waited inside { $tier } on average, for each other.
 
 finding-waits-inside-title = { $number } of { $under_way } requests wait inside { $tier }
@@ -10,6 +11,14 @@ finding-waits-inside-title-calls = { $number } of { $under_way } requests wait i
     [one] connection
    *[other] connections
 } to { $remote } all the time
+finding-waits-inside-title-peers = { $number } of { $under_way } requests wait inside { $tier }: it takes { $own_ms } ms for one, and { $others ->
+    [one] the other server
+   *[other] the { $others } others
+} behind { $caller } { $others_ms } ms
+finding-waits-inside-explanation-peers = { $caller } passes requests to { $tier } and to { $others ->
+    [one] another server
+   *[other] { $others } others
+} that run the same program, and no more of them to { $tier }. Each takes longer there, so what slows them down is its own: its data, its disk, its host, a bad release, or work that only it does. Until that is mended, more requests pass without it, or with a smaller part for it.
 finding-waits-inside-title-late = { $number } of { $under_way } requests wait inside { $tier }, or until it reads them
 finding-waits-inside-explanation-late = { $tier } leaves requests unread for long, though it hardly computes meanwhile, and a single request is answered much faster. So one call holds up all others: a sleep, a lock, a write to a slow pipe or log, or a query that an event loop waits for. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-calls = { $tier } has read these requests but does not work on them: they wait until one of its { $connections } connections to { $remote } is free. It opens no more, so their number is most likely a limit: maxconn or max_conns of a proxy, or the size of a connection pool. The server behind it gets no more work than that.
@@ -25,12 +34,28 @@ finding-answers-none-explanation = { $kind ->
 }
 evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
 evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
+finding-answers-errors-title = { $tier } answers { $share } % of the requests with errors, most with status { $status }
+finding-answers-errors-explanation = { $behind ->
+    [answers] { $tier } makes these responses itself: the servers behind it answered otherwise. It may have had no server to ask, reached its own limit of connections to them, or waited too long. Its error log says which.
+    [unread] { $tier } sends these responses. The servers behind it were not seen to send any over plain HTTP, so whether one of them is why cannot be seen from outside. The log of { $tier } says it.
+   *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log says why.
+}
+evidence-answers-errors-clients = { $errors } of { $requests } requests were answered with a server error, most with status { $status }.
+evidence-answers-errors-own = Of { $own_all } responses of { $tier } that were read on the wire, { $own } were server errors.
+evidence-answers-errors-behind = Of { $behind_all } responses of the servers behind { $tier } that were read on the wire, { $behind_errors } were server errors.
+
+coupling-errors-found = Another station holds requests back or refuses them, and these errors may be how that ends. If no other station did, the server that makes them would be the place to look.
+
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-late = Of { $under_way } requests in flight, { $low } to { $high } had come to { $tier } and were not answered; { $unread } were not even read. Meanwhile no thread of { $tier } computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
     [one] connection
    *[other] connections
 } to { $remote }; on average { $used } of them waited for an answer.
+evidence-waits-inside-peers = A request takes { $own_ms } ms at { $tier }, and { $others_ms } ms at most at { $others ->
+    [one] the other server
+   *[other] the { $others } other servers
+} behind { $caller } (number in flight over responses a second).
 evidence-waits-inside-little = { $rate }/s x { $ms } ms = { $at_once } at a time: so many requests go through { $tier } at once, if each takes as long as one alone.
 evidence-waits-inside-alone = The median response time was { $loaded } ms; a single request took { $alone } ms.
 evidence-waits-inside-grows = With { $few } requests in flight they had waited for { $few_ms } ms on average, with { $many } for { $many_ms } ms.

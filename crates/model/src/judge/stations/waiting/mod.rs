@@ -1,6 +1,7 @@
 //! Station `waiting`: requests that wait inside a program that neither computes nor waits for anything observable: for a lock, an inner limit, a connection
 //! from its pool, a timer.
 
+mod errors;
 mod silent;
 
 use crate::facts::Context;
@@ -9,6 +10,7 @@ use crate::facts::cores::limiting::perhaps_for_cores;
 use crate::facts::cores::{group_of, limiting};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
+use crate::facts::traffic::errors::ServerErrors;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
 use crate::judge::id::FindingId;
@@ -19,8 +21,10 @@ use crate::ledger::{Inside, Levels, WaitEvidence, going_on, tenths};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
+const FINDINGS: [FindingId; 3] = [FindingId::WAITS_INSIDE, FindingId::ANSWERS_NONE, FindingId::ANSWERS_ERRORS];
+
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["allow-more-connections", "look-inside"],
+    remedies: &["allow-more-connections", "look-inside", "read-its-log"],
     graph: &[
         CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
@@ -29,7 +33,8 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::PACKET_LOSS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
-        CouplingDef::any(FindingId::WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
+        CouplingDef::any(FindingId::ANSWERS_ERRORS, Relation::Behind, "coupling-errors-found"),
+        CouplingDef::any_but(FindingId::ANSWERS_ERRORS, FindingId::WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
         CouplingDef::station(StationId::CPU, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
         CouplingDef::station(StationId::LINK, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
     ],
@@ -38,24 +43,33 @@ pub(super) const STATION: StationDef = StationDef {
         None if want_cores(ctx) => Standing::Perhaps,
         None => Standing::Alone,
     },
-    ..StationDef::new(StationId("waiting"), StationKind::Rate, &[FindingId::WAITS_INSIDE, FindingId::ANSWERS_NONE], read, judge)
+    ..StationDef::new(StationId("waiting"), StationKind::Rate, &FINDINGS, read, judge)
 };
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    let Some(account) = ctx.account() else { return Vec::new() };
-    let found = found(ctx);
-    let placed = |(index, tier): (usize, &Tier)| {
-        let mean = account.inside(index).value;
-        let reading = StationReading { waiting: Some(mean), ..STATION.reading(tier, Location::in_netns(tier.netns), "requests") };
-        let own = found.as_ref().filter(|found| found.tier == index);
-        let (state, id) = match own {
-            Some(_) => (StationState::Saturated, "state-waiting-most"),
-            None => (StationState::Ok, "state-waiting-ok"),
-        };
-        let why = Message::new(id).with("tier", tier.name.as_str()).with("number", tenths(mean));
-        reading.in_state(state, why.with("under_way", tenths(account.under_way())))
-    };
-    ctx.path.tiers.iter().enumerate().map(placed).collect()
+    let (found, errors) = (found(ctx), ServerErrors::of(ctx));
+    let mut readings: Vec<StationReading> = Vec::new();
+    for tier in &ctx.path.tiers {
+        let errors = errors.as_ref().filter(|errors| errors.tier.id == tier.id);
+        let waits = found.as_ref().is_some_and(|found| found.tier == tier.id.0);
+        readings.extend(reading(ctx, tier, errors, waits));
+    }
+    readings
+}
+
+/// `None` if neither where requests stand is known nor that the tier answers with errors.
+fn reading(ctx: &Context<'_>, tier: &Tier, errors: Option<&ServerErrors<'_>>, waits: bool) -> Option<StationReading> {
+    let account = ctx.account();
+    let mut reading = STATION.reading(tier, Location::in_netns(tier.netns), "requests");
+    reading.waiting = account.map(|account| account.inside(tier.id.0).value);
+    if let Some(errors) = errors {
+        reading.refused_per_s = Some(errors.per_s);
+        return Some(reading.in_state(StationState::Refusing, errors::args(errors, "state-waiting-errors")));
+    }
+    let account = account?;
+    let (state, id) = if waits { (StationState::Saturated, "state-waiting-most") } else { (StationState::Ok, "state-waiting-ok") };
+    let why = Message::new(id).with("tier", tier.name.as_str()).with("number", tenths(account.inside(tier.id.0).value));
+    Some(reading.in_state(state, why.with("under_way", tenths(account.under_way()))))
 }
 
 /// The place where most requests wait for each other.
@@ -65,7 +79,7 @@ pub(crate) fn found(ctx: &Context<'_>) -> Option<Inside> {
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let judged = found(ctx).and_then(|inside| Some((inside.evidence.clone()?, inside)));
-    judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().chain(silent::judge(ctx)).collect()
+    judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().chain(silent::judge(ctx)).chain(errors::judge(ctx)).collect()
 }
 
 /// A message with the arguments of the sentences.
@@ -74,6 +88,11 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
     let message = Message::new(id).with("tier", ctx.path.tiers[inside.tier].name.as_str());
     let message = message.with("number", inside.mean.value.round()).with("under_way", under_way.round());
     match &inside.evidence {
+        Some(WaitEvidence::SlowerThanPeers(slower)) => {
+            let caller = ctx.path.tiers[slower.caller].name.as_str();
+            let message = message.with("caller", caller).with("others", slower.others as f64);
+            message.with("own_ms", tenths(slower.own_ms)).with("others_ms", tenths(slower.others_ms))
+        }
         Some(WaitEvidence::FullCalls(calls)) => {
             let (ip, port) = calls.remote;
             message.with("remote", std::net::SocketAddr::new(ip, port).to_string()).with("connections", calls.usual().round())
@@ -85,6 +104,9 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
 fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding {
     let tier = &ctx.path.tiers[inside.tier];
     let (title, explanation, confidence) = match shown {
+        WaitEvidence::SlowerThanPeers(_) => {
+            ("finding-waits-inside-title-peers", "finding-waits-inside-explanation-peers", Confidence::High)
+        }
         WaitEvidence::FullCalls(_) => ("finding-waits-inside-title-calls", "finding-waits-inside-explanation-calls", Confidence::High),
         WaitEvidence::SlowerThanAlone(_) if is_late(inside) => {
             ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::High)
@@ -148,6 +170,10 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
     let stands = stands.with("unread", tenths(inside.unread));
     let mut proofs = vec![Evidence::new(stands, format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
     match shown {
+        WaitEvidence::SlowerThanPeers(slower) => {
+            let text = args(ctx, "evidence-waits-inside-peers", inside);
+            proofs.push(Evidence::new(text, format!("{sockets}, packet(7)"), Some(tenths(slower.own_ms))));
+        }
         WaitEvidence::FullCalls(calls) => {
             let used = calls.in_use(ctx.window_us);
             let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));

@@ -16,7 +16,7 @@ page-waits-inside-title = Requests wait inside a program
 page-waits-inside-limits =
     Throughput and response time, while cores, links and the servers behind are idle: requests wait for each other where nothing outside the program shows it.
 page-waits-inside-shows =
-    More than half of all requests in flight stand inside one program that neither computes nor waits for a server, and one of three things shows that they wait for each other. With a load: even after subtracting what would stand there if each request took as long as a single one, more than half of all wait. Or: all connections of the program to one address are in use in nearly every sample. Or, watching: the number of requests differs between parts of the window, and the more there are, the longer each takes.
+    More than half of all requests in flight stand inside one program that neither computes nor waits for a server, and one of four things shows that they need not. Beside it other servers that run the same program answer the same caller as often, and each request takes less than half as long there. With a load: even after subtracting what would stand there if each request took as long as a single one, more than half of all wait. Or: all connections of the program to one address are in use in nearly every sample. Or, watching: the number of requests differs between parts of the window, and the more there are, the longer each takes.
 page-waits-inside-sure =
     High with a load, or if connections show it; medium if it only shows by times that grow. It is a cause only if no other station found one and neither cores nor links are full: without that wait, nothing more would pass. Silent if clients have few requests in flight; if a single request takes as long as one under load, however long that is; if each takes as long whatever their number; if a pause makes all requests old at once; if too many connections carry several requests at once; and for one request at a time. If watched clients ask again as soon as they have an answer, the number of requests never changes. Then nothing tells a limit from slow work, however evenly responses come, and the verdict is unknown: a load (-c) tells.
 page-waits-inside-remedies =
@@ -35,3 +35,15 @@ page-answers-none-remedies =
     Look at where the threads of the server stop, then restart it. Until then take it out of its caller's list of servers; health checks do that by themselves.
 page-answers-none-sources =
     As for station waiting; RFC 9110, 15.6.5 (504 Gateway Timeout).
+
+page-answers-errors-title = A server answers with errors
+page-answers-errors-limits =
+    Requests that get a response, but one with status 5xx: to their clients they have failed.
+page-answers-errors-shows =
+    At least a hundredth of the requests are answered with a server error, as the load, the access log or packets show. From the first server on, the path is followed to the innermost one whose responses have them: where the servers behind a server send less than half as many errors as it does, it makes them itself. Statuses are read from the first bytes of responses over HTTP/1, FastCGI and SCGI in plain text.
+page-answers-errors-sure =
+    High if no server is behind the one that makes the errors, or if the responses of those behind were read and had fewer. Medium if these are not read: databases, TLS, HTTP/2. Silent if the server's configuration passes requests to one that was not read, or if it asks a server through a unix socket, unless the status is one that only a gateway makes (502, 504). It is a symptom wherever another station refuses requests or holds them back in the same server or behind it.
+page-answers-errors-remedies =
+    Read the error log of that server: it is the only place that has the reason.
+page-answers-errors-sources =
+    RFC 9110, 15.6; RFC 9112, 4; RFC 3875, 6.3.3; packet(7).

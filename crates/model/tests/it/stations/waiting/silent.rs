@@ -11,12 +11,12 @@ use chokepoint_model::report::{Confidence, Verdict};
 use crate::stage::pool::{process, ran, tcp};
 use crate::stage::*;
 
-const FRONT: (&str, u16) = (SERVER_IP, 80);
-const GOOD: (&str, u16) = ("127.0.0.1", 8_080);
-const SILENT: (&str, u16) = ("127.0.0.1", 8_081);
+pub(super) const FRONT: (&str, u16) = (SERVER_IP, 80);
+pub(super) const GOOD: (&str, u16) = ("127.0.0.1", 8_080);
+pub(super) const SILENT: (&str, u16) = ("127.0.0.1", 8_081);
 
 /// The accepted end of a connection with a request of this age, on which so many requests were answered.
-fn accepted(at: (&str, u16), n: u64, inode: u64, age_ms: u64, answered: u64) -> RequestSocket {
+pub(super) fn accepted(at: (&str, u16), n: u64, inode: u64, age_ms: u64, answered: u64) -> RequestSocket {
     let times = RequestTimes {
         last_data_recv_ms: age_ms,
         last_data_sent_ms: age_ms + 4,
@@ -40,7 +40,7 @@ fn accepted(at: (&str, u16), n: u64, inode: u64, age_ms: u64, answered: u64) -> 
 }
 
 /// nginx before two servers, under a load of 40 connections. `behind` gives the sockets of both in each sample; half of the requests end with 504 after a second.
-fn proxied(behind: impl Fn(u64) -> Vec<RequestSocket>) -> Observation {
+pub(super) fn proxied(behind: impl Fn(u64) -> Vec<RequestSocket>) -> Observation {
     let mut obs = healthy();
     cpu(&mut obs, 0.1);
     process(&mut obs, 42, 1, "nginx", &[100, 7, 500, 501]);
@@ -74,7 +74,7 @@ fn proxied(behind: impl Fn(u64) -> Vec<RequestSocket>) -> Observation {
 }
 
 /// Connections that end after a second, one each 25 ms: of these `seen` is made.
-fn passing(number: u64, made: impl Fn(u64, u64) -> RequestSocket) -> Vec<RequestSocket> {
+pub(super) fn passing(number: u64, made: impl Fn(u64, u64) -> RequestSocket) -> Vec<RequestSocket> {
     (0..40).map(|n| made(number * 8 + 40 - n, 25 * n)).collect()
 }
 

@@ -1,0 +1,101 @@
+//! Who answers with server errors: the innermost server of the path whose responses have them.
+
+use super::on_wire::Answered;
+use super::{Statuses, is_server_error};
+use crate::facts::Context;
+use crate::facts::harm::Cost;
+use crate::facts::path::Tier;
+use crate::observation::ListenerAddress;
+
+/// Statuses that a gateway makes itself, for want of a response from behind it (RFC 9110, sections 15.6.3 and 15.6.5).
+const OF_GATEWAYS: [u16; 2] = [502, 504];
+/// From this share of a tier's errors on, those of the servers behind it are the same errors, passed on.
+const PASSED_ON: f64 = 0.5;
+
+/// Server errors in numbers that hurt, and whose they are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ServerErrors<'a> {
+    /// Who makes them.
+    pub(crate) tier: &'a Tier,
+    /// The most frequent status.
+    pub(crate) status: u16,
+    /// Errors that the clients got, and all responses to them.
+    pub(crate) clients: (u64, u64),
+    /// Errors a second that the clients got.
+    pub(crate) per_s: f64,
+    /// Where the clients' errors were counted: "load", "access log" or "packets".
+    pub(crate) source: &'static str,
+    /// What was counted at `tier` on the wire.
+    pub(crate) own: Answered,
+    /// What the servers behind it answered.
+    pub(crate) behind: Behind,
+}
+
+/// What is known of the servers behind the one that makes errors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Behind {
+    /// There are none.
+    Nobody,
+    /// Their responses were read: so many errors of so many.
+    Answers(u64, u64),
+    /// They give no HTTP responses in plain text: databases and the like, or over TLS.
+    Unread,
+}
+
+impl<'a> ServerErrors<'a> {
+    /// Those of the path. `None` if they do no harm, or if it is not known who makes them: nobody is named whose own responses were not read.
+    pub(crate) fn of(ctx: &Context<'a>) -> Option<Self> {
+        let first = ctx.path.tiers.first()?;
+        let clients = Statuses::of(ctx).filter(|clients| Cost::of_requests(clients.errors(), clients.requests).hurts())?;
+        let errors = clients.by_status.iter().filter(|(status, _)| is_server_error(**status));
+        let (&status, _) = errors.max_by_key(|(_, count)| **count)?;
+        let per_s = clients.errors() as f64 / clients.seconds.max(1e-6);
+        let (tier, errors_rps) = innermost(ctx, (first, per_s));
+        let behind = known(ctx, tier, (status, errors_rps))?;
+        let own = Answered::of(ctx, tier).filter(|own| own.errors() > 0)?;
+        Some(Self { tier, status, clients: (clients.errors(), clients.requests), per_s, source: clients.source, own, behind })
+    }
+}
+
+/// The servers that a tier asks, with their responses where these were read.
+fn behind<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a Tier, Option<Answered>)> {
+    let upstreams = tier.upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index));
+    upstreams.map(|upstream| (upstream, Answered::of(ctx, upstream))).collect()
+}
+
+/// The last server on the way of most errors from the one that sends them to the clients inwards, and how many it sends a second.
+fn innermost<'a>(ctx: &Context<'a>, (mut tier, mut per_s): (&'a Tier, f64)) -> (&'a Tier, f64) {
+    // No way through the path is longer than it has tiers.
+    for _ in 0..ctx.path.tiers.len() {
+        let read: Vec<(&Tier, f64)> = behind(ctx, tier).into_iter().filter_map(|(next, seen)| Some((next, seen?.errors_rps()))).collect();
+        let passed_on: f64 = read.iter().map(|(_, errors_rps)| errors_rps).sum();
+        match read.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((next, errors_rps)) if passed_on >= PASSED_ON * per_s => (tier, per_s) = (next, errors_rps),
+            _ => return (tier, per_s),
+        }
+    }
+    (tier, per_s)
+}
+
+/// What the servers behind a tier answered, if that is enough to know that the tier makes the errors itself.
+fn known(ctx: &Context<'_>, tier: &Tier, (status, per_s): (u16, f64)) -> Option<Behind> {
+    let behind = behind(ctx, tier);
+    // Without its processes it is not known whom it asks. Whoever else sends as many errors may be asked by it, on another host or unseen.
+    if !tier.is_known() || Answered::errors_beside_rps(ctx, tier) >= PASSED_ON * per_s {
+        return None;
+    }
+    let passes_on = ctx.nginx_of(tier).is_some_and(|nginx| !nginx.passes.is_empty());
+    if behind.is_empty() && !passes_on {
+        return Some(Behind::Nobody);
+    }
+    if !behind.is_empty() && behind.iter().all(|(_, seen)| seen.is_some()) {
+        let sum = |count: fn(&Answered) -> u64| behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(count).sum();
+        return Some(Behind::Answers(sum(Answered::errors), sum(Answered::all)));
+    }
+    // A server whose configuration passes requests on may pass on the errors of one that was not read. Of any other, those behind it are databases and the like, unless they are
+    // asked through a unix socket, on which nothing is read.
+    let unread = || behind.iter().filter(|(_, seen)| seen.is_none()).flat_map(|(tier, _)| &tier.listeners);
+    let is_unix = || unread().any(|placed| matches!(placed.listener.address, ListenerAddress::Unix(..)));
+    let is_sure = OF_GATEWAYS.contains(&status) || (!passes_on && !is_unix());
+    is_sure.then_some(Behind::Unread)
+}

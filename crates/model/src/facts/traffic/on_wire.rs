@@ -1,0 +1,71 @@
+//! Statuses of the responses that left a tier, as packets showed them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::traffic::is_server_error;
+use crate::observation::{NetnsView, SocketAddress};
+
+/// Responses of one tier that were counted on the wire.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Answered {
+    /// Number by status.
+    pub(crate) by_status: BTreeMap<u16, u64>,
+    /// Time in which they were counted, seconds; less where some found no room.
+    pub(crate) seconds: f64,
+}
+
+impl Answered {
+    /// Those of a tier; `None` if not one was seen: that it gives none, or that its responses cannot be read on the wire.
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let view = ctx.obs.netns.get(&tier.netns)?;
+        Some(Self::counted(ctx, view, |server| sends(tier, server))).filter(|found| found.all() > 0 && found.seconds > 0.0)
+    }
+
+    fn counted(ctx: &Context<'_>, view: &NetnsView, is_wanted: impl Fn(&SocketAddr) -> bool) -> Self {
+        let mut found = Self::default();
+        for (_, counted) in ctx.in_window(&view.answers) {
+            let seen: u64 = counted.servers.values().flat_map(BTreeMap::values).sum::<u64>() + counted.left_out;
+            // What found no room came while these were counted, and is anybody's.
+            let kept = if counted.lost == 0 { 1.0 } else { seen as f64 / (seen + counted.lost) as f64 };
+            found.seconds += kept * counted.open_us as f64 / 1e6;
+            let wanted = counted.servers.iter().filter(|(server, _)| is_wanted(server));
+            for (status, count) in wanted.flat_map(|(_, statuses)| statuses) {
+                *found.by_status.entry(*status).or_default() += count;
+            }
+        }
+        found
+    }
+
+    /// Server errors a second that reached or left the tier's namespace and are those of no server of the path: of other hosts, or of servers that nobody was seen to ask.
+    pub(crate) fn errors_beside_rps(ctx: &Context<'_>, tier: &Tier) -> f64 {
+        let Some(view) = ctx.obs.netns.get(&tier.netns) else { return 0.0 };
+        let is_on_path = |server: &SocketAddr| ctx.path.tiers.iter().any(|tier| sends(tier, server));
+        let found = Self::counted(ctx, view, |server| !is_on_path(server));
+        if found.seconds > 0.0 { found.errors_rps() } else { 0.0 }
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> u64 {
+        self.by_status.values().sum()
+    }
+
+    /// Server errors.
+    pub(crate) fn errors(&self) -> u64 {
+        self.by_status.iter().filter(|(status, _)| is_server_error(**status)).map(|(_, count)| count).sum()
+    }
+
+    /// Server errors a second.
+    pub(crate) fn errors_rps(&self) -> f64 {
+        self.errors() as f64 / self.seconds
+    }
+}
+
+/// True if responses from this address are those of a tier.
+fn sends(tier: &Tier, server: &SocketAddr) -> bool {
+    let local = (server.ip(), server.port());
+    // Which client it went to decides nothing.
+    tier.accepts(&SocketAddress::Tcp { local, remote: local })
+}

@@ -1,0 +1,21 @@
+//! Advice `read-its-log`: why a server answers with errors stands in its log alone.
+
+use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::judge::id::FindingId;
+use crate::output::message::Message;
+use crate::predict::Lift;
+
+pub(in crate::fix::remedies) const READ_ITS_LOG: AdviceDef = AdviceDef {
+    id: "read-its-log",
+    finding: FindingId::ANSWERS_ERRORS,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let tier = ctx.only_tier(&placed.owner)?;
+        let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+        let log = servers.flat_map(|view| view.error_logs.keys()).next();
+        let text =
+            Message::new("remedy-read-its-log-text").with("tier", tier.name.as_str()).with("log", log.map_or("none", String::as_str));
+        Some(Advice::words(text, "remedy-read-its-log-risk", Lift::Further))
+    },
+};

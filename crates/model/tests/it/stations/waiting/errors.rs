@@ -1,0 +1,152 @@
+//! Finding `answers-errors`: who makes the server errors that clients get.
+//!
+//! Deterministic: observations made up by the tests.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use chokepoint_model::observation::SocketAddress;
+use chokepoint_model::observation::{ListenerAddress, Observation, Socket, UnixPeer, WireAnswers};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Verdict};
+use proptest::prelude::*;
+
+use crate::stage::pool::{process, ran, tcp};
+use crate::stage::*;
+
+const FRONT: (&str, u16) = (SERVER_IP, 80);
+const ONE: (&str, u16) = ("127.0.0.1", 8_080);
+const TWO: (&str, u16) = ("127.0.0.1", 8_081);
+
+/// Status and number of a server's responses in a quarter of a second.
+type Counts = &'static [(u16, u64)];
+
+/// A proxy before two servers, watched without an access log, and what the wire showed of each.
+fn watched(front: &[(u16, u64)], one: &[(u16, u64)], two: &[(u16, u64)]) -> Observation {
+    let mut obs = healthy();
+    cpu(&mut obs, 0.1);
+    obs.load = None;
+    obs.unloaded = None;
+    process(&mut obs, 42, 1, "caddy", &[100, 7, 500, 501]);
+    process(&mut obs, 50, 1, "node", &[200, 8]);
+    process(&mut obs, 51, 1, "node", &[201, 9]);
+    ran(&mut obs, [42, 50, 51], 1_000_000);
+    obs.servers.clear();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.listeners = Default::default();
+    for tick in 0..=220_u64 {
+        let all = [(FRONT, 100), (ONE, 200), (TWO, 201)];
+        let all = all.map(|((host, port), inode)| listener(ListenerAddress::Tcp(ip(host), port), inode, 0, 0));
+        view.listeners.push(tick * 50_000, Reading::Ok(all.to_vec()));
+    }
+    let dialled = |inode: u64, to: (&str, u16)| tcp(inode, (ip("127.0.0.1"), 30_000 + inode as u16), (ip(to.0), to.1));
+    let dialled: Vec<Socket> = vec![dialled(500, ONE), dialled(501, TWO)];
+    view.sockets = Default::default();
+    for second in 1..=10_u64 {
+        view.sockets.push(second * 1_000_000, Reading::Ok(dialled.clone()));
+    }
+    for turn in 1..=40_u64 {
+        view.answers.push(turn * 250_000, Reading::Ok(counted(&[(FRONT, front), (ONE, one), (TWO, two)])));
+    }
+    obs
+}
+
+fn counted(all: &[((&str, u16), &[(u16, u64)])]) -> WireAnswers {
+    let mut counted = WireAnswers { open_us: 250_000, ..WireAnswers::default() };
+    for ((host, port), counts) in all.iter().filter(|(_, counts)| !counts.is_empty()) {
+        let by_status: BTreeMap<u16, u64> = counts.iter().copied().collect();
+        counted.servers.insert(SocketAddr::new(ip(host), *port), by_status);
+    }
+    counted
+}
+
+/// Whose errors are the first cause, and how sure that is.
+fn maker(obs: &Observation) -> Option<(String, Confidence)> {
+    let diagnosis = told(obs);
+    let first = diagnosis.findings.first().filter(|finding| finding.id == "answers-errors");
+    first.map(|finding| (finding.tier.clone(), finding.confidence))
+}
+
+fn named(obs: &Observation) -> Option<String> {
+    maker(obs).map(|(tier, _)| tier)
+}
+
+#[test]
+fn errors_belong_to_the_innermost_server_that_sends_them() {
+    const GOOD: Counts = &[(200, 50)];
+    const BAD: Counts = &[(200, 10), (500, 40)];
+    let passed_on = watched(&[(200, 60), (500, 40)], GOOD, BAD);
+    let diagnosis = told(&passed_on);
+    assert_eq!(diagnosis.verdict, Verdict::Choked, "{}", diagnosis.summary);
+    assert_eq!(diagnosis.findings[0].title, "node-2 answers 40 % of the requests with errors, most with status 500");
+    assert!(!diagnosis.findings[0].remedies.is_empty());
+    assert_eq!(named(&watched(&[(200, 60), (502, 40)], GOOD, GOOD)), Some("caddy".to_owned()), "both behind it answer well");
+    assert_eq!(named(&watched(&[(200, 60), (500, 40)], BAD, GOOD)), Some("node".to_owned()));
+    // Some of the errors are another client's: most decide.
+    assert_eq!(named(&watched(&[(200, 60), (500, 40)], &[(500, 5)], GOOD)), Some("caddy".to_owned()));
+}
+
+#[test]
+fn a_server_whose_responses_cannot_be_read_may_have_made_them() {
+    // Over TLS, or a database: it sends no response that can be read.
+    let unread = watched(&[(200, 60), (500, 40)], &[], &[]);
+    assert_eq!(maker(&unread), Some(("caddy".to_owned(), Confidence::Medium)));
+    let mut unix = watched(&[(200, 60), (500, 40)], &[], &[]);
+    let view = unix.netns.get_mut(&SERVER).unwrap();
+    let at = |path: &str, inode| listener(ListenerAddress::Unix(path.to_owned()), inode, 0, 0);
+    view.listeners = Default::default();
+    view.sockets = Default::default();
+    for second in 1..=10_u64 {
+        let all = vec![listener(ListenerAddress::Tcp(ip(FRONT.0), FRONT.1), 100, 0, 0), at("/run/a.sock", 200)];
+        view.listeners.push(second * 1_000_000, Reading::Ok(all));
+        let end = |inode, path: Option<&str>, peer| Socket {
+            address: SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) },
+            ..tcp(inode, (ip("127.0.0.1"), 1), (ip("127.0.0.1"), 1))
+        };
+        view.sockets.push(second * 1_000_000, Reading::Ok(vec![end(500, None, 8), end(8, Some("/run/a.sock"), 500)]));
+    }
+    let diagnosis = told(&unix);
+    assert_eq!((named(&unix), diagnosis.verdict), (None, Verdict::Unknown), "{}", diagnosis.summary);
+    assert!(diagnosis.summary.contains("40 %"), "{}", diagnosis.summary);
+}
+
+#[test]
+fn few_errors_and_those_of_clients_are_none() {
+    for front in [&[(200, 999), (500, 5)][..], &[(200, 50), (404, 50)], &[(301, 100)]] {
+        let obs = watched(front, &[(200, 50)], &[(200, 50)]);
+        assert_eq!(named(&obs), None);
+    }
+    let seen = told(&watched(&[(200, 100)], &[(200, 50)], &[(200, 50)]));
+    assert!(!seen.summary.contains("No access log"), "{}", seen.summary);
+    let unseen = told(&watched(&[], &[], &[]));
+    assert!(unseen.verdict != Verdict::Healthy || unseen.summary.contains("No access log"), "{}", unseen.summary);
+}
+
+#[test]
+fn too_many_requests_on_the_wire_are_a_limit_by_configuration() {
+    let diagnosis = told(&watched(&[(200, 60), (429, 40)], &[(200, 30)], &[(200, 30)]));
+    assert_eq!(causes(&diagnosis), ["rate-limited-by-config"], "{}", diagnosis.summary);
+}
+
+proptest! {
+    /// Whatever the rates, and however many responses found no room in the kernel's queue.
+    #[test]
+    fn the_maker_is_found_for_any_rates(
+        maker in 0_usize..3, good in 20_u64..2_000, share in 0.05..1.0_f64, status in prop_oneof![Just(500_u16), Just(502), Just(503), Just(507)], lost in 0_u64..5_000
+    ) {
+        let bad = ((good as f64) * share / (1.0 - share).max(0.1)).ceil() as u64;
+        let some = [(200, good), (status, bad)];
+        let none = [(200, good)];
+        let at = |index: usize| if index == maker { &some[..] } else { &none[..] };
+        let front = [(200, 2 * good), (status, bad)];
+        let front = if maker == 0 { &some[..] } else { &front[..] };
+        let mut obs = watched(front, at(1), at(2));
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let all: Vec<(u64, WireAnswers)> = view.answers.points().to_vec();
+        view.answers = Default::default();
+        for (at_us, counted) in all {
+            view.answers.push(at_us, Reading::Ok(WireAnswers { lost, ..counted }));
+        }
+        prop_assert_eq!(named(&obs), Some(["caddy", "node", "node-2"][maker].to_owned()));
+    }
+}

@@ -1,0 +1,284 @@
+//! Statuses of the responses that leave the servers of one namespace, counted on the wire: who answers with errors, also behind a proxy and without an access log.
+//!
+//! A packet socket (packet(7)) with a filter in the kernel hands over the first bytes of packets that begin with a response. Of these the status and the server's address are
+//! counted; nothing else of them is kept. TLS, HTTP/2 and unix sockets show no statuses there: what is not counted was not read.
+
+mod filter;
+mod head;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use chokepoint_model::observation::{Observation, WireAnswers};
+use chokepoint_model::reading::Reading;
+use chokepoint_recording::{Entry, Outcome};
+use rustix::net::{RecvFlags, recv, sockopt};
+
+use crate::root::{outcome_of, reading_of};
+use crate::scope::netns_view;
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::error::{ParseError, lines, whole};
+
+const NAME: &str = "answers";
+const NEEDS: &str = "CAP_NET_RAW";
+/// The kernel's queue for packets that were not taken yet, bytes. It holds some two thousand; those beyond it cost next to nothing and are counted as lost.
+const QUEUE_BYTES: usize = 1 << 20;
+/// Most packets taken in one turn: more than the queue holds.
+const TAKEN_MAX: usize = 8_192;
+/// Responses in a turn (a quarter of a second) from which the socket is closed for the next turns. The kernel shows it every packet that leaves, some 0.2 µs each: at a hundred thousand responses
+/// a second that is several per cent of a core if it stays open, and less than one per cent if it is open an eighth of the time.
+const OFTEN: u64 = 500;
+/// Time for which it stays closed then.
+const CLOSED: Duration = Duration::from_millis(1_750);
+/// The same after the kernel refused: a right that is missing stays so.
+const REFUSED: Duration = Duration::from_secs(60);
+/// Most servers (addresses with ports) counted in one turn. Others' responses are counted together.
+const SERVERS_MAX: usize = 1_024;
+
+/// Four times a second in each namespace of the path, unless responses are many: then for a quarter of a second every two seconds.
+pub(crate) const ANSWERS: Source =
+    Source { name: NAME, scope: ScopeKind::Netns, cadence: Cadence::Often, needs: Some(NEEDS), read, put, redact: Redact::Text };
+
+/// The socket of one namespace, and when it last was taken from.
+#[derive(Default)]
+struct Tap {
+    open: Option<(OwnedFd, Instant)>,
+    /// Until when it stays closed.
+    closed_until: Option<Instant>,
+    buffer: Vec<u8>,
+}
+
+fn read(context: &ReadContext<'_>) -> Items {
+    let sockets = match context.sockets() {
+        Ok(sockets) => sockets,
+        Err(lack) => return only_item(lack),
+    };
+    let turn = sockets.memory::<Tap>().borrow_mut().turn(context.phase == Phase::Last);
+    match turn {
+        Ok(Some(counted)) => only_item(Outcome::Ok(counted.text().into_bytes())),
+        Ok(None) => Vec::new(),
+        Err(error) => only_item(outcome_of(&error, Some(NEEDS))),
+    }
+}
+
+impl Tap {
+    /// Opens the socket, or takes what has come since the last turn. It never waits.
+    fn turn(&mut self, is_last: bool) -> io::Result<Option<WireAnswers>> {
+        let Some((socket, since)) = &mut self.open else {
+            let now = Instant::now();
+            if !is_last && self.closed_until.is_none_or(|until| now >= until) {
+                self.closed_until = Some(now + REFUSED);
+                self.open = Some((open()?, now));
+            }
+            return Ok(None);
+        };
+        self.buffer.resize(filter::KEPT_BYTES as usize, 0);
+        let mut counted = WireAnswers::default();
+        for _ in 0..TAKEN_MAX {
+            let length = match recv(&*socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+                Ok((length, _)) => length,
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if let Some((server, status)) = head::response(&self.buffer[..length]) {
+                count(&mut counted, server, status);
+            }
+        }
+        counted.lost = lost(socket)?;
+        counted.open_us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        *since = Instant::now();
+        let seen: u64 = counted.servers.values().flat_map(BTreeMap::values).sum();
+        if is_last || seen + counted.lost + counted.left_out >= OFTEN {
+            self.close();
+        }
+        Ok(Some(counted))
+    }
+
+    /// The kernel lets a closing thread wait until no processor looks at the socket any more, some 10 ms: not this one, which samples.
+    fn close(&mut self) {
+        self.closed_until = Some(Instant::now() + CLOSED);
+        let Some((socket, _)) = self.open.take() else { return };
+        let closing = std::thread::Builder::new().name("closing".to_owned());
+        // Without a thread it is closed here all the same.
+        let _ = closing.spawn(move || drop(socket));
+    }
+}
+
+fn count(counted: &mut WireAnswers, server: SocketAddr, status: u16) {
+    if counted.servers.len() >= SERVERS_MAX && !counted.servers.contains_key(&server) {
+        counted.left_out += 1;
+        return;
+    }
+    *counted.servers.entry(server).or_default().entry(status).or_default() += 1;
+}
+
+/// A packet socket of the calling thread's namespace. It is bound only after it has its filter, so that no other packet gets in.
+fn open() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: a system call without pointers; a descriptor that it gives is ours.
+    let socket = unsafe {
+        let descriptor = libc::socket(libc::AF_PACKET, kind, 0);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(descriptor)
+    };
+    filter::attach(&socket)?;
+    if sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE_BYTES).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, QUEUE_BYTES)?;
+    }
+    // SAFETY: all zeros are a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: the kernel reads a sockaddr_ll of the given size.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t) };
+    if bound == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Packets that passed the filter and found no room since the last call (struct tpacket_stats, linux/if_packet.h).
+fn lost(socket: &OwnedFd) -> io::Result<u64> {
+    let mut words = [0_u32; 2];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into an array of that size.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, words.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 { Ok(u64::from(words[1])) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Parses lines "NAME NUMBER" and "ADDRESS:PORT STATUS NUMBER", as [`Written::text`] writes them.
+fn parse(bytes: &[u8]) -> Result<WireAnswers, ParseError> {
+    let text = whole(NAME, bytes)?;
+    let mut counted = WireAnswers::default();
+    for (place, line) in lines(NAME, &text) {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words[..] {
+            ["open_us", number] => counted.open_us = place.number("microseconds", Some(number))?,
+            ["lost", number] => counted.lost = place.number("a number of responses", Some(number))?,
+            ["left_out", number] => counted.left_out = place.number("a number of responses", Some(number))?,
+            [server, status, number] => {
+                let server: SocketAddr = server.parse().map_err(|_| place.expected("an address with a port", server))?;
+                let status = place.number("a status", Some(status))?;
+                let number: u64 = place.number("a number of responses", Some(number))?;
+                if counted.servers.len() >= SERVERS_MAX && !counted.servers.contains_key(&server) {
+                    return Err(place.expected("no more servers than are counted", line));
+                }
+                *counted.servers.entry(server).or_default().entry(status).or_default() += number;
+            }
+            _ => return Err(place.expected("\"NAME NUMBER\" or \"ADDRESS:PORT STATUS NUMBER\"", line)),
+        }
+    }
+    Ok(counted)
+}
+
+/// The text of a recording.
+trait Written {
+    fn text(&self) -> String;
+}
+
+impl Written for WireAnswers {
+    fn text(&self) -> String {
+        let mut text = format!("open_us {}\nlost {}\nleft_out {}\n", self.open_us, self.lost, self.left_out);
+        let counts = self.servers.iter().flat_map(|(server, statuses)| statuses.iter().map(move |(status, count)| (server, status, count)));
+        counts.for_each(|(server, status, count)| text.push_str(&format!("{server} {status} {count}\n")));
+        text
+    }
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    if let Some(netns) = netns_view(observation, entry) {
+        let reading: Reading<WireAnswers> = reading_of(&entry.outcome, parse);
+        netns.answers.push(entry.at_us, reading);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_written_is_parsed_and_nothing_else() {
+        let server = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let servers = [(server("127.0.0.1:80"), [(200, 7), (503, 1)].into()), (server("[::1]:8080"), [(500, 2)].into())].into();
+        let counted = WireAnswers { open_us: 250_000, servers, lost: 3, left_out: 1 };
+        assert_eq!(parse(counted.text().as_bytes()).unwrap(), counted);
+        assert_eq!(parse(b"").unwrap_err().to_string(), "answers, line 1: expected a whole line, found \"\"");
+        for wrong in
+            ["open_us\n", "open_us x\n", "127.0.0.1 200 1\n", "127.0.0.1:80 200\n", "127.0.0.1:80 70000 1\n", "a b c d\n", "lost 1"]
+        {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        let many: String = (1..=SERVERS_MAX + 1).map(|port| format!("127.0.0.1:{port} 200 1\n")).collect();
+        assert!(parse(many.as_bytes()).is_err(), "no more than are counted");
+    }
+
+    #[test]
+    fn of_many_servers_those_beyond_the_bound_are_counted_together() {
+        let mut counted = WireAnswers::default();
+        for port in 0..=SERVERS_MAX as u16 {
+            count(&mut counted, SocketAddr::from(([127, 0, 0, 1], port)), 200);
+        }
+        count(&mut counted, SocketAddr::from(([127, 0, 0, 1], 0)), 200);
+        assert_eq!((counted.servers.len(), counted.left_out), (SERVERS_MAX, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    mod live {
+        use std::io::{Read, Write};
+        use std::net::{TcpListener, TcpStream};
+
+        use super::super::*;
+
+        /// Sends a request and gets this response; the address of the server.
+        fn answered(ip: &str, response: &'static [u8]) -> Option<SocketAddr> {
+            let listener = TcpListener::bind((ip, 0)).ok()?;
+            let address = listener.local_addr().unwrap();
+            let server = std::thread::spawn(move || {
+                let (mut connection, _) = listener.accept().unwrap();
+                let _ = connection.read(&mut [0; 64]);
+                connection.write_all(response).unwrap();
+            });
+            let mut client = TcpStream::connect(address).unwrap();
+            // What a client sends is no response, whatever it looks like to a server.
+            client.write_all(b"HTTP/1.1 599 x\r\n\r\n").unwrap();
+            client.read_to_end(&mut Vec::new()).unwrap();
+            server.join().unwrap();
+            Some(address)
+        }
+
+        #[test]
+        fn each_response_over_loopback_counts_once_for_its_server() {
+            let mut tap = Tap::default();
+            match tap.turn(false) {
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return println!("skipped: packet(7) needs CAP_NET_RAW"),
+                other => panic!("{other:?}"),
+            }
+            let record = b"\x01\x06\x00\x01\x00\x1d\x00\x00Status: 500 Internal\r\n\r\nbody..";
+            let all = [
+                (answered("127.0.0.1", b"HTTP/1.1 503 Service Unavailable\r\n\r\n"), 503),
+                (answered("::1", b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 500 in a page"), 200),
+                (answered("127.0.0.1", record), 500),
+                (answered("127.0.0.1", b"Status: 404 Not Found\r\n\r\n"), 404),
+            ];
+            let counted = tap.turn(true).unwrap().unwrap();
+            for (server, status) in all.into_iter().filter_map(|(server, status)| Some((server?, status))) {
+                assert_eq!(counted.servers.get(&server), Some(&[(status, 1)].into()), "{server} {status}: {counted:?}");
+            }
+            assert!(counted.open_us > 0 && tap.turn(false).unwrap().is_none(), "it is closed");
+            assert!(answered("127.0.0.1", b"nothing of that kind").is_some());
+        }
+    }
+}
