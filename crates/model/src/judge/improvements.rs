@@ -43,7 +43,11 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
     if !is_choked && !failed() {
         faster.extend(from_profile::findings(ctx, stations));
         faster.extend(port_search::findings(ctx, findings));
-        faster.extend(single_core::findings(ctx, stations));
+        // Threads that wait for each other's locks have no use for more cores.
+        let lock_takes_most = |finding: &Finding| faster.other.iter().any(|other| from_profile::is_mostly_lock(other, finding));
+        let threads: Vec<(Finding, bool)> =
+            single_core::findings(ctx, stations).into_iter().filter(|(found, _)| !lock_takes_most(found)).collect();
+        faster.extend(threads);
     }
     if !can_rise(ctx, stations) {
         faster.other.append(&mut faster.wasted);

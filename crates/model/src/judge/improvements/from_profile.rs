@@ -65,6 +65,12 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
     found
 }
 
+/// True if one finding says that locks take most of the time of the other's threads.
+pub(super) fn is_mostly_lock(found: &Finding, threads: &Finding) -> bool {
+    let share = || found.evidence.iter().filter_map(|proof| proof.value).next();
+    found.id == FindingId::LOCK_CONTENTION && found.owner == threads.owner && share().is_some_and(|share| share > 0.5)
+}
+
 /// The reading of the limiting cores.
 fn station_of<'s>(stations: &'s [StationReading], limiting: &Limiting<'_, '_>) -> Option<&'s StationReading> {
     // The station's readings follow the order of the groups.

@@ -11,6 +11,7 @@ state-generator-local = { $count } requests failed because the generator ran out
 finding-load-generator-limited-title = the load generator was the limit
 finding-load-generator-limited-unread = Most requests failed at once, and were asked again at once, which keeps the generator busy. Which processes serve { $tier } could not be read, so why they fail is not known.
 finding-load-generator-limited-refused = Most requests failed at once, and were asked again at once, which keeps the generator busy. Whether the generator could send more shows only once they are answered.
+finding-load-generator-limited-server = The busiest thread of the generator was busy { $share } % of the time, but { $waiting } of { $under_way } requests waited at servers whose cores or threads have no more time either. What a generator cannot keep up with waits at the client.
 finding-load-generator-limited-explanation = The generator could not send more, so the result shows its own speed and not the server's. Give it more threads or cores, or run it on another host.
 
 evidence-generator-cpu =

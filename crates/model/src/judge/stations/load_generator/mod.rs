@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::ceiling::ceiling_between;
+use crate::facts::cores::limiting;
 use crate::facts::owner::Owner;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation, Standing};
@@ -10,6 +11,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
 use crate::observation::load::{GENERATOR_LIMITED, GeneratorThread, LoadResult, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
@@ -36,7 +38,7 @@ pub(super) const STATION: StationDef = StationDef {
             Some(tier) => Standing::Behind(Message::new("finding-load-generator-limited-unread").with("tier", tier.name.as_str())),
             None if asks && most_fail_at_once(ctx) => Standing::Behind(Message::new("finding-load-generator-limited-refused")),
             None if asks => Standing::Perhaps,
-            None => Standing::Alone,
+            None => at_full_server(ctx).map_or(Standing::Alone, Standing::Behind),
         }
     },
     ..StationDef::new(StationId("load-generator"), StationKind::Rate, &[FindingId::GENERATOR_LIMITED], read, judge)
@@ -107,6 +109,17 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
         explanation: vec![Message::new("finding-load-generator-limited-explanation")],
         ..placed.finding(FindingId::GENERATOR_LIMITED)
     }]
+}
+
+/// Why a busy generator is not the limit: most requests wait at servers whose cores or threads have no more time either. Those that the generator held back would stand at the client.
+fn at_full_server(ctx: &Context<'_>) -> Option<Message> {
+    let load = ctx.obs.load.as_ref().filter(|load| matches!(limit(utilization(ctx, load), load), Some(Limit::Cpu)))?;
+    let full: Vec<usize> = limiting(ctx).iter().flat_map(|limiting| limiting.tiers.iter().map(|tier| tier.id.0)).collect();
+    let account = ctx.account()?;
+    let (waiting, under_way) = (account.before_cores(|tier| full.contains(&tier)), account.under_way());
+    let told = Message::new("finding-load-generator-limited-server").with("waiting", tenths(waiting)).with("under_way", tenths(under_way));
+    let told = told.with("share", utilization(ctx, load) * 100.0);
+    (2.0 * waiting > under_way).then_some(told)
 }
 
 /// True if failures kept a closed loop's cores busy: a refusal comes back at once, and the next request goes out at once.
