@@ -101,7 +101,7 @@ impl<'l> NginxLine<'l> {
             None => (None, rest),
         };
         let (message, fields) = text.find(", client: ").map_or((text, ""), |at| text.split_at(at));
-        let errno = errno(message);
+        let errno = if OPENED.iter().any(|head| message.starts_with(head)) { errno_of_open(text) } else { errno(message) };
         Some(Self {
             local_us,
             level,
@@ -109,8 +109,7 @@ impl<'l> NginxLine<'l> {
             tid: tid.parse().ok()?,
             connection,
             message,
-            // A debug line is no failure: "accept() not ready" follows each accepted connection.
-            event: if level == "debug" { NginxEvent::Other } else { event(message) },
+            event: event(level, message, errno),
             errno,
             zone: zone(message),
             phase: message.rfind(" while ").map(|at| &message[at + " while ".len()..]),
@@ -141,62 +140,114 @@ fn zone(message: &str) -> Option<&str> {
 fn errno(message: &str) -> Option<u32> {
     let mut rest = message;
     while let Some(open) = rest.rfind('(') {
-        let inner = &rest[open + 1..];
-        if let Some((number, _)) = inner.split_once(": ")
-            && !number.is_empty()
-            && number.bytes().all(|byte| byte.is_ascii_digit())
-        {
-            return number.parse().ok();
+        if let Some(number) = number_of(&rest[open + 1..]) {
+            return Some(number);
         }
         rest = &rest[..open];
     }
     None
 }
 
-fn event(message: &str) -> NginxEvent {
-    let starts = |heads: &[&str]| heads.iter().any(|head| message.starts_with(head));
-    let has = |part: &str| message.contains(part);
-    if starts(&["connect() "]) || has("SSL_do_handshake() failed") && has("to upstream") {
-        NginxEvent::ConnectFailed
-    } else if starts(&["upstream timed out"]) {
-        NginxEvent::UpstreamTimedOut
-    } else if starts(&["upstream prematurely closed"]) {
-        NginxEvent::UpstreamClosed
-    } else if has("client prematurely closed connection") {
-        NginxEvent::ClientClosed
-    } else if starts(&["no live upstreams"]) {
-        NginxEvent::NoLiveUpstreams
-    } else if has("worker_connections are not enough, reusing") {
-        NginxEvent::WorkerConnectionsReused
-    } else if has("worker_connections are not enough") {
-        NginxEvent::WorkerConnectionsExhausted
-    } else if starts(&["accept() ", "accept4() "]) {
-        NginxEvent::AcceptFailed
-    } else if starts(&["socket() ", "eventfd() ", "pipe() ", "epoll_create() "]) {
-        NginxEvent::SocketFailed
-    } else if starts(&["bind() ", "listen() "]) || has("still could not bind") {
-        NginxEvent::BindFailed
-    } else if has(", dry run") && starts(&["limiting ", "delaying "]) {
-        // A dry run: the limit did not act.
-        NginxEvent::Other
-    } else if starts(&["limiting requests"]) {
-        NginxEvent::RateLimited
-    } else if starts(&["delaying request"]) {
-        NginxEvent::RateDelayed
-    } else if starts(&["limiting connections"]) {
-        NginxEvent::ConnLimited
-    } else if has(" buffered to a temporary file") {
-        NginxEvent::BufferedToFile
-    } else if starts(&["worker process ", "cache manager process ", "cache loader process "]) && has("exited") && !has("exited with code 0")
-    {
-        NginxEvent::WorkerDied
-    } else if starts(&["open() ", "openat() "]) {
-        NginxEvent::OpenFailed
-    } else if starts(&["recv() ", "readv() ", "send() ", "sendfile() ", "writev() "]) {
-        NginxEvent::TransferFailed
-    } else {
-        NginxEvent::Other
+/// The number in "99: text".
+fn number_of(inner: &str) -> Option<u32> {
+    let (number, _) = inner.split_once(": ")?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse().ok().filter(|_| is_number)
+}
+
+/// The number in `open() "PATH" failed (24: text)`. A client chooses the path and what follows: where the line has more than one such end, none counts.
+fn errno_of_open(text: &str) -> Option<u32> {
+    let mut ends = text.split("\" failed (").skip(1);
+    let number = number_of(ends.next()?)?;
+    ends.next().is_none().then_some(number)
+}
+
+/// How nginx begins the message of an event, and the levels that it gives such a line.
+type Beginning = (&'static [&'static str], &'static [&'static str], NginxEvent);
+
+/// Levels of a connection that failed (`ngx_connection_error` of ngx_connection.c).
+const OF_CONNECTIONS: &[&str] = &["info", "error", "crit", "alert"];
+/// Levels of what a server cannot do without.
+const GRAVE: &[&str] = &["crit", "alert", "emerg"];
+/// Levels that `limit_req_log_level` and `limit_conn_log_level` may name, and the one below it, which a delay has (ngx_http_limit_req_module.c).
+const OF_LIMITS: &[&str] = &["info", "notice", "warn", "error"];
+
+/// Beginnings of a message about a file, whose path follows.
+const OPENED: &[&str] = &["open() \"", "openat() \""];
+
+/// Messages that begin with words of nginx's own. What a client sends stands behind such a beginning, never before it.
+const BEGINNINGS: &[Beginning] = &[
+    (&["connect() to ", "connect() failed ("], &["error", "crit", "alert"], NginxEvent::ConnectFailed),
+    (&["upstream timed out"], &["info", "error"], NginxEvent::UpstreamTimedOut),
+    (&["upstream prematurely closed "], &["error"], NginxEvent::UpstreamClosed),
+    (
+        &[
+            "client prematurely closed connection",
+            "epoll_wait() reported that client prematurely closed connection",
+            "kevent() reported that client prematurely closed connection",
+        ],
+        &["info"],
+        NginxEvent::ClientClosed,
+    ),
+    (&["no live upstreams"], &["error"], NginxEvent::NoLiveUpstreams),
+    (&["accept() failed (", "accept4() failed ("], &["error", "crit", "alert"], NginxEvent::AcceptFailed),
+    (&["socket() failed (", "eventfd() failed (", "pipe() failed (", "epoll_create() failed ("], GRAVE, NginxEvent::SocketFailed),
+    (&["bind() to ", "listen() to ", "bind() failed (", "listen() failed (", "still could not bind"], GRAVE, NginxEvent::BindFailed),
+    (&["limiting requests, excess: "], OF_LIMITS, NginxEvent::RateLimited),
+    (&["delaying request, excess: "], OF_LIMITS, NginxEvent::RateDelayed),
+    (&["limiting connections by zone "], OF_LIMITS, NginxEvent::ConnLimited),
+    (
+        &["an upstream response is buffered to a temporary file", "a client request body is buffered to a temporary file"],
+        &["warn"],
+        NginxEvent::BufferedToFile,
+    ),
+    (OPENED, &["error", "crit", "alert", "emerg"], NginxEvent::OpenFailed),
+    (
+        &["recv() failed (", "readv() failed (", "send() failed (", "sendfile() failed (", "writev() failed ("],
+        OF_CONNECTIONS,
+        NginxEvent::TransferFailed,
+    ),
+];
+
+/// EMFILE and ENFILE. nginx logs them as critical or worse where it opens a file (ngx_http_static_module.c).
+const NO_DESCRIPTOR: [u32; 2] = [24, 23];
+
+/// The event of a line. Anybody who sends a request writes into the log what they like, so a message counts only where it begins as nginx begins it, at a level that nginx gives it.
+fn event(level: &str, message: &str, errno: Option<u32>) -> NginxEvent {
+    if let Some(event) = without_connection(level, message).or_else(|| ended_worker(level, message)) {
+        return event;
     }
+    if message.starts_with("SSL_do_handshake() failed (") && message.ends_with(" while SSL handshaking to upstream") {
+        return if OF_CONNECTIONS.contains(&level) { NginxEvent::ConnectFailed } else { NginxEvent::Other };
+    }
+    let begins = |(heads, levels, _): &&Beginning| levels.contains(&level) && heads.iter().any(|head| message.starts_with(head));
+    let event = BEGINNINGS.iter().find(begins).map_or(NginxEvent::Other, |(.., event)| *event);
+    let is_told = match event {
+        NginxEvent::ConnectFailed => message.contains(" failed (") && errno.is_some(),
+        NginxEvent::OpenFailed => level != "error" || errno.is_none_or(|errno| !NO_DESCRIPTOR.contains(&errno)),
+        _ => true,
+    };
+    if is_told { event } else { NginxEvent::Other }
+}
+
+/// "768 worker_connections are not enough" (`ngx_get_connection` and `ngx_drain_connections` of ngx_connection.c).
+fn without_connection(level: &str, message: &str) -> Option<NginxEvent> {
+    let (number, rest) = message.split_once(' ')?;
+    let rest = rest.strip_prefix("worker_connections are not enough")?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    match (level, rest) {
+        ("alert", rest) if is_number && (rest.is_empty() || rest.starts_with(" while ")) => Some(NginxEvent::WorkerConnectionsExhausted),
+        ("warn", rest) if is_number && rest.starts_with(", reusing connections") => Some(NginxEvent::WorkerConnectionsReused),
+        _ => None,
+    }
+}
+
+/// "worker process 17 exited on signal 9" (`ngx_process_get_status` of ngx_process.c).
+fn ended_worker(level: &str, message: &str) -> Option<NginxEvent> {
+    let rest = ["worker process ", "cache manager process ", "cache loader process "].iter().find_map(|name| message.strip_prefix(name))?;
+    let (pid, rest) = rest.split_once(' ')?;
+    let is_bad = rest.starts_with("exited ") && rest != "exited with code 0";
+    (["alert", "notice"].contains(&level) && pid.parse::<u32>().is_ok() && is_bad).then_some(NginxEvent::WorkerDied)
 }
 
 /// A value up to the next comma.
@@ -246,43 +297,153 @@ mod tests {
         let step = "2026/11/23 07:17:47 [debug] 12#12: *56 accept() not ready (11: Resource temporarily unavailable)";
         let line = NginxLine::parse(step).expect("it is a line");
         assert_eq!((line.level, line.event), ("debug", NginxEvent::Other));
-        assert_eq!(NginxLine::parse(&step.replace("debug", "alert")).expect("it is a line").event, NginxEvent::AcceptFailed);
+        let failed = step.replace("debug", "alert").replace("not ready", "failed");
+        assert_eq!(NginxLine::parse(&failed).expect("it is a line").event, NginxEvent::AcceptFailed);
     }
 
     #[test]
     fn events_are_distinguished() {
         use NginxEvent::*;
-        for (message, event, errno) in [
+        for (level, message, event, errno) in [
             (
+                "error",
                 "connect() to unix:/run/php.sock failed (11: Resource temporarily unavailable) while connecting to upstream",
                 ConnectFailed,
                 Some(11),
             ),
-            ("upstream timed out (110: Connection timed out) while reading response header from upstream", UpstreamTimedOut, Some(110)),
-            ("upstream prematurely closed connection while reading response header from upstream", UpstreamClosed, None),
-            ("recv() failed (104: Connection reset by peer) while reading response header from upstream", TransferFailed, Some(104)),
-            ("no live upstreams while connecting to upstream", NoLiveUpstreams, None),
-            ("768 worker_connections are not enough", WorkerConnectionsExhausted, None),
-            ("768 worker_connections are not enough while connecting to upstream", WorkerConnectionsExhausted, None),
-            ("accept4() failed (24: Too many open files)", AcceptFailed, Some(24)),
-            ("socket() failed (24: Too many open files) while connecting to upstream", SocketFailed, Some(24)),
-            ("open() \"/srv/(1: x)\" failed (2: No such file or directory)", OpenFailed, Some(2)),
-            ("768 worker_connections are not enough, reusing connections", WorkerConnectionsReused, None),
-            ("8192 worker_connections exceed open file resource limit: 1024", Other, None),
-            ("limiting requests, excess: 5.360 by zone \"login\"", RateLimited, None),
-            ("delaying request, excess: 0.360, by zone \"login\"", RateDelayed, None),
-            ("limiting requests, dry run, excess: 5.360 by zone \"login\"", Other, None),
-            ("limiting connections, dry run, by zone \"addr\"", Other, None),
-            ("limiting connections by zone \"addr\"", ConnLimited, None),
-            ("an upstream response is buffered to a temporary file /var/lib/nginx/fastcgi/1 while reading upstream", BufferedToFile, None),
-            ("worker process 17 exited on signal 9", WorkerDied, None),
-            ("worker process 17 exited with code 0", Other, None),
-            ("bind() to 0.0.0.0:80 failed (98: Address already in use)", BindFailed, Some(98)),
-            ("signal process started", Other, None),
+            (
+                "error",
+                "upstream timed out (110: Connection timed out) while reading response header from upstream",
+                UpstreamTimedOut,
+                Some(110),
+            ),
+            ("error", "upstream prematurely closed connection while reading response header from upstream", UpstreamClosed, None),
+            (
+                "error",
+                "recv() failed (104: Connection reset by peer) while reading response header from upstream",
+                TransferFailed,
+                Some(104),
+            ),
+            ("error", "no live upstreams while connecting to upstream", NoLiveUpstreams, None),
+            ("alert", "768 worker_connections are not enough", WorkerConnectionsExhausted, None),
+            ("alert", "768 worker_connections are not enough while connecting to upstream", WorkerConnectionsExhausted, None),
+            ("crit", "accept4() failed (24: Too many open files)", AcceptFailed, Some(24)),
+            ("alert", "socket() failed (24: Too many open files) while connecting to upstream", SocketFailed, Some(24)),
+            ("error", "open() \"/srv/(1: x)\" failed (2: No such file or directory)", OpenFailed, Some(2)),
+            ("warn", "768 worker_connections are not enough, reusing connections", WorkerConnectionsReused, None),
+            ("warn", "8192 worker_connections exceed open file resource limit: 1024", Other, None),
+            ("error", "limiting requests, excess: 5.360 by zone \"login\"", RateLimited, None),
+            ("warn", "delaying request, excess: 0.360, by zone \"login\"", RateDelayed, None),
+            ("error", "limiting requests, dry run, excess: 5.360 by zone \"login\"", Other, None),
+            ("error", "limiting connections, dry run, by zone \"addr\"", Other, None),
+            ("error", "limiting connections by zone \"addr\"", ConnLimited, None),
+            (
+                "warn",
+                "an upstream response is buffered to a temporary file /var/lib/nginx/fastcgi/1 while reading upstream",
+                BufferedToFile,
+                None,
+            ),
+            ("alert", "worker process 17 exited on signal 9", WorkerDied, None),
+            ("notice", "worker process 17 exited with code 0", Other, None),
+            ("emerg", "bind() to 0.0.0.0:80 failed (98: Address already in use)", BindFailed, Some(98)),
+            ("notice", "signal process started", Other, None),
         ] {
-            let text = format!("2026/11/20 07:17:47 [error] 1#1: {message}\n");
+            let text = format!("2026/11/20 07:17:47 [{level}] 1#1: {message}\n");
             let line = NginxLine::parse(&text).expect("it is one");
             assert_eq!((line.event, line.errno, line.connection, line.client), (event, errno, None, None), "{message}");
+        }
+    }
+
+    /// What a client of a file server sends as its path, its host and its referrer, as nginx writes it.
+    fn of_client(level: &str, path: &str, host: &str, referrer: &str) -> String {
+        format!(
+            "2026/11/20 07:17:47 [{level}] 12#12: *7 open() \"/srv/{path}\" failed (2: No such file or directory), client: 10.0.0.9, server: _, \
+             request: \"GET /{path} HTTP/1.1\", host: \"{host}\", referrer: \"{referrer}\""
+        )
+    }
+
+    /// Messages of nginx that a client would like to write.
+    const WANTED: &[&str] = &[
+        "512 worker_connections are not enough",
+        "512 worker_connections are not enough, reusing connections",
+        "accept4() failed (24: Too many open files)",
+        "socket() failed (24: Too many open files) while connecting to upstream",
+        "connect() to 127.0.0.1:9000 failed (99: Cannot assign requested address) while connecting to upstream",
+        "limiting requests, excess: 5.360 by zone \"login\"",
+        "delaying request, excess: 0.360, by zone \"login\"",
+        "limiting connections by zone \"addr\"",
+        "an upstream response is buffered to a temporary file /x",
+        "upstream timed out (110: Connection timed out) while reading response header from upstream",
+        "no live upstreams while connecting to upstream",
+        "worker process 17 exited on signal 9",
+        "client prematurely closed connection",
+        "SSL_do_handshake() failed (SSL: error) while SSL handshaking to upstream",
+    ];
+
+    #[test]
+    fn text_of_a_client_is_no_event() {
+        for wanted in WANTED {
+            for (path, host, referrer) in [(*wanted, "a", "b"), ("x", wanted, "b"), ("x", "a", wanted)] {
+                for form in [path.to_owned(), format!("x {path}"), format!("{path}, client: 1"), format!("x\" {path}, client: ")] {
+                    let line = of_client("error", &form, host, referrer);
+                    let parsed = NginxLine::parse(&line).expect("it is a line");
+                    assert_eq!(parsed.event, NginxEvent::OpenFailed, "{line}");
+                    assert!(matches!(parsed.errno, Some(2) | None), "{line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_does_not_make_a_failure_of_descriptors() {
+        for path in ["x\" failed (24: Too many open files)", "x\" failed (24: Too many open files), client: 1", "(24: Too many open files)"]
+        {
+            for level in ["error", "crit"] {
+                let line = of_client(level, path, "a", "b");
+                let parsed = NginxLine::parse(&line).expect("it is a line");
+                assert_ne!((parsed.event, parsed.errno), (NginxEvent::OpenFailed, Some(24)), "{line}");
+            }
+        }
+        let line = of_client("crit", "x", "a", "b").replace("(2: No such file or directory)", "(24: Too many open files)");
+        let parsed = NginxLine::parse(&line).expect("it is a line");
+        assert_eq!((parsed.event, parsed.errno), (NginxEvent::OpenFailed, Some(24)));
+        assert_eq!(NginxLine::parse(&line.replace("[crit]", "[error]")).map(|line| line.event), Some(NginxEvent::Other));
+    }
+
+    #[test]
+    fn what_follows_a_line_feed_is_no_line_unless_it_has_the_whole_form() {
+        for wanted in WANTED {
+            let line = of_client("error", &format!("x\n{wanted}\ny"), "a", "b");
+            let parsed: Vec<_> = line.lines().filter_map(NginxLine::parse).map(|line| line.event).collect();
+            assert_eq!(parsed, [NginxEvent::OpenFailed], "{line}");
+            for head in
+                ["[alert] 1#1: ", "2026/11/20 07:17:47 [alert] ", "2026/11/20 07:17:47 [alert] 1#1 ", " 2026/11/20 07:17:47 [alert] 1#1: "]
+            {
+                assert_eq!(NginxLine::parse(&format!("{head}{wanted}")), None, "{head}{wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_has_the_level_that_the_server_gives_it() {
+        for (message, levels) in [
+            ("512 worker_connections are not enough", &["alert"][..]),
+            ("512 worker_connections are not enough, reusing connections", &["warn"]),
+            ("x 512 worker_connections are not enough", &[]),
+            ("512 worker_connections are not enough for all", &[]),
+            (" worker_connections are not enough", &[]),
+            ("accept4() failed (24: Too many open files)", &["error", "crit", "alert"]),
+            ("connect() to 127.0.0.1:9000 failed (99: Cannot assign requested address)", &["error", "crit", "alert"]),
+            ("connect() to nobody", &[]),
+            ("limiting requests, excess: 5.360 by zone \"login\"", &["info", "notice", "warn", "error"]),
+            ("worker process 17 exited on signal 9", &["notice", "alert"]),
+            ("worker process of mine exited on signal 9", &[]),
+        ] {
+            for level in ["debug", "info", "notice", "warn", "error", "crit", "alert", "emerg", "loud"] {
+                let line = format!("2026/11/20 07:17:47 [{level}] 1#1: *3 {message}");
+                let event = NginxLine::parse(&line).expect("it is a line").event;
+                assert_eq!(event != NginxEvent::Other, levels.contains(&level), "{line}");
+            }
         }
     }
 

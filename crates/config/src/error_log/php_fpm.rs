@@ -82,7 +82,7 @@ impl<'l> FpmLine<'l> {
             Some((pool, message)) => (Some(pool), message),
             None => (None, text),
         };
-        Some(Self { local_us, level, pool, message, event: event(message) })
+        Some(Self { local_us, level, pool, message, event: event(level, pool, message) })
     }
 }
 
@@ -100,41 +100,50 @@ fn local_us(text: &[u8]) -> Option<u64> {
     }
 }
 
-fn event(message: &str) -> FpmEvent {
-    read_event(message).unwrap_or(FpmEvent::Other)
+/// The event of a line. Scripts and requests put text into this log, so a message counts only where php-fpm begins it so, at a level that php-fpm gives it (fpm_process_ctl.c,
+/// fpm_children.c, fpm_request.c, fpm_stdio.c, fpm_sockets.c).
+fn event(level: &str, pool: Option<&str>, message: &str) -> FpmEvent {
+    let found = match level {
+        "WARNING" if pool.is_some() => of_pool(message),
+        "ERROR" | "ALERT" => of_start(message),
+        "NOTICE" if pool.is_none() => (message == "ready to handle connections").then_some(FpmEvent::Ready),
+        _ => None,
+    };
+    found.unwrap_or(FpmEvent::Other)
 }
 
-fn read_event(message: &str) -> Option<FpmEvent> {
+fn of_start(message: &str) -> Option<FpmEvent> {
+    let heads = ["unable to bind listening socket", "An another FPM instance", "Another FPM instance"];
+    heads.iter().any(|head| message.starts_with(head)).then_some(FpmEvent::BindFailed)
+}
+
+fn of_pool(message: &str) -> Option<FpmEvent> {
     // Older versions say "max_children" without "pm.".
-    if let Some((_, rest)) = message.split_once("max_children setting (") {
+    if let Some(rest) = message.strip_prefix("server reached ") {
+        let rest = rest.strip_prefix("pm.").unwrap_or(rest).strip_prefix("max_children setting (")?;
         return Some(FpmEvent::MaxChildrenReached { limit: number_before(rest, ")")? });
     }
     if let Some((_, rest)) = message.strip_prefix("seems busy ").and_then(|rest| rest.split_once("there are ")) {
         let total = rest.split_once("and ")?.1;
         return Some(FpmEvent::SeemsBusy { idle: number_before(rest, " ")?, total: number_before(total, " ")? });
     }
-    if message == "ready to handle connections" {
-        return Some(FpmEvent::Ready);
-    }
-    if message.starts_with("unable to bind listening socket")
-        || message.starts_with("An another FPM instance")
-        || message.starts_with("Another FPM instance")
-    {
-        return Some(FpmEvent::BindFailed);
-    }
     let child = message.strip_prefix("child ")?;
-    let pid = child[..child.find([',', ' '])?].parse().ok()?;
-    if child.contains(" said into std") {
-        Some(FpmEvent::Output)
-    } else if let Some((_, rest)) = child.rsplit_once(" executing too slow (") {
-        Some(FpmEvent::Slow { pid, time_us: seconds_us(rest.split(' ').next()?.as_bytes())? })
-    } else if let Some((_, rest)) = child.rsplit_once(" execution timed out (") {
-        Some(FpmEvent::TimedOut { pid, time_us: seconds_us(rest.split(' ').next()?.as_bytes())? })
-    } else if child.contains(" exited on signal ") || child.contains(" exited with code ") && !child.contains(" exited with code 0 ") {
-        Some(FpmEvent::ChildDied { pid })
-    } else {
-        None
+    let (pid, rest) = child.split_at(child.find([',', ' '])?);
+    let pid = pid.parse().ok()?;
+    if rest.starts_with(" said into std") {
+        return Some(FpmEvent::Output);
     }
+    if let Some(how) = rest.strip_prefix(" exited ") {
+        let is_bad = how.starts_with("on signal ") || how.starts_with("with code ") && !how.starts_with("with code 0 ");
+        return is_bad.then_some(FpmEvent::ChildDied { pid });
+    }
+    // The script and its request stand before the end that php-fpm writes.
+    let rest = rest.strip_prefix(", script '")?;
+    if let Some((_, time)) = rest.strip_suffix(" sec), logging").and_then(|rest| rest.rsplit_once(" executing too slow (")) {
+        return Some(FpmEvent::Slow { pid, time_us: seconds_us(time.as_bytes())? });
+    }
+    let (_, time) = rest.strip_suffix(" sec), terminating")?.rsplit_once(" execution timed out (")?;
+    Some(FpmEvent::TimedOut { pid, time_us: seconds_us(time.as_bytes())? })
 }
 
 fn number_before(text: &str, end: &str) -> Option<u32> {
@@ -184,6 +193,29 @@ mod tests {
             "[20-Nov-2026 07:17:47] ERROR: unable to bind listening socket for address '127.0.0.1:9000': Address already in use (98)";
         assert_eq!(event_of(bind), FpmEvent::BindFailed);
         assert_eq!(event_of("[20-Nov-2026 07:17:47] NOTICE: fpm is running, pid 1"), FpmEvent::Other);
+    }
+
+    #[test]
+    fn text_of_a_script_is_no_event() {
+        let wanted = "server reached pm.max_children setting (5), consider raising it";
+        for (line, event) in [
+            (format!("WARNING: [pool www] child 12 said into stderr: \"{wanted}\""), FpmEvent::Output),
+            (
+                format!(
+                    "WARNING: [pool www] child 12, script '/srv/{wanted}' (request: \"GET /{wanted}\") executing too slow (2.0 sec), logging"
+                ),
+                { FpmEvent::Slow { pid: 12, time_us: 2_000_000 } },
+            ),
+            (format!("NOTICE: PHP message: {wanted}"), FpmEvent::Other),
+            (format!("NOTICE: [pool www] {wanted}"), FpmEvent::Other),
+            (format!("WARNING: {wanted}"), FpmEvent::Other),
+            (format!("WARNING: [pool www] x {wanted}"), FpmEvent::Other),
+            ("WARNING: [pool www] child 12, script '/srv/ exited on signal 9' (request: \"GET /\") x".to_owned(), FpmEvent::Other),
+            ("WARNING: ready to handle connections".to_owned(), FpmEvent::Other),
+        ] {
+            assert_eq!(event_of(&format!("[20-Nov-2026 07:17:47] {line}")), event, "{line}");
+        }
+        assert_eq!(FpmLine::parse(&format!("x\" {wanted}")), None);
     }
 
     #[test]
