@@ -121,6 +121,29 @@ warning-no-times-nginx = The access log of { $tier } has no response times: add 
 warning-no-times = The access log of { $tier } has no response times.
 warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.
 warning-cut-off-shared = { $count } connections of network namespace { $netns } were closed before what they had sent was read. Other servers and programs have connections in it as well, so it is not known whose they were; nothing shows that they were those of { $tier }.
+warning-log-not-believed = The error log of { $tier } has { $count ->
+    [one] one line that says
+   *[other] { $count } lines that say
+} that { $says }, but { $why }: they were not believed. Whoever sends requests can write such lines.
+log-says-connections = a worker had no connection left
+log-says-files = no further file could be opened
+log-says-ports = no local port was free
+log-says-queue = the queue of a socket was full
+log-says-limited = a limit refused requests
+log-says-delayed = a limit delayed requests
+log-says-workers = a pool had no worker left
+log-but-connections = a worker was seen with at most { $peak } of { $limit } connections, and at most { $more } more can have come between two looks
+log-but-handled = its status page counts no connection that it did not serve
+log-but-files = a process was seen with at most { $peak } of { $limit } open files, and at most { $more } more can have come between two looks
+log-but-ports = at most { $peak } of { $limit } ports were seen taken towards one address, and at most { $more } more can have been taken between two looks
+log-but-queue = at most { $peak } connections were seen waiting where { $limit } may, and at most { $more } more can have come between two looks
+log-but-no-limit = its configuration has no { $directive } of that name
+log-but-no-status = none of the responses in its access log has the status of that limit ({ $status })
+log-but-no-status-load = none of the load's responses has the status of that limit ({ $status })
+log-but-never-delays = no such limit of its configuration delays any request
+log-but-faster = more requests were answered than the limit lets pass
+log-but-not-counted = its status page counts no such moment
+log-but-workers = at most { $peak } connections were seen at its { $limit } workers, and at most { $more } more can have come between two looks
 warning-edge-configured = No connection from { $tier } to { $upstream } was seen: the edge is taken from the configuration, and requests for this URL may not take it.
 warning-translated = Connections to { $original } are translated to { $translated } in the network namespace { $netns } (conntrack).
 warning-unplaced = Part of the recording was not understood: { $what }.

@@ -1,7 +1,10 @@
 //! The input of facts and stations: an observation, its path, and the window that is judged.
 
+use std::collections::BTreeSet;
+
 use super::Facts;
 use super::sum::mean;
+use crate::facts::believed::{self, Belief};
 use crate::facts::path::{Path, Tier, words_for};
 use crate::facts::traffic;
 use crate::ledger::Account;
@@ -28,6 +31,8 @@ pub struct Logged {
     pub path: String,
     /// The first line.
     pub line: String,
+    /// True if no reading says the same: whoever sends requests can have written the lines.
+    pub is_alone: bool,
 }
 
 /// The input of a station.
@@ -83,13 +88,30 @@ impl<'a> Context<'a> {
         words_for(tier.pids.iter().filter_map(|pid| self.obs.processes.get(pid)?.identity.last()))
     }
 
-    /// Lines of one event in the error logs of a tier's servers, with the first line and its log.
+    /// Lines of one event in the error logs of a tier's servers, with the first line and its log. `None` if there are none, or if a reading rules out what they say.
     pub fn logged(&self, tier: &Tier, event: &LogEvent) -> Option<Logged> {
+        let (logged, belief) = self.logged_with_belief(tier, event)?;
+        (!matches!(belief, Belief::Against(_))).then_some(logged)
+    }
+
+    /// The events in the error logs of a tier's servers, each once.
+    pub(crate) fn logged_events(&self, tier: &Tier) -> BTreeSet<&'a LogEvent> {
+        let views = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid));
+        views.flat_map(|view| view.error_logs.values()).filter_map(|log| log.last()).flat_map(|log| log.events.keys()).collect()
+    }
+
+    /// The same with what the readings say about the lines.
+    pub(crate) fn logged_with_belief(&self, tier: &Tier, event: &LogEvent) -> Option<(Logged, Belief)> {
         let views: Vec<&ServerView> = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)).collect();
         let count: u64 = views.iter().map(|view| view.errors(event)).sum();
         let (path, line) = views.iter().find_map(|view| view.error_sample(event)).unwrap_or_default();
         let is_estimated = views.iter().any(|view| view.is_estimated(event));
-        (count > 0).then(|| Logged { count, is_estimated, path: path.to_owned(), line: self.obs.request.shown(line) })
+        if count == 0 {
+            return None;
+        }
+        let belief = believed::of(self, tier, event, line);
+        let line = self.obs.request.shown(line);
+        Some((Logged { count, is_estimated, path: path.to_owned(), line, is_alone: belief == Belief::Alone }, belief))
     }
 
     /// Connections that a tier's nginx accepted in the window and closed at once because no connection was free to serve them (accepts minus handled of

@@ -122,29 +122,44 @@ impl<'a> Limit<'a> {
     /// passes at the beginning. Delayed requests pass at the rate. Without a burst fewer pass, because unused time is lost: nginx counts in whole milliseconds
     /// (ngx_http_limit_req_module.c), and a request passes if it comes a whole interval after the last one, in one of the next iterations of the event loop.
     pub(crate) fn allowed_rps(&self, load: &LoadResult) -> Option<Ceiling> {
-        let rate = self.config.rate_per_s?;
-        if self.config.burst == 0 {
-            let after_ms = |more_ms: f64| 1e3 / ((1e3 / rate).ceil() + more_ms);
-            return Some(Ceiling { value: after_ms(LOOP_MS / 2.0), low: after_ms(LOOP_MS), high: after_ms(0.0) });
-        }
-        let burst = self.config.burst_at_once as f64 * 1e6 / load.duration_us.max(1) as f64;
-        Some(Ceiling { value: rate, low: rate, high: rate + burst })
+        allowed_rps(self.config, load)
     }
 
     /// True if goodput is exactly what the limit allows one client address.
     pub(crate) fn passes_all_it_may(&self, load: &LoadResult) -> bool {
-        self.allowed_rps(load)
-            .is_some_and(|allowed| (allowed.low * (1.0 - RATE_SPREAD)..=allowed.high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
+        passes_all_it_may(self.config, load)
     }
 
     /// True if more was answered well than the limit allows: it does not count this traffic, whatever the configuration that was read says.
     pub(crate) fn is_exceeded(&self, load: &LoadResult) -> bool {
-        self.allowed_rps(load).is_some_and(|allowed| load.goodput_rps() > allowed.high * (1.0 + RATE_SPREAD))
+        is_exceeded(self.config, load)
     }
 
     pub(crate) fn proofs(&self) -> impl Iterator<Item = &Logged> {
         self.refused.iter().chain(&self.delayed)
     }
+}
+
+/// [`Limit::allowed_rps`] of a configured limit.
+fn allowed_rps(config: &NginxLimit, load: &LoadResult) -> Option<Ceiling> {
+    let rate = config.rate_per_s?;
+    if config.burst == 0 {
+        let after_ms = |more_ms: f64| 1e3 / ((1e3 / rate).ceil() + more_ms);
+        return Some(Ceiling { value: after_ms(LOOP_MS / 2.0), low: after_ms(LOOP_MS), high: after_ms(0.0) });
+    }
+    let burst = config.burst_at_once as f64 * 1e6 / load.duration_us.max(1) as f64;
+    Some(Ceiling { value: rate, low: rate, high: rate + burst })
+}
+
+/// [`Limit::passes_all_it_may`] of a configured limit.
+pub(crate) fn passes_all_it_may(config: &NginxLimit, load: &LoadResult) -> bool {
+    allowed_rps(config, load)
+        .is_some_and(|allowed| (allowed.low * (1.0 - RATE_SPREAD)..=allowed.high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
+}
+
+/// [`Limit::is_exceeded`] of a configured limit.
+pub(crate) fn is_exceeded(config: &NginxLimit, load: &LoadResult) -> bool {
+    allowed_rps(config, load).is_some_and(|allowed| load.goodput_rps() > allowed.high * (1.0 + RATE_SPREAD))
 }
 
 /// Responses that leave at the rate that a configuration allows each of them.

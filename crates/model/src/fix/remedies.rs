@@ -139,7 +139,10 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
     let activation = proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation);
     // Root changes its own servers only: what it is told of another user's, that user may have made up.
     let other_user = proposal.change.iter().find_map(|change| of_another_user(scene.ctx, change));
-    let change = if other_user.is_some() { Vec::new() } else { proposal.change };
+    let change = if other_user.is_some() || finding.rests_on_log() { Vec::new() } else { proposal.change };
+    if finding.rests_on_log() && !steps.runtime.is_empty() {
+        steps.runtime.insert(0, Step::words(Message::new("step-log-alone")));
+    }
     if let Some(uid) = other_user {
         let has_commands = steps.runtime.iter().any(|step| step.command.is_some());
         let id = if has_commands { "step-of-another-user" } else { "step-of-another-user-by-hand" };

@@ -14,6 +14,7 @@ step-write-back = Set back in { $file }:
 step-write-away = Remove again from { $file }:
 step-of-another-user = This server runs as user { $uid }, and root changes only its own servers. Run chokepoint as that user (sudo -u '#{ $uid }'), or paste:
 step-of-another-user-by-hand = This server runs as user { $uid }, and root changes only its own servers.
+step-log-alone = Only an error log says so, and whoever sends requests can write such lines, so this is not done by --fix. Check the limit yourself first:
 step-others-write = There is no command to paste, because it could run what others wrote: { $why }. Let only the user of { $server } and root change that, and look at what it holds, before you go on:
 step-test = Test the configuration:
 step-reload = Reload { $server }:

@@ -54,6 +54,11 @@ impl Finding {
             lost_time: None,
         }
     }
+
+    /// True if it rests on lines of a log that no reading bears out.
+    pub fn rests_on_log(&self) -> bool {
+        self.evidence.iter().any(|proof| proof.is_log_alone)
+    }
 }
 
 /// One piece of evidence.
@@ -65,12 +70,14 @@ pub struct Evidence {
     pub source: String,
     /// The value, if it is one number.
     pub value: Option<f64>,
+    /// True for lines of a log that no reading bears out: whoever sends requests can have written them.
+    pub is_log_alone: bool,
 }
 
 impl Evidence {
     /// A sentence with its source, and the value if it is one number.
     pub(crate) fn new(text: Message, source: impl Into<String>, value: Option<f64>) -> Self {
-        Self { text, source: source.into(), value }
+        Self { text, source: source.into(), value, is_log_alone: false }
     }
 }
 

@@ -129,7 +129,8 @@ impl Logged {
     /// As evidence: the number of lines, and the first of them.
     pub(crate) fn proof(&self) -> Evidence {
         let text = Message::new("evidence-logged").with("count", self.count).with("about", u64::from(self.is_estimated));
-        Evidence::new(text.with("line", self.line.as_str()), self.path.as_str(), Some(self.count as f64))
+        let proof = Evidence::new(text.with("line", self.line.as_str()), self.path.as_str(), Some(self.count as f64));
+        Evidence { is_log_alone: self.is_alone, ..proof }
     }
 }
 

@@ -89,6 +89,9 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
         let tiers = finding.owner.tiers();
         !tiers.is_empty() && tiers.iter().all(|tier| ctx.path.is_supposed(*tier))
     };
+    // What a log says and no reading bears out is at most likely.
+    let on_log = findings.iter_mut().filter(|finding| finding.rests_on_log());
+    on_log.for_each(|finding| finding.confidence = finding.confidence.min(Confidence::Medium));
     findings.iter_mut().filter(|finding| is_supposed(finding)).for_each(|finding| finding.confidence = Confidence::Low);
     prescribe(ctx, &stations, &mut findings);
     prescribe(ctx, &stations, &mut other);

@@ -1,6 +1,7 @@
 //! Things to know that are no findings: what makes the measurement less certain.
 
 use crate::facts::Context;
+use crate::facts::believed;
 use crate::facts::cores::other_tenants;
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
@@ -80,6 +81,7 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
         }
     }
     warnings.extend(supposed(ctx));
+    warnings.extend(believed::notes(ctx));
     warnings.extend(cut_off_by_others(ctx));
     warnings.extend(elsewhere(ctx));
     for hop in &ctx.path.translated {

@@ -67,10 +67,11 @@ fn cut_off(ctx: &Context<'_>, reset: u64) -> Option<(String, String)> {
 fn wrongly_answered(ctx: &Context<'_>) -> Option<(String, String)> {
     let mut most: Option<(u64, String, &str)> = None;
     for tier in &ctx.path.tiers {
-        let logs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)).flat_map(|view| view.error_logs.values());
-        for (event, count) in logs.filter_map(|log| log.last()).flat_map(|log| &log.events) {
-            if let Some(place) = place_of(event).filter(|_| most.as_ref().is_none_or(|(largest, ..)| count > largest)) {
-                most = Some((*count, tier.name.clone(), place));
+        for event in ctx.logged_events(tier) {
+            let Some(place) = place_of(event) else { continue };
+            let count = ctx.logged(tier, event).map_or(0, |logged| logged.count);
+            if count > most.as_ref().map_or(0, |(largest, ..)| *largest) {
+                most = Some((count, tier.name.clone(), place));
             }
         }
     }

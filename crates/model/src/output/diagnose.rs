@@ -144,7 +144,7 @@ impl Context<'_> {
     }
 
     fn finding(&self, finding: Finding) -> report::Finding {
-        let evidence = |Evidence { text, source, value }| report::Evidence { text: self.text(text), source, value };
+        let evidence = |Evidence { text, source, value, .. }| report::Evidence { text: self.text(text), source, value };
         let explanation: Vec<String> = finding.explanation.into_iter().map(|message| self.text(message)).collect();
         report::Finding {
             id: finding.id.to_string(),

@@ -89,16 +89,18 @@ fn tcp_backend() -> ListenerAddress {
 }
 
 #[test]
-fn a_logged_errno_is_enough_without_load_and_gives_high_confidence() {
-    let mut obs = two_tiers(tcp_backend(), 60);
-    passive(&mut obs);
-    logged(&mut obs, 42, "connect 99", 500);
-    let diagnosis = told(&obs);
-    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["ephemeral-ports-exhausted"]));
-    let finding = &diagnosis.findings[0];
-    assert_eq!(finding.confidence, Confidence::High);
-    let proof = finding.evidence.iter().find(|proof| proof.source == LOG).unwrap();
-    assert!(proof.value == Some(500.0) && proof.text.contains("the first line of connect 99"), "{proof:?}");
+fn a_logged_errno_is_enough_without_load_and_gives_high_confidence_beside_ports_that_were_seen_taken() {
+    for (live, confidence) in [(60, Confidence::Medium), (95, Confidence::High)] {
+        let mut obs = two_tiers(tcp_backend(), live);
+        passive(&mut obs);
+        logged(&mut obs, 42, "connect 99", 500);
+        let diagnosis = told(&obs);
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["ephemeral-ports-exhausted"]));
+        let finding = &diagnosis.findings[0];
+        assert_eq!(finding.confidence, confidence);
+        let proof = finding.evidence.iter().find(|proof| proof.source == LOG).unwrap();
+        assert!(proof.value == Some(500.0) && proof.text.contains("the first line of connect 99"), "{proof:?}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod busy_polling;
 mod conntrack_table;
 mod cpu_quota;
 mod ephemeral_ports;
+mod forged_log;
 mod idle_close;
 mod sending;
 mod server_limits;

@@ -12,7 +12,7 @@ use chokepoint_model::report::{Confidence, Diagnosis, Role, Verdict};
 use crate::stage::limits::event;
 use crate::stage::*;
 
-const PATH: &str = "/run/php.sock";
+pub(super) const PATH: &str = "/run/php.sock";
 
 fn process(obs: &mut Observation, pid: u32, comm: &str, sockets: &[u64]) {
     let mut view = ProcessView::default();
@@ -23,7 +23,7 @@ fn process(obs: &mut Observation, pid: u32, comm: &str, sockets: &[u64]) {
 }
 
 /// nginx in front of a pool on a unix socket with a limit of ten. At most `peak` connections waited, in one sample of ten.
-fn behind(peak: u32) -> Observation {
+pub(super) fn behind(peak: u32) -> Observation {
     let mut obs = healthy();
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
@@ -71,7 +71,7 @@ fn logs(obs: &mut Observation, lines: &[(&str, u64, &str)]) {
     log.push(11_000_000, Reading::Ok(ErrorLog { events, samples, ..ErrorLog::default() }));
 }
 
-fn no_room(path: &str) -> String {
+pub(super) fn no_room(path: &str) -> String {
     format!("connect() to unix:{path} failed (11: Resource temporarily unavailable) while connecting to upstream")
 }
 
@@ -96,7 +96,7 @@ fn errors_in_the_callers_log_are_a_cause_with_and_without_load() {
         assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["accept-queue-full"]), "{loaded} {peak}");
         let finding = &diagnosis.findings[0];
         assert_eq!((finding.tier.as_str(), finding.at.listener.as_deref()), ("php-fpm", Some("unix:/run/php.sock")));
-        assert_eq!(finding.confidence, if loaded { Confidence::High } else { Confidence::Medium });
+        assert_eq!(finding.confidence, if loaded && peak > 10 { Confidence::High } else { Confidence::Medium });
         assert!(finding.evidence[0].text.contains("30000") || finding.evidence[0].text.contains("30,000"), "{}", finding.evidence[0].text);
         assert!(finding.explanation.contains("errno 11"), "nobody retries at a unix socket: {}", finding.explanation);
         assert!(refused_per_s(&diagnosis).is_some_and(|rate| (2_999.0..3_001.0).contains(&rate)));

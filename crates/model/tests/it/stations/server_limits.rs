@@ -227,7 +227,7 @@ fn a_small_limit_that_is_not_reached_or_harmless_is_no_finding() {
 #[test]
 fn a_logged_errno_with_failures_is_a_cause_and_the_queue_before_it_a_symptom() {
     for (kind, count, answers) in [("socket 24", 2_000, 2_000), ("open 24", 500, 600), ("accept 24", 20, 0)] {
-        let mut obs = nginx(60, 80, true, Vec::new());
+        let mut obs = nginx(80, 80, true, Vec::new());
         suffer(&mut obs, 0, &[(500, answers)]);
         obs.load.as_mut().unwrap().latency_us.p99 = 510_000;
         logged(&mut obs, kind, count, "accept4() failed (24: Too many open files)");

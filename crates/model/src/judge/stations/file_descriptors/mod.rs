@@ -3,6 +3,7 @@
 
 use crate::facts::Context;
 use crate::facts::Logged;
+use crate::facts::believed::CHURN_SHARE;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::{answers_with, in_flight_peak, slower_by, turned_away};
@@ -28,8 +29,6 @@ pub(super) const STATION: StationDef = StationDef {
 /// accept(), or opening what an answer needs, failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's limit and not counted here.
 const NOT_ACCEPTED: LogEvent = LogEvent::AcceptFailed(Some(24));
 const NOT_OPENED: &[LogEvent] = &[LogEvent::SocketFailed(Some(24)), LogEvent::OpenFailed(Some(24))];
-/// Descriptors that may be free for a moment in a process at its limit: one, or this share of them.
-const CHURN_SHARE: f64 = 0.01;
 /// Samples at the limit that are needed if no log mentions it.
 const SAMPLES_MIN: usize = 2;
 /// Share from which the headroom is reported as small.

@@ -3,6 +3,7 @@
 
 use crate::facts::Context;
 use crate::facts::Logged;
+use crate::facts::believed::limit_in_force;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::others::{self, CUT_OFF, CutOff};
@@ -97,10 +98,11 @@ impl Held {
         let reused_log = ctx.logged(tier, &REUSED);
         let logs = ctx.obs.servers.get(&master).into_iter().flat_map(|view| view.error_logs.values());
         let is_logged = logs.filter_map(|log| log.last()).next().is_some();
-        let in_force = [&refused_log, &reused_log].into_iter().flatten().find_map(|logged| limit_in(&logged.line));
+        let line = [&refused_log, &reused_log].into_iter().flatten().map(|logged| logged.line.as_str()).next();
+        let limit = limit_in_force(ctx, tier, (master, nginx), line);
         let dropped = ctx.dropped_accepts(tier);
         let mut held = Self {
-            limit: in_force.unwrap_or(nginx.worker_connections.value),
+            limit,
             origin: nginx.worker_connections.origin.clone(),
             each: if nginx.passes.is_empty() { 1.0 } else { 2.0 },
             workers: workers.len().max(1),
@@ -212,11 +214,6 @@ fn seen_closed(ctx: &Context<'_>, tier: &Tier, load: &LoadResult) -> u64 {
     if is_first { closed(load) } else { answers_with(load, &[502]) }
 }
 
-/// The number in "768 worker_connections are not enough": the limit in force, whatever the file says now.
-fn limit_in(line: &str) -> Option<u32> {
-    line.split_once(" worker_connections")?.0.rsplit(' ').next()?.parse().ok()
-}
-
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let held = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Held::of(ctx, tier)?)));
     held.map(|(tier, held)| reading(ctx, tier, &held)).collect()
@@ -310,18 +307,4 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
         proofs.push(Evidence::new(text, "load", Some(load.requests.saturating_sub(load.good) as f64)));
     }
     proofs
-}
-
-#[cfg(test)]
-mod tests {
-    use super::limit_in;
-
-    #[test]
-    fn the_limit_in_force_is_in_the_line() {
-        assert_eq!(limit_in("2026/11/20 07:17:47 [alert] 9#9: *5 768 worker_connections are not enough"), Some(768));
-        assert_eq!(limit_in("2026/11/20 07:17:47 [alert] 9#9: 64 worker_connections are not enough, reusing connections"), Some(64));
-        for other in ["", "worker_connections", " worker_connections", "x worker_connections are", "99999999999 worker_connections"] {
-            assert_eq!(limit_in(other), None, "{other}");
-        }
-    }
 }
