@@ -17,6 +17,7 @@ mod long_file;
 mod long_function;
 mod module_tree;
 pub(crate) mod names;
+mod stray_connect;
 mod stray_open;
 mod stray_print;
 mod unclear_phrase;
@@ -59,6 +60,7 @@ const RULES: &[Rule] = &[
     impure_crate::RULE,
     host_write::RULE,
     stray_open::RULE,
+    stray_connect::RULE,
     stray_print::RULE,
     banned_word::RULE,
     unclear_phrase::RULE,

@@ -23,7 +23,7 @@ const WITHOUT_WAITING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFl
 /// Why a regular file is not opened without waiting (open(2), EWOULDBLOCK).
 const LEASED: &str = "another process holds a lease on it (fcntl(2), F_SETLEASE)";
 /// The kernel's links to the own descriptors (proc_pid_fd(5)).
-const OWN: &str = "/proc/self/fd";
+pub(crate) const OWN: &str = "/proc/self/fd";
 
 /// A directory below which paths are resolved, usually the root directory of a process.
 #[derive(Debug)]

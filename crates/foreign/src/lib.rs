@@ -2,7 +2,8 @@
 //!
 //! A process may belong to another user. It controls its command line, its root directory, the content of every path that it can write, and when all of that
 //! changes. So files are opened only through [`Files`] and read with the [`Rights`] of the responsible user. A process is identified by its [`Identity`] and
-//! not by its command line. [`trusted`] checks that nobody else can change a file before root executes it.
+//! not by its command line. [`trusted`] checks that nobody else can change a file before root executes it. A unix socket that a configuration names is connected
+//! to only as a [`ListeningSocket`].
 //!
 //! Reads only.
 
@@ -13,6 +14,7 @@ mod files;
 mod identity;
 mod made_up;
 mod rights;
+mod socket;
 mod status;
 mod text;
 mod trust;
@@ -23,6 +25,7 @@ pub use files::{
 };
 pub use identity::{FileId, Identity, Namespaces, command_line};
 pub use rights::{Rights, as_caller};
+pub use socket::{ListeningSocket, SocketAtPath, SocketFile, try_connecting};
 pub use status::real_user;
 pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, other_writer, trusted, visit};

@@ -36,6 +36,7 @@ pub use servers::logs::named::NamedLog;
 pub use servers::logs::urls::{GROUP_TIMES, GroupCounts};
 pub use servers::tail::{FollowedLog, LogTails, count_log};
 pub use sock_diag::ports::{PortSearch, PortSocket, read_port_sockets, read_socket_programs};
+pub use sock_diag::socket_files::{SocketRefusal, listening_socket};
 pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, listening_namespaces, read_tcp_sockets};
 pub use sock_diag::tcp_ends::{TcpEnds, TcpEndsRead, TcpTimeWait, read_tcp_time_waits};
 pub use sock_diag::tcp_peer::{TcpPeer, TcpReading, TcpUsers};

@@ -9,6 +9,7 @@ pub(crate) mod ports;
 pub(crate) mod protocol;
 pub(crate) mod requests;
 pub(crate) mod sample;
+pub(crate) mod socket_files;
 pub(crate) mod sockets;
 pub(crate) mod tcp;
 pub(crate) mod tcp_ends;

@@ -122,7 +122,7 @@ impl Slot {
         let address = &shared.plan.address;
         let failed = |error: io::Error| match address {
             // EAGAIN (unix(7)): a blocking client would wait here; a non-blocking one, such as a proxy, is refused.
-            Address::Unix(_) if error.kind() == io::ErrorKind::WouldBlock => {
+            Address::Unix(_) | Address::Listening { .. } if error.kind() == io::ErrorKind::WouldBlock => {
                 Ended::failed(Failure::ConnectRefused, Detail::Text("the accept queue of the unix socket is full"))
             }
             _ => Ended::failed(Failure::of_connect(&error), Detail::Io(error)),

@@ -5,6 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
+use std::sync::Arc;
+
+use chokepoint_foreign::ListeningSocket;
 
 /// Where to connect to.
 #[derive(Debug, Clone)]
@@ -13,6 +16,13 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A unix socket (unix(7)): a path or an abstract name.
     Unix(Box<UnixAddr>),
+    /// A unix socket that a configuration names: the socket of a known server, whatever the path leads to by now.
+    Listening {
+        /// The path, only to be shown.
+        path: Box<str>,
+        /// What each connection goes to.
+        socket: Arc<ListeningSocket>,
+    },
 }
 
 impl Address {
@@ -32,7 +42,7 @@ impl Address {
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
+            Address::Unix(_) | Address::Listening { .. } => None,
         }
     }
 }
@@ -52,6 +62,7 @@ impl fmt::Display for Address {
                 (_, Some(name)) => write!(f, "unix:@{}", String::from_utf8_lossy(name).replace('\0', "@")),
                 (None, None) => f.write_str("unix:(unnamed)"),
             },
+            Address::Listening { path, .. } => write!(f, "unix:{path}"),
         }
     }
 }

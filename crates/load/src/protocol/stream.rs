@@ -38,6 +38,7 @@ impl Stream {
                 }
             }
             Address::Unix(address) => UnixStream::connect_addr(address).map(Stream::Unix),
+            Address::Listening { socket, .. } => Ok(Stream::Unix(UnixStream::from_std(socket.connect()?.into()))),
         }
     }
 

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use chokepoint_config::php_fpm::PoolSocket;
-use chokepoint_foreign::{Rights, read_kernel, trusted};
-use rustix::fs::{AtFlags, FileType, fstat, statat, unlinkat};
+use chokepoint_foreign::{Files, Rights, SocketAtPath, read_kernel, trusted, try_connecting};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::listener::{self, ListenAddress};
 use super::master::Master;
@@ -93,17 +93,14 @@ pub(super) fn check_unconfined(master: &Master) -> Result<(), String> {
 pub(super) fn check_reachable(master: &Master, path: &str) -> Result<(), String> {
     let Some(worker) = master.workers().into_iter().next() else { return Err(format!("{} has no worker", master.def.kind.name())) };
     let rights = Rights::of_process(Path::new(PROC), worker.pid).map_err(|error| format!("process {}: {error}", worker.pid))?;
-    let connected = rights.run(|| connect_to(path)).map_err(|error| format!("chokepoint cannot act as user {} ({error})", rights.uid()))?;
-    match connected {
+    let files = Files::of_process(Path::new(PROC), worker.pid).map_err(|error| format!("process {}: {error}", worker.pid))?;
+    let connected = try_connecting(&files, Path::new(path), &rights);
+    match connected.map_err(|error| format!("chokepoint cannot act as user {} ({error})", rights.uid()))? {
+        Ok(()) => Ok(()),
         // A full queue is a listener's.
-        Ok(()) | Err(Errno::AGAIN) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         Err(error) => Err(format!("user {} of {} cannot connect to {path} ({error})", rights.uid(), master.def.kind.name())),
     }
-}
-
-fn connect_to(path: &str) -> Result<(), Errno> {
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 /// Waits until nobody uses the address of a pool any more: no client is connected, and no worker is woken, which each connection does. The error is a clause.
@@ -175,9 +172,10 @@ pub(super) fn remove_left(path: &str) {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
     let Ok(seen) = statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
     let Ok(directory) = trusted(parent, seen.st_uid) else { return };
-    let Ok(stat) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
-    let is_it = (stat.st_dev, stat.st_ino) == (seen.st_dev, seen.st_ino) && FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
-    if is_it && matches!(path.to_str().map(connect_to), Some(Err(Errno::CONNREFUSED))) {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(file) = openat(&directory, name, flags, Mode::empty()) else { return };
+    let is_seen = fstat(&file).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (seen.st_dev, seen.st_ino));
+    if is_seen && SocketAtPath::new(file.into()).is_ok_and(|socket| socket.is_left()) {
         // Left where it cannot be removed: nobody listens on it.
         let _ = unlinkat(&directory, name, AtFlags::empty());
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use chokepoint_config::glob;
-use chokepoint_foreign::{FileId, Files, Rights};
+use chokepoint_foreign::{FileId, Files, Rights, SocketAtPath};
 use chokepoint_recording::Outcome;
 use rustix::fd::AsRawFd;
 use rustix::fs::{AtFlags, CWD, accessat};
@@ -84,14 +84,15 @@ impl Access {
         self.each(&|| files.open(path))
     }
 
-    /// Locates a socket that all users may connect to, named by its descriptor.
-    pub(super) fn locate_socket(&self, files: &Files, path: &str) -> io::Result<File> {
-        self.each(&|| {
+    /// Locates a socket that all users may connect to, held by its descriptor.
+    pub(super) fn locate_socket(&self, files: &Files, path: &str) -> io::Result<SocketAtPath> {
+        let file = self.each(&|| {
             let socket = files.locate(path)?;
             let own = format!("/proc/self/fd/{}", socket.as_raw_fd());
             accessat(CWD, own, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS)?;
             Ok(socket)
-        })
+        })?;
+        SocketAtPath::new(file)
     }
 
     fn each(&self, open: &(dyn Fn() -> io::Result<File> + Sync)) -> io::Result<File> {

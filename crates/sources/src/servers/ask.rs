@@ -2,16 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use chokepoint_foreign::Files;
-use chokepoint_model::observation::ListenerAddress;
-use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-
-use super::access::Access;
+use chokepoint_foreign::ListeningSocket;
 
 /// Most bytes of a response. A status page has less than 1 KiB.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
@@ -40,30 +34,24 @@ pub(super) enum AskError {
     Broken(&'static str),
 }
 
-/// A server to ask: the files that its process sees, the access to its unix sockets, and its user.
-pub(super) struct Server<'a> {
-    pub(super) files: &'a Files,
-    pub(super) access: &'a Access,
-    pub(super) uid: u32,
+/// Where a server is asked.
+pub(super) enum Place {
+    Tcp(IpAddr, u16),
+    /// A unix socket of the server's own.
+    Unix(ListeningSocket),
 }
 
 /// The body of a page over HTTP/1.0: the response ends with the connection and has no chunks (RFC 1945).
-pub(super) fn http(
-    server: &Server<'_>,
-    at: &ListenerAddress,
-    host: &str,
-    path_and_query: &str,
-    time: Duration,
-) -> Result<Vec<u8>, AskError> {
+pub(super) fn http(at: &Place, host: &str, path_and_query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
     let host = if host.is_empty() { String::new() } else { format!("Host: {host}\r\n") };
     let agent = concat!("chokepoint-status/", env!("CARGO_PKG_VERSION"));
     let request = format!("GET {path_and_query} HTTP/1.0\r\n{host}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
-    http_body(&exchange(server, at, request.as_bytes(), Instant::now() + time)?)
+    http_body(&exchange(at, request.as_bytes(), Instant::now() + time)?)
 }
 
 /// The body of a page over FastCGI.
-pub(super) fn fastcgi(server: &Server<'_>, at: &ListenerAddress, path: &str, query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
-    fastcgi_body(&exchange(server, at, &fastcgi_request(path, query), Instant::now() + time)?)
+pub(super) fn fastcgi(at: &Place, path: &str, query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
+    fastcgi_body(&exchange(at, &fastcgi_request(path, query), Instant::now() + time)?)
 }
 
 /// Addresses to try for a listener's address, which may be a wildcard. `::` usually accepts IPv4 too, and an allow list usually has loopback.
@@ -76,9 +64,9 @@ fn reachable(ip: IpAddr) -> Vec<IpAddr> {
 }
 
 /// Sends a request and reads until the server closes the connection.
-fn exchange(server: &Server<'_>, at: &ListenerAddress, request: &[u8], until: Instant) -> Result<Vec<u8>, AskError> {
+fn exchange(at: &Place, request: &[u8], until: Instant) -> Result<Vec<u8>, AskError> {
     match at {
-        ListenerAddress::Tcp(ip, port) => {
+        Place::Tcp(ip, port) => {
             let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
             for ip in reachable(*ip) {
                 match TcpStream::connect_timeout(&SocketAddr::new(ip, *port), left(until)?) {
@@ -88,27 +76,12 @@ fn exchange(server: &Server<'_>, at: &ListenerAddress, request: &[u8], until: In
             }
             Err(failed.into())
         }
-        ListenerAddress::Unix(path) => {
-            let stream = unix(server, path)?;
+        Place::Unix(socket) => {
+            let stream = UnixStream::from(socket.connect()?);
+            stream.set_nonblocking(false)?;
             talk(stream, request, until, UnixStream::set_read_timeout, UnixStream::set_write_timeout)
         }
     }
-}
-
-/// Connects to a socket below the server's own root directory, without waiting: a full queue is an error.
-fn unix(server: &Server<'_>, path: &str) -> io::Result<UnixStream> {
-    let file = server.access.locate_socket(server.files, path)?;
-    // A descriptor leads to the file itself, whatever the length of its path, and through no link (proc_pid_fd(5)).
-    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-    connect(&socket, &address)?;
-    // A path may lead elsewhere by now. Who listens there is the kernel's word (SO_PEERCRED, unix(7)), and hears nothing before.
-    if socket_peercred(&socket)?.uid.as_raw() != server.uid {
-        return Err(io::Error::other("another user listens there, so it is not asked"));
-    }
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
 }
 
 /// The time that is left; an error if none is.
@@ -291,12 +264,10 @@ mod tests {
 
         #[test]
         fn a_silent_or_endless_server_is_given_up_in_time() {
-            let files = Files::of_process(std::path::Path::new("/proc"), std::process::id()).unwrap();
-            let server = Server { files: &files, access: &Access::default(), uid: rustix::process::geteuid().as_raw() };
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let at = listener.local_addr().unwrap();
-            let at = ListenerAddress::Tcp(at.ip(), at.port());
-            let silent = http(&server, &at, "", "/", Duration::from_millis(50)).unwrap_err();
+            let at = Place::Tcp(at.ip(), at.port());
+            let silent = http(&at, "", "/", Duration::from_millis(50)).unwrap_err();
             assert!(
                 matches!(&silent, AskError::System(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)),
                 "{silent}"
@@ -306,7 +277,7 @@ mod tests {
                 let (_, (mut stream, _)) = (listener.accept().unwrap(), listener.accept().unwrap());
                 while stream.write_all(&[b'x'; 4096]).is_ok() {}
             });
-            assert!(reason(http(&server, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
+            assert!(reason(http(&at, "", "/", Duration::from_secs(20))).contains("longer than"));
             endless.join().unwrap();
         }
     }

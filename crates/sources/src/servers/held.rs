@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use chokepoint_foreign::SocketFile;
 use chokepoint_model::observation::{Listener, ListenerAddress};
 use chokepoint_model::path::is_configured_at;
 use chokepoint_recording::Outcome;
 
 use crate::sock_diag::listeners::{LISTENERS, parse_listeners};
+use crate::sock_diag::socket_files::{BoundListener, bound_listeners};
 use crate::table::ReadContext;
 use crate::text::process::files::{PROCESS_FILES, parse};
 
@@ -16,6 +18,8 @@ use crate::text::process::files::{PROCESS_FILES, parse};
 pub(super) struct Held {
     listeners: Vec<Listener>,
     own: BTreeSet<u64>,
+    /// The files of the unix sockets on which anybody listens.
+    bound: Vec<BoundListener>,
 }
 
 impl Held {
@@ -27,7 +31,13 @@ impl Held {
         };
         let listeners = parse_listeners(&bytes((LISTENERS.read)(context))?).ok()?;
         let own = parse(&bytes((PROCESS_FILES.read)(context))?).ok()?.sockets.into_iter().collect();
-        Some(Self { listeners, own })
+        let bound = bound_listeners(context.sockets().ok()?.diag())?;
+        Some(Self { listeners, own, bound })
+    }
+
+    /// True if the server itself listens on the socket with this file, which was held before the lists were read.
+    pub(super) fn listens_at(&self, file: SocketFile) -> bool {
+        self.bound.iter().any(|listener| listener.file == file && self.own.contains(&listener.inode))
     }
 
     /// The clause that says why a page at this address is not asked for; `None` if the server itself answers there.
@@ -92,7 +102,7 @@ mod tests {
 
     fn refuses(listeners: &[(&str, u64, bool)], own: &[u64], at: &str) -> Option<String> {
         let listeners = listeners.iter().map(|(address, inode, v6_only)| listener(address, *inode, *v6_only)).collect();
-        Held { listeners, own: own.iter().copied().collect() }.refuses(&listener(at, 0, false).address)
+        Held { listeners, own: own.iter().copied().collect(), bound: Vec::new() }.refuses(&listener(at, 0, false).address)
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use chokepoint_foreign::{Files, SocketAtPath};
 use chokepoint_model::observation::{ListenerAddress, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
 use chokepoint_recording::{Entry, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::access::{Access, files};
-use super::ask::{self, AskError, Server};
+use super::ask::{self, AskError, Place};
 use super::config::{collect, parsed};
 use super::held::Held;
 use super::master::master;
@@ -50,10 +51,12 @@ fn read(context: &ReadContext<'_>) -> Items {
     note(context, pid, &enabled);
     let until = Instant::now() + TURN_TIME_MAX;
     let mut items = Vec::new();
-    let server = Server { files: &files, access: &enabled.access, uid: enabled.uid };
-    let held = Held::read(context);
+    // Sockets are held before the lists are read with which they are compared: their paths may lead elsewhere at any time.
+    let sockets: Vec<_> = enabled.pages.iter().map(|page| socket_of(page, &files, &enabled.access)).collect();
+    let (held, uid, mut sockets) = (Held::read(context), enabled.uid, sockets.into_iter());
     enabled.pages.retain(|page| {
-        let (outcome, again) = ask(context, &server, held.as_ref(), page, until);
+        let found = Found { held: held.as_ref(), socket: sockets.next().flatten(), uid };
+        let (outcome, again) = ask(context, found, page, until);
         items.push((page.item(), outcome));
         again
     });
@@ -64,6 +67,40 @@ fn read(context: &ReadContext<'_>) -> Items {
 fn note(context: &ReadContext<'_>, pid: u32, enabled: &Enabled) {
     if let Ok(json) = serde_json::to_vec(enabled) {
         context.notes.set(&key(pid), json);
+    }
+}
+
+/// The unix socket at which a page is, as its path leads there now.
+fn socket_of(page: &StatusPage, files: &Files, access: &Access) -> Option<io::Result<SocketAtPath>> {
+    match page {
+        StatusPage::Nginx { at: ListenerAddress::Unix(path), .. } | StatusPage::PhpFpm { at: ListenerAddress::Unix(path), .. } => {
+            Some(access.locate_socket(files, path))
+        }
+        _ => None,
+    }
+}
+
+/// What was found of the place of a page: the listeners, the unix socket there, and the user of the server.
+struct Found<'a> {
+    held: Option<&'a Held>,
+    socket: Option<io::Result<SocketAtPath>>,
+    uid: u32,
+}
+
+impl Found<'_> {
+    /// Where to ask: at an address, or at the very socket on which the server itself listens.
+    fn place(self, at: &ListenerAddress) -> io::Result<Place> {
+        const ANOTHER: &str = "the path leads to another socket than the one on which the server listens, so it is not asked";
+        let Some(socket) = self.socket else {
+            let ListenerAddress::Tcp(ip, port) = at else { return Err(io::Error::other(ANOTHER)) };
+            return Ok(Place::Tcp(*ip, *port));
+        };
+        let socket = socket?;
+        let file = socket.file()?;
+        match self.held.is_some_and(|held| held.listens_at(file)) {
+            true => Ok(Place::Unix(socket.of_listener(file, vec![self.uid])?)),
+            false => Err(io::Error::other(ANOTHER)),
+        }
     }
 }
 
@@ -87,13 +124,14 @@ fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
 }
 
 /// Requests a page from the server itself, and from nobody else. Returns the outcome, and whether to request it again later.
-fn ask(context: &ReadContext<'_>, server: &Server<'_>, held: Option<&Held>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
+fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
     let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
     if time.is_zero() {
         return (absent("there was no time left to read it"), true);
     }
-    let (at, answer) = match page {
+    let held = found.held;
+    let (at, request): (_, &dyn Fn(&Place) -> Result<Vec<u8>, AskError>) = match page {
         StatusPage::Barred { why, .. } => return (absent(why), false),
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
@@ -101,13 +139,13 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, held: Option<&Held>, page
         StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if let Some(why) = refused(held, at) => {
             return (Outcome::Absent(why, None), true);
         }
-        StatusPage::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
+        StatusPage::Nginx { at, host, path } => (at, &move |place| ask::http(place, host, &format!("{path}?{MARK}"), time)),
         StatusPage::PhpFpm { at, own: true, .. } if held.and_then(|held| held.queued(at)) != Some(0) => {
             return (absent("connections wait for the pool's workers, and the page would need one of them"), true);
         }
-        StatusPage::PhpFpm { at, path, .. } => (at, ask::fastcgi(server, at, path, &format!("json&{MARK}"), time)),
+        StatusPage::PhpFpm { at, path, .. } => (at, &move |place| ask::fastcgi(place, path, &format!("json&{MARK}"), time)),
     };
-    match answer {
+    match found.place(at).map_err(AskError::from).and_then(|place| request(&place)) {
         Ok(body) => (Outcome::Ok(body), true),
         Err(error) => lack(page, at, &error),
     }

@@ -1,5 +1,6 @@
 //! Unix sockets as sock_diag(7) gives them: `struct unix_diag_req`, `struct unix_diag_msg` and their attributes (linux/unix_diag.h).
 
+use chokepoint_foreign::SocketFile;
 use chokepoint_model::observation::{TcpState, UnixPeer};
 
 use super::protocol::{AF_UNIX, DiagError, DumpRequest, DumpRequests, SOCK_DIAG_BY_FAMILY};
@@ -8,10 +9,13 @@ use crate::netlink::wire::{Message, attributes, u32_at};
 /// Bytes of `struct unix_diag_msg`.
 const MESSAGE_BYTES: usize = 16;
 const UDIAG_SHOW_NAME: u32 = 1;
+const UDIAG_SHOW_VFS: u32 = 2;
 const UDIAG_SHOW_PEER: u32 = 4;
 const UDIAG_SHOW_ICONS: u32 = 8;
 const UDIAG_SHOW_RQLEN: u32 = 0x10;
 const UNIX_DIAG_NAME: u16 = 0;
+/// `struct unix_diag_vfs`: inode and device of the file that a socket is bound to.
+const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_PEER: u16 = 2;
 /// Inodes of the sockets that wait in a listener's accept queue.
 const UNIX_DIAG_ICONS: u16 = 3;
@@ -23,6 +27,11 @@ const SEND_SHUTDOWN: u8 = 2;
 
 pub(super) fn listeners() -> DumpRequests {
     parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN)
+}
+
+/// The listeners with the files that they are bound to.
+pub(super) fn listener_files() -> DumpRequests {
+    parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_VFS)
 }
 
 /// Includes listeners for the connections that wait in their queues, which are not listed themselves.
@@ -47,6 +56,8 @@ pub(super) struct UnixSocket {
     pub(super) is_stream: bool,
     pub(super) inode: u64,
     pub(super) path: Option<String>,
+    /// The file that it is bound to, if it was asked for.
+    pub(super) file: Option<SocketFile>,
     pub(super) peer: UnixPeer,
     /// It can send no more: its response is complete, or nobody can receive it.
     pub(super) is_done: bool,
@@ -65,6 +76,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
         is_stream: matches!(i32::from(fixed[1]), libc::SOCK_STREAM | libc::SOCK_SEQPACKET),
         inode: u64::from(u32_at(fixed, 4).unwrap_or(0)),
         path: None,
+        file: None,
         peer: UnixPeer::Unknown,
         is_done: false,
         waiting: Vec::new(),
@@ -75,6 +87,10 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
         let attribute = attribute?;
         match attribute.kind {
             UNIX_DIAG_NAME => socket.path = name(attribute.value),
+            UNIX_DIAG_VFS => {
+                let (inode, device) = (u32_at(attribute.value, 0), u32_at(attribute.value, 4));
+                socket.file = inode.zip(device).map(|(inode, device)| SocketFile { device, inode });
+            }
             // Zero: the peer is not accepted yet and has no inode.
             UNIX_DIAG_PEER => {
                 socket.peer = match u32_at(attribute.value, 0) {

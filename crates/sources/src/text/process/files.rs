@@ -39,7 +39,8 @@ fn read(context: &ReadContext<'_>) -> Items {
     only_item(read_while_alive(context.root, NAME, pid, |_, _| read_files(context.root, pid)))
 }
 
-fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
+/// Reads the facts of a process.
+pub(crate) fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     let lack = |error: std::io::Error| outcome_of(&error, Some(NEEDS));
     // Links are read relative to the directory: paths from the root would double the cost for a server with thousands of connections.
     let directory = root.open(&format!("proc/{pid}/fd")).map_err(lack)?;
