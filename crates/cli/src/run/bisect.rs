@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chokepoint_load::{Options, Plan, Protocol};
+use chokepoint_load::{Address, Options, Plan, Protocol};
 use chokepoint_model::bisect::{Part, Session};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
@@ -13,7 +14,7 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::observation::Request;
 use chokepoint_model::report::{Diagnosis, PartKind};
 use chokepoint_model::surroundings::{Surroundings, surroundings};
-use chokepoint_sources::{Root, netns};
+use chokepoint_sources::{Root, listening_socket, netns};
 
 use crate::run::measure::{self, Setup};
 use crate::run::plan::CONNECTIONS_DEFAULT;
@@ -140,6 +141,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         PartKind::Own => Target::parse_routed(&url, &Route::to(&whole.request.addresses))?,
         PartKind::Direct => Target::parse(&url)?,
     };
+    let (address, bound) = place(part, &target)?;
     // Only the front is asked over TLS: servers behind it that are asked over TLS are left out.
     let tls = base.options.tls.clone().filter(|_| target.scheme == "https");
     let request = Request {
@@ -151,6 +153,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         server_netns: whole.request.server_netns.filter(|_| part.kind == PartKind::Own),
         sent_host: Some(part.host.clone()),
         expect: whole.request.expect.clone(),
+        unix: target.unix.first().cloned().into_iter().chain(bound).collect(),
         ..target.request()
     };
     let connections = match base.shape {
@@ -165,7 +168,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     let headers = base.headers.iter().filter(stays).cloned();
     let fields = part.fields.iter().filter(|(_, value)| !target.is_fastcgi() && !value.is_empty()).cloned();
     let plan = Plan {
-        address: target.address()?,
+        address,
         protocol: match target.is_fastcgi() {
             true => Protocol::FastCgi { params: part.fields.clone() },
             false => Protocol::Http,
@@ -183,6 +186,19 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     };
     plan.check()?;
     Ok(Setup { plan: Some(plan), foreign: whole.foreign, profile: whole.profile, ..Setup::new(request, whole.duration) })
+}
+
+/// Where to connect, and the path to which a unix socket was bound. The user named that of the front; any other is named by a configuration, and its path may lead elsewhere at
+/// any time: each connection goes to the very socket on which a server of this path listens, or nowhere.
+fn place(part: &Part, target: &Target) -> Result<(Address, Option<String>)> {
+    match (part.kind, target.unix.first()) {
+        (PartKind::Direct, Some(path)) => {
+            let seen_by = part.pid.with_context(|| format!("no process is known that connects to {path}"))?;
+            let (socket, bound) = listening_socket(&Root::default(), seen_by, path, &part.holders)?;
+            Ok((Address::Listening { path: path.as_str().into(), socket: Arc::new(socket) }, bound.filter(|bound| bound != path)))
+        }
+        _ => Ok((target.address()?, target.unix.get(1).cloned())),
+    }
 }
 
 /// The namespace from which to reach the part; nothing if this process is in it.

@@ -175,6 +175,26 @@ fn nothing_is_asked_that_only_another_users_configuration_names() {
 }
 
 #[test]
+fn a_part_names_the_processes_that_may_listen_at_its_unix_socket() {
+    let holders = |asks: NginxAsks| {
+        let asked = std::cell::RefCell::new(Vec::new());
+        bisected(&whole(vec![asks], vec![]), |part| {
+            asked.borrow_mut().push(part.clone());
+            Err("no".into())
+        });
+        asked.into_inner().into_iter().map(|part| part.holders).collect::<Vec<_>>()
+    };
+    let behind = holders(asks());
+    assert_eq!(behind.len(), 1, "{behind:?}");
+    assert!(!behind[0].is_empty() && !behind[0].contains(&42), "those of the server behind, not the front: {behind:?}");
+    // A path that is no listener's may be a link to the socket of any server of the path.
+    let mut link = asks();
+    link.pass.servers = vec![ListenerAddress::Unix("/srv/link".into())];
+    let reached = holders(link);
+    assert!(reached[0].contains(&behind[0][0]), "{reached:?}");
+}
+
+#[test]
 fn another_way_is_tried_if_one_fails() {
     let fixed = NginxOwn { path: "/up".into(), ..NginxOwn::default() };
     let report = bisected(&whole(vec![asks()], vec![own(), fixed]), |part| match &part.directory {

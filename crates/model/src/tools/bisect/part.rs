@@ -20,6 +20,8 @@ pub struct Part {
     pub answer_bytes: u64,
     /// A process of the first tier, if known: the directory is searched in its view of the file system.
     pub pid: Option<u32>,
+    /// The processes of the servers behind the first tier that the whole reached. At a unix socket nobody else is asked: its path may lead anywhere by now.
+    pub holders: Vec<u32>,
     /// HTTP: the Host header.
     pub host: String,
     /// FastCGI parameters or HTTP header fields. HTTP fields without a value are not sent.

@@ -71,6 +71,7 @@ impl<'a> Front<'_, 'a> {
             endings: Vec::new(),
             answer_bytes: self.ctx.obs.load.as_ref().map_or(0, |load| load.received_bytes / load.requests.max(1)),
             pid: self.tier.pids.first().copied(),
+            holders: Vec::new(),
             host: request.host_header(),
             fields: Vec::new(),
             keep_alive: None,
@@ -110,7 +111,7 @@ impl<'a> Front<'_, 'a> {
     /// A tier behind the first one, with the first one's requests.
     fn direct(&self, behind: &Tier) -> Vec<Step> {
         let to = |asks: &'a NginxAsks| Some((asks, asks.pass.servers.iter().find(|address| self.leads_to(address, behind))?));
-        let ways = self.asks().filter_map(to).map(|(asks, address)| self.asked(&behind.name, asks, address));
+        let ways = self.asks().filter_map(to).map(|(asks, address)| self.asked(&behind.name, asks, address, &behind.pids));
         std::iter::once(leave(&behind.name, PartKind::Direct, unasked(self.tier, behind))).chain(ways).collect()
     }
 
@@ -126,11 +127,13 @@ impl<'a> Front<'_, 'a> {
         let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
         let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
         let is_trusted = self.is_trusted();
+        // A path may be that of a link to the socket of one of them.
+        let reached: Vec<u32> = self.ctx.path.tiers.iter().flat_map(|tier| &tier.pids).copied().collect();
         let step = |asks: &NginxAsks| match asks.pass.servers.first() {
             Some(address) if !is_trusted => {
                 leave(&address.to_string(), PartKind::Direct, Message::new("bisect-of-another-user").with("front", self.tier.name.as_str()))
             }
-            Some(address) => self.asked(&address.to_string(), asks, address),
+            Some(address) => self.asked(&address.to_string(), asks, address, &reached),
             None => {
                 let origin = &asks.pass.origin;
                 let why = Message::new("bisect-name").with("at", format!("{}:{}", origin.file, origin.line));
@@ -140,7 +143,7 @@ impl<'a> Front<'_, 'a> {
         away.map(step).collect()
     }
 
-    fn asked(&self, name: &str, asks: &NginxAsks, address: &ListenerAddress) -> Step {
+    fn asked(&self, name: &str, asks: &NginxAsks, address: &ListenerAddress, holders: &[u32]) -> Step {
         let told =
             |id: &'static str| leave(name, PartKind::Direct, Message::new(id).with("tier", name).with("kind", asks.pass.kind.as_str()));
         let base = match (&asks.unknown, base(asks, address)) {
@@ -152,6 +155,7 @@ impl<'a> Front<'_, 'a> {
         // A kept connection occupies a worker of a FastCGI pool. As many as the load has would leave most of them without a worker.
         let kept = asks.pass.reuses && asks.pass.kind == "proxy";
         Step::Load(Part {
+            holders: holders.to_vec(),
             host: asks.host.clone(),
             fields: asks.fields.clone(),
             keep_alive: Some(kept),
