@@ -254,7 +254,7 @@ impl Change {
         match self {
             Self::Sysctl { key, netns_name, to, .. } => {
                 let command = format!("sysctl -w {key}={}", quoted(to));
-                if netns_name == HOST_NETNS { command } else { format!("{command}   # in network namespace {netns_name}") }
+                if netns_name == HOST_NETNS { command } else { format!("{command}   # in network namespace {}", quoted(netns_name)) }
             }
             Self::Cgroup { dir, file, to, .. } => written(dir, file, to),
             Self::Affinity { pid, to, .. } => pinned(*pid, to),

@@ -151,9 +151,12 @@ impl<'a> ServerByHand<'a> {
         matches!(self.home, Home::Unit(_) | Home::Host)
     }
 
-    /// True if a command with its program and files does what it says wherever it is pasted.
+    /// True if a command with its program and files does what it says wherever it is pasted: no name in it has a line feed or another character that steers a terminal.
     fn is_for_a_shell(&self) -> bool {
-        self.is_here() && self.others_write.is_none()
+        let edited = self.edits.iter().flatten().map(|edit| edit.path.as_str());
+        let named = [self.identity.and_then(|identity| identity.exe.as_deref()), self.view.map(|view| view.files.prefix.as_str())];
+        let mut names = edited.chain(named.into_iter().flatten()).chain([self.main]);
+        self.is_here() && self.others_write.is_none() && !names.any(|name| name.chars().any(char::is_control))
     }
 
     /// True if only a restart puts the changes in force by hand: a reload of php-fpm keeps its sockets with their limits.

@@ -42,7 +42,7 @@ fn owner(path: &str, cores: f64) -> (&'static str, Vec<Step>) {
             ("remedy-keep-cpu-quota-text-container", vec![now, later])
         }
         CgroupOwner::Unit(unit) => {
-            let command = format!("systemctl set-property '{unit}' CPUQuota={:.0}%", (cores * 100.0).ceil());
+            let command = format!("systemctl set-property '{}' CPUQuota={:.0}%", unit.replace('\'', "'\\''"), (cores * 100.0).ceil());
             ("remedy-keep-cpu-quota-text-systemd", vec![Step::command(command)])
         }
         CgroupOwner::Unknown => ("remedy-keep-cpu-quota-text", Vec::new()),
