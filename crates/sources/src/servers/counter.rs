@@ -13,6 +13,7 @@ use memchr::memmem::Finder;
 
 use super::logs::LineKind;
 use super::logs::amplify::AmplifyCounts;
+use super::logs::asked::OwnLines;
 use super::logs::lines::each_line;
 use super::logs::urls::{self, GroupCounts, Groups};
 use super::pages::MARK;
@@ -24,8 +25,7 @@ const STATUSES: usize = 1_000;
 /// How the lines of one log are parsed.
 enum LineParser {
     Access(Vec<(LogFormat, Record)>),
-    /// With the path of the status page, whose requests are no work of the application.
-    FpmAccess(Box<(FpmFormat, Record, Option<String>)>),
+    FpmAccess(Box<(FpmFormat, Record)>),
     Errors,
     FpmErrors,
 }
@@ -41,8 +41,9 @@ pub(super) fn whole(line: &[u8]) -> Option<Cow<'_, [u8]>> {
 /// The counts of one log.
 pub(super) struct LogCounter {
     reader: LineParser,
-    /// Finds the lines of this program's own requests, if the log has some.
-    ours: Option<Finder<'static>>,
+    /// Finds lines that may be those of this program's own requests, and which are to be expected: they are not counted.
+    mark: Finder<'static>,
+    own: OwnLines,
     access: AccessLog,
     status: Box<[u64; STATUSES]>,
     errors: ErrorLog,
@@ -86,7 +87,7 @@ pub struct LogGrowth {
 
 impl LogCounter {
     /// For lines of this kind; why the format cannot be read.
-    pub(super) fn new(lines: &LineKind, has_ours: bool) -> Result<Self, String> {
+    pub(super) fn new(lines: &LineKind) -> Result<Self, String> {
         let mut access = AccessLog::default();
         let reader = match lines {
             LineKind::Access(formats) => {
@@ -104,18 +105,19 @@ impl LogCounter {
                 access.has_status = formats.iter().all(|(format, _)| format.has_status());
                 LineParser::Access(formats)
             }
-            LineKind::FpmAccess { format, status_path } => {
+            LineKind::FpmAccess { format } => {
                 let format = FpmFormat::compile(format).map_err(|error| error.to_string())?;
                 access.has_status = format.has_status();
                 let record = format.record();
-                LineParser::FpmAccess(Box::new((format, record, status_path.clone())))
+                LineParser::FpmAccess(Box::new((format, record)))
             }
             LineKind::Errors => LineParser::Errors,
             LineKind::FpmErrors => LineParser::FpmErrors,
         };
         Ok(Self {
             reader,
-            ours: has_ours.then(|| Finder::new(MARK)),
+            mark: Finder::new(MARK),
+            own: OwnLines::default(),
             access,
             status: Box::new([0; STATUSES]),
             errors: ErrorLog::default(),
@@ -137,23 +139,38 @@ impl LogCounter {
         let to = file.metadata()?.len().max(from);
         let skip = (to - from).saturating_sub(bytes_max);
         file.seek(SeekFrom::Start(from + skip))?;
-        let ours = self.ours.take();
-        let extent = each_line(&mut file.take(to - from - skip), skip > 0, ours.as_ref(), |line| {
+        let mark = (!self.own.are_all_found()).then(|| self.mark.clone());
+        let extent = each_line(&mut file.take(to - from - skip), skip > 0, mark.as_ref(), |line, is_marked| {
             if let Some(line) = written(line) {
-                self.add(&line);
+                self.add(&line, is_marked);
             }
-        });
-        self.ours = ours;
-        let extent = extent?;
+        })?;
         self.extent.read_bytes += extent.read;
         self.extent.skipped_bytes += skip;
         Ok(from + skip + extent.read - extent.incomplete)
     }
 
-    /// Counts a line.
-    fn add(&mut self, line: &[u8]) {
+    /// Sets the lines of own requests that are to be expected.
+    pub(super) fn expect(&mut self, own: OwnLines) {
+        self.own = own;
+    }
+
+    /// Those that were not found.
+    pub(super) fn expected(&self) -> &OwnLines {
+        &self.own
+    }
+
+    /// Counts a line. `is_marked`: it may be that of an own request.
+    fn add(&mut self, line: &[u8], is_marked: bool) {
+        let own = &mut self.own;
         match &mut self.reader {
             LineParser::Access(formats) => {
+                let is_own = |(format, record): &mut (LogFormat, Record)| {
+                    format.extract(line, record).ok().map(|()| own.take(format.asked(line, record)))
+                };
+                if is_marked && formats.iter_mut().find_map(is_own) == Some(true) {
+                    return;
+                }
                 self.access.lines += 1;
                 let parsed = |(format, record): &'_ mut (LogFormat, Record)| {
                     let access = format.measure(line, record).ok()?;
@@ -171,10 +188,10 @@ impl LogCounter {
                 }
             }
             LineParser::FpmAccess(format) => {
-                let (format, record, status_path) = &mut **format;
+                let (format, record) = &mut **format;
                 let access = format.read(line, record);
-                let path = access.as_ref().ok().and_then(|access| access.uri?.split(|byte| *byte == b'?').next());
-                if status_path.as_ref().is_some_and(|status| path == Some(status.as_bytes())) {
+                // A format may lack the query, and with it the mark.
+                if access.as_ref().is_ok_and(|access| access.uri.is_some_and(|uri| own.take_uri(uri))) {
                     return;
                 }
                 self.access.lines += 1;
@@ -186,6 +203,7 @@ impl LogCounter {
                     Err(_) => self.access.misfits += 1,
                 }
             }
+            LineParser::Errors if is_marked && own.take_error(line) => {}
             LineParser::Errors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = NginxLine::parse(&text) {

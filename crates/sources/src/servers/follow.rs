@@ -9,10 +9,10 @@ use chokepoint_recording::{Entry, Outcome};
 use super::access::{Access, NEEDS, files};
 use super::config::{collect, parsed};
 use super::counter::{LogCounter, whole};
+use super::logs::asked::OwnRequests;
 use super::logs::{LineKind, LogFile, logs};
 use super::mark::Mark;
 use super::master::master;
-use super::status::is_polled;
 use super::tally;
 use crate::reduction::Reduction;
 use crate::root::{Root, outcome_of, reading_of};
@@ -68,16 +68,20 @@ pub(super) fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
     let collected = collect(&files, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (head, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
-    let mark = |(path, log): (String, LogFile)| Mark::of(&files, path, log.lines, collected.access(log.named_in.iter()));
+    let mark = |(path, log): (String, LogFile)| {
+        let own = OwnRequests::from_now(Some(pid), log.pools);
+        Mark::of(&files, path, log.lines, collected.access(log.named_in.iter()), own)
+    };
     Some(logs(&head, &parsed).into_iter().map(mark).collect())
 }
 
 /// The new lines of one log, and how many bytes were read.
 fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> (Outcome, u64) {
-    let mut counted = match LogCounter::new(&mark.lines, is_polled(context, pid)) {
+    let mut counted = match LogCounter::new(&mark.lines) {
         Ok(counted) => counted,
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
+    counted.expect(mark.own.lines());
     let (root, named) = (context.root.clone(), mark.clone());
     let count = move |files: &Files, _: &Access| {
         let followed = named.pieces(&root, pid, files).and_then(|pieces| {

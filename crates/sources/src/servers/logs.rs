@@ -1,6 +1,7 @@
 //! The log files in a configuration, with the formats of their lines.
 
 pub(super) mod amplify;
+pub(super) mod asked;
 pub(super) mod lines;
 pub(crate) mod named;
 pub(crate) mod urls;
@@ -33,8 +34,6 @@ pub(super) enum LineKind {
     FpmAccess {
         /// `access.format`.
         format: String,
-        /// `pm.status_path`.
-        status_path: Option<String>,
     },
     /// php-fpm's error log.
     FpmErrors,
@@ -45,11 +44,13 @@ pub(super) struct LogFile {
     pub(super) lines: LineKind,
     /// The files that name it; none for the built-in log.
     pub(super) named_in: BTreeSet<String>,
+    /// The pools of php-fpm whose requests are in it.
+    pub(super) pools: Vec<String>,
 }
 
 impl LogFile {
     fn new(lines: LineKind) -> Self {
-        Self { lines, named_in: BTreeSet::new() }
+        Self { lines, named_in: BTreeSet::new(), pools: Vec::new() }
     }
 }
 
@@ -124,20 +125,20 @@ fn add_access(found: &mut Logs, path: String, format: &LogFormat, file: Option<S
 
 fn of_php_fpm(head: &ConfigHead, fpm: &Fpm) -> Logs {
     let mut found = Logs::new();
-    let mut add = |path: String, lines: LineKind, origin: &Origin| {
+    let mut add = |path: String, lines: LineKind, origin: &Origin, pool: Option<&String>| {
         let log = found.entry(path).or_insert_with(|| LogFile::new(lines));
         log.named_in.extend(origin.place().map(|place| place.file.to_string()));
+        log.pools.extend(pool.cloned());
     };
     // The built-in path depends on the distribution and is not guessed.
     if let Some(log) = fpm.global.error_log().filter(|log| log.value != "syslog" && !log.value.is_empty()) {
         // For php-fpm a relative error_log is below PREFIX/var.
-        add(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), LineKind::FpmErrors, &log.origin);
+        add(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), LineKind::FpmErrors, &log.origin, None);
     }
     for pool in &fpm.pools {
         if let (Some(log), Some(format)) = (pool.access_log(), pool.text("access.format")) {
-            let status_path = pool.text("pm.status_path").map(|path| path.value);
-            let lines = LineKind::FpmAccess { format: format.value, status_path };
-            add(absolute(&head.prefix, &log.value), lines, &log.origin);
+            let lines = LineKind::FpmAccess { format: format.value };
+            add(absolute(&head.prefix, &log.value), lines, &log.origin, Some(&pool.name));
         }
     }
     found

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::logs::LineKind;
+use super::logs::asked::OwnRequests;
 use crate::root::Root;
 
 /// Most descriptors of a master to search for a renamed log.
@@ -27,6 +28,8 @@ pub(super) struct Mark {
     pub(super) lines: LineKind,
     /// The access to it.
     pub(super) access: Access,
+    /// Requests of this program whose lines it may have.
+    pub(super) own: OwnRequests,
     /// Nothing if it did not exist.
     file: Option<FileState>,
 }
@@ -98,7 +101,7 @@ pub(super) struct Pieces {
 }
 
 impl Mark {
-    pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access) -> Self {
+    pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access, own: OwnRequests) -> Self {
         let named = path.clone();
         let state = move |files: &Files, access: &Access| {
             let mut file = open(access, files, Path::new(&named))?;
@@ -106,7 +109,7 @@ impl Mark {
             FileState::at(&mut file, size)
         };
         let file = access.within_budget(files, &path, state).and_then(|state| state).ok();
-        Self { path, lines, access, file }
+        Self { path, lines, access, own, file }
     }
 
     /// Moves the mark to an offset of the file that was read last.

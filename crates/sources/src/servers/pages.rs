@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::ParsedConfig;
 
-/// Marks our own requests in query and user agent. Lines of logs with this mark are not counted.
+/// Marks our own requests in query and user agent. Others may use it, too: lines of logs with it are not counted if they are those of our requests (`logs/asked.rs`).
 pub(super) const MARK: &str = "chokepoint-status";
 /// Most pools of one php-fpm to poll.
 const POOLS_MAX: usize = 16;

@@ -12,6 +12,7 @@ use super::access::{Access, files};
 use super::ask::{self, AskError, Place};
 use super::config::{collect, parsed};
 use super::held::Held;
+use super::logs::asked;
 use super::master::master;
 use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, StatusPage, pages};
 use crate::reduction::Reduction;
@@ -31,11 +32,6 @@ const NEEDS: &str = "CAP_SYS_ADMIN";
 pub(crate) const SERVER_STATUS: Source =
     Source { name: NAME, scope: ScopeKind::Server, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
-/// True if pages of this master are polled, so that its logs contain our requests.
-pub(super) fn is_polled(context: &ReadContext<'_>, pid: u32) -> bool {
-    context.notes.get(&key(pid)).is_some()
-}
-
 fn key(pid: u32) -> String {
     format!("{NAME} {pid}")
 }
@@ -47,8 +43,6 @@ fn read(context: &ReadContext<'_>) -> Items {
     let (Some(mut enabled), Ok(files)) = (enabled.filter(|enabled| !enabled.pages.is_empty()), files(context.root, pid)) else {
         return Vec::new();
     };
-    // Noted before the first request: the reader of the logs must know.
-    note(context, pid, &enabled);
     let until = Instant::now() + TURN_TIME_MAX;
     let mut items = Vec::new();
     // Sockets are held before the lists are read with which they are compared: their paths may lead elsewhere at any time.
@@ -131,7 +125,7 @@ fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: In
         return (absent("there was no time left to read it"), true);
     }
     let held = found.held;
-    let (at, request): (_, &dyn Fn(&Place) -> Result<Vec<u8>, AskError>) = match page {
+    let (at, target, request): (_, String, &dyn Fn(&Place, &str) -> Result<Vec<u8>, AskError>) = match page {
         StatusPage::Barred { why, .. } => return (absent(why), false),
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
@@ -139,16 +133,42 @@ fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: In
         StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if let Some(why) = refused(held, at) => {
             return (Outcome::Absent(why, None), true);
         }
-        StatusPage::Nginx { at, host, path } => (at, &move |place| ask::http(place, host, &format!("{path}?{MARK}"), time)),
+        StatusPage::Nginx { at, host, path } => {
+            (at, format!("{path}?{MARK}"), &move |place, target| ask::http(place, host, target, time))
+        }
         StatusPage::PhpFpm { at, own: true, .. } if held.and_then(|held| held.queued(at)) != Some(0) => {
             return (absent("connections wait for the pool's workers, and the page would need one of them"), true);
         }
-        StatusPage::PhpFpm { at, path, .. } => (at, &move |place| ask::fastcgi(place, path, &format!("json&{MARK}"), time)),
+        StatusPage::PhpFpm { at, path, .. } => {
+            (at, format!("{path}?json&{MARK}"), &move |place, _| ask::fastcgi(place, path, &format!("json&{MARK}"), time))
+        }
     };
-    match found.place(at).map_err(AskError::from).and_then(|place| request(&place)) {
+    let answer = found.place(at).map_err(AskError::from);
+    match answer.and_then(|place| counted(context, page, &target, || request(&place, &target))) {
         Ok(body) => (Outcome::Ok(body), true),
         Err(error) => lack(page, at, &error),
     }
+}
+
+/// Makes a request for a page, which is counted: the server may log it.
+fn counted<T>(
+    context: &ReadContext<'_>,
+    page: &StatusPage,
+    target: &str,
+    ask: impl FnOnce() -> Result<T, AskError>,
+) -> Result<T, AskError> {
+    let pid = context.pid().unwrap_or_default();
+    asked::ask(pid, page.item(), target);
+    let answer = ask();
+    let has_asked = match &answer {
+        Err(AskError::Closed) => false,
+        Err(AskError::System(error)) => matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock),
+        _ => true,
+    };
+    if !has_asked {
+        asked::take_back(pid, page.item());
+    }
+    answer
 }
 
 /// Why a page at this address is not asked for.

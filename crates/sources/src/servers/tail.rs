@@ -102,12 +102,12 @@ impl Tail {
         if mark.lines == LineKind::FpmErrors {
             return None;
         }
-        LogCounter::new(&mark.lines, true).ok().map(|counter| Self { mark, counter: Some(counter) })
+        LogCounter::new(&mark.lines).ok().map(|counter| Self { mark, counter: Some(counter) })
     }
 
     /// Counts the new lines, within the budget of the user who names the log. A line that is not complete is read again.
     fn read(&mut self, root: &Root, pid: u32, files: &Files) -> io::Result<LogGrowth> {
-        let counter = self.counter.take().map_or_else(|| LogCounter::new(&self.mark.lines, true), Ok);
+        let counter = self.counter.take().map_or_else(|| LogCounter::new(&self.mark.lines), Ok);
         let mut counter = counter.map_err(io::Error::other)?;
         let (mut mark, root) = (self.mark.clone(), root.clone());
         let read = move |files: &Files, _: &Access| {
@@ -124,12 +124,14 @@ fn count(mark: &mut Mark, counter: &mut LogCounter, root: &Root, pid: u32, files
     let pieces = mark.pieces(root, pid, files)?;
     counter.extent.rotated |= pieces.rotated;
     let last = pieces.files.len().saturating_sub(1);
+    counter.expect(mark.own.lines());
     for (number, (mut file, from)) in pieces.files.into_iter().enumerate() {
         let next = counter.read(&mut file, from, BYTES_MAX, whole)?;
         if number == last {
             mark.move_to(&mut file, next)?;
         }
     }
+    mark.own.note(counter.expected());
     Ok(())
 }
 
@@ -138,7 +140,7 @@ fn count(mark: &mut Mark, counter: &mut LogCounter, root: &Root, pid: u32, files
 /// # Errors
 /// It cannot be read, or the format cannot be compiled.
 pub fn count_log(file: &mut std::fs::File, format: &str) -> Result<LogGrowth, String> {
-    let mut counter = LogCounter::new(&LineKind::Access(vec![(format.to_owned(), "default".to_owned())]), true)?;
+    let mut counter = LogCounter::new(&LineKind::Access(vec![(format.to_owned(), "default".to_owned())]))?;
     counter.read(file, 0, u64::MAX, whole).map_err(|error| error.to_string())?;
     Ok(counter.take())
 }

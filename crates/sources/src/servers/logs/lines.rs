@@ -17,13 +17,13 @@ pub(in crate::servers) struct Extent {
     pub(in crate::servers) incomplete: u64,
 }
 
-/// Passes each complete line, without its line feed, to `each`, unless `without` finds something in it. Skips the first line if reading begins in its middle. Lines
+/// Passes each complete line, without its line feed, to `each`, with whether `mark` finds something in it. Skips the first line if reading begins in its middle. Lines
 /// longer than any server writes are cut.
 pub(in crate::servers) fn each_line(
     from: &mut impl Read,
     in_the_middle: bool,
-    without: Option<&Finder<'_>>,
-    mut each: impl FnMut(&[u8]),
+    mark: Option<&Finder<'_>>,
+    mut each: impl FnMut(&[u8], bool),
 ) -> io::Result<Extent> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut line: Vec<u8> = Vec::new();
@@ -39,22 +39,22 @@ pub(in crate::servers) fn each_line(
         extent.read += length as u64;
         let chunk = &buffer[..length];
         // The whole chunk is searched at once: that is faster than line by line.
-        let found_from = |at: usize| without.and_then(|without| Some(at + without.find(&chunk[at..])?));
+        let found_from = |at: usize| mark.and_then(|mark| Some(at + mark.find(&chunk[at..])?));
         let (mut start, mut found) = (0, found_from(0));
         for end in memchr_iter(b'\n', chunk) {
-            let mut is_wanted = !std::mem::take(&mut skipping);
-            if found.is_some_and(|found| found < end) {
-                is_wanted &= !line.is_empty();
+            let is_wanted = !std::mem::take(&mut skipping);
+            let is_marked = found.is_some_and(|found| found < end);
+            if is_marked {
                 found = found_from(end);
             }
             if line.is_empty() {
                 if is_wanted {
-                    each(&chunk[start..end]);
+                    each(&chunk[start..end], is_marked);
                 }
             } else {
                 line.extend_from_slice(&chunk[start..end]);
-                if is_wanted && without.is_none_or(|without| without.find(&line).is_none()) {
-                    each(&line);
+                if is_wanted {
+                    each(&line, mark.is_some_and(|mark| mark.find(&line).is_some()));
                 }
                 line.clear();
             }
@@ -74,7 +74,7 @@ mod tests {
 
     fn lines(text: &str, in_the_middle: bool) -> (Vec<String>, u64, u64) {
         let mut found = Vec::new();
-        let extent = each_line(&mut text.as_bytes(), in_the_middle, None, |line| found.push(String::from_utf8_lossy(line).into_owned()));
+        let extent = each_line(&mut text.as_bytes(), in_the_middle, None, |line, _| found.push(String::from_utf8_lossy(line).into_owned()));
         let extent = extent.unwrap();
         (found, extent.read, extent.incomplete)
     }
@@ -100,15 +100,23 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_a_mark_are_left_out_wherever_a_piece_ends() {
+    fn lines_with_a_mark_are_told_wherever_a_piece_ends() {
         let text = b"one\nmark\ntwo mark\nthree\n\nmark and mark\nfour\nmar\nk\n";
         for size in 1..=text.len() {
             let mut found = Vec::new();
-            each_line(&mut Sips(text, size), false, Some(&Finder::new("mark")), |line| {
-                found.push(String::from_utf8_lossy(line).into_owned())
+            let mut all = 0;
+            each_line(&mut Sips(text, size), false, Some(&Finder::new("mark")), |line, is_marked| {
+                all += 1;
+                if !is_marked {
+                    found.push(String::from_utf8_lossy(line).into_owned());
+                }
             })
             .unwrap();
-            assert_eq!(found, ["one", "three", "", "four", "mar", "k"], "{size} bytes at a time");
+            assert_eq!(
+                (all, found.as_slice()),
+                (9, ["one", "three", "", "four", "mar", "k"].map(str::to_owned).as_slice()),
+                "{size} bytes at a time"
+            );
         }
     }
 }

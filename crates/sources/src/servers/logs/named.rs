@@ -11,6 +11,7 @@ use chokepoint_foreign::{FileId, Files, as_caller};
 use serde::Deserialize;
 
 use super::LineKind;
+use super::asked::OwnRequests;
 use crate::servers::access::Access;
 use crate::servers::counter::{LogCounter, LogGrowth};
 use crate::servers::mark;
@@ -24,6 +25,7 @@ pub struct NamedLog {
     path: PathBuf,
     is_named_by_root: bool,
     counter: LogCounter,
+    own: OwnRequests,
     /// The open file, and up to where it was read.
     open: Option<(File, u64)>,
     /// Why it could not be opened at first.
@@ -46,8 +48,15 @@ impl NamedLog {
     /// # Errors
     /// The format cannot be compiled.
     pub fn new(path: &Path, is_named_by_root: bool, format: Option<&str>, escape: &str) -> Result<Self, String> {
-        let counter = LogCounter::new(&LineKind::Access(vec![(format.unwrap_or(COMBINED).to_owned(), escape.to_owned())]), true)?;
-        let mut log = Self { path: path.to_owned(), is_named_by_root, counter, open: None, why_not: None };
+        let counter = LogCounter::new(&LineKind::Access(vec![(format.unwrap_or(COMBINED).to_owned(), escape.to_owned())]))?;
+        let mut log = Self {
+            path: path.to_owned(),
+            is_named_by_root,
+            counter,
+            own: OwnRequests::from_now(None, Vec::new()),
+            open: None,
+            why_not: None,
+        };
         match open(path, is_named_by_root) {
             Ok(mut file) => {
                 let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
@@ -96,7 +105,10 @@ impl NamedLog {
     fn read_from(&mut self, file: &mut File, from: u64) -> io::Result<u64> {
         // It was truncated: what is in it now is new.
         let from = if file.metadata()?.len() < from { 0 } else { from };
-        self.counter.read(file, from, BYTES_MAX, logged)
+        self.counter.expect(self.own.lines());
+        let next = self.counter.read(file, from, BYTES_MAX, logged)?;
+        self.own.note(self.counter.expected());
+        Ok(next)
     }
 }
 

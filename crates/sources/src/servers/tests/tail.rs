@@ -6,6 +6,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use super::Host;
 use crate::servers::counter::LogGrowth;
+use crate::servers::logs::asked;
 use crate::servers::tail::{FollowedLog, LogTails};
 
 const LOG: &str = "/var/log/nginx/a.log";
@@ -122,4 +123,24 @@ fn a_log_of_a_user_whose_readings_hang_waits_and_others_are_read() {
     let read = || tails.read(&BTreeSet::from([MASTER])).into_iter().find(|log| log.path == LOG).unwrap().growth;
     let growth = std::iter::repeat_with(read).find_map(Result::ok).unwrap();
     assert_eq!(growth.status, BTreeMap::from([(502, 1)]));
+}
+
+/// Anybody may add the mark of this program's requests to their own.
+#[test]
+fn what_others_ask_with_our_mark_counts() {
+    let host = Host::nginx();
+    let format = "log_format asked '$status \"$request\"'; server { listen 80; access_log /var/log/nginx/a.log asked; }";
+    host.write("/etc/nginx/conf.d/site.conf", format);
+    host.write(LOG, "");
+    let mut tails = LogTails::of(host.root());
+    assert_eq!(tails.read(&BTreeSet::from([MASTER])), []);
+    let line = |status: u32, target: &str| format!("{status} \"GET {target} HTTP/1.0\"\n");
+    let others = ["/nope?chokepoint-status", "/status?chokepoint-status", "/status?a=chokepoint-status"];
+    host.append(LOG, &others.map(|target| line(404, target)).concat());
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(404, 3)]), "nothing was asked");
+    (0..2).for_each(|_| asked::ask(MASTER, "nginx".to_owned(), "/status?chokepoint-status"));
+    host.append(LOG, &(line(200, "/status?chokepoint-status") + &line(404, others[0])));
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(404, 1)]));
+    host.append(LOG, &line(200, "/status?chokepoint-status").repeat(3));
+    assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 2)]), "one of three is ours");
 }
