@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::files::read_kernel;
-use crate::status::real_user;
+use crate::holder::Holder;
 use crate::text::printable;
 
 /// Most time that one reading waits. The kernel answers at once, or after it has read a page from a disk.
@@ -38,8 +38,6 @@ const HANGING_OTHERS_MAX: usize = 32;
 const TOLD_PATH_MAX: usize = 200;
 /// Most processes, files and users of which it is remembered that they were left out.
 const LEFT_OUT_MAX: usize = 4_096;
-/// The user of a process whose status cannot be read.
-const NOBODY_KNOWN: u32 = u32::MAX;
 
 static BUDGET: LazyLock<Mutex<Budget>> = LazyLock::new(Mutex::default);
 /// True from the first reading on that waited: before, nobody's budget matters.
@@ -68,7 +66,7 @@ pub fn of_process<T: Send + 'static>(proc: &Path, pid: u32, read: impl FnOnce() 
 /// # Errors
 /// TimedOut, if the reading takes too long, or the budget of the user is used up; no thread can be started.
 pub fn of_file<T: Send + 'static>(user: u32, path: &str, read: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    guarded(&BUDGET, &IS_DRAWN, &Delayer::File { user, path: path.to_owned() }, read)
+    guarded(&BUDGET, &IS_DRAWN, &Delayer::File { user: Holder::of_user(user), path: path.to_owned() }, read)
 }
 
 /// CPU time of this thread, and of the readings of processes that it asked for ([`of_process`]).
@@ -88,13 +86,13 @@ pub fn left_out() -> Vec<String> {
 /// Who delays a reading.
 enum Delayer {
     Process { proc: PathBuf, pid: u32 },
-    File { user: u32, path: String },
+    File { user: Holder, path: String },
 }
 
 impl Delayer {
-    fn user(&self) -> u32 {
+    fn user(&self) -> Holder {
         match self {
-            Self::Process { proc, pid } => real_user(proc, *pid).unwrap_or(NOBODY_KNOWN),
+            Self::Process { proc, pid } => Holder::of_process(proc, *pid),
             Self::File { user, .. } => *user,
         }
     }
@@ -130,8 +128,7 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    fn sentences(&self, user: u32) -> Vec<String> {
-        let whose = if user == NOBODY_KNOWN { "users that are not known".to_owned() } else { format!("user {user}") };
+    fn sentences(&self, whose: Holder) -> Vec<String> {
         let at_least = if self.what.len() < LEFT_OUT_MAX { "" } else { "at least " };
         let processes = self.what.iter().filter(|what| matches!(what, What::Process(_))).count();
         let files = self.what.len() - processes;
@@ -179,39 +176,39 @@ struct User {
 /// What is left for whom.
 #[derive(Debug, Default)]
 struct Budget {
-    users: BTreeMap<u32, User>,
+    users: BTreeMap<Holder, User>,
     others: Waited,
-    left_out: BTreeMap<u32, LeftOut>,
+    left_out: BTreeMap<Holder, LeftOut>,
 }
 
 impl Budget {
     /// Whether a further reading may begin, and most of the time that it may wait.
-    fn most(&self, user: u32, what: What, now: Instant) -> Option<Duration> {
+    fn most(&self, user: Holder, what: What, now: Instant) -> Option<Duration> {
         let of_user = self.users.get(&user);
         let hanging = of_user.map_or(0, |user| user.hanging.len());
         // Half of what is left: what one reading uses up, the others of its user have not.
         let half = of_user.map_or(USER_MAX, |user| user.waited.left(USER_MAX, now)) / 2;
         let is_there = of_user.is_some_and(|user| user.hanging.contains(&what));
-        let (room, half) = if is_own(user) {
+        let (room, half) = if user.is_own() {
             (HANGING_OWN_MAX, half)
         } else {
-            let others: usize = self.users.iter().filter(|(user, _)| !is_own(**user)).map(|(_, user)| user.hanging.len()).sum();
+            let others: usize = self.users.iter().filter(|(user, _)| !user.is_own()).map(|(_, user)| user.hanging.len()).sum();
             let room = if others < HANGING_OTHERS_MAX { HANGING_USER_MAX } else { 0 };
             (room, half.min(self.others.left(OTHERS_MAX, now) / 2))
         };
         (!is_there && hanging < room).then(|| half.clamp(AT_ONCE, READING_MAX))
     }
 
-    fn wait(&mut self, user: u32, time: Duration, now: Instant) {
+    fn wait(&mut self, user: Holder, time: Duration, now: Instant) {
         self.users.entry(user).or_default().waited.add(time, USER_MAX, now);
-        if !is_own(user) {
+        if !user.is_own() {
             self.others.add(time, OTHERS_MAX, now);
         }
         // A user without a debt, and without a reading that hangs, is as good as unknown.
         self.users.retain(|_, user| !user.hanging.is_empty() || user.waited.left(USER_MAX, now) < USER_MAX);
     }
 
-    fn leave_out(&mut self, user: u32, delayer: &Delayer) -> io::Error {
+    fn leave_out(&mut self, user: Holder, delayer: &Delayer) -> io::Error {
         if self.left_out.contains_key(&user) || self.left_out.len() < LEFT_OUT_MAX {
             let out = self.left_out.entry(user).or_default();
             if out.what.len() < LEFT_OUT_MAX {
@@ -224,15 +221,11 @@ impl Budget {
             }
         }
         let why = match delayer {
-            Delayer::Process { .. } => format!("the process delays that (user {user})"),
-            Delayer::File { .. } => format!("reading what user {user} names takes too long"),
+            Delayer::Process { .. } => format!("the process delays that ({user})"),
+            Delayer::File { .. } => format!("reading what {user} names takes too long"),
         };
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
-}
-
-fn is_own(user: u32) -> bool {
-    user == 0 || user == rustix::process::getuid().as_raw()
 }
 
 fn budget(of: &Mutex<Budget>) -> std::sync::MutexGuard<'_, Budget> {
@@ -245,7 +238,7 @@ struct Reading {
     /// Zero until it runs.
     thread: AtomicU32,
     /// Some once nobody waits for it any more: whose reading it is.
-    abandoned_by: Mutex<Option<u32>>,
+    abandoned_by: Mutex<Option<Holder>>,
 }
 
 impl Reading {
@@ -389,7 +382,7 @@ mod tests {
             guarded(self.budget, &self.is_drawn, delayer, read)
         }
 
-        fn left_out(&self) -> Vec<(u32, usize)> {
+        fn left_out(&self) -> Vec<(Holder, usize)> {
             budget(self.budget).left_out.iter().map(|(user, out)| (*user, out.what.len())).collect()
         }
     }
@@ -410,12 +403,12 @@ mod tests {
         assert_eq!(host.read(&process, || 5).unwrap(), 5);
         let (read, writer) = hangs();
         assert_eq!(host.read(&process, read).unwrap_err().kind(), io::ErrorKind::TimedOut);
-        let waited = budget(host.budget).users[&4001].waited.time;
+        let waited = budget(host.budget).users[&Holder::User(4001)].waited.time;
         assert!(host.read(&process, || 6).is_err());
-        assert_eq!(budget(host.budget).users[&4001].waited.time, waited, "nothing is waited for");
-        assert_eq!(host.left_out(), [(4001, 1)]);
+        assert_eq!(budget(host.budget).users[&Holder::User(4001)].waited.time, waited, "nothing is waited for");
+        assert_eq!(host.left_out(), [(Holder::User(4001), 1)]);
         drop(writer);
-        while !budget(host.budget).users[&4001].hanging.is_empty() {
+        while !budget(host.budget).users[&Holder::User(4001)].hanging.is_empty() {
             thread::yield_now();
         }
         assert_eq!(host.read(&process, || 6).unwrap(), 6);
@@ -431,11 +424,15 @@ mod tests {
                 writer
             })
             .collect();
-        assert!(budget(host.budget).users[&4001].waited.time <= USER_MAX, "{:?}", budget(host.budget).users[&4001]);
-        assert_eq!(budget(host.budget).users[&4001].hanging.len(), HANGING_USER_MAX, "each costs a thread");
-        assert_eq!(host.left_out(), [(4001, 100)]);
+        assert!(
+            budget(host.budget).users[&Holder::User(4001)].waited.time <= USER_MAX,
+            "{:?}",
+            budget(host.budget).users[&Holder::User(4001)]
+        );
+        assert_eq!(budget(host.budget).users[&Holder::User(4001)].hanging.len(), HANGING_USER_MAX, "each costs a thread");
+        assert_eq!(host.left_out(), [(Holder::User(4001), 100)]);
         assert_eq!(
-            budget(host.budget).left_out[&4001].sentences(4001),
+            budget(host.budget).left_out[&Holder::User(4001)].sentences(Holder::User(4001)),
             ["memory or mappings of 100 processes of user 4001 were not read, because the processes delay that"]
         );
         // Those of others are read.
@@ -447,7 +444,7 @@ mod tests {
     #[test]
     fn files_of_a_user_share_the_budget_and_the_first_is_named() {
         let host = Host::new();
-        let file = |user: u32, path: &str| Delayer::File { user, path: path.to_owned() };
+        let file = |user: u32, path: &str| Delayer::File { user: Holder::User(user), path: path.to_owned() };
         let writers: Vec<_> = (0..20)
             .map(|number| {
                 let (read, writer) = hangs();
@@ -459,10 +456,10 @@ mod tests {
                 writer
             })
             .collect();
-        assert!(budget(host.budget).users[&4001].waited.time <= USER_MAX);
+        assert!(budget(host.budget).users[&Holder::User(4001)].waited.time <= USER_MAX);
         assert!(host.read(&host.process(7, 4001), || 1).is_err(), "as many readings hang as may");
         assert_eq!(host.read(&file(4002, "/srv/0\u{1b}"), || 1).unwrap(), 1);
-        let told = budget(host.budget).left_out[&4001].sentences(4001);
+        let told = budget(host.budget).left_out[&Holder::User(4001)].sentences(Holder::User(4001));
         let of_files = "20 configurations or logs that user 4001 names were not read, because that would have taken too long: the first is /srv/0\\x1b";
         assert_eq!(told, ["memory or mappings of 1 process of user 4001 were not read, because the processes delay that", of_files]);
         drop(writers);
@@ -482,8 +479,8 @@ mod tests {
         assert!(budget(host.budget).others.time <= at_most, "{:?}", budget(host.budget).others);
         assert_eq!(budget(host.budget).users.values().map(|user| user.hanging.len()).sum::<usize>(), HANGING_OTHERS_MAX);
         let now = Instant::now();
-        assert_eq!(budget(host.budget).most(0, What::Process(1), now), Some(READING_MAX));
-        assert_eq!(budget(host.budget).most(rustix::process::getuid().as_raw(), What::Process(1), now), Some(READING_MAX));
+        assert_eq!(budget(host.budget).most(Holder::User(0), What::Process(1), now), Some(READING_MAX));
+        assert_eq!(budget(host.budget).most(Holder::User(rustix::process::getuid().as_raw()), What::Process(1), now), Some(READING_MAX));
         drop(writers);
     }
 
@@ -524,7 +521,7 @@ mod tests {
         for pid in 100..110 {
             assert_eq!(host.read(&host.process(pid, 4001), computes).unwrap(), 3);
         }
-        let waited = budget(host.budget).users.get(&4001).map_or(Duration::ZERO, |user| user.waited.time);
+        let waited = budget(host.budget).users.get(&Holder::User(4001)).map_or(Duration::ZERO, |user| user.waited.time);
         assert!(waited < AT_ONCE * 100, "{waited:?}");
     }
 }

@@ -11,6 +11,7 @@
 
 mod delay;
 mod files;
+mod holder;
 mod identity;
 mod made_up;
 mod rights;
@@ -23,9 +24,9 @@ pub use delay::{left_out, of_file, of_process, thread_cpu};
 pub use files::{
     Files, open_link, open_link_if, open_named, open_named_regular, path_of, read_bounded, read_kernel, read_own, read_own_or_roots,
 };
+pub use holder::Holder;
 pub use identity::{FileId, Identity, Namespaces, command_line};
 pub use rights::{Rights, as_caller};
 pub use socket::{ListeningSocket, SocketAtPath, SocketFile, try_connecting};
-pub use status::real_user;
 pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, other_writer, trusted, visit};

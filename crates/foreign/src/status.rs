@@ -39,7 +39,7 @@ impl Status {
 ///
 /// # Errors
 /// It has ended, or its status is malformed.
-pub fn real_user(proc: &Path, pid: u32) -> io::Result<u32> {
+pub(crate) fn real_user(proc: &Path, pid: u32) -> io::Result<u32> {
     Status::of(proc, pid).map(|status| status.uids[0])
 }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod enter;
 pub(crate) mod identity;
-mod maker;
+pub(crate) mod maker;
 
 use std::collections::BTreeMap;
 use std::io;

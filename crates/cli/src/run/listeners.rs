@@ -90,6 +90,8 @@ mod tests {
             drops: None,
             inode: 1,
             uid: 0,
+            holder: chokepoint_foreign::Holder::User(0),
+            netns_is_users: false,
             program: program.map(str::to_owned),
         }
     }

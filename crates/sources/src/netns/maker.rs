@@ -14,7 +14,7 @@ const NS_GET_OWNER_UID: u32 = 0xb704;
 
 /// The user who made the network namespace at this path in a user namespace of their own, if that is neither root nor the user of this program; container engines that run as
 /// root make theirs as root. `None` also where the kernel does not tell: namespaces that are not below the own user namespace cannot be entered.
-pub(super) fn made_by(path: &Path) -> Option<u32> {
+pub(crate) fn made_by(path: &Path) -> Option<u32> {
     let netns = open_path(path).ok()?;
     // SAFETY: this request of nsfs takes no argument and gives a new descriptor or an error; other files do not know it.
     let owner = unsafe { libc::ioctl(netns.as_raw_fd(), NS_GET_USERNS as _) };

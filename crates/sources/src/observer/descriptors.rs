@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use chokepoint_foreign::real_user;
+use chokepoint_foreign::Holder;
 use rustix::fs::{RawDir, readlinkat_raw};
 
 use super::stop::Stop;
@@ -21,13 +21,11 @@ const LOOK: usize = 256;
 const NAMES_BYTES: usize = 8 << 10;
 /// Most processes and users of which it is remembered that they were left out.
 const LEFT_OUT_MAX: usize = 4_096;
-/// The user of a process whose status cannot be read.
-const NOBODY_KNOWN: u32 = u32::MAX;
 
 /// Processes whose descriptors were not all read since this program started, by their users.
 static LEFT_OUT: LazyLock<Mutex<LeftOut>> = LazyLock::new(Mutex::default);
 
-type LeftOut = BTreeMap<u32, BTreeSet<u32>>;
+type LeftOut = BTreeMap<Holder, BTreeSet<u32>>;
 
 /// What a search takes or may take: descriptors, and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +77,7 @@ impl Default for Bounds {
 pub(super) struct Budget {
     bounds: Bounds,
     since: Instant,
-    users: BTreeMap<u32, Amount>,
+    users: BTreeMap<Holder, Amount>,
     others: Amount,
 }
 
@@ -103,8 +101,8 @@ impl Budget {
 
     /// What the reading of one process of this user may take: half of what is left, so that one table does not take the place of all others. Listeners have low numbers,
     /// which are read first. `None`: no bound.
-    fn most(&self, user: u32) -> Option<Amount> {
-        if is_own(user) {
+    fn most(&self, user: Holder) -> Option<Amount> {
+        if user.is_own() {
             return None;
         }
         let left = |of: Amount, taken: Amount| of.minus(taken);
@@ -113,8 +111,8 @@ impl Budget {
         Some(Amount { links: own.links.min(all.links).div_ceil(2), time: own.time.min(all.time) / 2 })
     }
 
-    fn spend(&mut self, user: u32, taken: Amount) {
-        if !is_own(user) {
+    fn spend(&mut self, user: Holder, taken: Amount) {
+        if !user.is_own() {
             let of_user = self.users.entry(user).or_insert(Amount::NOTHING);
             *of_user = of_user.plus(taken);
             self.others = self.others.plus(taken);
@@ -139,29 +137,25 @@ impl Budget {
     }
 }
 
-fn is_own(user: u32) -> bool {
-    user == 0 || user == rustix::process::getuid().as_raw()
-}
-
 /// A process to be searched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) pid: u32,
-    user: u32,
+    user: Holder,
     /// The size of its table, if the kernel tells it (Linux 6.2).
     size: u64,
 }
 
 impl Candidate {
     pub(super) fn of(root: &Root, pid: u32) -> Self {
-        let user = real_user(&root.path("proc"), pid).unwrap_or(NOBODY_KNOWN);
+        let user = Holder::of_process(&root.path("proc"), pid);
         let size = root.metadata(&format!("proc/{pid}/fd")).map_or(0, |directory| std::os::unix::fs::MetadataExt::size(&directory));
         Self { pid, user, size }
     }
 
     /// Root's and this program's own come first, then small tables.
     pub(super) fn rank(&self) -> (bool, u64) {
-        (!is_own(self.user), self.size)
+        (!self.user.is_own(), self.size)
     }
 }
 
@@ -204,7 +198,7 @@ fn read(root: &Root, pid: u32, most: Option<Amount>, stop: &Stop) -> Table {
     Table { is_whole: true, ..table }
 }
 
-fn leave_out(user: u32, pid: u32) {
+fn leave_out(user: Holder, pid: u32) {
     let mut all = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner);
     if all.contains_key(&user) || all.len() < LEFT_OUT_MAX {
         let pids = all.entry(user).or_default();
@@ -220,8 +214,7 @@ pub fn descriptors_left_out() -> Vec<String> {
     all.iter().map(|(user, pids)| sentence(*user, pids.len())).collect()
 }
 
-fn sentence(user: u32, processes: usize) -> String {
-    let whose = if user == NOBODY_KNOWN { "users that are not known".to_owned() } else { format!("user {user}") };
+fn sentence(whose: Holder, processes: usize) -> String {
     let (noun, at_least) = (if processes == 1 { "process" } else { "processes" }, if processes < LEFT_OUT_MAX { "" } else { "at least " });
     format!(
         "not all descriptors of {at_least}{processes} {noun} of {whose} were read: the search for who holds a socket would take too long"
@@ -273,9 +266,9 @@ mod tests {
         assert!(told.iter().any(|told| told.contains("of user 61001 were read")), "{told:?}");
         assert!(!told.iter().any(|told| told.contains("user 61002")), "{told:?}");
         budget.begin();
-        assert!(budget.most(61_001).is_some_and(Amount::is_nothing), "not again within the period");
+        assert!(budget.most(Holder::User(61_001)).is_some_and(Amount::is_nothing), "not again within the period");
         assert_eq!(
-            sentence(7, 2),
+            sentence(Holder::User(7), 2),
             "not all descriptors of 2 processes of user 7 were read: the search for who holds a socket would take too long"
         );
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use chokepoint_foreign::Holder;
 use chokepoint_model::observation::NetnsId;
 
 use super::inet;
@@ -11,6 +12,7 @@ use super::protocol::{AF_INET, AF_INET6, DumpRequest, DumpRequests, SOCK_DIAG_BY
 use super::tcp::{ReadError, walk};
 use crate::netlink::Sockets;
 use crate::netns::enter::spawn_inside;
+use crate::netns::maker::made_by;
 use crate::netns::{self, NetnsError};
 use crate::observer::Stop;
 use crate::observer::socket_owners::{PidsBySocket, SocketOwners};
@@ -38,6 +40,10 @@ pub struct PortSocket {
     pub inode: u64,
     /// The user who made it.
     pub uid: u32,
+    /// To whom it is charged that it is there.
+    pub holder: Holder,
+    /// True in a network namespace that a user made without the host's leave: all of them are that user's.
+    pub netns_is_users: bool,
     /// The name of the process that holds it, of several the one with the lowest pid; none if it is not visible.
     pub program: Option<String>,
 }
@@ -59,6 +65,7 @@ fn read_sockets(root: &Root, with_udp: bool) -> Result<Vec<PortSocket>, NetnsErr
     let mut all = Vec::new();
     for netns in netns::list(root)?.found {
         let named = netns.clone();
+        let maker = made_by(&netns.path).map(Holder::of_user);
         let thread = spawn_inside(netns, root.clone(), move |inside| of_namespace(inside?.sockets(), with_udp));
         let Ok(Ok(Ok(sockets))) = thread.map(std::thread::JoinHandle::join) else { continue };
         all.extend(sockets.into_iter().take(SOCKETS_MAX).map(|(udp, socket)| PortSocket {
@@ -69,16 +76,24 @@ fn read_sockets(root: &Root, with_udp: bool) -> Result<Vec<PortSocket>, NetnsErr
             drops: socket.drops,
             inode: socket.inode,
             uid: socket.uid,
+            holder: maker.unwrap_or_else(|| Holder::of_user(socket.uid)),
+            netns_is_users: maker.is_some(),
             program: None,
         }));
     }
     Ok(all)
 }
 
-/// Sets their programs.
+/// Sets their programs, and whose these are.
 fn name(root: &Root, sockets: &mut [PortSocket], holding: &PidsBySocket) {
     for socket in sockets {
-        socket.program = holding.get(&socket.inode).and_then(|pids| program(root, *pids.first()?));
+        let Some(pid) = holding.get(&socket.inode).and_then(|pids| pids.first()) else { continue };
+        socket.program = program(root, *pid);
+        // What root made is root's, also where a process without rights serves; and nobody's socket becomes root's because a process of root's holds it.
+        let holder = Holder::of_process(&root.path("proc"), *pid);
+        if !socket.netns_is_users && !socket.holder.is_own() && !holder.is_own() && holder != Holder::Unknown {
+            socket.holder = holder;
+        }
     }
 }
 

@@ -95,6 +95,8 @@ mod tests {
             drops: Some(drops),
             inode,
             uid: 0,
+            holder: chokepoint_foreign::Holder::User(0),
+            netns_is_users: false,
             program: (!program.is_empty()).then(|| program.to_owned()),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
+use chokepoint_foreign::Holder;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation, PhpFpmStatus, Request, ServerStatus};
 use chokepoint_model::path::{PlacedListener, Tier};
@@ -12,7 +13,7 @@ use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, 
 use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, PortSearch, WorkerUses};
 
 use super::config::Settings;
-use super::targets::{Servers, TARGETS_MAX, Watched, watched};
+use super::targets::{LeftOut, Servers, TARGETS_MAX, Watched, watched};
 use crate::run::ongoing::{Looked, Ongoing, Window};
 use crate::terminal::output;
 
@@ -24,8 +25,6 @@ const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 const SEEN_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
-/// Most servers without a place that are named.
-const LEFT_OUT_NAMED_MAX: usize = 5;
 /// Most edges whose ports are told.
 const EDGES_MAX: usize = 16;
 /// The response times of a group of URLs and of an upstream, among [`GROUP_TIMES`].
@@ -59,7 +58,7 @@ pub(super) struct Seconds {
     arrivals: Arrivals,
     ports: PortSearch,
     /// The most servers without a place that were told.
-    left_out_told: usize,
+    left_out_told: BTreeMap<Holder, usize>,
     /// The second that was last reported, since 1970.
     at_s: u64,
 }
@@ -146,7 +145,8 @@ impl Seconds {
     pub(super) fn begin(settings: &Settings) -> Result<Self> {
         let mut ports = PortSearch::default();
         let Servers { watched, left_out } = watched(settings, &mut ports)?;
-        tell_left_out(&left_out);
+        let mut left_out_told = BTreeMap::new();
+        tell_left_out(&left_out, &mut left_out_told);
         let ongoing = begin(&watched)?;
         let (now, settings) = (Instant::now(), settings.clone());
         let named = settings.file.log.iter().map(|log| Ok((log.server.clone(), opened(log)?))).collect::<Result<_>>()?;
@@ -164,7 +164,7 @@ impl Seconds {
             searched: now,
             arrivals: Arrivals::default(),
             ports,
-            left_out_told: left_out.len(),
+            left_out_told,
             at_s: now_s(),
         })
     }
@@ -259,10 +259,7 @@ impl Seconds {
         self.searched = Instant::now();
         // It fails while a named namespace is gone. It may come back.
         let Ok(Servers { watched: found, left_out }) = watched(&self.settings, &mut self.ports) else { return Ok(()) };
-        if left_out.len() > self.left_out_told {
-            tell_left_out(&left_out);
-            self.left_out_told = left_out.len();
-        }
+        tell_left_out(&left_out, &mut self.left_out_told);
         let came = self.arrivals.came(&found, &self.watched);
         let is_pathless = self.ongoing.as_ref().is_some_and(Ongoing::is_pathless) && !self.settings.targets.is_empty();
         if came.is_empty() && !is_pathless {
@@ -310,17 +307,20 @@ impl Arrivals {
     }
 }
 
-/// Names the servers for which there is no place: what is not watched is not healthy.
-fn tell_left_out(left_out: &[String]) {
-    if left_out.is_empty() {
-        return;
+/// Names the servers for which there is no place: what is not watched is not healthy. Again, if somebody has more of them than was told.
+fn tell_left_out(left_out: &LeftOut, told: &mut BTreeMap<Holder, usize>) {
+    let mut is_news = false;
+    for (holder, count) in left_out.counts() {
+        let known = told.entry(holder).or_default();
+        is_news |= count > *known;
+        *known = count.max(*known);
     }
-    let more = left_out.len().saturating_sub(LEFT_OUT_NAMED_MAX);
-    let named = left_out.iter().take(LEFT_OUT_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    output::note(&format!(
-        "note: not watched, because at most {TARGETS_MAX} servers are: {named}{more} (name those to watch: chokepoint watch URL...)"
-    ));
+    if is_news {
+        output::note(&format!(
+            "note: not watched, because at most {TARGETS_MAX} servers are: {} (name those to watch: chokepoint watch URL...)",
+            left_out.named()
+        ));
+    }
 }
 
 /// Follows a log of the configuration, and says if it is not counted: without a word it would seem to have no requests.

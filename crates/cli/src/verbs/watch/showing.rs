@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use chokepoint_dashboard::{Archive, Board, Listen, Place, Profiles, Seen, Server, UserOf};
+use chokepoint_foreign::Holder;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_recorder::Sample;
 use chokepoint_recorder::incident::{Incident, State};
@@ -47,7 +48,19 @@ pub(super) struct Showing {
 /// Whose the clients of loopback are. Where the kernel does not tell, nobody is trusted.
 fn users() -> Arc<UserOf> {
     let users = TcpUsers::open().ok().map(Mutex::new);
-    Arc::new(move |client, own| users.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).of(client, own))
+    Arc::new(move |client, own| {
+        let uid = users.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).of(client, own)?;
+        Some(charged(uid, Holder::of_user(uid)))
+    })
+}
+
+/// The user id under which a client has its share: user ids that were granted to somebody share one, which is never root's or that of this program.
+fn charged(uid: u32, holder: Holder) -> u32 {
+    let shared = match holder {
+        Holder::User(user) | Holder::Granted(user) => user,
+        Holder::Namespace(_) | Holder::Unknown => uid,
+    };
+    if Holder::User(shared).is_own() { uid } else { shared }
 }
 
 /// Posts metrics to a collector in a thread of its own, until it is dropped. Nobody waits for the thread: the collector may hang.
@@ -306,5 +319,15 @@ mod tests {
         for text in ["localhost:9464", "9464", ":9464", ""] {
             assert!(parse(text).unwrap_err().to_string().contains("is no address"), "{text}");
         }
+    }
+    #[test]
+    fn granted_user_ids_have_one_share_and_nobody_becomes_root() {
+        let own = rustix::process::getuid().as_raw();
+        assert_eq!(charged(100_007, Holder::User(4001)), 4001);
+        assert_eq!([100_007, 100_008].map(|uid| charged(uid, Holder::Granted(100_000))), [100_000; 2]);
+        for shared in [Holder::Granted(0), Holder::User(own), Holder::Unknown] {
+            assert_eq!(charged(100_007, shared), 100_007, "{shared}");
+        }
+        assert_eq!(charged(0, Holder::User(0)), 0);
     }
 }

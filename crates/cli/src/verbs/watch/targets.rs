@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::Result;
+use chokepoint_foreign::Holder;
 use chokepoint_model::observation::{NetnsId, Request};
 use chokepoint_model::url::without_values;
 use chokepoint_sources::{PortSearch, PortSocket, Root, netns};
@@ -14,6 +15,8 @@ use super::config::Settings;
 pub(super) const TARGETS_MAX: usize = 16;
 /// Places in a round for root's servers of this namespace. Whoever else has many ports gets one, a container's only server has one, too.
 const ROOT_PLACES: usize = 3;
+/// Most of whom one server without a place is named: further ones are counted.
+const HOLDERS_NAMED_MAX: usize = 100;
 /// This program.
 const OWN_PROGRAM: &str = "chokepoint";
 
@@ -24,11 +27,36 @@ pub(super) struct Watched {
     pub(super) request: Request,
 }
 
-/// The servers to watch now, and the names of those for which there is no place.
+/// The servers to watch now, and those for which there is no place.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
     pub(super) watched: Vec<Watched>,
-    pub(super) left_out: Vec<String>,
+    pub(super) left_out: LeftOut,
+}
+
+/// The names of servers for which there is no place, by whose they are.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut(BTreeMap<Holder, Vec<String>>);
+
+impl LeftOut {
+    /// How many there are of each.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (Holder, usize)> {
+        self.0.iter().map(|(holder, names)| (*holder, names.len()))
+    }
+
+    /// One of each by its name, and how many more: whoever has many hides nobody else's.
+    pub(super) fn named(&self) -> String {
+        let of_one = |(holder, names): (&Holder, &Vec<String>)| {
+            let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
+            format!("{}{more} of {holder}", names.first().map_or("", String::as_str))
+        };
+        let mut named: Vec<String> = self.0.iter().take(HOLDERS_NAMED_MAX).map(of_one).collect();
+        let unnamed = self.0.len().saturating_sub(HOLDERS_NAMED_MAX);
+        if unnamed > 0 {
+            named.push(format!("those of {unnamed} others"));
+        }
+        named.join(", ")
+    }
 }
 
 /// The servers to watch now.
@@ -44,7 +72,7 @@ pub(super) fn watched(settings: &Settings, ports: &mut PortSearch) -> Result<Ser
         name: without_values(&target.url),
         request: Request { client_netns, server_netns, loaded: false, ..target.request() },
     };
-    Ok(Servers { watched: named_apart(settings.targets.iter().map(one).collect()), left_out: Vec::new() })
+    Ok(Servers { watched: named_apart(settings.targets.iter().map(one).collect()), left_out: LeftOut::default() })
 }
 
 /// Servers whose names differ: without the values of their queries, two URLs may read the same.
@@ -61,37 +89,43 @@ fn named_apart(mut watched: Vec<Watched>) -> Vec<Watched> {
     watched
 }
 
-/// Whose a listener is: its namespace and its user.
-type Owner = (NetnsId, u32);
+/// Who shares places: a user, with all user ids and network namespaces that are this user's; in a container of root's, whoever it is there.
+type Owner = (Option<NetnsId>, Holder);
 
 /// A server for each port at which a program of one user listens: what another user has at the same port and another address is another server. The places are
 /// shared in rounds: [`ROOT_PLACES`] for root's servers of this namespace, which come first, and one for each other owner, so that nobody who listens at many ports takes all.
 fn listening(sockets: &[PortSocket], own: NetnsId) -> Servers {
-    let mut groups: BTreeMap<(NetnsId, u16, u32, Option<&str>), Vec<&PortSocket>> = BTreeMap::new();
+    let mut groups: BTreeMap<(NetnsId, u16, Holder, Option<&str>), Vec<&PortSocket>> = BTreeMap::new();
     for socket in sockets.iter().filter(|socket| !socket.udp && socket.program.as_deref() != Some(OWN_PROGRAM)) {
-        groups.entry((socket.netns, socket.local.1, socket.uid, socket.program.as_deref())).or_default().push(socket);
+        groups.entry((socket.netns, socket.local.1, socket.holder, socket.program.as_deref())).or_default().push(socket);
     }
     // A socket whose program is not visible yet is one of its user's at that port.
-    let known: BTreeSet<(NetnsId, u16, u32)> = groups.keys().filter(|key| key.3.is_some()).map(|key| (key.0, key.1, key.2)).collect();
+    let known: BTreeSet<(NetnsId, u16, Holder)> = groups.keys().filter(|key| key.3.is_some()).map(|key| (key.0, key.1, key.2)).collect();
     groups.retain(|key, _| key.3.is_some() || !known.contains(&(key.0, key.1, key.2)));
     let mut places: BTreeMap<Owner, usize> = BTreeMap::new();
     let mut ordered: Vec<_> = groups
         .into_iter()
-        .map(|((netns, port, uid, program), sockets)| {
-            let place = places.entry((netns, uid)).or_default();
-            *place += 1;
+        .map(|((netns, port, holder, program), sockets)| {
             let is_elsewhere = netns != own;
-            let of_root = uid == 0 && !is_elsewhere;
+            let is_container = is_elsewhere && !sockets.iter().any(|socket| socket.netns_is_users);
+            let place = places.entry((is_container.then_some(netns), holder)).or_default();
+            *place += 1;
+            let of_root = holder == Holder::User(0) && !is_elsewhere;
             let round = if of_root { place.div_ceil(ROOT_PLACES) } else { *place };
-            ((round, !of_root, is_elsewhere, netns, port, uid), program, sockets)
+            ((round, !of_root, is_elsewhere, netns, port, holder), program, sockets)
         })
         .collect();
     ordered.sort_by_key(|(order, ..)| *order);
-    let all = ordered
-        .into_iter()
-        .filter_map(|((_, _, is_elsewhere, netns, port, _), program, sockets)| one(is_elsewhere, netns, port, program, &sockets));
-    let mut watched = apart_by_address(all.collect());
-    let left_out = watched.split_off(watched.len().min(TARGETS_MAX)).into_iter().map(|server| server.name).collect();
+    let all = ordered.into_iter().filter_map(|((_, _, is_elsewhere, netns, port, holder), program, sockets)| {
+        Some((holder, one(is_elsewhere, netns, port, program, &sockets)?))
+    });
+    let (holders, all): (Vec<Holder>, Vec<Watched>) = all.unzip();
+    let mut watched = apart_by_address(all);
+    let mut left_out = LeftOut::default();
+    let beyond = watched.split_off(watched.len().min(TARGETS_MAX));
+    for (holder, server) in holders.into_iter().skip(TARGETS_MAX).zip(beyond) {
+        left_out.0.entry(holder).or_default().push(server.name);
+    }
     Servers { watched, left_out }
 }
 
@@ -152,6 +186,8 @@ mod tests {
             drops: None,
             inode: 1,
             uid: 0,
+            holder: Holder::User(0),
+            netns_is_users: false,
             program: (!program.is_empty()).then(|| program.to_owned()),
         }
     }
@@ -188,13 +224,12 @@ mod tests {
         );
         let many: Vec<PortSocket> = (1000..1100).map(|port| socket(1, "0.0.0.0", port, "x")).collect();
         let found = listening(&many, NetnsId(1));
-        assert_eq!((found.watched.len(), found.left_out.len()), (TARGETS_MAX, 100 - TARGETS_MAX));
-        assert_eq!(found.left_out[0], "x:1016");
+        assert_eq!((found.watched.len(), found.left_out.named().as_str()), (TARGETS_MAX, "x:1016 and 83 more of user 0"));
     }
 
     #[test]
     fn who_listens_at_many_ports_takes_no_place_of_others() {
-        let of = |uid: u32, socket: PortSocket| PortSocket { uid, ..socket };
+        let of = |uid: u32, socket: PortSocket| PortSocket { uid, holder: Holder::User(uid), ..socket };
         let crowd = (1000..1100).map(|port| of(65_534, socket(1, "0.0.0.0", port, "crowd")));
         let others = [
             of(0, socket(1, "0.0.0.0", 8080, "nginx")),
@@ -209,8 +244,7 @@ mod tests {
             names[..7],
             ["nginx:8080", "nginx:8443", "crowd:1000", "php-fpm:9000", "caddy:80 in blue", "crowd:1001", "php-fpm:9001"]
         );
-        assert_eq!((names.len(), found.left_out.len()), (TARGETS_MAX, 105 - TARGETS_MAX));
-        assert!(found.left_out.iter().all(|name| name.starts_with("crowd:")), "{:?}", found.left_out);
+        assert_eq!((names.len(), found.left_out.named().as_str()), (TARGETS_MAX, "crowd:1011 and 88 more of user 65534"));
         // Many servers of root leave a place to a container's only one.
         let roots = (1000..1100).map(|port| socket(1, "0.0.0.0", port, "x"));
         let found = listening(&roots.chain([socket(2, "0.0.0.0", 80, "caddy")]).collect::<Vec<_>>(), NetnsId(1));
@@ -218,12 +252,36 @@ mod tests {
         assert_eq!(names[..5], ["x:1000", "x:1001", "x:1002", "caddy:80 in blue", "x:1003"]);
     }
 
+    /// User ids that were granted to one user, and network namespaces that this user made, have one share.
+    #[test]
+    fn further_user_ids_and_namespaces_give_no_further_places() {
+        let of = |port: u16, uid: u32, holder: Holder, netns: u64, program: &str| PortSocket {
+            uid,
+            holder,
+            netns_is_users: netns > 2,
+            ..socket(netns, "127.0.0.1", port, program)
+        };
+        let crowd = (0..120).map(|n| of(11_000 + n, 100_010 + u32::from(n), Holder::User(4001), 1, "crowd"));
+        let spaces = (0..120).map(|n| of(80, 0, Holder::User(4001), 100 + n, "space"));
+        let others = (0..3).map(|n| of(18_500 + n, 65_534, Holder::User(65_534), 1, "server"));
+        let found = listening(&crowd.chain(spaces).chain(others).collect::<Vec<_>>(), NetnsId(1));
+        let servers = found.watched.iter().filter(|server| server.name.starts_with("server:")).count();
+        assert_eq!((found.watched.len(), servers), (TARGETS_MAX, 3), "{:?}", found.watched);
+        assert_eq!(found.left_out.named(), "crowd:11013 and 226 more of user 4001");
+        // Of each who has none, one is named.
+        let users = (0..30).map(|n| of(20_000 + n, 5_000 + u32::from(n), Holder::User(5_000 + u32::from(n)), 1, "own"));
+        let crowd = (0..120).map(|n| of(11_000 + n, 100_010 + u32::from(n), Holder::User(4001), 1, "crowd"));
+        let named = listening(&crowd.chain(users).collect::<Vec<_>>(), NetnsId(1)).left_out.named();
+        assert!(named.starts_with("crowd:11001 and 118 more of user 4001, own:20015 of user 5015, "), "{named}");
+        assert!(named.ends_with("own:20029 of user 5029"), "{named}");
+    }
+
     /// Root's server at one address of loopback, and a program of somebody else at another with the same port.
     #[test]
     fn one_port_of_two_users_is_two_servers() {
         let sockets = [
             socket(1, "127.0.0.5", 18120, "nginx"),
-            PortSocket { uid: 65_534, ..socket(1, "127.0.0.1", 18120, "nginx") },
+            PortSocket { uid: 65_534, holder: Holder::User(65_534), ..socket(1, "127.0.0.1", 18120, "nginx") },
             socket(1, "127.0.0.7", 18120, "haproxy"),
             PortSocket { program: None, ..socket(1, "127.0.0.7", 18120, "") },
         ];
