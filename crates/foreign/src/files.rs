@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::made_up::{Refusal, refuse};
 use crate::rights::{Rights, as_caller};
 use crate::trust::{Untrusted, check, walk};
+use crate::writers::Writers;
 
 /// Most names of one directory.
 const NAMES_MAX: usize = 10_000;
@@ -95,6 +96,20 @@ impl Files {
             check(at, file, meta, uid)
         };
         walk(root, path, &mut look)
+    }
+
+    /// [`Files::trusted`] for what these writers, and nobody else, may have written or replaced.
+    ///
+    /// # Errors
+    /// As of [`Files::trusted`].
+    pub fn written_by(&self, path: impl AsRef<Path>, writers: &Writers) -> Result<File, Untrusted> {
+        let root = self.root.try_clone().map_err(|source| Untrusted::Io { path: path.as_ref().to_owned(), source })?;
+        let mut refusal = Refusal::default();
+        let mut look = |at: &Path, file: &File, meta: &Metadata| {
+            refusal.pass(file, meta).map_err(|source| Untrusted::Io { path: at.to_owned(), source })?;
+            writers.check(at, file, meta)
+        };
+        walk(root, path.as_ref(), &mut look)
     }
 
     /// The users except root who own a directory, link or file on the way to an absolute path: they can influence what is found there.

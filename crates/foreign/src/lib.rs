@@ -19,6 +19,7 @@ mod socket;
 mod status;
 mod text;
 mod trust;
+mod writers;
 
 pub use delay::{left_out, of_file, of_process, thread_cpu};
 pub use files::{
@@ -30,3 +31,4 @@ pub use rights::{Rights, as_caller};
 pub use socket::{ListeningSocket, SocketAtPath, SocketFile, try_connecting};
 pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, other_writer, trusted, visit};
+pub use writers::{Writers, users_of};

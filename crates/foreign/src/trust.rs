@@ -163,31 +163,56 @@ pub(crate) fn check(at: &Path, file: &File, meta: &Metadata, uid: u32) -> Result
     }
 }
 
+/// Somebody who may change a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    User(u32),
+    Group(u32),
+    Everybody,
+}
+
+impl std::fmt::Display for Writer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::User(uid) => write!(out, "user {uid}"),
+            Self::Group(gid) => write!(out, "group {gid}"),
+            Self::Everybody => out.write_str("everybody"),
+        }
+    }
+}
+
 /// Who besides root and this user may change a file, or the content of a directory, by its owner, mode and access control list: "user 1000", "group 33",
 /// "everybody".
 ///
 /// # Errors
 /// Its access control list cannot be read.
 pub fn other_writer(file: &File, meta: &Metadata, uid: u32) -> io::Result<Option<String>> {
-    if !is_owner(meta, uid) {
-        return Ok(Some(format!("user {}", meta.uid())));
+    let may = |writer: Writer| matches!(writer, Writer::User(0) | Writer::Group(0)) || writer == Writer::User(uid);
+    Ok(writer_but(file, meta, &may)?.map(|writer| writer.to_string()))
+}
+
+/// The first who may change a file, or the content of a directory, and of whom `may` is false.
+pub(crate) fn writer_but(file: &File, meta: &Metadata, may: &dyn Fn(Writer) -> bool) -> io::Result<Option<Writer>> {
+    let (owner, group) = (Writer::User(meta.uid()), Writer::Group(meta.gid()));
+    if !may(owner) {
+        return Ok(Some(owner));
     }
     // A link's mode has no meaning: the rights of its directory decide. In a sticky directory only the owner of a file may change it.
     if meta.is_symlink() || (meta.is_dir() && meta.mode() & STICKY != 0) {
         return Ok(None);
     }
     if meta.mode() & WRITE_OTHERS != 0 {
-        return Ok(Some("everybody".to_owned()));
+        return Ok(Some(Writer::Everybody));
     }
     if meta.mode() & WRITE_GROUP == 0 {
         return Ok(None);
     }
     // With an access control list these bits are its mask, the maximum for its entries, and not the rights of the group.
-    if meta.gid() != 0 { Ok(Some(format!("group {}", meta.gid()))) } else { listed_writer(file, uid) }
+    if may(group) { listed_writer(file, may) } else { Ok(Some(group)) }
 }
 
-/// Who besides root and this user may write according to the access control list.
-fn listed_writer(file: &File, uid: u32) -> io::Result<Option<String>> {
+/// Who else may write according to the access control list.
+fn listed_writer(file: &File, allowed: &dyn Fn(Writer) -> bool) -> io::Result<Option<Writer>> {
     let mut list = vec![0; ACL_BYTES_MAX];
     // A descriptor opened as a name gives no access to attributes (open(2), O_PATH), but its link does.
     let length = match getxattr(format!("/proc/self/fd/{}", file.as_raw_fd()), ACL, &mut list) {
@@ -201,17 +226,13 @@ fn listed_writer(file: &File, uid: u32) -> io::Result<Option<String>> {
         let [tag_low, tag_high, may_low, may_high, id @ ..] = *entry;
         let (tag, may, id) = (u16::from_le_bytes([tag_low, tag_high]), u16::from_le_bytes([may_low, may_high]), u32::from_le_bytes(id));
         match tag {
-            ACL_USER if id != 0 && id != uid => Some(format!("user {id}")),
-            ACL_GROUP if id != 0 => Some(format!("group {id}")),
+            ACL_USER => Some(Writer::User(id)),
+            ACL_GROUP => Some(Writer::Group(id)),
             _ => None,
         }
-        .filter(|_| may & ACL_WRITE != 0)
+        .filter(|writer| may & ACL_WRITE != 0 && !allowed(*writer))
     };
     Ok(entries.as_chunks().0.iter().find_map(writer))
-}
-
-fn is_owner(meta: &Metadata, uid: u32) -> bool {
-    meta.uid() == 0 || meta.uid() == uid
 }
 
 fn root() -> Result<OwnedFd, Untrusted> {

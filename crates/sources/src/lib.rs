@@ -34,6 +34,7 @@ pub use servers::counter::LogGrowth;
 pub use servers::keeps::{ConfiguredKeeps, read_configured_keeps};
 pub use servers::logs::named::NamedLog;
 pub use servers::logs::urls::{GROUP_TIMES, GroupCounts};
+pub use servers::logs::written::NOT_READ;
 pub use servers::tail::{FollowedLog, LogTails, count_log};
 pub use sock_diag::ports::{PortSearch, PortSocket, read_port_sockets, read_socket_programs};
 pub use sock_diag::socket_files::{SocketRefusal, listening_socket};

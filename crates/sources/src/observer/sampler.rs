@@ -36,6 +36,7 @@ use crate::assemble::{BOUND, place};
 use crate::clock::{Clock, thread_cpu_us};
 use crate::netns::{Namespaces, list, own};
 use crate::root::WHY_ENDED;
+use crate::servers::follow::REQUEST;
 use crate::servers::status::SERVER_STATUS;
 use crate::table::{Cadence, Notes, Phase, ScopeKind, Source};
 use crate::text::conntrack::translations::NAME as TRANSLATIONS;
@@ -120,8 +121,14 @@ impl Sampler {
         if let Some(under_way) = &under_way {
             under_way.calls_from(request.client_netns);
         }
-        let shared =
-            ReaderEnvironment { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way, stop: stop.for_one() };
+        let notes = Arc::new(Notes::default());
+        // One request's logs are told apart from those of others; an observation without an end counts no logs.
+        if also.is_empty()
+            && let Ok(asked) = serde_json::to_vec(&request)
+        {
+            notes.set(REQUEST, asked);
+        }
+        let shared = ReaderEnvironment { root, clock, notes, events: events.clone(), under_way, stop: stop.for_one() };
         let sampler = Self {
             shared,
             inbox,

@@ -3,13 +3,13 @@
 use std::io;
 
 use chokepoint_foreign::Files;
-use chokepoint_model::observation::{LogEvent, Observation};
+use chokepoint_model::observation::{LogEvent, Observation, Request};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{Access, NEEDS, files};
-use super::config::{collect, parsed};
+use super::config::{ParsedConfig, collect, parsed};
 use super::counter::{LogCounter, whole};
-use super::logs::asked::OwnRequests;
+use super::logs::written::ServerUsers;
 use super::logs::{LineKind, LogFile, logs};
 use super::mark::Mark;
 use super::master::master;
@@ -20,6 +20,8 @@ use crate::scope::server_view;
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 
 const NAME: &str = "server_log";
+/// The note with the request that is asked for, if there is one.
+pub(crate) const REQUEST: &str = "server_log request";
 /// Most bytes of logs to read in one observation. Of more, only the end is read, and the figures say how much was skipped.
 const BYTES_MAX: u64 = 64 << 20;
 const ITEM_ACCESS: &str = "access ";
@@ -35,7 +37,8 @@ fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let key = format!("{NAME} {pid}");
     if context.phase != Phase::Last {
-        if let Some(marks) = marks(context.root, pid).and_then(|marks| serde_json::to_vec(&marks).ok()) {
+        let asked = context.notes.get(REQUEST).and_then(|json| serde_json::from_slice::<Request>(&json).ok());
+        if let Some(marks) = marks(context.root, pid, asked.as_slice()).and_then(|marks| serde_json::to_vec(&marks).ok()) {
             context.notes.set(&key, marks);
         }
         return Vec::new();
@@ -61,18 +64,24 @@ fn read(context: &ReadContext<'_>) -> Items {
     items
 }
 
-/// The logs of a master; nothing for other processes, and if its configuration cannot be read, which `server_config` reports.
-pub(super) fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
+/// The logs of a master that may have lines of these requests, or all logs if there are none; nothing for other processes, and if its configuration cannot be read, which
+/// `server_config` reports.
+pub(super) fn marks(root: &Root, pid: u32, requests: &[Request]) -> Option<Vec<Mark>> {
     let master = master(root, pid).ok()??;
     let files = files(root, pid).ok()?;
     let collected = collect(&files, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (head, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
+    // An address is this master's only in the namespace where it was asked for.
+    let netns = crate::netns::of_process(root, pid).ok().map(|netns| netns.id);
+    let is_here = |request: &Request| Some(request.server_netns.unwrap_or(request.client_netns)) == netns;
+    let requests = if requests.iter().all(is_here) { requests } else { &[] };
+    let users = ServerUsers::of(root, pid, &files, matches!(parsed, ParsedConfig::Nginx(_)));
     let mark = |(path, log): (String, LogFile)| {
-        let own = OwnRequests::from_now(Some(pid), log.pools);
-        Mark::of(&files, path, log.lines, collected.access(log.named_in.iter()), own)
+        let (access, writers) = (collected.access(log.named_in.iter()), users.writers(&log.users));
+        Mark::of((root, pid), &files, path, log, access, writers)
     };
-    Some(logs(&head, &parsed).into_iter().map(mark).collect())
+    Some(logs(&head, &parsed, requests).into_iter().map(mark).collect())
 }
 
 /// The new lines of one log, and how many bytes were read.

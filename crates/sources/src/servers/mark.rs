@@ -1,5 +1,6 @@
 //! The state of a log at the beginning of the observation, and the files with its new lines, even if it was renamed, truncated or replaced.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,8 +11,9 @@ use chokepoint_foreign::{FileId, Files, open_link_if};
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::logs::LineKind;
 use super::logs::asked::OwnRequests;
+use super::logs::written::{check, why_not_open};
+use super::logs::{LineKind, LogFile};
 use crate::root::Root;
 
 /// Most descriptors of a master to search for a renamed log.
@@ -30,6 +32,12 @@ pub(super) struct Mark {
     pub(super) access: Access,
     /// Requests of this program whose lines it may have.
     pub(super) own: OwnRequests,
+    /// The users who may have written it, besides root.
+    writers: Vec<u32>,
+    /// Why it is no evidence, whoever wrote it.
+    pub(super) refused: Option<String>,
+    /// The requests that it may have lines of.
+    pub(super) of: BTreeSet<usize>,
     /// Nothing if it did not exist.
     file: Option<FileState>,
 }
@@ -101,15 +109,36 @@ pub(super) struct Pieces {
 }
 
 impl Mark {
-    pub(super) fn of(files: &Files, path: String, lines: LineKind, access: Access, own: OwnRequests) -> Self {
-        let named = path.clone();
-        let state = move |files: &Files, access: &Access| {
-            let mut file = open(access, files, Path::new(&named))?;
+    pub(super) fn of(master: (&Root, u32), files: &Files, path: String, log: LogFile, access: Access, writers: Vec<u32>) -> Self {
+        let (root, pid) = (master.0.clone(), master.1);
+        let (named, own) = (path.clone(), OwnRequests::from_now(Some(pid), log.pools));
+        let mut mark = Self { path, lines: log.lines, access: access.clone(), own, writers, refused: None, of: log.of, file: None };
+        let unread = mark.clone();
+        let state = move |files: &Files, _: &Access| {
+            let mut file = unread.open(files)?;
             let size = file.metadata()?.size();
-            FileState::at(&mut file, size)
+            Ok::<_, io::Error>((FileState::at(&mut file, size)?, why_not_open(&root, pid, &file)))
         };
-        let file = access.within_budget(files, &path, state).and_then(|state| state).ok();
-        Self { path, lines, access, own, file }
+        match access.within_budget(files, &named, state).and_then(|state| state) {
+            Ok((state, refused)) => (mark.file, mark.refused) = (Some(state), refused),
+            // It stays so: of a log that is evidence later it is not known what is new.
+            Err(error) if error.kind() == io::ErrorKind::Other => mark.refused = Some(error.to_string()),
+            Err(_) => {}
+        }
+        mark
+    }
+
+    /// Opens the log that is at its path now, if it is evidence.
+    fn open(&self, files: &Files) -> io::Result<File> {
+        let path = Path::new(&self.path);
+        let file = open(&self.access, files, path)?;
+        check(files, path, &file, &self.writers)?;
+        Ok(file)
+    }
+
+    /// Takes whose it is and who may write it from a later mark. It stays at its place.
+    pub(super) fn look_again(&mut self, later: Self) {
+        (self.access, self.writers, self.of) = (later.access, later.writers, later.of);
     }
 
     /// Moves the mark to an offset of the file that was read last.
@@ -120,7 +149,10 @@ impl Mark {
 
     /// The files with the log's new lines: the log itself; or the old file, if it is still open or next to the log, and the new one.
     pub(super) fn pieces(&self, root: &Root, pid: u32, files: &Files) -> io::Result<Pieces> {
-        let opened = open(&self.access, files, Path::new(&self.path));
+        if let Some(why) = &self.refused {
+            return Err(io::Error::other(why.clone()));
+        }
+        let opened = self.open(files);
         let Some(state) = self.file else { return Ok(Pieces { files: vec![(opened?, 0)], rotated: false }) };
         let now = match opened {
             Ok(mut file) if state.is_file(&file.metadata()?) => {

@@ -3,7 +3,7 @@
 pub(super) mod levels;
 mod limits;
 pub(super) mod passes;
-mod selected;
+pub(super) mod selected;
 
 use chokepoint_config::nginx::{ListenSocket, Main, Nginx, WorkerProcesses};
 use chokepoint_model::observation::{NginxConfig, NginxListen, NginxPass, Origin, Request, Setting};

@@ -5,6 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use chokepoint_foreign::Files;
+use chokepoint_model::observation::Request;
 
 use super::access::{Access, files};
 use super::counter::{LogCounter, LogGrowth, whole};
@@ -27,6 +28,7 @@ pub struct LogTails {
 
 struct ServerLogs {
     looked: Instant,
+    requests: Vec<Request>,
     tails: Vec<Tail>,
 }
 
@@ -44,6 +46,8 @@ pub struct FollowedLog {
     pub pid: u32,
     /// Its path, as the server names it.
     pub path: String,
+    /// The requests that it may have lines of, by their places among those asked of the server; none if it may have lines of any.
+    pub of: BTreeSet<usize>,
     /// The counts; why there are none.
     pub growth: Result<LogGrowth, String>,
 }
@@ -55,18 +59,19 @@ impl LogTails {
         Self { root, ..Self::default() }
     }
 
-    /// What the logs of these servers gained since the last call. Of a server that is new nothing is known yet. Processes that are no masters of a server of a known
-    /// kind have no logs.
-    pub fn read(&mut self, masters: &BTreeSet<u32>) -> Vec<FollowedLog> {
-        self.servers.retain(|pid, _| masters.contains(pid));
+    /// What the logs of these servers gained since the last call, each with the requests that are asked of it; those of a server of which none is known have lines of any.
+    /// Of a server that is new nothing is known yet. Processes that are no masters of a server of a known kind have no logs.
+    pub fn read(&mut self, masters: &BTreeMap<u32, Vec<Request>>) -> Vec<FollowedLog> {
+        self.servers.retain(|pid, _| masters.contains_key(pid));
         let mut all = Vec::new();
         for (pid, server) in &mut self.servers {
             all.extend(server.read(&self.root, *pid));
         }
-        for pid in masters {
-            let is_due = self.servers.get(pid).is_none_or(|server| server.looked.elapsed() >= LOOK_PERIOD);
-            if is_due {
-                self.servers.entry(*pid).or_insert_with(|| ServerLogs { looked: Instant::now(), tails: Vec::new() }).look(&self.root, *pid);
+        for (pid, requests) in masters {
+            let known = |server: &ServerLogs| server.looked.elapsed() < LOOK_PERIOD && server.requests == *requests;
+            if !self.servers.get(pid).is_some_and(known) {
+                let new = || ServerLogs { looked: Instant::now(), requests: Vec::new(), tails: Vec::new() };
+                self.servers.entry(*pid).or_insert_with(new).look(&self.root, *pid, requests);
             }
         }
         all
@@ -75,13 +80,16 @@ impl LogTails {
 
 impl ServerLogs {
     /// Looks for the logs in the configuration. Those that are followed already go on where they are.
-    fn look(&mut self, root: &Root, pid: u32) {
-        self.looked = Instant::now();
-        let Some(found) = marks(root, pid) else { return };
+    fn look(&mut self, root: &Root, pid: u32, requests: &[Request]) {
+        (self.looked, self.requests) = (Instant::now(), requests.to_vec());
+        let Some(found) = marks(root, pid, requests) else { return };
         let mut known: Vec<Tail> = std::mem::take(&mut self.tails);
         for mark in found {
-            let place = known.iter().position(|tail| tail.mark.path == mark.path && tail.mark.lines == mark.lines);
-            let tail = place.map(|place| known.swap_remove(place)).or_else(|| Tail::of(mark));
+            let is_same = |tail: &Tail| tail.mark.path == mark.path && tail.mark.lines == mark.lines && tail.mark.refused.is_none();
+            let tail = match known.iter().position(is_same).map(|place| known.swap_remove(place)) {
+                Some(tail) => Some(tail.with(mark)),
+                None => Tail::of(mark),
+            };
             self.tails.extend(tail);
         }
     }
@@ -90,7 +98,7 @@ impl ServerLogs {
         let Ok(files) = files(root, pid) else { return Vec::new() };
         let one = |tail: &mut Tail| {
             let growth = tail.read(root, pid, &files).map_err(|error| error.to_string());
-            FollowedLog { pid, path: tail.mark.path.clone(), growth }
+            FollowedLog { pid, path: tail.mark.path.clone(), of: tail.mark.of.clone(), growth }
         };
         self.tails.iter_mut().map(one).collect()
     }
@@ -103,6 +111,12 @@ impl Tail {
             return None;
         }
         LogCounter::new(&mark.lines).ok().map(|counter| Self { mark, counter: Some(counter) })
+    }
+
+    /// Goes on where it is, as a new look has it.
+    fn with(mut self, mark: Mark) -> Self {
+        self.mark.look_again(mark);
+        self
     }
 
     /// Counts the new lines, within the budget of the user who names the log. A line that is not complete is read again.

@@ -10,7 +10,9 @@ use chokepoint_model::observation::{Listener, NetnsId, NginxStatus, Observation,
 use chokepoint_model::path::{PlacedListener, Tier};
 use chokepoint_model::whereabouts::EdgePorts;
 use chokepoint_recorder::{Connections, Durations, GroupUse, Host, Logged, Mean, PoolUse, Ports, Queue, Sample, TargetSample, is_stale};
-use chokepoint_sources::{GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NamedLog, PortSearch, WorkerUses};
+use chokepoint_sources::{
+    GROUP_TIMES, GroupCounts, HostUsage, HostUsages, LogGrowth, LogTails, NOT_READ, NamedLog, PortSearch, WorkerUses,
+};
 
 use super::config::Settings;
 use super::targets::{LeftOut, Servers, TARGETS_MAX, Watched, watched};
@@ -25,6 +27,8 @@ const SEARCH_PERIOD: Duration = Duration::from_secs(10);
 const SEEN_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two looks at the host. Each reads a file of every process.
 const HOST_PERIOD: Duration = Duration::from_secs(5);
+/// Most logs that are told not to be read.
+const UNREAD_TOLD_MAX: usize = 100;
 /// Most edges whose ports are told.
 const EDGES_MAX: usize = 16;
 /// The response times of a group of URLs and of an upstream, among [`GROUP_TIMES`].
@@ -59,6 +63,8 @@ pub(super) struct Seconds {
     ports: PortSearch,
     /// The most servers without a place that were told.
     left_out_told: BTreeMap<Holder, usize>,
+    /// Logs of which it was told that they are not read.
+    unread_told: BTreeSet<String>,
     /// The second that was last reported, since 1970.
     at_s: u64,
 }
@@ -165,6 +171,7 @@ impl Seconds {
             arrivals: Arrivals::default(),
             ports,
             left_out_told,
+            unread_told: BTreeSet::new(),
             at_s: now_s(),
         })
     }
@@ -227,11 +234,23 @@ impl Seconds {
 
     /// Adds what the logs of the servers gained. Two targets of one server share its logs, which are counted for the first.
     fn add_logs(&mut self, targets: &mut [LookedTarget]) {
-        let masters = |target: &LookedTarget| target.masters.keys().chain(&target.masters_behind).copied().collect::<Vec<_>>();
-        let masters: BTreeSet<u32> = targets.iter().flat_map(masters).collect();
+        let mut masters: BTreeMap<u32, Vec<Request>> = BTreeMap::new();
+        for target in targets.iter() {
+            target.masters.keys().for_each(|master| masters.entry(*master).or_default().push(target.request.clone()));
+            for master in &target.masters_behind {
+                masters.entry(*master).or_default();
+            }
+        }
         for log in self.logs.read(&masters) {
-            let Ok(growth) = log.growth else { continue };
-            if let Some(target) = targets.iter_mut().find(|target| target.masters.contains_key(&log.pid)) {
+            let growth = match log.growth {
+                Ok(growth) => growth,
+                Err(why) => {
+                    tell_unread(&log.path, &why, &mut self.unread_told);
+                    continue;
+                }
+            };
+            let mut asked = targets.iter_mut().filter(|target| target.masters.contains_key(&log.pid)).enumerate();
+            if let Some((_, target)) = asked.find(|(number, _)| log.of.is_empty() || log.of.contains(number)) {
                 target.take(growth);
             } else if let Some(target) = targets.iter_mut().find(|target| target.masters_behind.contains(&log.pid)) {
                 target.take_behind(growth);
@@ -304,6 +323,13 @@ impl Arrivals {
         self.vain = if self.seen.is_empty() || !came.is_empty() { 0 } else { self.vain + 1 };
         self.seen = unknown().filter(|found| came.iter().all(|came| came.name != found.name)).map(|found| found.name.clone()).collect();
         came
+    }
+}
+
+/// Names a log that is there and is no evidence: without a word it would seem to have no requests.
+fn tell_unread(path: &str, why: &str, told: &mut BTreeSet<String>) {
+    if why.ends_with(NOT_READ) && told.len() < UNREAD_TOLD_MAX && told.insert(path.to_owned()) {
+        output::note(&format!("note: the log {path}: {why}"));
     }
 }
 

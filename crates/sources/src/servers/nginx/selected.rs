@@ -48,8 +48,7 @@ fn selection<'a>(http: &'a Http, request: &Request) -> Option<(LocalAddress, Sel
 /// that is watched at a URL without a path is all of what the server block takes.
 pub(super) fn leads_to(nginx: &Nginx, request: &Request, room: &mut ConfigRoom) -> Result<Option<Vec<ListenerAddress>>, String> {
     let header = request.host_header();
-    let is_any_host = !request.loaded && request.sent_host.is_none() && names_a_listener(&request.host);
-    let host = (!is_any_host).then_some(header.as_str());
+    let host = (!is_any_host(request)).then_some(header.as_str());
     let path = Some(request.path_and_query()).filter(|path| request.loaded || *path != "/");
     passed_to(nginx, request, (host, path), room)
 }
@@ -86,6 +85,28 @@ fn passed_to(
     // What comes back to this server takes another way through it.
     let is_own = |address: &ListenerAddress| http.sockets.iter().any(|socket| comes_back(address, &socket.address, request));
     Ok(Some(reached).filter(|reached| !locals.is_empty() && !reached.iter().any(is_own)))
+}
+
+/// The server blocks, by their places in the http block, that may answer the requests asked for. `None` if that is not known.
+pub(in crate::servers) fn servers_asked(nginx: &Nginx, request: &Request) -> Option<Vec<usize>> {
+    let http = nginx.http.as_ref()?;
+    let header = request.host_header();
+    let mut asked = Vec::new();
+    for local in locals(http, request) {
+        let Some(selection) = http.select(&local, &header, "/") else { continue };
+        if is_any_host(request) {
+            asked.extend(&selection.socket.servers);
+            continue;
+        }
+        let answering = std::iter::once(selection.server).chain(selection.servers_possible);
+        asked.extend(answering.filter_map(|server| http.servers.iter().position(|other| std::ptr::eq(other, server))));
+    }
+    (!asked.is_empty()).then_some(asked)
+}
+
+/// True if requests of any host are asked for: those to a listener.
+fn is_any_host(request: &Request) -> bool {
+    !request.loaded && request.sent_host.is_none() && names_a_listener(&request.host)
 }
 
 fn names_a_listener(host: &str) -> bool {
@@ -206,6 +227,28 @@ mod tests {
     use super::*;
     use chokepoint_config::Resolved;
     use chokepoint_config::nginx::{Tree, Version};
+
+    #[test]
+    fn the_server_blocks_of_a_request_are_known_or_not() {
+        let http = "server { listen 80; server_name a.example; }\nserver { listen 80; server_name b.example; }\n\
+            server { listen 8080; }\nserver { listen 10.0.0.2:80; server_name c.example; }";
+        let text = format!("events {{}}\nhttp {{\n{http}\n}}\n");
+        let mut resolve = |path: &str| -> Vec<Resolved> { vec![(path.to_owned(), Ok(text.clone()))] };
+        let nginx = Nginx::of(&Tree::load("/nginx.conf", None, &mut resolve).unwrap(), Version::FALLBACK);
+        let asked = |host: &str, address: &str, port: u16, loaded: bool| {
+            let addresses = vec![address.parse().unwrap()];
+            servers_asked(
+                &nginx,
+                &Request { host: host.to_owned(), port, addresses, loaded, scheme: "http".to_owned(), ..Request::default() },
+            )
+        };
+        assert_eq!(asked("b.example", "10.0.0.7", 80, false), Some(vec![1]));
+        assert_eq!(asked("10.0.0.7", "10.0.0.7", 80, true), Some(vec![0]), "the default one answers");
+        assert_eq!(asked("10.0.0.7", "10.0.0.7", 80, false), Some(vec![0, 1]), "a listener that is watched takes any host");
+        assert_eq!(asked("a.example", "10.0.0.2", 80, true), Some(vec![3]));
+        assert_eq!(asked("127.0.0.1", "127.0.0.1", 8080, true), Some(vec![2]));
+        assert_eq!(asked("a.example", "10.0.0.7", 443, true), None, "its address was translated on the way");
+    }
 
     fn steps_of(main: &str, http: &str, server: &str) -> (Vec<(String, String, u32)>, Option<u32>) {
         let text = format!("{main}\nevents {{}}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\n}}\n}}\n");

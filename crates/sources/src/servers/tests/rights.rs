@@ -128,6 +128,9 @@ fn a_log_in_a_users_directory_is_read_only_if_the_user_may_read_it() {
     let (log, secret) = ("/home/theirs/error.log", "/srv/secret/other.log");
     let line = format!("2024/05/06 07:08:09 [crit] 7#7: *1 open() \"/{MARKER}\" failed (13: Permission denied)\n");
     host.write("/etc/nginx/conf.d/site.conf", &format!("error_log {log};"));
+    // The owner of the directory is the server's own user: what is in it is evidence.
+    host.write("/etc/passwd", "nobody:x:65534:65534::/:\n");
+    host.write(MAIN, &format!("user nobody;\n{NGINX}"));
     host.write(secret, &line);
     std::fs::set_permissions(host.at(secret), std::fs::Permissions::from_mode(0o600)).unwrap();
     host.write(log, "");
@@ -140,7 +143,7 @@ fn a_log_in_a_users_directory_is_read_only_if_the_user_may_read_it() {
         (entries.into_iter().find(|entry| entry.item == format!("error {log}")).unwrap().outcome, text)
     };
     let (outcome, text) = read(&|| host.append(log, &line));
-    assert!(matches!(outcome, Outcome::Ok(_)) && text.contains(MARKER), "root's server writes it, and everybody may read it: {text}");
+    assert!(matches!(outcome, Outcome::Ok(_)) && text.contains(MARKER), "the server's user writes it, and everybody may read it: {text}");
     std::fs::remove_file(host.at(log)).unwrap();
     symlink(secret, host.at(log)).unwrap();
     let (outcome, text) = read(&|| host.append(secret, &line));
@@ -195,4 +198,47 @@ fn no_configuration_and_no_log_is_a_file_that_the_kernel_makes_up() {
     let entry = entries.iter().find(|entry| entry.item == "error /proc/self/smaps").unwrap();
     let why = "it is on /proc, where the files of a server are not read";
     assert_eq!(entry.outcome, Outcome::Absent(why.to_owned(), None));
+}
+
+/// Logs that another user could have written, as on a host whose users have server blocks of their own.
+#[test]
+fn a_log_that_another_user_may_write_is_no_evidence() {
+    let Some(host) = host() else { return };
+    let (log, line) = ("/srv/mallory/error.log", "2024/05/06 07:08:09 [alert] 7#7: *1 64 worker_connections are not enough\n");
+    host.write("/etc/nginx/conf.d/site.conf", &format!("error_log {log};"));
+    let read = |prepare: &dyn Fn()| {
+        host.write(log, "");
+        std::fs::set_permissions(host.at(log), std::fs::Permissions::from_mode(0o644)).unwrap();
+        for path in ["/srv/mallory", log] {
+            chown(host.at(path), Some(0), Some(0)).unwrap();
+        }
+        prepare();
+        assert_eq!(host.read(&SERVER_LOG, Phase::First), []);
+        host.append(log, line);
+        let entries = host.read(&SERVER_LOG, Phase::Last);
+        match entries.into_iter().find(|entry| entry.item == format!("error {log}")).unwrap().outcome {
+            Outcome::Ok(_) => "read".to_owned(),
+            Outcome::Absent(why, None) => why.replace("user nobody", "user 65534"),
+            other => format!("{other:?}"),
+        }
+    };
+    let theirs = "it may be written by user 65534: not read";
+    assert_eq!(read(&|| {}), "read");
+    assert_eq!(read(&|| give(&host, log)), theirs);
+    assert_eq!(read(&|| give(&host, "/srv/mallory")), "it may be written by user 65534, to whom /srv/mallory is open: not read");
+    let open_to_all = || std::fs::set_permissions(host.at(log), std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(read(&open_to_all), "it may be written by everybody: not read");
+    // The configured user of the workers, and the master's.
+    host.write("/etc/passwd", "nobody:x:65534:65534::/:\n");
+    host.write(MAIN, &format!("user nobody;\n{NGINX}"));
+    assert_eq!(read(&|| give(&host, log)), "read");
+    host.write(MAIN, NGINX);
+    assert_eq!(read(&|| give(&host, log)), theirs);
+    // The server writes to another file.
+    let fd = host.tree.path().join("proc/42/fd/7");
+    symlink(host.at(MAIN), &fd).unwrap();
+    assert_eq!(read(&|| {}), "the server has another file open, or none: not read");
+    std::fs::remove_file(&fd).unwrap();
+    symlink(host.at(log), &fd).unwrap();
+    assert_eq!(read(&|| {}), "read");
 }

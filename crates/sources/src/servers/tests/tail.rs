@@ -1,8 +1,10 @@
 //! Logs that are followed without an end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
+
+use chokepoint_model::observation::{NetnsId, Request};
 
 use super::Host;
 use crate::servers::counter::LogGrowth;
@@ -12,17 +14,22 @@ use crate::servers::tail::{FollowedLog, LogTails};
 const LOG: &str = "/var/log/nginx/a.log";
 const MASTER: u32 = 42;
 
+/// The master, of which nothing particular is asked.
+fn masters() -> BTreeMap<u32, Vec<Request>> {
+    BTreeMap::from([(MASTER, Vec::new())])
+}
+
 /// A followed nginx with an empty log.
 fn followed() -> (Host, LogTails) {
     let host = Host::nginx();
     host.write(LOG, "200 0.001 0.001\n");
     let mut tails = LogTails::of(host.root());
-    assert_eq!(tails.read(&BTreeSet::from([MASTER])), [], "what was there before does not count");
+    assert_eq!(tails.read(&masters()), [], "what was there before does not count");
     (host, tails)
 }
 
 fn growth(tails: &mut LogTails) -> LogGrowth {
-    let logs = tails.read(&BTreeSet::from([MASTER]));
+    let logs = tails.read(&masters());
     let access: Vec<FollowedLog> = logs.into_iter().filter(|log| log.path == LOG).collect();
     let [FollowedLog { pid: MASTER, growth: Ok(growth), .. }] = access.as_slice() else { panic!("{access:?}") };
     growth.clone()
@@ -63,7 +70,7 @@ fn rotation_and_truncation_lose_no_line_that_can_be_read() {
     let grown = growth(&mut tails);
     assert_eq!((grown.status, grown.extent.rotated), (BTreeMap::from([(202, 1)]), true));
     std::fs::remove_file(host.at(LOG)).unwrap();
-    let gone = tails.read(&BTreeSet::from([MASTER]));
+    let gone = tails.read(&masters());
     assert!(gone.iter().any(|log| log.path == LOG && log.growth.is_err()), "{gone:?}");
     host.write(LOG, "203 0.010 0.008\n");
     assert_eq!(statuses(&mut tails), BTreeMap::from([(203, 1)]));
@@ -85,9 +92,9 @@ fn of_a_log_that_grows_by_a_gigabyte_at_once_the_end_is_read() {
 #[test]
 fn a_server_that_is_gone_is_forgotten() {
     let (host, mut tails) = followed();
-    assert_eq!(tails.read(&BTreeSet::new()), []);
+    assert_eq!(tails.read(&BTreeMap::new()), []);
     host.append(LOG, "200 0.010 0.008\n");
-    assert_eq!(tails.read(&BTreeSet::from([MASTER])), [], "it is new again");
+    assert_eq!(tails.read(&masters()), [], "it is new again");
     host.append(LOG, "200 0.010 0.008\n");
     assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 1)]));
 }
@@ -103,7 +110,7 @@ fn a_log_of_a_user_whose_readings_hang_waits_and_others_are_read() {
     host.run_by(USER);
     host.write(LOG, "200 0.001 0.001\n");
     let mut tails = LogTails::of(host.root());
-    assert_eq!(tails.read(&BTreeSet::from([MASTER])), []);
+    assert_eq!(tails.read(&masters()), []);
     let hang = |number: u32| {
         let (mut never, writer) = std::io::pipe().unwrap();
         let read = move || std::io::Read::read(&mut never, &mut [0]).is_ok();
@@ -114,13 +121,13 @@ fn a_log_of_a_user_whose_readings_hang_waits_and_others_are_read() {
     for host in [&host, &others] {
         host.append(LOG, "502 1.000 -\n");
     }
-    let read = tails.read(&BTreeSet::from([MASTER]));
+    let read = tails.read(&masters());
     let late = format!("reading what user {USER} names takes too long");
     assert!(read.iter().all(|log| log.growth.as_ref().is_err_and(|why| *why == late)) && !read.is_empty(), "{read:?}");
     assert_eq!(statuses(&mut others_tails), BTreeMap::from([(502, 1)]));
     drop(writers);
     // The readings end soon; then the line is read that was not read before.
-    let read = || tails.read(&BTreeSet::from([MASTER])).into_iter().find(|log| log.path == LOG).unwrap().growth;
+    let read = || tails.read(&masters()).into_iter().find(|log| log.path == LOG).unwrap().growth;
     let growth = std::iter::repeat_with(read).find_map(Result::ok).unwrap();
     assert_eq!(growth.status, BTreeMap::from([(502, 1)]));
 }
@@ -133,7 +140,7 @@ fn what_others_ask_with_our_mark_counts() {
     host.write("/etc/nginx/conf.d/site.conf", format);
     host.write(LOG, "");
     let mut tails = LogTails::of(host.root());
-    assert_eq!(tails.read(&BTreeSet::from([MASTER])), []);
+    assert_eq!(tails.read(&masters()), []);
     let line = |status: u32, target: &str| format!("{status} \"GET {target} HTTP/1.0\"\n");
     let others = ["/nope?chokepoint-status", "/status?chokepoint-status", "/status?a=chokepoint-status"];
     host.append(LOG, &others.map(|target| line(404, target)).concat());
@@ -143,4 +150,38 @@ fn what_others_ask_with_our_mark_counts() {
     assert_eq!(statuses(&mut tails), BTreeMap::from([(404, 1)]));
     host.append(LOG, &line(200, "/status?chokepoint-status").repeat(3));
     assert_eq!(statuses(&mut tails), BTreeMap::from([(200, 2)]), "one of three is ours");
+}
+
+/// What another server block of the same nginx logs says nothing of a request.
+#[test]
+fn a_log_tells_of_the_requests_that_its_server_block_answers() {
+    let host = Host::nginx();
+    std::fs::create_dir_all(host.tree.path().join("proc/42/ns")).unwrap();
+    std::os::unix::fs::symlink("net:[7]", host.tree.path().join("proc/42/ns/net")).unwrap();
+    let block = |port: u16, log: &str| format!("server {{ listen {port}; access_log /var/log/nginx/{log} s; }}\n");
+    host.write("/etc/nginx/conf.d/site.conf", &format!("log_format s '$status';\n{}{}", block(80, "a.log"), block(81, "b.log")));
+    let request = |port: u16, netns: u64| Request {
+        host: "127.0.0.1".to_owned(),
+        addresses: vec!["127.0.0.1".parse().unwrap()],
+        scheme: "http".to_owned(),
+        server_netns: Some(NetnsId(netns)),
+        port,
+        loaded: true,
+        ..Request::default()
+    };
+    let followed = |requests: &[Request]| {
+        ["a.log", "b.log"].iter().for_each(|log| host.write(&format!("/var/log/nginx/{log}"), ""));
+        let (mut tails, masters) = (LogTails::of(host.root()), BTreeMap::from([(MASTER, requests.to_vec())]));
+        assert_eq!(tails.read(&masters), []);
+        host.append(LOG, "200\n");
+        host.append("/var/log/nginx/b.log", "500\n");
+        let told = |log: FollowedLog| (log.path.rsplit('/').next().unwrap().to_owned(), log.of.into_iter().collect::<Vec<_>>());
+        tails.read(&masters).into_iter().map(told).collect::<Vec<_>>()
+    };
+    let log = |name: &str, of: &[usize]| (name.to_owned(), of.to_vec());
+    assert_eq!(followed(&[request(80, 7)]), [log("a.log", &[0])]);
+    assert_eq!(followed(&[request(81, 7), request(80, 7)]), [log("a.log", &[1]), log("b.log", &[0])]);
+    for unknown in [&[][..], &[request(443, 7)], &[request(80, 8)]] {
+        assert_eq!(followed(unknown).len(), 2, "any log may be that of what is asked for");
+    }
 }
