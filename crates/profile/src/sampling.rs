@@ -3,6 +3,7 @@
 pub(crate) mod collector;
 pub(crate) mod event;
 pub(crate) mod interned;
+mod owners;
 pub(crate) mod record;
 pub(crate) mod ring;
 pub(crate) mod sampler;

@@ -10,6 +10,7 @@ use crate::layers::layer::Layer;
 use crate::naming::names::{Raw, Unnamed, resolve};
 use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
 use crate::sampling::interned::{self, Interned};
+use crate::sampling::owners::Owners;
 use crate::sampling::record::{self, Record};
 use crate::sampling::scope::Scope;
 use crate::unwinding::image::Image;
@@ -129,6 +130,7 @@ pub(crate) struct Collector {
     stack_frames: usize,
     threads: IndexSet<Thread>,
     threads_now: HashMap<(u32, u32), u32>,
+    owners: Owners,
     samples: Vec<Sample>,
     pub(crate) lost: u64,
     pub(crate) throttled: u64,
@@ -318,6 +320,7 @@ impl Collector {
             let name = name.map(str::to_owned).or_else(|| host::comm(pid, tid)).unwrap_or_else(|| format!("{tid} (gone)"));
             let process = if pid == tid { None } else { host::comm(pid, pid) };
             let program = if host::is_kernel_thread(pid) { format!("[{name}]") } else { process.unwrap_or_else(|| name.clone()) };
+            self.owners.see(pid);
             Thread { pid, tid, name, program }
         };
         let (index, _) = self.threads.insert_full(thread);
@@ -361,7 +364,8 @@ impl Collector {
             });
         }
         samples.sort_by_key(|sample| sample.time_ms);
-        let named_threads: Vec<Thread> = self.threads.into_iter().collect();
+        let mut named_threads: Vec<Thread> = self.threads.into_iter().collect();
+        self.owners.tell_apart(&mut named_threads);
         let (threads, numbers) = sampled_threads(&named_threads, &mut samples);
         let (frames, stacks, _) = interned.into_lists();
         let Unnamed { notes, mut left_out } = unnamed;
