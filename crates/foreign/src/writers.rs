@@ -145,7 +145,7 @@ mod tests {
             chown(path, Some(uid), Some(gid)).unwrap();
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        let mut who = |of_dir: (u32, u32, u32), of_file: (u32, u32, u32)| {
+        let who = |of_dir: (u32, u32, u32), of_file: (u32, u32, u32)| {
             set(&dir, of_dir.0, of_dir.1, of_dir.2);
             set(&file, of_file.0, of_file.1, of_file.2);
             files.written_by(&file, &writers).map_or_else(|why| why.to_string(), |_| "trusted".to_owned())
