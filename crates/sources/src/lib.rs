@@ -1,6 +1,5 @@
 //! The only readers of the host. Each source is a thin reader of raw bytes and a pure parser, so that a recording replays through the same code.
 
-mod answers;
 pub mod assemble;
 mod clock;
 mod netlink;
@@ -56,7 +55,7 @@ const OTHERS: &[&Source] = &[
     &sock_diag::time_wait::TIME_WAIT,
     &sock_diag::sample::TCP_INFO,
     &sock_diag::requests::REQUESTS,
-    &answers::ANSWERS,
+    &packet::answers::ANSWERS,
     &route::LINKS,
     &route::QDISCS,
     &route::ADDRESSES,

@@ -1,5 +1,7 @@
 //! Packet capture on an interface: a ring shared with the kernel (packet(7), TPACKET_V3), with a filter in the kernel.
 
+pub(crate) mod answers;
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;

@@ -133,9 +133,7 @@ fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: In
         StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if let Some(why) = refused(held, at) => {
             return (Outcome::Absent(why, None), true);
         }
-        StatusPage::Nginx { at, host, path } => {
-            (at, format!("{path}?{MARK}"), &move |place, target| ask::http(place, host, target, time))
-        }
+        StatusPage::Nginx { at, host, path } => (at, format!("{path}?{MARK}"), &move |place, target| ask::http(place, host, target, time)),
         StatusPage::PhpFpm { at, own: true, .. } if held.and_then(|held| held.queued(at)) != Some(0) => {
             return (absent("connections wait for the pool's workers, and the page would need one of them"), true);
         }

@@ -11,7 +11,7 @@ finding-waits-inside-title-calls = { $number } of { $under_way } requests wait i
     [one] connection
    *[other] connections
 } to { $remote } all the time
-finding-waits-inside-title-peers = { $number } of { $under_way } requests wait inside { $tier }: it takes { $own_ms } ms for one, and { $others ->
+finding-waits-inside-title-peers = { $number } of { $under_way } requests wait inside { $tier } ({ $listener }): it takes { $own_ms } ms for one, and { $others ->
     [one] the other server
    *[other] the { $others } others
 } behind { $caller } { $others_ms } ms

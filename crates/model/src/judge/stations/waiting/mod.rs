@@ -90,7 +90,9 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
     match &inside.evidence {
         Some(WaitEvidence::SlowerThanPeers(slower)) => {
             let caller = ctx.path.tiers[slower.caller].name.as_str();
-            let message = message.with("caller", caller).with("others", slower.others as f64);
+            let listener = ctx.path.tiers[inside.tier].listeners.first().map(|placed| placed.listener.address.to_string());
+            let message =
+                message.with("caller", caller).with("others", slower.others as f64).with("listener", listener.unwrap_or_default());
             message.with("own_ms", tenths(slower.own_ms)).with("others_ms", tenths(slower.others_ms))
         }
         Some(WaitEvidence::FullCalls(calls)) => {

@@ -44,7 +44,11 @@ fn a_server_that_is_slower_than_its_equals_is_named_with_both_times() {
     let watched = told(&beside((10, 10), EQUAL));
     assert_eq!((watched.verdict, causes(&watched)), (Verdict::Choked, vec!["waits-inside"]), "{}", watched.summary);
     let cause = &watched.findings[0];
-    assert!(cause.title.contains("wait inside node-2: it takes 1,000 ms for one, and the other server behind nginx"), "{}", cause.title);
+    assert!(
+        cause.title.contains("wait inside node-2 (127.0.0.1:8081): it takes 1,000 ms for one, and the other server behind nginx"),
+        "{}",
+        cause.title
+    );
     assert!(cause.remedies[0].text.contains("take it out of the servers that nginx asks"), "{}", cause.remedies[0].text);
     let mut loaded = beside((10, 10), EQUAL);
     let load = proxied(|_| Vec::new()).load.unwrap();
