@@ -81,8 +81,10 @@ pub struct WireCount {
 pub struct WireAnswers {
     /// Time in which they were counted, microseconds.
     pub open_us: u64,
-    /// Responses by the address that sent them and by status, 200 to 599.
+    /// Responses that left by the address that sent them and by status, 200 to 599. The kernel lets nothing leave with an address of this namespace but what is its own.
     pub servers: BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
+    /// The same of those that came. Whose they are is what they say themselves: anybody on the network may send such packets.
+    pub came: BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
     /// Responses that found no room in the kernel's queue: whose they are is not known.
     pub lost: u64,
     /// Responses of servers beyond the largest number of servers.

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use chokepoint_model::observation::{Observation, WireAnswers};
 use chokepoint_model::reading::Reading;
 use chokepoint_recording::{Entry, Outcome};
-use rustix::net::{RecvFlags, recv, sockopt};
+use rustix::net::sockopt;
 
 use crate::root::{outcome_of, reading_of};
 use crate::scope::netns_view;
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
-use crate::text::error::{ParseError, lines, whole};
+use crate::text::error::{ParseError, TextLine, lines, whole};
 
 const NAME: &str = "answers";
 const NEEDS: &str = "CAP_NET_RAW";
@@ -37,6 +37,9 @@ const CLOSED: Duration = Duration::from_millis(1_750);
 const REFUSED: Duration = Duration::from_secs(60);
 /// Most servers (addresses with ports) counted in one turn. Others' responses are counted together.
 const SERVERS_MAX: usize = 1_024;
+
+/// Responses by server and status.
+type Servers = BTreeMap<SocketAddr, BTreeMap<u16, u64>>;
 
 /// Four times a second in each namespace of the path, unless responses are many: then for a quarter of a second every two seconds.
 pub(crate) const ANSWERS: Source =
@@ -78,20 +81,20 @@ impl Tap {
         self.buffer.resize(filter::KEPT_BYTES as usize, 0);
         let mut counted = WireAnswers::default();
         for _ in 0..TAKEN_MAX {
-            let length = match recv(&*socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
-                Ok((length, _)) => length,
-                Err(rustix::io::Errno::AGAIN) => break,
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
+            let (length, leaves) = match receive(socket, &mut self.buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             if let Some((server, status)) = head::response(&self.buffer[..length]) {
-                count(&mut counted, server, status);
+                count(&mut counted, leaves, (server, status));
             }
         }
         counted.lost = lost(socket)?;
         counted.open_us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         *since = Instant::now();
-        let seen: u64 = counted.servers.values().flat_map(BTreeMap::values).sum();
+        let seen: u64 = counted.servers.values().chain(counted.came.values()).flat_map(BTreeMap::values).sum();
         if is_last || seen + counted.lost + counted.left_out >= OFTEN {
             self.close();
         }
@@ -108,12 +111,27 @@ impl Tap {
     }
 }
 
-fn count(counted: &mut WireAnswers, server: SocketAddr, status: u16) {
-    if counted.servers.len() >= SERVERS_MAX && !counted.servers.contains_key(&server) {
+fn count(counted: &mut WireAnswers, leaves: bool, (server, status): (SocketAddr, u16)) {
+    let servers = if leaves { &mut counted.servers } else { &mut counted.came };
+    if servers.len() >= SERVERS_MAX && !servers.contains_key(&server) {
         counted.left_out += 1;
         return;
     }
-    *counted.servers.entry(server).or_default().entry(status).or_default() += 1;
+    *servers.entry(server).or_default().entry(status).or_default() += 1;
+}
+
+/// Takes one packet without waiting: its bytes that the filter keeps, and whether it leaves (packet(7), `sll_pkttype`).
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
+    // SAFETY: all zeros are a valid sockaddr_ll.
+    let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut from_bytes = size_of_val(&from) as libc::socklen_t;
+    // SAFETY: the kernel writes at most as many bytes into each of the two as it is told they have.
+    let length = unsafe {
+        let (begin, from) = (buffer.as_mut_ptr().cast(), (&raw mut from).cast());
+        libc::recvfrom(socket.as_raw_fd(), begin, buffer.len(), libc::MSG_DONTWAIT, from, &raw mut from_bytes)
+    };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    Ok((length, from.sll_pkttype == libc::PACKET_OUTGOING))
 }
 
 /// A packet socket of the calling thread's namespace. It is bound only after it has its filter, so that no other packet gets in.
@@ -151,7 +169,7 @@ fn lost(socket: &OwnedFd) -> io::Result<u64> {
     if result == 0 { Ok(u64::from(words[1])) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Parses lines "NAME NUMBER" and "ADDRESS:PORT STATUS NUMBER", as [`Written::text`] writes them.
+/// Parses lines "NAME NUMBER" and "ADDRESS:PORT STATUS NUMBER", the latter behind "came" for what came, as [`Written::text`] writes them.
 fn parse(bytes: &[u8]) -> Result<WireAnswers, ParseError> {
     let text = whole(NAME, bytes)?;
     let mut counted = WireAnswers::default();
@@ -159,21 +177,31 @@ fn parse(bytes: &[u8]) -> Result<WireAnswers, ParseError> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
             ["open_us", number] => counted.open_us = place.number("microseconds", Some(number))?,
-            ["lost", number] => counted.lost = place.number("a number of responses", Some(number))?,
-            ["left_out", number] => counted.left_out = place.number("a number of responses", Some(number))?,
-            [server, status, number] => {
-                let server: SocketAddr = server.parse().map_err(|_| place.expected("an address with a port", server))?;
-                let status = place.number("a status", Some(status))?;
-                let number: u64 = place.number("a number of responses", Some(number))?;
-                if counted.servers.len() >= SERVERS_MAX && !counted.servers.contains_key(&server) {
-                    return Err(place.expected("no more servers than are counted", line));
-                }
-                *counted.servers.entry(server).or_default().entry(status).or_default() += number;
-            }
+            ["lost", number] => counted.lost = responses(place, number)?,
+            ["left_out", number] => counted.left_out = responses(place, number)?,
+            ["came", server, status, number] => add(&mut counted.came, place, [server, status, number])?,
+            [server, status, number] => add(&mut counted.servers, place, [server, status, number])?,
             _ => return Err(place.expected("\"NAME NUMBER\" or \"ADDRESS:PORT STATUS NUMBER\"", line)),
         }
     }
     Ok(counted)
+}
+
+/// A number of responses in one reading, small enough that sums of all do not overflow.
+fn responses(place: TextLine, number: &str) -> Result<u64, ParseError> {
+    place.number::<u32>("a number of responses", Some(number)).map(u64::from)
+}
+
+/// Adds what a line says of a server.
+fn add(to: &mut Servers, place: TextLine, [server, status, number]: [&str; 3]) -> Result<(), ParseError> {
+    let server: SocketAddr = server.parse().map_err(|_| place.expected("an address with a port", server))?;
+    let status = place.number("a status", Some(status))?;
+    let number = responses(place, number)?;
+    if to.len() >= SERVERS_MAX && !to.contains_key(&server) {
+        return Err(place.expected("no more servers than are counted", &server.to_string()));
+    }
+    *to.entry(server).or_default().entry(status).or_default() += number;
+    Ok(())
 }
 
 /// The text of a recording.
@@ -184,8 +212,10 @@ trait Written {
 impl Written for WireAnswers {
     fn text(&self) -> String {
         let mut text = format!("open_us {}\nlost {}\nleft_out {}\n", self.open_us, self.lost, self.left_out);
-        let counts = self.servers.iter().flat_map(|(server, statuses)| statuses.iter().map(move |(status, count)| (server, status, count)));
-        counts.for_each(|(server, status, count)| text.push_str(&format!("{server} {status} {count}\n")));
+        for (which, servers) in [("", &self.servers), ("came ", &self.came)] {
+            let counts = servers.iter().flat_map(|(server, statuses)| statuses.iter().map(move |(status, count)| (server, status, count)));
+            counts.for_each(|(server, status, count)| text.push_str(&format!("{which}{server} {status} {count}\n")));
+        }
         text
     }
 }
@@ -206,7 +236,8 @@ mod tests {
     fn what_is_written_is_parsed_and_nothing_else() {
         let server = |text: &str| text.parse::<SocketAddr>().unwrap();
         let servers = [(server("127.0.0.1:80"), [(200, 7), (503, 1)].into()), (server("[::1]:8080"), [(500, 2)].into())].into();
-        let counted = WireAnswers { open_us: 250_000, servers, lost: 3, left_out: 1 };
+        let came = [(server("192.0.2.7:443"), [(200, 1)].into())].into();
+        let counted = WireAnswers { open_us: 250_000, servers, came, lost: 3, left_out: 1 };
         assert_eq!(parse(counted.text().as_bytes()).unwrap(), counted);
         assert_eq!(parse(b"").unwrap_err().to_string(), "answers, line 1: expected a whole line, found \"\"");
         for wrong in
@@ -222,9 +253,9 @@ mod tests {
     fn of_many_servers_those_beyond_the_bound_are_counted_together() {
         let mut counted = WireAnswers::default();
         for port in 0..=SERVERS_MAX as u16 {
-            count(&mut counted, SocketAddr::from(([127, 0, 0, 1], port)), 200);
+            count(&mut counted, true, (SocketAddr::from(([127, 0, 0, 1], port)), 200));
         }
-        count(&mut counted, SocketAddr::from(([127, 0, 0, 1], 0)), 200);
+        count(&mut counted, true, (SocketAddr::from(([127, 0, 0, 1], 0)), 200));
         assert_eq!((counted.servers.len(), counted.left_out), (SERVERS_MAX, 1));
     }
 

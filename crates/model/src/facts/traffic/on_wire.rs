@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::traffic::is_server_error;
-use crate::observation::{NetnsView, SocketAddress};
+use crate::observation::{NetnsView, SocketAddress, WireAnswers};
 
 /// Responses of one tier that were counted on the wire.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,17 +21,24 @@ impl Answered {
     /// Those of a tier; `None` if not one was seen: that it gives none, or that its responses cannot be read on the wire.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let view = ctx.obs.netns.get(&tier.netns)?;
-        Some(Self::counted(ctx, view, |server| sends(tier, server))).filter(|found| found.all() > 0 && found.seconds > 0.0)
+        Some(Self::counted(ctx, view, |counted| &counted.servers, |server| sends(tier, server)))
+            .filter(|found| found.all() > 0 && found.seconds > 0.0)
     }
 
-    fn counted(ctx: &Context<'_>, view: &NetnsView, is_wanted: impl Fn(&SocketAddr) -> bool) -> Self {
+    fn counted(
+        ctx: &Context<'_>,
+        view: &NetnsView,
+        of: impl Fn(&WireAnswers) -> &BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
+        is_wanted: impl Fn(&SocketAddr) -> bool,
+    ) -> Self {
         let mut found = Self::default();
         for (_, counted) in ctx.in_window(&view.answers) {
-            let seen: u64 = counted.servers.values().flat_map(BTreeMap::values).sum::<u64>() + counted.left_out;
+            let all = counted.servers.values().chain(counted.came.values());
+            let seen: u64 = all.flat_map(BTreeMap::values).sum::<u64>() + counted.left_out;
             // What found no room came while these were counted, and is anybody's.
             let kept = if counted.lost == 0 { 1.0 } else { seen as f64 / (seen + counted.lost) as f64 };
             found.seconds += kept * counted.open_us as f64 / 1e6;
-            let wanted = counted.servers.iter().filter(|(server, _)| is_wanted(server));
+            let wanted = of(counted).iter().filter(|(server, _)| is_wanted(server));
             for (status, count) in wanted.flat_map(|(_, statuses)| statuses) {
                 *found.by_status.entry(*status).or_default() += count;
             }
@@ -43,8 +50,9 @@ impl Answered {
     pub(crate) fn errors_beside_rps(ctx: &Context<'_>, tier: &Tier) -> f64 {
         let Some(view) = ctx.obs.netns.get(&tier.netns) else { return 0.0 };
         let is_on_path = |server: &SocketAddr| ctx.path.tiers.iter().any(|tier| sends(tier, server));
-        let found = Self::counted(ctx, view, |server| !is_on_path(server));
-        if found.seconds > 0.0 { found.errors_rps() } else { 0.0 }
+        let left = Self::counted(ctx, view, |counted| &counted.servers, |server| !is_on_path(server));
+        let came = Self::counted(ctx, view, |counted| &counted.came, |server| !is_on_path(server));
+        if left.seconds > 0.0 { left.errors_rps() + came.errors_rps() } else { 0.0 }
     }
 
     /// All of them.

@@ -111,6 +111,24 @@ fn a_server_whose_responses_cannot_be_read_may_have_made_them() {
 }
 
 #[test]
+fn what_only_comes_with_a_servers_address_is_not_its_own() {
+    let with = |came: &str| {
+        let mut obs = watched(&[(200, 60)], &[(200, 50)], &[(200, 50)]);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let all: Vec<(u64, WireAnswers)> = view.answers.points().to_vec();
+        view.answers = Default::default();
+        for (at_us, counted) in all {
+            let came = [(came.parse().unwrap(), [(500, 400)].into())].into();
+            view.answers.push(at_us, Reading::Ok(WireAnswers { came, ..counted }));
+        }
+        told(&obs)
+    };
+    for forged in [format!("{}:{}", FRONT.0, FRONT.1), "127.0.0.1:8080".to_owned()] {
+        assert!(causes(&with(&forged)).is_empty(), "anybody on the network can send that");
+    }
+}
+
+#[test]
 fn few_errors_and_those_of_clients_are_none() {
     for front in [&[(200, 999), (500, 5)][..], &[(200, 50), (404, 50)], &[(301, 100)]] {
         let obs = watched(front, &[(200, 50)], &[(200, 50)]);
