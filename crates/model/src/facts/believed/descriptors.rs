@@ -4,6 +4,7 @@ use super::Belief;
 use super::looks::{at_once_most, came, longest_gap_s, opened};
 use crate::facts::Context;
 use crate::facts::path::Tier;
+use crate::facts::sum::mean;
 use crate::observation::ProcessView;
 use crate::output::message::Message;
 
@@ -33,6 +34,8 @@ pub(super) fn of(ctx: &Context<'_>, tier: &Tier) -> Belief {
         Some((share, one, more)) if share < 1.0 => {
             Belief::Against(Message::new("log-but-files").with("peak", one.peak).with("limit", one.limit).with("more", more.ceil()))
         }
+        // Between two looks it may have been at its limit, and whoever cannot accept leaves connections waiting.
+        _ if mean(ctx.queued(tier)) >= 1.0 => Belief::Shown,
         _ => Belief::Alone,
     }
 }

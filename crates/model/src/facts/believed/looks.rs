@@ -24,7 +24,7 @@ pub(super) fn longest_gap_s(ctx: &Context<'_>, times_us: impl Iterator<Item = u6
 pub(super) fn opened(ctx: &Context<'_>, netns: NetnsId, counters: &[&str], seconds: f64) -> Option<f64> {
     let view = ctx.obs.netns.get(&netns)?;
     ctx.around(&view.netstat)?;
-    let sum = |read: &Counters| counters.iter().map(|name| read.get(*name).copied()).sum::<Option<i64>>();
+    let sum = |read: &Counters| counters.iter().map(|name| read.get(name).copied()).sum::<Option<i64>>();
     let mut most: f64 = 0.0;
     for pair in view.netstat.points().windows(2) {
         let [(from_us, first), (to_us, last)] = pair else { continue };

@@ -50,7 +50,9 @@ impl<'a> ServerErrors<'a> {
         let errors = clients.by_status.iter().filter(|(status, _)| is_server_error(**status));
         let (&status, _) = errors.max_by_key(|(_, count)| **count)?;
         let per_s = clients.errors() as f64 / clients.seconds.max(1e-6);
-        let (tier, errors_rps) = innermost(ctx, (first, per_s));
+        // Rates on the wire are compared with each other: a load is not offered for all of the time in which packets are counted.
+        let on_wire = Answered::of(ctx, first).filter(|own| own.errors() > 0).map(|own| own.errors_rps());
+        let (tier, errors_rps) = innermost(ctx, (first, on_wire.unwrap_or(per_s)));
         let behind = known(ctx, tier, (status, errors_rps))?;
         let own = Answered::of(ctx, tier).filter(|own| own.errors() > 0)?;
         Some(Self { tier, status, clients: (clients.errors(), clients.requests), per_s, source: clients.source, own, behind })

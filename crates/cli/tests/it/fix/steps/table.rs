@@ -39,6 +39,7 @@ const WORDS: &[&str] = &[
     "move-to-unix-socket-by-hand",
     "raise-shaper-rate",
     "raise-worker-processes",
+    "read-its-log",
     "resume-tls-sessions",
     "reuse-upstream-connections",
     "send-at-once",
