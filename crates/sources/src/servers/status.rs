@@ -117,6 +117,9 @@ fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     Some(Enabled { pages: pages(&parsed), access: collected.access_of_all(), uid })
 }
 
+/// Makes the request for a target at a place.
+type Request<'a> = dyn Fn(&Place, &str) -> Result<Vec<u8>, AskError> + 'a;
+
 /// Requests a page from the server itself, and from nobody else. Returns the outcome, and whether to request it again later.
 fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
@@ -125,7 +128,7 @@ fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: In
         return (absent("there was no time left to read it"), true);
     }
     let held = found.held;
-    let (at, target, request): (_, String, &dyn Fn(&Place, &str) -> Result<Vec<u8>, AskError>) = match page {
+    let (at, target, request): (_, String, &Request) = match page {
         StatusPage::Barred { why, .. } => return (absent(why), false),
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
