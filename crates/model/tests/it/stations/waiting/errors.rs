@@ -18,6 +18,8 @@ const FRONT: (&str, u16) = (SERVER_IP, 80);
 const ONE: (&str, u16) = ("127.0.0.1", 8_080);
 const TWO: (&str, u16) = ("127.0.0.1", 8_081);
 
+/// Where a server listens.
+type Place = (&'static str, u16);
 /// Status and number of a server's responses in a quarter of a second.
 type Counts = &'static [(u16, u64)];
 
@@ -51,7 +53,7 @@ fn watched(front: &[(u16, u64)], one: &[(u16, u64)], two: &[(u16, u64)]) -> Obse
     obs
 }
 
-fn counted(all: &[((&str, u16), &[(u16, u64)])]) -> WireAnswers {
+fn counted(all: &[(Place, &[(u16, u64)])]) -> WireAnswers {
     let mut counted = WireAnswers { open_us: 250_000, ..WireAnswers::default() };
     for ((host, port), counts) in all.iter().filter(|(_, counts)| !counts.is_empty()) {
         let by_status: BTreeMap<u16, u64> = counts.iter().copied().collect();
