@@ -3,7 +3,7 @@
 pub(crate) mod answers;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -154,15 +154,8 @@ impl PacketRing {
     /// # Errors
     /// The kernel refuses.
     pub fn counts(&mut self) -> io::Result<(u64, u64)> {
-        let mut words = [0_u32; 3];
-        let mut length = size_of_val(&words) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes (struct tpacket_stats_v3: three words) into an array of that size.
-        let result = unsafe {
-            libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, words.as_mut_ptr().cast(), &raw mut length)
-        };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        // struct tpacket_stats_v3: packets, drops, freezes of the queue.
+        let words: [u32; 3] = statistics(&self.socket)?;
         // Each call resets the kernel's counters.
         self.counts = (self.counts.0 + u64::from(words[0]), self.counts.1 + u64::from(words[1]));
         Ok(self.counts)
@@ -232,7 +225,10 @@ fn one(header: &[u8], cooked: bool, scratch: &mut Vec<u8>, each: &mut dyn FnMut(
 }
 
 fn refused(what: &'static str) -> CaptureStartError {
-    let error = io::Error::last_os_error();
+    refusal(what, io::Error::last_os_error())
+}
+
+fn refusal(what: &'static str, error: io::Error) -> CaptureStartError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => CaptureStartError::Privilege,
         _ => CaptureStartError::System { what, error },
@@ -259,18 +255,8 @@ fn open(interface: &str, program: &[(u16, u8, u8, u32)]) -> Result<(OwnedFd, boo
 
 /// A bound socket and the type of its device. It has no protocol until it is set up, so that no unfiltered packet gets in.
 fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Result<(OwnedFd, u16), CaptureStartError> {
-    // SAFETY: a system call without pointers; a descriptor that it gives is ours.
-    let socket = unsafe {
-        let descriptor = libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC, 0);
-        if descriptor < 0 {
-            return Err(refused("the packet socket cannot be created"));
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    let mut filter: Vec<libc::sock_filter> =
-        program.iter().map(|(code, jt, jf, k)| libc::sock_filter { code: *code, jt: *jt, jf: *jf, k: *k }).collect();
-    let filter = libc::sock_fprog { len: u16::try_from(filter.len()).unwrap_or(u16::MAX), filter: filter.as_mut_ptr() };
-    set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter).ok_or_else(|| refused("the kernel refuses the filter"))?;
+    let socket = unbound(kind).map_err(|error| refusal("the packet socket cannot be created", error))?;
+    attach(&socket, program).map_err(|error| refusal("the kernel refuses the filter", error))?;
     set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as libc::c_int))
         .ok_or_else(|| refused("this kernel has no TPACKET_V3 ring"))?;
     let ring = libc::tpacket_req3 {
@@ -283,6 +269,29 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
         tp_feature_req_word: 0,
     };
     set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring).ok_or_else(|| refused("the kernel refuses the ring"))?;
+    let device = bind(&socket, index).map_err(|error| refusal("the interface cannot be captured on", error))?;
+    Ok((socket, device))
+}
+
+/// A packet socket of the calling thread's namespace. Until it is bound it gets no packets.
+fn unbound(kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: a system call without pointers; a descriptor that it gives is ours.
+    unsafe {
+        let descriptor = libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC, 0);
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+/// Gives it a filter in classic BPF.
+fn attach(socket: &OwnedFd, program: &[(u16, u8, u8, u32)]) -> io::Result<()> {
+    let mut filter: Vec<libc::sock_filter> =
+        program.iter().map(|(code, jt, jf, k)| libc::sock_filter { code: *code, jt: *jt, jf: *jf, k: *k }).collect();
+    let filter = libc::sock_fprog { len: u16::try_from(filter.len()).unwrap_or(u16::MAX), filter: filter.as_mut_ptr() };
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter).ok_or_else(io::Error::last_os_error)
+}
+
+/// Binds it to an interface, 0 for all of them. Returns the type of the device.
+fn bind(socket: &OwnedFd, index: u32) -> io::Result<u16> {
     // SAFETY: all zeros are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -291,10 +300,21 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
     let mut length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: both calls get a sockaddr_ll and its size, and write no more than that.
     let bound = unsafe {
-        libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) == 0
-            && libc::getsockname(socket.as_fd().as_raw_fd(), (&raw mut address).cast(), &raw mut length) == 0
+        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) == 0
+            && libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length) == 0
     };
-    if bound { Ok((socket, address.sll_hatype)) } else { Err(refused("the interface cannot be captured on")) }
+    if bound { Ok(address.sll_hatype) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The kernel's counters since the last call: packets that passed the filter, those of them that found no room, and what else its version of them has (linux/if_packet.h).
+fn statistics<const N: usize>(socket: &OwnedFd) -> io::Result<[u32; N]> {
+    let mut words = [0_u32; N];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into an array of that size.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, words.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 { Ok(words) } else { Err(io::Error::last_os_error()) }
 }
 
 fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> Option<()> {

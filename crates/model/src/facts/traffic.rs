@@ -117,13 +117,18 @@ impl Statuses {
 
     /// Answers with a server error. Client errors, such as a missing page, are no failure of the server.
     pub(crate) fn errors(&self) -> u64 {
-        self.by_status.iter().filter(|(status, _)| is_server_error(**status)).map(|(_, count)| count).sum()
+        errors_among(&self.by_status)
     }
 }
 
 /// True for a server error (RFC 9110, section 15.6).
 pub(crate) fn is_server_error(status: u16) -> bool {
     (500..600).contains(&status)
+}
+
+/// The number of server errors among responses by status.
+fn errors_among(by_status: &BTreeMap<u16, u64>) -> u64 {
+    by_status.iter().filter(|(status, _)| is_server_error(**status)).map(|(_, count)| count).sum()
 }
 
 /// For watched traffic: answers with a server error, and all answers.

@@ -9,7 +9,7 @@ mod head;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use chokepoint_model::observation::{Observation, WireAnswers};
@@ -17,6 +17,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_recording::{Entry, Outcome};
 use rustix::net::sockopt;
 
+use super::{attach, bind, statistics, unbound};
 use crate::root::{outcome_of, reading_of};
 use crate::scope::netns_view;
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
@@ -91,7 +92,9 @@ impl Tap {
                 count(&mut counted, leaves, (server, status));
             }
         }
-        counted.lost = lost(socket)?;
+        // struct tpacket_stats: packets, drops.
+        let [_, lost] = statistics(socket)?;
+        counted.lost = u64::from(lost);
         counted.open_us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         *since = Instant::now();
         let seen: u64 = counted.servers.values().chain(counted.came.values()).flat_map(BTreeMap::values).sum();
@@ -136,37 +139,13 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
 
 /// A packet socket of the calling thread's namespace. It is bound only after it has its filter, so that no other packet gets in.
 fn open() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: a system call without pointers; a descriptor that it gives is ours.
-    let socket = unsafe {
-        let descriptor = libc::socket(libc::AF_PACKET, kind, 0);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    filter::attach(&socket)?;
+    let socket = unbound(libc::SOCK_DGRAM)?;
+    attach(&socket, &filter::PROGRAM)?;
     if sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE_BYTES).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, QUEUE_BYTES)?;
     }
-    // SAFETY: all zeros are a valid sockaddr_ll.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: the kernel reads a sockaddr_ll of the given size.
-    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t) };
-    if bound == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Packets that passed the filter and found no room since the last call (struct tpacket_stats, linux/if_packet.h).
-fn lost(socket: &OwnedFd) -> io::Result<u64> {
-    let mut words = [0_u32; 2];
-    let mut length = size_of_val(&words) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into an array of that size.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, words.as_mut_ptr().cast(), &raw mut length)
-    };
-    if result == 0 { Ok(u64::from(words[1])) } else { Err(io::Error::last_os_error()) }
+    bind(&socket, 0)?;
+    Ok(socket)
 }
 
 /// Parses lines "NAME NUMBER" and "ADDRESS:PORT STATUS NUMBER", the latter behind "came" for what came, as [`Written::text`] writes them.

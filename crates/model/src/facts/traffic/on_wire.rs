@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::traffic::is_server_error;
+use crate::facts::traffic::errors_among;
 use crate::observation::{NetnsView, SocketAddress, WireAnswers};
 
 /// Responses of one tier that were counted on the wire.
@@ -62,7 +62,7 @@ impl Answered {
 
     /// Server errors.
     pub(crate) fn errors(&self) -> u64 {
-        self.by_status.iter().filter(|(status, _)| is_server_error(**status)).map(|(_, count)| count).sum()
+        errors_among(&self.by_status)
     }
 
     /// Server errors a second.

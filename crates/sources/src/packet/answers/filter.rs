@@ -1,8 +1,5 @@
 //! The filter in the kernel (classic BPF, Documentation/networking/filter.rst): of each packet with the beginning of a response, its first bytes; of all others nothing.
 
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-
 /// Bytes kept of a packet: the headers, a status line, and what PHP logs before it.
 pub(super) const KEPT_BYTES: u32 = 1_024;
 
@@ -76,14 +73,3 @@ pub(super) const PROGRAM: [(u16, u8, u8, u32); 30] = [
     (RETURN, 0, 0, 0),
     (RETURN, 0, 0, KEPT_BYTES),
 ];
-
-pub(super) fn attach(socket: &OwnedFd) -> io::Result<()> {
-    let mut program = PROGRAM.map(|(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k });
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the kernel reads a sock_fprog and the program that it points to, which outlives the call.
-    let result = unsafe {
-        let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const filter).cast(), length)
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
