@@ -22,11 +22,11 @@ clean() {
 trap clean EXIT
 "$program" lab up "$here/site.toml" >"$out/up" 2>&1 || { cat "$out/up" >&2; exit 1; }
 for label in before after; do "$program" streams --label "$label" "$here/../../crates/packets/tests/data/loss-at-receiver.pcap.gz" >"$out/streams"; done
-"$program" bench --no-keep --json --client-netns cp-watch-site-client -y -q "${RATE:-150}" -c 50 -t 2s -z 300s "$url" >"$out/load" 2>&1 &
+"$program" bench --no-keep --json --client-netns cp-watch-site-client -y -q "${RATE:-70}" -c 50 -t 2s -z 300s "$url" >"$out/load" 2>&1 &
 load=$!
 "$program" watch --headless --client-netns cp-watch-site-client --server-netns cp-watch-site-server --listen 127.0.0.1:0 --data-dir "$out/data" "$url" 2>"$out/notes" >"$out/told" &
 watch=$!
 for _ in $(seq 100); do grep -q 'page is at' "$out/notes" && break; sleep 0.1; done
 page=$(sed -n 's/.*page is at \([^,]*\),.*/\1/p' "$out/notes" | head -n 1)
 sleep "$calm_s"
-PAGE=$page SERVER=$url OUT=$out BAND='accept queue of php-fpm' STATION=worker-pool FAULT="echo 250 >$run/www/wait" REPAIR="echo 10 >$run/www/wait" node "$here/../../ui/e2e/page.mjs"
+PAGE=$page SERVER=$url OUT=$out BAND='accept queue of php-fpm' STATION=worker-pool FAULT="echo 400 >$run/www/wait" REPAIR="echo 10 >$run/www/wait" node "$here/../../ui/e2e/page.mjs"

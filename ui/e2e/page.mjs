@@ -12,6 +12,8 @@ const { PAGE, SERVER, FAULT, REPAIR, BAND, STATION, OUT, CHROMIUM = "/usr/bin/ch
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** A fault must be told within this time (the detector's own bound is 15 s), and the page shows it with the next second. */
 const TOLD_MAX_MS = 20_000;
+/** A site without a fault is well again within this time. */
+const CALM_MAX_MS = 60_000;
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 // The page forbids scripts that are not its own; the accessibility checker is one.
@@ -66,6 +68,8 @@ async function agrees() {
 }
 
 async function faultIsTold() {
+    // On a busy host the site may be slow for a while by itself, and its fault is the one to be told.
+    await page.waitForSelector(".verdict:not(.bad)", { timeout: CALM_MAX_MS });
     const before = await band(BAND);
     execFileSync("bash", ["-c", FAULT], { stdio: "inherit" });
     const begun = performance.now();
@@ -154,7 +158,7 @@ async function repairIsTold() {
     await page.goto(`${PAGE}#/now`);
     await page.waitForSelector(".verdict.bad");
     execFileSync("bash", ["-c", REPAIR], { stdio: "inherit" });
-    await page.waitForSelector(".verdict:not(.bad)", { timeout: 60_000 });
+    await page.waitForSelector(".verdict:not(.bad)", { timeout: CALM_MAX_MS });
     check(`after the repair: ${await page.locator(".verdict").textContent()}`);
 }
 
@@ -215,8 +219,8 @@ try {
     assert.deepEqual(elsewhere, []);
     check("no complaint in the console, no request to elsewhere");
 } catch (error) {
-    await shot("failed");
     console.error(error, complaints);
+    await shot("failed").catch((unseen) => console.error("no picture:", unseen));
     process.exitCode = 1;
 } finally {
     await browser.close();
