@@ -68,8 +68,15 @@ pub(crate) fn functions(question: &FunctionQuestion, files: &[Bytes]) -> NamedFu
     let until = inline_time.map(|time| Instant::now() + time);
     let mut best: Vec<Option<Candidate>> = vec![None; addresses.len()];
     let mut answer = NamedFunctions::default();
+    let mut build_id = None;
     for (index, bytes) in files.iter().enumerate() {
         let Some(sections) = Sections::read(bytes) else { continue };
+        // Its debugging file bears the same (gdb manual, "Separate Debug Files").
+        let own_id = sections.build_id();
+        if index > 0 && build_id.is_some() && own_id != build_id {
+            continue;
+        }
+        build_id = build_id.or(own_id);
         answer.programs += 1;
         answer.symbols_left_out += collect(&sections, addresses, starts, &mut best);
         if answer.inlined == Inlined::None {
@@ -176,5 +183,25 @@ mod tests {
         assert!(candidate(4, true, false, "sized").beats(&candidate(8, false, true, "label")));
         assert!(candidate(4, true, true, "malloc").beats(&candidate(4, true, true, "__libc_malloc")));
         assert!(candidate(4, true, true, "global").beats(&candidate(4, true, false, "local")));
+    }
+
+    /// A name from the debugging file of another build would be wrong.
+    #[test]
+    fn a_debugging_file_of_another_build_names_nothing() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        let id = Sections::read(&Bytes::Memory(own.clone())).and_then(|sections| sections.build_id()).unwrap();
+        let at = own.windows(id.len()).position(|bytes| bytes == id).unwrap();
+        let mut other = own.clone();
+        other[at] ^= 1;
+        let question = FunctionQuestion {
+            path: "/x/self".to_owned(),
+            addresses: vec![1],
+            starts: vec![None],
+            stubs: Vec::new(),
+            inline_time: None,
+            debug_bytes_max: u64::MAX,
+        };
+        let programs = |debug: Vec<u8>| functions(&question, &[Bytes::Memory(own.clone()), Bytes::Memory(debug)]).programs;
+        assert_eq!((programs(own.clone()), programs(other)), (2, 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -175,7 +175,7 @@ fn name_image(
         if is_whole { Ok(named) } else { Err(ReadError::Ended("it named other addresses than those asked for".to_owned())) }
     };
     let named = read(vec![file.try_clone()?])?;
-    for debug in open_debug_files(image, &named.debug_files) {
+    for debug in open_debug_files(image, file, &named.debug_files) {
         let both = read(vec![file.try_clone()?, debug])?;
         if both.programs > named.programs {
             return Ok(both);
@@ -190,16 +190,19 @@ fn nameless(image: &Image, addresses: &[u64]) -> Vec<Vec<Frame>> {
     addresses.iter().map(|address| vec![frame(format!("{module}+{address:#x}"), module, FrameKind::User, false)]).collect()
 }
 
-/// Opens the debugging files that exist, in order. They lie below the root of the process that maps the program, where only root and the process's user
-/// can change the path, and are opened with the process's rights. If it has ended, only files below our own root are opened, which only root can change.
-fn open_debug_files<'a>(image: &Image, paths: &'a [String]) -> impl Iterator<Item = File> + 'a {
+/// Opens the debugging files that exist, in order: below the root of the process that maps the program, with the process's rights, then below our own root. Names count for all
+/// processes that map the program, so only root and the owner of the program, who could have named its functions otherwise, may be able to change a file or its path.
+fn open_debug_files(image: &Image, program: &File, paths: &[String]) -> Vec<File> {
     let proc = Path::new("/proc");
     let of_process = Rights::of_process(proc, image.pid).and_then(|rights| Ok((Files::of_process(proc, image.pid)?, rights)));
-    let found = of_process.or_else(|_| Ok::<_, io::Error>((Files::of_directory(Path::new("/"))?, Rights::new(0, 0, Vec::new())))).ok();
-    paths.iter().filter_map(move |path| {
-        let (files, rights) = found.as_ref()?;
-        rights.run(|| files.open_trusted(path, rights.uid())).ok()?.ok()
-    })
+    let of_root = Files::of_directory(Path::new("/")).map(|files| (files, Rights::new(0, 0, Vec::new())));
+    let Ok(owner) = program.metadata().map(|meta| meta.uid()) else { return Vec::new() };
+    let roots = [of_process, of_root].into_iter().flatten();
+    roots
+        .flat_map(|(files, rights)| {
+            rights.run(|| paths.iter().filter_map(|path| files.open_trusted(path, owner).ok()).collect()).unwrap_or_else(|_| Vec::new())
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -225,5 +228,28 @@ mod tests {
         let (frames, _) = resolve(raws.into_iter(), &[], MemoryLimit::default(), |_| true);
         assert!(!frames[&Raw::Kernel(1)][0].named && !frames[&Raw::Memory(u32::MAX, 5)][0].named);
         assert!(!frames.contains_key(&Raw::Image(7, 1)));
+    }
+
+    /// Needs root, to make files of two users.
+    #[test]
+    fn a_debugging_file_counts_only_if_it_belongs_to_root_or_the_programs_owner() {
+        if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+            return println!("skipped: needs root");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let (program, debug) = (path("program"), path("program.debug"));
+        for file in [&program, &debug] {
+            std::fs::copy("/proc/self/exe", file).unwrap();
+        }
+        let opened = |program_owner: u32, debug_owner: u32| {
+            std::os::unix::fs::chown(&program, Some(program_owner), None).unwrap();
+            std::os::unix::fs::chown(&debug, Some(debug_owner), None).unwrap();
+            let file = File::open(&program).unwrap();
+            let image = Image::bare(program.clone(), std::process::id(), Bytes::File(file.try_clone().unwrap())).unwrap();
+            !open_debug_files(&image, &file, std::slice::from_ref(&debug)).is_empty()
+        };
+        assert!(opened(0, 0) && opened(1234, 1234) && opened(1234, 0));
+        assert!(!opened(0, 1234) && !opened(1234, 1235));
     }
 }
