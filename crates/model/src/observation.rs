@@ -27,7 +27,9 @@ pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use log_event::LogEvent;
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
-pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Syscall, ThreadCalls, ThreadTimes};
+pub use process::{
+    CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind,
+};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
 pub use request_sample::{DumpMoment, RequestSample, RequestSocket, RequestTimes};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
+use crate::facts::awaited::Awaited;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::pool::Pool;
@@ -47,6 +48,15 @@ pub(crate) enum WaitEvidence {
     SlowerThanAlone(f64),
     /// Each request takes longer the more of them there are.
     Grows(Levels),
+    /// Most of them were found waiting for a lock that another process or thread holds.
+    Locked,
+}
+
+impl WaitEvidence {
+    /// True if it does not say what the requests wait for.
+    pub(crate) fn leaves_open(&self) -> bool {
+        matches!(self, Self::SlowerThanAlone(_) | Self::Grows(_) | Self::Locked)
+    }
 }
 
 /// True if everything was read that would show a pool: all sockets, system calls, and what each process is and used.
@@ -184,6 +194,10 @@ impl Account {
         match &ctx.obs.load {
             // The offered rate was met: nothing held requests back.
             Some(load) if !load.wants_more() => return None,
+            // Whoever waits for a lock waits for another request, at whatever pace clients ask.
+            None if Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).is_some_and(|awaited| awaited.is_lock()) => {
+                return Some(WaitEvidence::Locked);
+            }
             None if !self.clients_wait(ctx) => return None,
             _ => {}
         }

@@ -106,6 +106,65 @@ pub struct Syscall {
     pub sockets: Vec<u64>,
     /// Its other threads. All zero if there are none, and in recordings of older versions.
     pub threads: ThreadCalls,
+    /// What main thread and looked-at threads wait for that is no connection. Empty in recordings of older versions.
+    pub waits: Vec<ThreadWait>,
+}
+
+/// Threads of one look that wait for the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadWait {
+    /// What for.
+    pub kind: WaitKind,
+    /// True for the main thread, which is not among [`ThreadCalls::looked`].
+    pub is_main: bool,
+    /// How many of those that were looked at.
+    pub threads: u32,
+    /// The process that holds the lock or that was started, if it is known.
+    pub other: Option<u32>,
+    /// The file, the name server or the program, if it is known. What may be secret in a path is left out.
+    pub object: Option<String>,
+}
+
+/// What a thread waits for in a system call that is no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitKind {
+    /// A lock on a file: flock(2), fcntl(2).
+    FileLock,
+    /// A semaphore of System V: semop(2).
+    Semaphore,
+    /// Data that is read from a disk or written to it: fsync(2), read(2) of a file.
+    Disk,
+    /// Room in a pipe or FIFO: whoever reads from it is too slow.
+    FullPipe,
+    /// The answer of a name server: a UDP socket to port 53 (RFC 1035).
+    NameServer,
+    /// A process that it started: waitpid(2), or its output.
+    Child,
+    /// A timer: nanosleep(2).
+    Timer,
+}
+
+impl WaitKind {
+    /// All, with their words in a recording.
+    const WORDS: [(Self, &'static str); 7] = [
+        (Self::FileLock, "file-lock"),
+        (Self::Semaphore, "semaphore"),
+        (Self::Disk, "disk"),
+        (Self::FullPipe, "full-pipe"),
+        (Self::NameServer, "name-server"),
+        (Self::Child, "child"),
+        (Self::Timer, "timer"),
+    ];
+
+    /// Its word in a recording.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, word)| word)
+    }
+
+    /// The kind with this word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(kind, _)| *kind)
+    }
 }
 
 /// System calls of some threads of a process besides the main thread (`/proc/PID/task/TID/syscall`).

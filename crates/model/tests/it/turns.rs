@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{
     CpuUse, Identity, ListenerAddress, NetnsView, Observation, RequestSample, RequestSocket, RequestTimes, Socket, SocketAddress, Syscall,
-    TcpState,
+    TcpState, ThreadWait, WaitKind,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Role, Verdict};
@@ -120,6 +120,26 @@ fn looked(obs: &mut Observation, call: &str, on_connection: bool) {
     }
 }
 
+/// In every sample each worker waits for a lock that this process holds, which `holder` names for the second of the sample.
+fn locked(obs: &mut Observation, holder: &dyn Fn(u64) -> u32) {
+    for n in 0..5_u32 {
+        let view = obs.processes.get_mut(&(51 + n)).unwrap();
+        for second in 1..=10_u64 {
+            let held = holder(second);
+            let wait = ThreadWait {
+                kind: WaitKind::FileLock,
+                is_main: true,
+                threads: 1,
+                other: Some(held),
+                object: Some("/srv/orders.lock".to_owned()),
+            };
+            // Who holds it sleeps meanwhile.
+            let waits = if held == 51 + n { Vec::new() } else { vec![wait] };
+            view.syscall.push(second * 1_000_000, Reading::Ok(Syscall { call: Some("flock".to_owned()), waits, ..Syscall::default() }));
+        }
+    }
+}
+
 fn of<'d>(diagnosis: &'d Diagnosis, id: &str) -> &'d Finding {
     diagnosis.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("{diagnosis:#?}"))
 }
@@ -132,6 +152,21 @@ fn refused(diagnosis: &Diagnosis) -> Option<String> {
         Prediction::Refused { refused, .. } => Some(refused.clone()),
         Prediction::Goodput { .. } => None,
     }
+}
+
+#[test]
+fn what_workers_wait_for_is_named_with_who_holds_it() {
+    let title = |holder: &dyn Fn(u64) -> u32| {
+        let mut obs = stack(0, Some(4_000));
+        locked(&mut obs, holder);
+        of(&told(&obs), "workers-wait-for-each-other").title.clone()
+    };
+    let in_turn = title(&|second| 51 + (second % 5) as u32);
+    assert!(in_turn.ends_with("for a lock on /srv/orders.lock"), "who holds it changes: {in_turn}");
+    assert!(title(&|_| 52).ends_with("/srv/orders.lock, held by php-fpm8.2 (process 52)"), "a worker that keeps it: {}", title(&|_| 52));
+    assert!(title(&|_| 9_999).ends_with("/srv/orders.lock, held by process 9999"), "{}", title(&|_| 9_999));
+    let without = of(&told(&stack(0, Some(4_000))), "workers-wait-for-each-other").title.clone();
+    assert!(!without.contains("lock"), "{without}");
 }
 
 #[test]

@@ -8,4 +8,5 @@ pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod stat;
 pub(crate) mod syscall;
+mod waits;
 pub(crate) mod workers;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::observation::{Observation, Syscall, ThreadCalls};
+use chokepoint_model::observation::{Observation, Syscall, ThreadCalls, ThreadWait, WaitKind};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::files::socket_inode;
 use super::stat::read_while_alive;
+use super::waits::{self, Wait};
 use crate::root::Root;
 use crate::scope::put_process;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
@@ -29,14 +30,18 @@ const SELECT_MAX: u64 = 1024;
 const POLLFD_BYTES: usize = 8;
 /// The call of a process outside of any call, or one that left its call during the read.
 const RUNNING: &str = "running";
+/// Facts of waits: of the main thread, and of other threads.
+const MAIN: &str = "main";
+const THREAD: &str = "thread";
 
 /// Once a second for each process: `call`, the name of the system call of its main thread (a number if the name is unknown here, "running" outside of any
 /// call), and the inodes of the sockets that it waits for: their number as `sockets`, and each as `socket`. Of the memory that a call points to, only
 /// descriptors are read; neither descriptors nor addresses are kept. For a process with several threads also: how many other threads were looked at
 /// (`threads`), and how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`); of these, how many without a timeout (`untimed`), and the most that
-/// wait at one address (`at_one`).
+/// wait at one address (`at_one`). And for what main thread and other threads wait that is no connection (`main` and `thread`), as "KIND THREADS PROCESS OBJECT": what
+/// [`WaitKind`] lists, how many of them, the process that holds the lock or was started, and the file, name server or program.
 pub(crate) const PROCESS_SYSCALL: Source =
-    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::None };
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Text };
 
 /// How a system call names the descriptors that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,14 +108,16 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     let before = line()?;
     let (mut call, names, arguments) = call_of(&String::from_utf8_lossy(&before));
     let mut sockets = Vec::new();
-    for descriptor in descriptors(root, pid, names, arguments) {
+    let awaited = descriptors(root, pid, names, arguments);
+    let mut wait = number_of(&before).and_then(|number| waits::of(root, pid, (number, arguments), &awaited));
+    for descriptor in awaited {
         if let Outcome::Ok(target) = root.link_process(pid, &format!("fd/{descriptor}"), None) {
             sockets.extend(socket_inode(&String::from_utf8_lossy(&target)));
         }
     }
     // The arguments are valid only if the call has not changed.
-    if !sockets.is_empty() && line()? != before {
-        (call, sockets) = (RUNNING.to_owned(), Vec::new());
+    if (!sockets.is_empty() || wait.is_some()) && line()? != before {
+        (call, sockets, wait) = (RUNNING.to_owned(), Vec::new(), None);
     }
     let mut text = Vec::new();
     facts::add(&mut text, "call", call.as_bytes());
@@ -118,28 +125,37 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     for inode in sockets {
         facts::add(&mut text, "socket", inode.to_string().as_bytes());
     }
-    let threads = threads(root, pid);
+    let (threads, others) = threads(root, pid);
     if threads.looked > 0 {
         let counts = [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)];
         for (name, number) in counts.into_iter().chain([("untimed", threads.untimed), ("at_one", threads.at_one)]) {
             facts::add(&mut text, name, number.to_string().as_bytes());
         }
     }
+    for (name, wait, number) in wait.iter().map(|wait| (MAIN, wait, 1)).chain(others.iter().map(|(wait, number)| (THREAD, wait, *number))) {
+        facts::add(&mut text, name, format!("{} {number} {} {}", wait.kind.word(), wait.other, wait.object).as_bytes());
+    }
     Ok(Outcome::Ok(text))
 }
 
 /// The calls of the threads besides the main thread; of many threads an even selection in the order of their creation. Threads that end during the read are
 /// left out.
-fn threads(root: &Root, pid: u32) -> ThreadCalls {
+fn threads(root: &Root, pid: u32) -> (ThreadCalls, BTreeMap<Wait, u32>) {
     let names = root.names(&format!("proc/{pid}/task"), LISTED_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
     let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
     let mut calls = ThreadCalls::default();
     let mut addresses: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut waits: BTreeMap<Wait, u32> = BTreeMap::new();
     for thread in others.iter().step_by(others.len().div_ceil(THREADS_MAX).max(1)) {
         let Outcome::Ok(line) = root.read(&format!("proc/{pid}/task/{thread}/syscall"), LINE_BYTES_MAX, None) else { continue };
+        let number = number_of(&line);
         let line = String::from_utf8_lossy(&line);
-        let (call, _, [address, ..]) = call_of(&line);
+        let (call, names, arguments) = call_of(&line);
+        let [address, ..] = arguments;
         calls.looked += 1;
+        if let Some(wait) = number.and_then(|number| waits::of(root, pid, (number, arguments), &descriptors(root, pid, names, arguments))) {
+            *waits.entry(wait).or_default() += 1;
+        }
         calls.accepting += u32::from(matches!(call.as_str(), "accept" | "accept4"));
         if call == "futex" {
             calls.locked += 1;
@@ -148,7 +164,12 @@ fn threads(root: &Root, pid: u32) -> ThreadCalls {
         }
     }
     calls.at_one = addresses.into_values().max().filter(|threads| *threads > 1).unwrap_or(0);
-    calls
+    (calls, waits)
+}
+
+/// The number of the call; none while the thread runs.
+fn number_of(line: &[u8]) -> Option<libc::c_long> {
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
 }
 
 /// True if the fourth argument of futex(2), the address of a timeout, is null.
@@ -166,10 +187,8 @@ fn call_of(line: &str) -> (String, DescriptorArguments, [u64; 3]) {
     let arguments = argument().zip(argument()).zip(argument()).map(|((a, b), c)| [a, b, c]);
     let known = CALLS.iter().find(|(known, ..)| *known == number);
     let name = known.map_or_else(|| number.to_string(), |(_, name, _)| (*name).to_owned());
-    match (known, arguments) {
-        (Some((_, _, names)), Some(arguments)) => (name, *names, arguments),
-        _ => (name, DescriptorArguments::Nothing, [0; 3]),
-    }
+    let names = known.map_or(DescriptorArguments::Nothing, |(_, _, names)| *names);
+    arguments.map_or((name.clone(), DescriptorArguments::Nothing, [0; 3]), |arguments| (name, names, arguments))
 }
 
 /// The descriptors that a call waits for; none if the memory with them cannot be read.
@@ -233,7 +252,27 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
     if sockets.len() != wanted || call.is_empty() {
         return Err(TextLine::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
     }
-    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads })
+    let waits = facts.iter().filter(|fact| [MAIN, THREAD].contains(&fact.name)).map(|fact| {
+        let text = fact.text();
+        let place = TextLine::new(NAME, fact.line);
+        wait(&text, fact.name == MAIN).ok_or_else(|| place.expected("KIND THREADS PROCESS OBJECT", &text))
+    });
+    let waits = waits.collect::<Result<Vec<_>, _>>()?;
+    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads, waits })
+}
+
+/// "file-lock 1 4711 /srv/data/lock".
+fn wait(text: &str, is_main: bool) -> Option<ThreadWait> {
+    let mut fields = text.splitn(4, ' ');
+    let (kind, threads, other) = (fields.next()?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let object = fields.next()?;
+    Some(ThreadWait {
+        kind: WaitKind::of_word(kind)?,
+        is_main,
+        threads,
+        other: Some(other).filter(|other| *other > 0),
+        object: Some(object.to_owned()).filter(|object| !object.is_empty()),
+    })
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
@@ -259,7 +298,7 @@ mod tests {
     }
 
     fn in_call(call: &str, sockets: &[u64]) -> Syscall {
-        Syscall { call: Some(call.to_owned()), sockets: sockets.to_vec(), threads: ThreadCalls::default() }
+        Syscall { call: Some(call.to_owned()), sockets: sockets.to_vec(), ..Syscall::default() }
     }
 
     fn pollfds(descriptors: &[i32]) -> Vec<u8> {
@@ -278,7 +317,11 @@ mod tests {
         assert_eq!(parsed(&call(libc::SYS_ppoll, u64::MAX, u64::MAX, 0), &[]), in_call("ppoll", &[]));
         let sets = [(1_u64 << 4).to_ne_bytes(), (1_u64 << 6).to_ne_bytes()].concat();
         assert_eq!(parsed(&call(libc::SYS_pselect6, 71, 16, 0), &sets), in_call("pselect6", &[104, 170]));
-        assert_eq!(parsed(&call(libc::SYS_clock_nanosleep, 4, 4, 4), &[]), in_call("clock_nanosleep", &[]));
+        let sleeps = ThreadWait { kind: WaitKind::Timer, is_main: true, threads: 1, other: None, object: None };
+        assert_eq!(
+            parsed(&call(libc::SYS_clock_nanosleep, 4, 4, 4), &[]),
+            Syscall { waits: vec![sleeps], ..in_call("clock_nanosleep", &[]) }
+        );
         assert_eq!(parsed("99999 0x4 0x4 0x4 0x0 0x0 0x0 0x1 0x1\n", &[]), in_call("99999", &[]));
         for nothing in ["running\n", "-1 0x7ffc00000000 0x7f0000000000\n", "", "x 0x4", "running 0x4 0x4 0x4"] {
             assert_eq!(parsed(nothing, &[]), Syscall::default(), "{nothing:?}");
@@ -312,6 +355,72 @@ mod tests {
         std::fs::write(process.join("syscall"), "running\n").unwrap();
         let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
         assert_eq!(parse(&bytes).unwrap().threads, ThreadCalls { looked: 6, accepting: 2, locked: 3, untimed: 2, at_one: 2 });
+    }
+
+    /// Reads a process whose main thread waits in the first call, and other threads in the others. Its descriptor 4 is a socket, 5 a pipe, 6 a file.
+    fn waits(calls: &[(libc::c_long, u64, u64)]) -> Vec<String> {
+        let tree = tempfile::tempdir().unwrap();
+        let process = tree.path().join("proc/42");
+        let file = tree.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        std::fs::create_dir_all(process.join("fd")).unwrap();
+        std::fs::create_dir_all(tree.path().join("proc/77")).unwrap();
+        std::fs::write(tree.path().join("proc/77/comm"), "convert\n").unwrap();
+        std::fs::write(
+            tree.path().join("proc/locks"),
+            "7: FLOCK ADVISORY WRITE 50 fe:00:9 0 EOF\n7: -> FLOCK ADVISORY WRITE 42 fe:00:9 0 EOF\n",
+        )
+        .unwrap();
+        for (descriptor, target) in [(4, "socket:[104]".into()), (5, "pipe:[105]".into()), (6, file.clone())] {
+            std::os::unix::fs::symlink::<std::path::PathBuf, _>(target, process.join(format!("fd/{descriptor}"))).unwrap();
+        }
+        for (thread, (call, first, second)) in (42..).zip(calls) {
+            let directory = process.join(format!("task/{thread}"));
+            std::fs::create_dir_all(&directory).unwrap();
+            let line = format!("{call} {first:#x} {second:#x} 0x1 0x0 0x0 0x0 0x0 0x0\n");
+            std::fs::write(directory.join("syscall"), &line).unwrap();
+            if thread == 42 {
+                std::fs::write(process.join("syscall"), &line).unwrap();
+                std::fs::write(directory.join("children"), "70 77 ").unwrap();
+            }
+        }
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        let shown = |wait: &ThreadWait| {
+            let object = wait.object.as_deref().map(|object| if object == file.to_string_lossy() { "FILE" } else { object });
+            format!("{} {:?} {} {:?} {:?}", if wait.is_main { MAIN } else { THREAD }, wait.kind, wait.threads, wait.other, object)
+        };
+        parse(&bytes).unwrap().waits.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn what_threads_wait_for_is_told() {
+        assert_eq!(waits(&[(libc::SYS_flock, 6, 2)]), ["main FileLock 1 Some(50) Some(\"FILE\")"]);
+        assert_eq!(waits(&[(libc::SYS_fcntl, 6, libc::F_SETLKW as u64)]), ["main FileLock 1 Some(50) Some(\"FILE\")"]);
+        assert_eq!(waits(&[(libc::SYS_fcntl, 6, libc::F_GETFL as u64)]), [""; 0]);
+        assert_eq!(waits(&[(libc::SYS_fsync, 6, 0)]), ["main Disk 1 None Some(\"FILE\")"]);
+        assert_eq!(waits(&[(libc::SYS_read, 6, 0)]), ["main Disk 1 None Some(\"FILE\")"]);
+        assert_eq!(waits(&[(libc::SYS_write, 5, 0)]), ["main FullPipe 1 None None"]);
+        // The output of a process that it started; without one the pipe may be a work queue.
+        assert_eq!(waits(&[(libc::SYS_read, 5, 0)]), ["main Child 1 Some(77) Some(\"convert\")"]);
+        assert_eq!(waits(&[(libc::SYS_wait4, 77, 0)]), ["main Child 1 Some(77) Some(\"convert\")"]);
+        for nothing in [libc::SYS_futex, libc::SYS_epoll_pwait, libc::SYS_accept4, libc::SYS_recvfrom] {
+            assert_eq!(waits(&[(nothing, 4, 0)]), [""; 0]);
+        }
+        let many = [(libc::SYS_epoll_pwait, 4, 0), (libc::SYS_fsync, 6, 0), (libc::SYS_fsync, 6, 0), (libc::SYS_nanosleep, 1, 0)];
+        assert_eq!(waits(&many), ["thread Disk 2 None Some(\"FILE\")", "thread Timer 1 None None"]);
+    }
+
+    /// A thread that asks a name server is found at its socket.
+    #[test]
+    fn a_wait_for_a_name_server_is_told() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect("127.0.0.1:53").unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let wait = waits::of(&Root::default(), std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor]);
+        let named = Wait { kind: WaitKind::NameServer, object: "127.0.0.1:53".to_owned(), other: 0 };
+        assert_eq!(wait, Some(named));
+        socket.connect("127.0.0.1:5353").unwrap();
+        assert_eq!(waits::of(&Root::default(), std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor]), None);
     }
 
     #[test]
@@ -354,6 +463,9 @@ mod tests {
             "call x\nsockets -1\n",
             "call x\nsockets 0\nthreads x\n",
             "call x\nsockets 0\nthreads 1\naccepting -1\n",
+            "call x\nsockets 0\nmain disk\n",
+            "call x\nsockets 0\nmain disk x 0 \n",
+            "call x\nsockets 0\nthread nothing 1 0 \n",
         ] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

@@ -1,8 +1,9 @@
 //! Advice for requests that wait inside a program, or for it: more room at what they wait for if that is known, otherwise where to look.
 
 use crate::facts::Context;
+use crate::facts::awaited::Awaited;
 use crate::facts::path::Runtime;
-use crate::facts::pool::worker_pids;
+use crate::facts::pool::{Pool, TakingTurns, worker_pids};
 use crate::facts::queue::accepting::{Idle, holders, idle};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
@@ -33,12 +34,14 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, _| {
         let inside = found(ctx)?;
-        let is_slower = matches!(inside.evidence, Some(WaitEvidence::SlowerThanPeers(_)));
-        let text = args(ctx, if is_slower { "remedy-look-inside-peer-text" } else { "remedy-look-inside-text" }, &inside);
-        Some(Advice {
-            runtime: commands(ctx, ctx.path.tiers[inside.tier].pids.first().copied()),
-            ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)
-        })
+        let tier = &ctx.path.tiers[inside.tier];
+        let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| inside.evidence.as_ref().is_some_and(WaitEvidence::leaves_open));
+        let text = match (&inside.evidence, awaited) {
+            (Some(WaitEvidence::SlowerThanPeers(_)), _) => args(ctx, "remedy-look-inside-peer-text", &inside),
+            (_, Some(awaited)) => args(ctx, "remedy-look-inside-for-text", &inside).with("what", awaited.what()),
+            _ => args(ctx, "remedy-look-inside-text", &inside),
+        };
+        Some(Advice { runtime: commands(ctx, tier.pids.first().copied()), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
     },
 };
 
@@ -48,7 +51,12 @@ pub(in crate::fix::remedies) const LOOK_AT_TURNS: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, placed| {
         let tier = ctx.only_tier(&placed.owner)?;
-        let text = Message::new("remedy-look-inside-turns-text").with("tier", tier.name.as_str());
+        let awaited = TakingTurns::of(ctx, tier, &Pool::of(ctx, tier)?).and_then(|held| Awaited::of(ctx, tier, held.waiting));
+        let text = match awaited {
+            Some(awaited) => Message::new("remedy-look-inside-for-text").with("what", awaited.what()),
+            None => Message::new("remedy-look-inside-turns-text"),
+        };
+        let text = text.with("tier", tier.name.as_str());
         Some(Advice {
             runtime: commands(ctx, worker_pids(ctx, tier).first().copied()),
             ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)

@@ -25,6 +25,42 @@ finding-waits-inside-explanation-calls = { $tier } has read these requests but d
 finding-waits-inside-explanation-alone = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. A single request is answered much faster, so the requests wait for each other: for a lock, a limit inside the program or a connection from a pool. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-grows = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. The more of them it holds, the longer each takes, so they wait for each other: for a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
 
+finding-waits-inside-title-for = { $thread ->
+    [only] { $number } of { $under_way } requests wait for { $tier }, whose only thread waits for { $what }
+   *[some] { $number } of { $under_way } requests wait inside { $tier }, for { $what }
+}
+finding-waits-inside-explanation-for = { $thread ->
+    [only] { $tier } serves with one thread, and most of the time that thread was found waiting for { $what }. Meanwhile it reads, computes and answers nothing else. More requests pass if it does not wait for that itself, or not as long.
+   *[some] { $tier } has these requests, and neither computes nor waits for a connection. Its threads were found waiting for { $what }. More requests pass if they wait for that less often, or not as long.
+}
+awaited-file-lock = { $is_known ->
+    [yes] a lock on { $object }
+   *[no] locks on files
+}{ $held ->
+    [yes] , held by { $holder } (process { $pid })
+    [unnamed] , held by process { $pid }
+   *[no] {""}
+}
+awaited-semaphore = a semaphore (semop)
+awaited-disk = { $is_known ->
+    [yes] the disk ({ $object })
+   *[no] the disk (several files)
+}
+awaited-full-pipe = { $is_known ->
+    [yes] whoever reads { $object } (a full pipe)
+   *[no] whoever reads its output (a full pipe)
+}
+awaited-name-server = { $is_known ->
+    [yes] the name server { $object }
+   *[no] name servers
+}
+awaited-child = { $is_known ->
+    [yes] processes that it starts ({ $object })
+   *[no] processes that it starts
+}
+awaited-timer = a timer (it sleeps)
+evidence-awaited = { $seen } of { $looks } looks at its processes found threads that wait for { $what }: { $threads } on average.
+
 finding-waits-inside-untold = { $tier } has read these requests, and other programs use most of its cores. Whether its threads waited for a core could not be read, so the requests wait for each other or for that.
 
 finding-answers-none-title = { $tier } at { $listener } was not seen to answer any request: { $waiting } of { $under_way } requests wait for it

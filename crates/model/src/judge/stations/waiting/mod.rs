@@ -6,6 +6,7 @@ mod silent;
 
 use crate::facts::Context;
 use crate::facts::TierId;
+use crate::facts::awaited::Awaited;
 use crate::facts::cores::limiting::perhaps_for_cores;
 use crate::facts::cores::{group_of, limiting};
 use crate::facts::harm::Cost;
@@ -105,7 +106,14 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
 
 fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding {
     let tier = &ctx.path.tiers[inside.tier];
+    let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| shown.leaves_open());
     let (title, explanation, confidence) = match shown {
+        WaitEvidence::SlowerThanAlone(_) if awaited.is_some() => {
+            ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
+        }
+        WaitEvidence::Grows(_) | WaitEvidence::Locked if awaited.is_some() => {
+            ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::Medium)
+        }
         WaitEvidence::SlowerThanPeers(_) => {
             ("finding-waits-inside-title-peers", "finding-waits-inside-explanation-peers", Confidence::High)
         }
@@ -117,16 +125,20 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::Grows(_) if is_late(inside) => {
             ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::Medium)
         }
-        WaitEvidence::Grows(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium),
+        WaitEvidence::Grows(_) | WaitEvidence::Locked => ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium),
     };
     let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
     let under_way = ctx.account().map_or(f64::INFINITY, |account| account.under_way());
+    let args = |id: &'static str| {
+        let message = args(ctx, id, inside);
+        awaited.iter().fold(message, |message, awaited| message.with("what", awaited.what()).with("thread", awaited.thread()))
+    };
     Finding {
         confidence,
         lost_time: Some(((inside.mean.value - alone) / under_way).clamp(0.0, 1.0)),
-        title: args(ctx, title, inside),
-        evidence: proofs(ctx, inside, shown),
-        explanation: vec![args(ctx, explanation, inside)],
+        title: args(title),
+        evidence: awaited.iter().map(Awaited::proof).chain(proofs(ctx, inside, shown)).collect(),
+        explanation: vec![args(explanation)],
         ..STATION.finding(FindingId::WAITS_INSIDE, tier, Location::in_netns(tier.netns))
     }
 }
@@ -181,6 +193,7 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
             let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));
             proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(used))));
         }
+        WaitEvidence::Locked => {}
         WaitEvidence::SlowerThanAlone(_) => proofs.extend(at_a_time(ctx, inside)),
         WaitEvidence::Grows(Levels { few, many }) => {
             let text =

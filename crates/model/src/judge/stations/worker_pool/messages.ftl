@@ -20,6 +20,18 @@ state-worker-pool-unread = { $busy } of { $workers } { $unit ->
 } were busy on average; in { $share } % of the samples requests waited unread for one, { $waiting } on average.
 state-worker-pool-clients = { $held } connections were answered and waited for the client to close, while { $waiting } waited to be accepted.
 
+finding-worker-pool-exhausted-title-for = { $kind ->
+    [unread] { $workers ->
+        [1] the one thread of { $tier } that serves requests is taken, and does not compute but waits for { $what }
+        [2] both threads of { $tier } that serve requests are taken, and they do not compute but wait for { $what }
+       *[other] all { $workers } threads of { $tier } that serve requests are taken, and they do not compute but wait for { $what }
+    }
+   *[wait] { $workers ->
+        [1] the one worker of { $tier } is taken, and does not compute but waits for { $what }
+        [2] both workers of { $tier } are taken, and they do not compute but wait for { $what }
+       *[other] all { $workers } workers of { $tier } are taken, and they do not compute but wait for { $what }
+    }
+}
 finding-worker-pool-exhausted-title = { $kind ->
     [unread] { $workers ->
         [1] the one thread of { $tier } that serves requests is taken, and does not compute but waits
@@ -67,6 +79,10 @@ finding-worker-pool-exhausted-explanation = { $kind ->
     } and more connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more workers only move the wait there.
 }
 
+finding-worker-pool-exhausted-awaited = Most of the time its { $unit ->
+    [threads] threads
+   *[workers] workers
+} were found waiting for { $what }. If that takes less time, the same number of them serves more requests.
 finding-worker-pool-exhausted-untold = Watching does not show whether they wait for each other: a request holds one for { $ms } ms. If a single request is answered much sooner while nothing else is asked, they do, and more of them only wait as well.
 
 evidence-worker-pool-busy = { $unit ->
@@ -125,10 +141,17 @@ evidence-workers-blocked-stand-unrated = Of { $busy } requests that held a { $un
 evidence-workers-blocked-time = A request took a worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
 evidence-workers-blocked-door = On average { $waiting } connections waited to be accepted by { $upstream }.
 
-finding-workers-wait-for-each-other-title = the { $workers } workers of { $tier } wait for each other: about { $at_once } at a time go on
+finding-workers-wait-for-each-other-title = the { $workers } workers of { $tier } wait for each other: { $few ->
+    [yes] less than one at a time goes on
+   *[no] about { $at_once } at a time go on
+}
+finding-workers-wait-for-each-other-title-for = the { $workers } workers of { $tier } wait for each other ({ $few ->
+    [yes] less than one at a time goes on
+   *[no] about { $at_once } at a time go on
+}): for { $what }
+finding-workers-wait-for-each-other-explanation-for = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms without computing: the workers wait for each other, and were found waiting for { $what }. More workers would wait as well.
 finding-workers-wait-for-each-other-explanation = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms without computing: the workers wait for each other, for a lock, a file, a connection or a limit inside the program. Which of these cannot be seen from outside. More workers would wait as well.
 
-finding-workers-wait-for-each-other-title-few = the { $workers } workers of { $tier } wait for each other: less than one at a time goes on
 evidence-each-other-little = { $rate }/s x { $alone } ms = { $at_once } at a time: so many requests go through { $tier } at once, if each takes as long as one alone.
 evidence-each-other-held = A request took a worker for about { $held } ms; a single request takes { $alone } ms, without delays of acknowledgements.
 evidence-each-other-inside = On average { $waiting } of the requests that held one of { $workers } workers waited inside { $tier }, while no thread computed for them or was ready to.

@@ -8,6 +8,7 @@ mod taking_turns;
 mod unforced;
 
 use crate::facts::Context;
+use crate::facts::awaited::Awaited;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
 use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops};
@@ -158,6 +159,10 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
         (PoolKind::Processes, IdleEvidence::Beside(_)) => "compute",
         (PoolKind::Processes, IdleEvidence::Workers(_) | IdleEvidence::Cores(_) | IdleEvidence::Left) => "wait",
     };
+    let awaited = Awaited::of(ctx, tier, pool.busy_mean());
+    let because = awaited
+        .iter()
+        .map(|awaited| Message::new("finding-worker-pool-exhausted-awaited").with("what", awaited.what()).with("unit", pool.unit()));
     let (upstream, number) = behind.as_ref().map_or(("", 0.0), |(upstream, number)| (upstream.as_str(), *number));
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
@@ -171,9 +176,17 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
             // Idle cores may be withheld from the workers. Whether the workers wait for a core could not be read.
             IdleEvidence::Cores(_) => Confidence::Low,
         },
-        title: args("finding-worker-pool-exhausted-title"),
-        evidence: proofs(ctx, tier, pool, idle),
-        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation")).chain(untold(ctx, tier, pool, idle)).collect(),
+        title: match &awaited {
+            Some(awaited) if matches!(kind, "wait" | "unread") => {
+                args("finding-worker-pool-exhausted-title-for").with("what", awaited.what())
+            }
+            _ => args("finding-worker-pool-exhausted-title"),
+        },
+        evidence: awaited.iter().map(Awaited::proof).chain(proofs(ctx, tier, pool, idle)).collect(),
+        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation"))
+            .chain(because)
+            .chain(untold(ctx, tier, pool, idle))
+            .collect(),
         ..STATION.finding(FindingId::POOL_EXHAUSTED, tier, Location::in_netns(tier.netns))
     }
 }

@@ -1,0 +1,191 @@
+//! What the threads of a tier wait for that is no connection: the second account, beside that of the requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Context;
+use super::path::Tier;
+use super::pool::looks::are_enough;
+use crate::judge::finding::Evidence;
+use crate::ledger::tenths;
+use crate::observation::{CpuUse, ProcessView, Syscall, ThreadWait, WaitKind};
+use crate::output::message::Message;
+
+/// Share of the requests that wait, or of the looks at an only thread, at which one thing explains the rest as well.
+const MOST: f64 = 0.5;
+
+/// Looks at several processes within this time are one moment.
+const MOMENT_US: u64 = 250_000;
+/// Fewest moments after which a worker holds a lock for good. One of two workers that take turns is found to hold it each of five times once in sixteen times.
+const MOMENTS_MIN: usize = 5;
+
+/// What threads of a tier wait for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Awaited {
+    kind: WaitKind,
+    /// The file, name server or program that most of them wait for; `None` if they wait for different ones, or it is not known.
+    object: Option<String>,
+    /// The process that holds the lock for most of them, with its name: one that is no part of the tier, or that was seen to hold it each time. Workers that take turns
+    /// all hold it.
+    holder: Option<(u32, Option<String>)>,
+    /// Mean number of threads that wait so.
+    pub(crate) threads: f64,
+    /// True if the main thread of the only process that serves was found so most of the time: an event loop, which holds up all of its requests.
+    pub(crate) holds_up: bool,
+    /// Looks at processes, and those that found such a thread.
+    pub(crate) looks: usize,
+    pub(crate) seen: usize,
+}
+
+impl Awaited {
+    /// The one thing that most of these `waiting` requests inside a tier wait for. `None` if no such thing was seen, or too seldom.
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<Self> {
+        let processes: Vec<(u32, &ProcessView)> = tier.pids.iter().filter_map(|pid| Some((*pid, ctx.obs.processes.get(pid)?))).collect();
+        let mut tally = Tally::default();
+        for (_, process) in &processes {
+            tally.add(ctx, tier, process);
+        }
+        if !are_enough(tally.looks) {
+            return None;
+        }
+        // Threads that serve nobody may wait in the same way, for a time of their own: all that are not known to wait for new work count as those.
+        let Tally { looks, threads, idle, main_serves, kinds } = tally;
+        let spare = (threads - idle - waiting).max(0.0);
+        let is_loop = processes.len() == 1 && main_serves;
+        let all = kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, looks, is_loop));
+        let awaited = all.max_by(|a, b| a.threads.total_cmp(&b.threads))?;
+        (awaited.holds_up || awaited.threads - spare >= MOST * waiting.max(1.0)).then_some(awaited)
+    }
+
+    /// What they wait for, as a part of a sentence: "a lock on /srv/data/orders.lock, held by php-fpm (process 4711)".
+    pub(crate) fn what(&self) -> Message {
+        let id = match self.kind {
+            WaitKind::FileLock => "awaited-file-lock",
+            WaitKind::Semaphore => "awaited-semaphore",
+            WaitKind::Disk => "awaited-disk",
+            WaitKind::FullPipe => "awaited-full-pipe",
+            WaitKind::NameServer => "awaited-name-server",
+            WaitKind::Child => "awaited-child",
+            WaitKind::Timer => "awaited-timer",
+        };
+        let (pid, name) = self.holder.as_ref().map_or((0, ""), |(pid, name)| (*pid, name.as_deref().unwrap_or("")));
+        let object = self.object.as_deref().unwrap_or("");
+        let message = Message::new(id).with("object", object).with("is_known", if object.is_empty() { "no" } else { "yes" });
+        let held = match (pid, name) {
+            (0, _) => "no",
+            (_, "") => "unnamed",
+            _ => "yes",
+        };
+        message.with("held", held).with("holder", name).with("pid", pid.to_string())
+    }
+
+    /// True for a lock: whoever holds it serves another request.
+    pub(crate) fn is_lock(&self) -> bool {
+        matches!(self.kind, WaitKind::FileLock | WaitKind::Semaphore)
+    }
+
+    /// Whose wait it is: "only" the thread that serves all, or "some" of several.
+    pub(crate) fn thread(&self) -> &'static str {
+        if self.holds_up { "only" } else { "some" }
+    }
+
+    /// What the looks showed.
+    pub(crate) fn proof(&self) -> Evidence {
+        let text =
+            Message::new("evidence-awaited").with("what", self.what()).with("seen", self.seen as f64).with("looks", self.looks as f64);
+        Evidence::new(text.with("threads", tenths(self.threads)), "/proc/PID/task/TID/syscall", Some(tenths(self.threads)))
+    }
+}
+
+/// The waits of all processes of a tier.
+
+#[derive(Default)]
+struct Tally {
+    looks: usize,
+    /// Mean number of threads, and of those that wait for new work.
+    threads: f64,
+    idle: f64,
+    /// True if the main thread of a process does most of what it does on a core.
+    main_serves: bool,
+    kinds: BTreeMap<WaitKind, Counted>,
+}
+
+/// Waits of one kind.
+#[derive(Default)]
+struct Counted {
+    threads: f64,
+    seen: usize,
+    /// Looks at which it was the main thread.
+    of_main: usize,
+    objects: BTreeMap<String, f64>,
+    /// When a holder of a lock was seen at all, and when each process, with whether it is one of the tier's.
+    locked_at: BTreeSet<u64>,
+    holders: BTreeMap<(u32, bool), BTreeSet<u64>>,
+}
+
+impl Tally {
+    fn add(&mut self, ctx: &Context<'_>, tier: &Tier, process: &ProcessView) {
+        let calls: Vec<(u64, &Syscall)> = ctx.in_window(&process.syscall).map(|(at_us, call)| (*at_us, call)).collect();
+        if calls.is_empty() {
+            return;
+        }
+        self.looks += calls.len();
+        let others = process.cpu.last().map_or(0, |used| used.threads.saturating_sub(1));
+        self.threads += 1.0 + f64::from(others);
+        let is_for_work =
+            |(_, call): &&(u64, &Syscall)| matches!(call.call.as_deref(), Some("accept" | "accept4" | "epoll_wait" | "epoll_pwait"));
+        self.idle += calls.iter().filter(is_for_work).count() as f64 / calls.len() as f64;
+        self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
+        for (at_us, call) in &calls {
+            // Of many threads only some are looked at.
+            let each = f64::from(others.max(call.threads.looked)) / f64::from(call.threads.looked.max(1));
+            self.idle += each * f64::from(call.threads.accepting) / calls.len() as f64;
+            // A process that waits for another of the same tier is the one that started the workers.
+            let is_own = |wait: &&ThreadWait| wait.kind != WaitKind::Child || wait.other.is_none_or(|pid| !tier.pids.contains(&pid));
+            for wait in call.waits.iter().filter(is_own) {
+                let threads = f64::from(wait.threads) * if wait.is_main { 1.0 } else { each } / calls.len() as f64;
+                let counted = self.kinds.entry(wait.kind).or_default();
+                counted.threads += threads;
+                counted.seen += 1;
+                counted.of_main += usize::from(wait.is_main);
+                if let Some(object) = &wait.object {
+                    *counted.objects.entry(object.clone()).or_default() += threads;
+                }
+                if let Some(pid) = wait.other.filter(|_| wait.kind == WaitKind::FileLock) {
+                    counted.locked_at.insert(at_us / MOMENT_US);
+                    counted.holders.entry((pid, tier.pids.contains(&pid))).or_default().insert(at_us / MOMENT_US);
+                }
+            }
+        }
+    }
+}
+
+impl Counted {
+    fn awaited(self, ctx: &Context<'_>, kind: WaitKind, looks: usize, is_loop: bool) -> Awaited {
+        let threads = self.threads;
+        let is_most = |number: &f64| *number > MOST * threads;
+        let object = most(self.objects).filter(|(_, number)| is_most(number)).map(|(object, _)| object);
+        let named =
+            |pid: u32| (pid, ctx.obs.processes.get(&pid).and_then(|view| view.identity.last()).map(|identity| identity.comm.clone()));
+        let all = self.locked_at.len();
+        let holds = |((_, is_own), at): &((u32, bool), BTreeSet<u64>)| {
+            if *is_own { all >= MOMENTS_MIN && at.len() == all } else { at.len() as f64 > MOST * all as f64 }
+        };
+        let holder = self.holders.into_iter().find(holds).map(|((pid, _), _)| named(pid));
+        let holds_up = is_loop && self.of_main as f64 >= MOST * looks as f64;
+        Awaited { kind, object, holder, threads, holds_up, looks, seen: self.seen }
+    }
+}
+
+/// Share of a process's time on a core that its main thread used in the window. `None` if it was not read, or the process used none.
+fn main_share(ctx: &Context<'_>, process: &ProcessView) -> Option<f64> {
+    let pid = process.identity.last()?.pid;
+    let (first, last, _) = ctx.around(&process.cpu)?;
+    let run = |used: &CpuUse, id: u32| used.thread_times.iter().find(|times| times.id == id).map_or(0, |times| times.run_ns);
+    let of = |id: u32| run(last, id).saturating_sub(run(first, id)) as f64;
+    let all: f64 = last.thread_times.iter().map(|times| of(times.id)).sum();
+    (all > 0.0).then(|| of(pid) / all)
+}
+
+fn most<K>(counts: BTreeMap<K, f64>) -> Option<(K, f64)> {
+    counts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
+}

@@ -1,0 +1,235 @@
+//! What a thread waits for in a system call, where that is no connection: a lock on a file, the disk, a pipe, a name server, a process that it started, a timer.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use chokepoint_model::observation::WaitKind;
+use chokepoint_recording::Outcome;
+
+use crate::root::Root;
+
+/// `/proc/locks` of a host with a thousand locks.
+const LOCKS_BYTES_MAX: usize = 64 * 1024;
+/// `/proc/PID/net/udp` of a host with a thousand sockets.
+const UDP_BYTES_MAX: usize = 128 * 1024;
+const CHILDREN_BYTES_MAX: usize = 4_096;
+const COMM_BYTES_MAX: usize = 64;
+/// The port of name servers (RFC 1035, 4.2).
+const NAME_SERVER_PORT: u16 = 53;
+/// Commands of fcntl(2) that wait for a lock.
+const WAITING_COMMANDS: [u64; 2] = [libc::F_SETLKW as u64, libc::F_OFD_SETLKW as u64];
+/// A run of letters and digits of this length in a file's name may be a secret (the id of a session), and so many characters of it say which it is.
+const RUN_MAX: usize = 20;
+const RUN_SHOWN: usize = 4;
+
+/// One wait of one thread.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Wait {
+    pub(super) kind: WaitKind,
+    /// The file, the name server or the program, if it is known.
+    pub(super) object: String,
+    /// The process that holds the lock, or the one that was started; 0 if it is not known.
+    pub(super) other: u32,
+}
+
+/// Calls that wait for the disk when a thread is found in them, with the place of the file's descriptor.
+const DISK_CALLS: &[libc::c_long] =
+    &[libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_syncfs, libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_sync_file_range];
+const FILE_CALLS: &[libc::c_long] = &[libc::SYS_pread64, libc::SYS_pwrite64, libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_getdents64];
+const READ_CALLS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
+const WRITE_CALLS: &[libc::c_long] = &[libc::SYS_write, libc::SYS_writev, libc::SYS_splice];
+const SOCKET_CALLS: &[libc::c_long] = &[libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg];
+const TIMER_CALLS: &[libc::c_long] = &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
+const CHILD_CALLS: &[libc::c_long] = &[libc::SYS_wait4, libc::SYS_waitid];
+const SEMAPHORE_CALLS: &[libc::c_long] = &[libc::SYS_semop, libc::SYS_semtimedop];
+
+/// The wait of a thread of `pid` in this call, whose arguments are these. `descriptors` are those that it waits for.
+pub(super) fn of(root: &Root, pid: u32, (call, [first, second, _]): (libc::c_long, [u64; 3]), descriptors: &[i32]) -> Option<Wait> {
+    let none = |kind| Some(Wait { kind, object: String::new(), other: 0 });
+    // The kernel uses the lower half of the register.
+    let descriptor = first as u32 as i32;
+    let is = |calls: &[libc::c_long]| calls.contains(&call);
+    if call == libc::SYS_flock || call == libc::SYS_fcntl && WAITING_COMMANDS.contains(&second) {
+        return Some(Wait { kind: WaitKind::FileLock, object: file(root, pid, descriptor)?, other: lock_holder(root, pid).unwrap_or(0) });
+    }
+    if is(SEMAPHORE_CALLS) {
+        return none(WaitKind::Semaphore);
+    }
+    if is(TIMER_CALLS) {
+        return none(WaitKind::Timer);
+    }
+    if is(CHILD_CALLS) {
+        return child(root, pid);
+    }
+    if is(DISK_CALLS) || is(FILE_CALLS) {
+        return Some(Wait { kind: WaitKind::Disk, object: file(root, pid, descriptor)?, other: 0 });
+    }
+    if is(READ_CALLS) || is(WRITE_CALLS) {
+        let target = link(root, pid, descriptor)?;
+        return match (target.as_str(), is(WRITE_CALLS)) {
+            (pipe, true) if pipe.starts_with("pipe:") => none(WaitKind::FullPipe),
+            // An empty pipe may be a worker's work queue as well, but not where the process has started others.
+            (pipe, false) if pipe.starts_with("pipe:") => child(root, pid),
+            (path, _) if path.starts_with('/') => named_file(root, pid, descriptor, path, is(WRITE_CALLS)),
+            _ => name_server(root, pid, descriptor),
+        };
+    }
+    let is_socket = is(SOCKET_CALLS) || !descriptors.is_empty();
+    descriptors.iter().take(2).filter(|_| is_socket).find_map(|descriptor| name_server(root, pid, *descriptor))
+}
+
+/// A wait at a path: a FIFO that nobody empties, or the disk.
+fn named_file(root: &Root, pid: u32, descriptor: i32, path: &str, is_write: bool) -> Option<Wait> {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = root.metadata(&format!("proc/{pid}/fd/{descriptor}")).ok()?.file_type();
+    let kind = match () {
+        () if kind.is_fifo() && is_write => WaitKind::FullPipe,
+        () if kind.is_file() => WaitKind::Disk,
+        // A terminal, a device, a FIFO that is read: it may be where work comes from.
+        () => return None,
+    };
+    Some(Wait { kind, object: masked(path), other: 0 })
+}
+
+fn link(root: &Root, pid: u32, descriptor: i32) -> Option<String> {
+    match root.link_process(pid, &format!("fd/{descriptor}"), None) {
+        Outcome::Ok(target) => Some(String::from_utf8_lossy(&target).into_owned()),
+        _ => None,
+    }
+}
+
+/// The path of an open file.
+fn file(root: &Root, pid: u32, descriptor: i32) -> Option<String> {
+    link(root, pid, descriptor).filter(|target| target.starts_with('/')).map(|target| masked(&target))
+}
+
+fn text(root: &Root, file: &str, bytes_max: usize) -> Option<String> {
+    match root.read(file, bytes_max, None) {
+        Outcome::Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        _ => None,
+    }
+}
+
+/// The process that holds the lock for which this one waits (proc_locks(5): a waiter's line has "->" and the number of the holder's).
+fn lock_holder(root: &Root, pid: u32) -> Option<u32> {
+    let locks = text(root, "proc/locks", LOCKS_BYTES_MAX)?;
+    let waits = locks.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let number = fields.next()?;
+        (fields.next()? == "->" && fields.nth(3)?.parse() == Ok(pid)).then_some(number)
+    })?;
+    locks.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        (fields.next()? == waits && fields.next()? != "->").then(|| fields.nth(2)?.parse().ok()).flatten()
+    })
+}
+
+/// The process that this one started and waits for: its youngest.
+fn child(root: &Root, pid: u32) -> Option<Wait> {
+    let children = text(root, &format!("proc/{pid}/task/{pid}/children"), CHILDREN_BYTES_MAX)?;
+    let other = children.split_ascii_whitespace().next_back()?.parse().ok()?;
+    Some(Wait { kind: WaitKind::Child, object: name(root, other).unwrap_or_default(), other })
+}
+
+/// The name of a process.
+pub(super) fn name(root: &Root, pid: u32) -> Option<String> {
+    text(root, &format!("proc/{pid}/comm"), COMM_BYTES_MAX).map(|name| name.trim_end().to_owned())
+}
+
+/// A wait for the answer of a name server: at a connected UDP socket.
+fn name_server(root: &Root, pid: u32, descriptor: i32) -> Option<Wait> {
+    let path = root.path(&format!("proc/{pid}/fd/{descriptor}"));
+    let mut protocol = [0; 16];
+    // What `lsof` reads (net/socket.c, sockfs_xattr_get).
+    let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).ok()?;
+    let table = match protocol.get(..length)?.strip_suffix(b"\0")? {
+        b"UDP" => "udp",
+        b"UDPv6" => "udp6",
+        _ => return None,
+    };
+    let inode = super::files::socket_inode(&link(root, pid, descriptor)?)?;
+    let (ip, port) = remote(&text(root, &format!("proc/{pid}/net/{table}"), UDP_BYTES_MAX)?, inode)?;
+    let object = std::net::SocketAddr::new(ip, port).to_string();
+    (port == NAME_SERVER_PORT).then_some(Wait { kind: WaitKind::NameServer, object, other: 0 })
+}
+
+/// The remote address of a socket in `/proc/net/udp` (proc_net(5)): words of the address as the host orders their bytes, the port in hexadecimal.
+fn remote(table: &str, inode: u64) -> Option<(IpAddr, u16)> {
+    let line = table.lines().skip(1).find(|line| line.split_ascii_whitespace().nth(9).is_some_and(|field| field.parse() == Ok(inode)))?;
+    let (address, port) = line.split_ascii_whitespace().nth(2)?.split_once(':')?;
+    let word = |at: usize| u32::from_str_radix(address.get(8 * at..8 * at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let ip = match address.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let words = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
+            IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?)).to_canonical()
+        }
+        _ => return None,
+    };
+    Some((ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// A path without what may be secret in it.
+fn masked(path: &str) -> String {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, ',' | '-');
+    let mut shown = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
+        let run = &rest[..end];
+        let is_secret = run.len() >= RUN_MAX && run.bytes().any(|byte| byte.is_ascii_digit());
+        if is_secret {
+            shown.push_str(&run[..RUN_SHOWN]);
+            shown.push('…');
+        } else {
+            shown.push_str(run);
+        }
+        rest = &rest[end..];
+        if end == 0 {
+            shown.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_lock_is_found() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("proc")).unwrap();
+        let locks = "1: POSIX  ADVISORY  WRITE 300 fe:00:1 0 EOF\n2: FLOCK  ADVISORY  WRITE 400 fe:00:2 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 42 fe:00:2 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 43 fe:00:2 0 EOF\n";
+        std::fs::write(tree.path().join("proc/locks"), locks).unwrap();
+        let root = Root::new(tree.path());
+        assert_eq!((lock_holder(&root, 42), lock_holder(&root, 43), lock_holder(&root, 44)), (Some(400), Some(400), None));
+    }
+
+    #[test]
+    fn the_remote_address_of_a_socket_is_found() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n  \
+            1: 0100007F:A000 3500007F:0035 01 00000000:00000000 00:00000000 00000000     0        0 104 2 0 0\n";
+        assert_eq!(remote(table, 104), Some(("127.0.0.53".parse().unwrap(), 53)).filter(|_| cfg!(target_endian = "little")));
+        assert_eq!(remote(table, 105), None);
+        let six = "h\n 1: 0:0 B80D0120000000000000000001000000:0035 01 0:0 0:0 0 0 0 7 2 0 0\n";
+        assert_eq!(remote(six, 7), Some(("2001:db8::1".parse().unwrap(), 53)).filter(|_| cfg!(target_endian = "little")));
+    }
+
+    #[test]
+    fn what_may_be_secret_in_a_path_is_not_kept() {
+        assert_eq!(masked("/var/lib/php/sessions/sess_4f9q8vq1gq2h3l4m5n6o7p8q9r"), "/var/lib/php/sessions/sess_4f9q…");
+        for plain in ["/srv/data/orders-2026.db", "/a", "/var/log/nginx/access.log (deleted)", "/srv/ünïcödé/1"] {
+            assert_eq!(masked(plain), plain);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_is_read(text in ".{0,200}", inode in any::<u64>()) {
+            let _ = (masked(&text), remote(&text, inode));
+        }
+    }
+}
