@@ -36,7 +36,7 @@ pub(crate) fn kallsyms() -> impl BufRead {
     BufReader::with_capacity(64 << 10, file.take(KALLSYMS_BYTES_MAX))
 }
 
-fn open(path: &str) -> Option<File> {
+pub(crate) fn open(path: &str) -> Option<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::hint::black_box;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::counting::counter;
-use crate::counting::probe::{Event, Kernel, Mechanism};
+use crate::counting::probe::{Event, Kernel, Mechanism, Probe};
 use crate::host;
 use crate::sampling::event;
 use crate::unwinding::mappings::Mappings;
@@ -74,7 +75,7 @@ fn uprobe(target: &Event, consumers: usize) -> Option<Cost> {
     let mappings = Mappings::parse(&host::maps(own)?);
     let mapping = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
     let offset = (address - mapping.start).checked_add(mapping.offset)?;
-    let probe = Some((CString::new("/proc/self/exe").ok()?, offset));
+    let probe = Some(Probe::File(Arc::new(host::open("/proc/self/exe")?), offset));
     let event = Event { probe, pids: Some(HashSet::from([own])), ..target.clone() };
     measure_in_pairs(&event, consumers, call)
 }
@@ -86,7 +87,7 @@ fn tracepoint(kernel: &Kernel) -> Option<Cost> {
 }
 
 fn kprobe(kind: u32, consumers: usize) -> Option<Cost> {
-    let probe = Some((CString::new("__do_sys_getppid").ok()?, 0));
+    let probe = Some(Probe::Kernel(CString::new("__do_sys_getppid").ok()?));
     measure_in_pairs(&Event { kind, config: 0, probe, is_single_stepped: false, filter: None, pids: None }, consumers, enter_kernel)
 }
 

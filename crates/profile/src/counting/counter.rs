@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings as b;
 
-use crate::counting::probe::Event;
+use crate::counting::probe::{Event, Probe};
 use crate::sampling::event;
 
 /// Opens an event of a thread on every core. Counters also count the thread's children. Probes do not: the kernel would create the probe anew as the
@@ -23,8 +23,10 @@ pub(crate) fn open(event: &Event, tid: u32) -> io::Result<OwnedFd> {
     };
     attr.set_disabled(u64::from(!is_inherited(event)));
     attr.set_inherit(u64::from(is_inherited(event)));
-    if let Some((place, offset)) = &event.probe {
-        attr.__bindgen_anon_3.config1 = place.as_ptr() as u64;
+    // The kernel reads the name during the call.
+    let probe = event.probe.as_ref().map(Probe::name_and_offset).transpose()?;
+    if let Some((name, offset)) = &probe {
+        attr.__bindgen_anon_3.config1 = name.as_ptr() as u64;
         attr.__bindgen_anon_4.config2 = *offset;
     }
     let fd = event::open_anywhere(&attr, i32::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?)?;

@@ -3,6 +3,10 @@
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use perf_event_open_sys::bindings as b;
 
@@ -10,6 +14,7 @@ use crate::host;
 use crate::tracefs::{NoTracefs, Tracefs, is_name};
 use crate::unwinding::image::Image;
 use crate::unwinding::mappings::{Backing, Mappings};
+use crate::unwinding::tables::Bytes;
 
 /// What to count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -130,13 +135,36 @@ fn tracepoints_for(known: &str) -> &'static [TracepointWithFilter] {
     }
 }
 
+/// The place of a probe.
+#[derive(Debug, Clone)]
+pub(crate) enum Probe {
+    /// The beginning of a function of the kernel.
+    Kernel(CString),
+    /// An offset in this very file. The kernel writes a breakpoint there into the memory of all processes that map it, so it gets no path: a path may lead to another file in
+    /// the mount namespace of the process that maps the first.
+    File(Arc<File>, u64),
+}
+
+impl Probe {
+    /// The name and the offset that perf_event_open(2) takes.
+    pub(crate) fn name_and_offset(&self) -> io::Result<(CString, u64)> {
+        match self {
+            Self::Kernel(function) => Ok((function.clone(), 0)),
+            Self::File(file, offset) => {
+                let name = format!("{}/self/fd/{}", host::PROC, file.as_raw_fd());
+                Ok((CString::new(name).map_err(io::Error::other)?, *offset))
+            }
+        }
+    }
+}
+
 /// An event of perf_event_open(2) to count.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) kind: u32,
     pub(crate) config: u64,
-    /// Of a probe: its file or kernel function, and the offset there.
-    pub(crate) probe: Option<(CString, u64)>,
+    /// Of a probe: where it is placed.
+    pub(crate) probe: Option<Probe>,
     /// Of a probe in a program: whether the kernel single-steps its instruction.
     pub(crate) is_single_stepped: bool,
     /// A condition on the data of a tracepoint.
@@ -251,7 +279,7 @@ impl Kernel {
             ));
         };
         let function = CString::new(name).map_err(|_| "the name contains a NUL byte".to_owned())?;
-        let event = Event { kind, config: 0, probe: Some((function, 0)), is_single_stepped: false, filter: None, pids: None };
+        let event = Event { kind, config: 0, probe: Some(Probe::Kernel(function)), is_single_stepped: false, filter: None, pids: None };
         Ok(Source { how: format!("kprobe {name}"), mechanism: Mechanism::Kprobe, events: vec![event] })
     }
 
@@ -282,14 +310,16 @@ impl Kernel {
                     }
                     continue;
                 }
-                let found = Image::open(*pid, mapping)
-                    .ok_or_else(|| format!("{path} cannot be read"))
-                    .and_then(|image| Ok((probed_path(*pid, mapping, path)?, image.function_offset(function)?)));
+                let found = Image::open(*pid, mapping).ok_or_else(|| format!("{path} cannot be read")).and_then(|image| {
+                    let place = image.function_offset(function)?;
+                    let Bytes::File(file) = image.bytes else { return Err(format!("{path} is no file")) };
+                    Ok((Arc::new(file), place))
+                });
                 match found {
-                    Ok((probed, (offset, is_single_stepped))) => {
+                    Ok((file, (offset, is_single_stepped))) => {
                         files.push(ProbedFile {
                             backing: mapping.backing.clone(),
-                            probed,
+                            file,
                             offset,
                             is_single_stepped,
                             pids: HashSet::from([*pid]),
@@ -313,8 +343,8 @@ impl Kernel {
         let described: Vec<String> = files.iter().take(3).map(ProbedFile::described).collect();
         let more = files.len().saturating_sub(described.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let event = |ProbedFile { probed, offset, is_single_stepped, pids, .. }: ProbedFile| {
-            let (probe, pids) = (Some((probed, offset)), Some(pids));
+        let event = |ProbedFile { file, offset, is_single_stepped, pids, .. }: ProbedFile| {
+            let (probe, pids) = (Some(Probe::File(file, offset)), Some(pids));
             Event { kind, config: 0, probe, is_single_stepped, filter: None, pids }
         };
         let how = format!("uprobe {}{more}", described.join(", "));
@@ -325,7 +355,7 @@ impl Kernel {
 /// A file that contains the function.
 struct ProbedFile {
     backing: Backing,
-    probed: CString,
+    file: Arc<File>,
     offset: u64,
     is_single_stepped: bool,
     pids: HashSet<u32>,
@@ -342,16 +372,6 @@ fn tracepoint(id: u64, filter: Option<&str>, how: String) -> Source {
     let filter = filter.and_then(|filter| CString::new(filter).ok());
     let event = Event { kind: b::PERF_TYPE_TRACEPOINT, config: id, probe: None, is_single_stepped: false, filter, pids: None };
     Source { how, mechanism: Mechanism::Tracepoint, events: vec![event] }
-}
-
-/// The file's path from our mount namespace, whatever namespace the process is in.
-fn probed_path(pid: u32, mapping: &crate::unwinding::mappings::Mapping, path: &str) -> Result<CString, String> {
-    let text = if path.ends_with(" (deleted)") {
-        format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)
-    } else {
-        format!("/proc/{pid}/root{path}")
-    };
-    CString::new(text).map_err(|_| format!("the name of {path} contains a NUL byte"))
 }
 
 /// Mappings of the library. Without one: of possible allocators, in the dynamic linker's search order.

@@ -125,7 +125,9 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::Grows(_) if is_late(inside) => {
             ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::Medium)
         }
-        WaitEvidence::Grows(_) | WaitEvidence::Locked => ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium),
+        WaitEvidence::Grows(_) | WaitEvidence::Locked => {
+            ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium)
+        }
     };
     let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
     let under_way = ctx.account().map_or(f64::INFINITY, |account| account.under_way());
