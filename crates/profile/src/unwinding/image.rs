@@ -12,6 +12,7 @@ use object::read::{ReadCache, ReadCacheOps};
 use object::{Endianness, Object};
 
 use crate::host;
+use crate::unwinding::expressions;
 use crate::unwinding::mappings::{Backing, Mapping};
 use crate::unwinding::sections::SYMBOL_BYTES_MAX;
 #[cfg(test)]
@@ -66,7 +67,7 @@ impl Image {
         let places = tables.eh_frame.into_iter().chain(tables.eh_frame_hdr);
         let size = places.map(|place| place.size).fold(0, u64::saturating_add);
         if size > 0 && tables.are_in(&image.bytes) && room.take(&path, size) {
-            image.eh_frame = tables.eh_frame.and_then(|place| place.read(&image.bytes));
+            image.eh_frame = tables.eh_frame.and_then(|place| place.read(&image.bytes)).filter(expressions::all_end);
             let header = tables.eh_frame_hdr.and_then(|place| place.read(&image.bytes));
             image.eh_frame_hdr = header.filter(|header| image.eh_frame.as_ref().is_some_and(|frames| is_sound(header, frames)));
         }
