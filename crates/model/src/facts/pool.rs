@@ -201,7 +201,12 @@ impl Pool {
         let busy: Vec<usize> = samples.iter().map(|held| if are_threads { held.all() } else { held.in_service }).collect();
         let ended = samples.iter().map(|held| if are_threads { held.ended } else { 0 }).collect();
         let most = busy.iter().max().copied().filter(|most| *most > 0)?;
-        let serving = threads.saturating_sub(serving::acceptors(ctx, tier, workers));
+        let ran = serving::that_ran(ctx, workers, threads);
+        // All others are idle beside an event loop.
+        if threads > workers.len() && ran.is_some_and(|ran| ran <= workers.len()) {
+            return None;
+        }
+        let serving = threads.saturating_sub(serving::acceptors(ctx, tier, workers)).min(ran.unwrap_or(threads));
         let workers = if most <= threads { serving::level(&busy)?.min(serving.max(1)) } else { most };
         let queued = ctx.queued(tier);
         let pool = Self {

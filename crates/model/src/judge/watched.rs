@@ -12,6 +12,10 @@ use crate::output::report::LedgerPlaceKind as Place;
 /// clients notice.
 const EMPTY_SHARE_MIN: f64 = 0.1;
 
+/// How many times as many requests as before a single place that random arrivals find busy as often (rho / (1 - rho) of them; Kleinrock, Queueing Systems, 3.2) are more than
+/// random service times explain: those whose variance is some ten times that of an exponential distribution have half as many.
+const CROWD_TIMES_MAX: f64 = 10.0;
+
 /// Why it is not known whether a server keeps up.
 pub(crate) struct Untold {
     pub(crate) why: Message,
@@ -57,10 +61,12 @@ pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
 /// What shows that no request waits for another. `None` if nothing does.
 fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<Message> {
     let empty = varying.empty_share();
-    if varying.are_enough() && empty >= EMPTY_SHARE_MIN {
+    let (under_way, idle) = varying.means();
+    // A server that stops for seconds and catches up again is empty at times as well.
+    let is_crowded = under_way > CROWD_TIMES_MAX * (1.0 - empty) / empty.max(f64::MIN_POSITIVE);
+    if varying.are_enough() && empty >= EMPTY_SHARE_MIN && !is_crowded {
         return Some(Message::new("healthy-watched-empty").with("share", (100.0 * empty).round()));
     }
-    let (under_way, idle) = varying.means();
     // A single request at a time waits for no other.
     if tenths(if varying.is_part() { under_way } else { account.found_under_way().high }) <= 1.0 {
         return Some(Message::new("healthy-watched-single"));

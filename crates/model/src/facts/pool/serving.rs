@@ -12,6 +12,9 @@ const REACHED_SHARE: f64 = 0.25;
 /// Share of the looks at which a thread that only accepts waits for new work: at the others it waits for a core, or for a lock that another thread has just left.
 const ACCEPTS_SHARE: f64 = 0.9;
 
+/// Requests for each thread after which every one that serves has run: of threads that take requests at random one is left out by ten for each once in 22,000 times (e^-10).
+const TURNS_MIN: u64 = 10;
+
 /// The number taken that this share of the samples reaches. `None` if none was ever taken.
 pub(super) fn level(busy: &[usize]) -> Option<usize> {
     let mut sorted = busy.to_vec();
@@ -28,6 +31,21 @@ pub(super) fn acceptors(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity]) -
         are_enough(looks) && alone as f64 >= ACCEPTS_SHARE * looks as f64
     };
     workers.iter().map(|identity| identity.pid).filter(|pid| has_threads(*pid) && accepts(*pid)).count()
+}
+
+/// Threads that ran at all under a load that each of them must have served several times: at most so many serve. `None` without such a load, or if not all threads were read.
+pub(super) fn that_ran(ctx: &Context<'_>, workers: &[&Identity], threads: usize) -> Option<usize> {
+    let load = ctx.obs.load.as_ref()?;
+    if load.requests < TURNS_MIN * threads as u64 {
+        return None;
+    }
+    let of_process = |pid: u32| {
+        let (first, last, _) = ctx.around(&ctx.obs.processes.get(&pid)?.cpu)?;
+        let run = |id: u32| first.thread_times.iter().find(|before| before.id == id).map_or(0, |before| before.run_ns);
+        let ran = last.thread_times.iter().filter(|times| times.run_ns > run(times.id)).count();
+        (!first.thread_times.is_empty() && last.thread_times.len() == last.threads as usize).then_some(ran)
+    };
+    workers.iter().map(|identity| of_process(identity.pid)).sum()
 }
 
 #[cfg(test)]

@@ -77,11 +77,16 @@ fn given_up(ctx: &Context<'_>, tier: &Tier) -> BTreeMap<u64, f64> {
     let samples = view.into_iter().flat_map(|view| ctx.in_window(&view.request_samples));
     let is_asked = |socket: &&RequestSocket| socket.times.and_then(|times| times.received_last()) == Some(true);
     let is_kept = |socket: &&RequestSocket| socket.state == TcpState::CloseWait && socket.inode != 0 && socket.receive_queue <= 1;
-    let of = |sample: &RequestSample| -> f64 {
-        let own = sample.sockets.iter().filter(is_kept).filter(is_asked).filter(|socket| tier.accepts(&socket.address));
-        own.map(|socket| sample.weight(socket)).sum()
+    // One that stands there all the time is nothing that a thread gets on with: the server forgot it, or has no such thread any more.
+    let came = |at_us: u64, socket: &RequestSocket| {
+        let age_us = 1_000 * socket.times.map_or(0, |times| times.last_data_recv_ms);
+        at_us.saturating_sub(age_us) >= ctx.window_us.0
     };
-    samples.map(|(at_us, sample)| (*at_us, of(sample))).collect()
+    let of = |at_us: u64, sample: &RequestSample| -> f64 {
+        let own = sample.sockets.iter().filter(is_kept).filter(is_asked).filter(|socket| tier.accepts(&socket.address));
+        own.filter(|socket| came(at_us, socket)).map(|socket| sample.weight(socket)).sum()
+    };
+    samples.map(|(at_us, sample)| (*at_us, of(*at_us, sample))).collect()
 }
 
 /// Connections that were answered, whose client has closed, and that the server did not close: it forgot to, and nobody works on them.

@@ -3,7 +3,7 @@
 use crate::facts::Context;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::pool::SAMPLES_MIN;
-use crate::observation::{CpuUse, ProcessView};
+use crate::observation::{CpuUse, Listener, ProcessView};
 
 /// States of a process that a signal or a tracer has stopped (proc_pid_stat(5)).
 const STOPPED: [char; 2] = ['T', 't'];
@@ -11,6 +11,8 @@ const STOPPED: [char; 2] = ['T', 't'];
 /// One listener's queue, sample by sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lengths {
+    /// Connections in it before the window began. `None` if it was not read then.
+    before: Option<u32>,
     /// Connections in it.
     lengths: Vec<u32>,
     /// Samples in which it was at its limit.
@@ -34,7 +36,10 @@ impl Lengths {
         let own: Vec<_> = all.filter_map(|listeners| listeners.iter().find(|listener| listener.inode == placed.listener.inode)).collect();
         let is_full = |length: u32, limit: u32| length > limit || (length == limit && limit > 0);
         let full = own.iter().filter(|listener| is_full(listener.accept_queue, listener.accept_queue_limit)).count();
-        (own.len() >= SAMPLES_MIN).then(|| Self { lengths: own.iter().map(|listener| listener.accept_queue).collect(), full })
+        let is_own = |listener: &&Listener| listener.inode == placed.listener.inode;
+        let earlier = view.listeners.points().iter().rev().find(|(at_us, _)| *at_us < ctx.window_us.0);
+        let before = earlier.and_then(|(_, listeners)| listeners.iter().find(is_own)).map(|listener| listener.accept_queue);
+        (own.len() >= SAMPLES_MIN).then(|| Self { before, lengths: own.iter().map(|listener| listener.accept_queue).collect(), full })
     }
 
     /// Samples.
@@ -55,6 +60,13 @@ impl Lengths {
     /// True if some connections waited in most samples, and none was seen to leave it. Before the first one came it was empty.
     fn never_fell(&self) -> bool {
         self.waited() >= SAMPLES_MIN && 2 * self.waited() > self.samples() && self.lengths.is_sorted()
+    }
+
+    /// Those that came in the window, if most of those that waited at its end were there before it, and none was seen to leave.
+    pub(crate) fn came_to_those_before(&self) -> Option<u32> {
+        let (first, last) = (self.before?, *self.lengths.last()?);
+        let have_stayed = first > 0 && 2 * first > last && self.lengths.first().is_some_and(|length| *length >= first);
+        (have_stayed && self.lengths.is_sorted()).then(|| last - first)
     }
 
     /// By how much it grew in the window.

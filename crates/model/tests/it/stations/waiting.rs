@@ -225,6 +225,20 @@ fn a_server_that_keeps_up_is_healthy_and_says_why() {
     assert!(empty.summary.contains("-c"), "what was not tried: {}", empty.summary);
 }
 
+/// It stops for seconds, and hundreds wait meanwhile: that nobody waits at times is no sign that it keeps up.
+#[test]
+fn a_server_that_is_empty_between_long_stops_does_not_keep_up() {
+    let stopping = watched(&|n| match n % 8 {
+        0 => Vec::new(),
+        step => at_random(60 * step as u16, 150 * step),
+    });
+    assert_eq!(verdict(&stopping), UNKNOWN, "{}", stopping.summary);
+    assert!(stopping.summary.contains("does not keep up"), "{}", stopping.summary);
+    // Random arrivals at a place that is busy as often: seven on average, and thirty at times.
+    let random = watched(&|n| if n.is_multiple_of(8) { Vec::new() } else { at_random(1 + (mixed(n) % 14) as u16, 40) });
+    assert_eq!(verdict(&random), HEALTHY, "{}", random.summary);
+}
+
 /// Requests before this many processes that serve one connection each and wait in this system call.
 fn before_workers(workers: u32, call: &str, number: &dyn Fn(u64) -> u16) -> Diagnosis {
     let mut obs = seen(&|n| evenly(number(n), 10));

@@ -6,7 +6,7 @@ mod behind_loops;
 mod locks;
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, Syscall, TcpState, ThreadCalls};
+use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, Syscall, TcpState, ThreadCalls, ThreadTimes};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 
@@ -229,6 +229,25 @@ fn waiting_threads_are_found_whatever_others_do_with_the_cores() {
     };
     assert_eq!([0.8, 0.95, 1.1, 1.4].map(|ready| beside(ready, 0)), [true; 4]);
     assert_eq!([0.95, 1.1].map(|ready| beside(ready, 4)), [false; 2], "one at a time, as under a lock");
+}
+
+/// Five of six threads are taken by the count of connections. Threads that never ran under thousands of requests served none of them.
+#[test]
+fn threads_that_never_ran_serve_nobody() {
+    let with = |ran: u32| {
+        let mut obs = threads(6, 5, 0.3, 0.2);
+        let view = obs.processes.get_mut(&50).unwrap();
+        view.cpu = Default::default();
+        for second in 0..=11_u64 {
+            let time = |id: u32| ThreadTimes { id, run_ns: if id < 50 + ran { second * 10_000_000 } else { 7_000_000 }, delay_ns: 0 };
+            let ns = Some(second * 60_000_000);
+            let used =
+                CpuUse { run_ns: ns, run_delay_ns: Some(0), threads: 6, thread_times: (50..56).map(time).collect(), ..CpuUse::default() };
+            view.cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+        causes(&told(&obs)).contains(&"worker-pool-exhausted")
+    };
+    assert_eq!([6, 5, 1].map(with), [true, true, false], "one alone is an event loop beside idle threads");
 }
 
 #[test]

@@ -71,6 +71,9 @@ fn at_door(ctx: &Context<'_>, tier: &Tier, is_there: fn(Place) -> bool) -> Optio
 
 /// True if those who wait for nobody are many enough to hurt: by the time of the requests under way, by what the load's requests suffered, or by the connections that came.
 fn costs(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener)) -> bool {
+    if let Some(came) = came_with_load(ctx, (tier, listener)) {
+        return Cost::of_time(came).hurts();
+    }
     let at_tier = at_door(ctx, tier, waits_to_be_accepted).map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
     let share = (at_tier * share_of_queues(ctx, reading, tier)).min(1.0);
     let suffered = match &ctx.obs.load {
@@ -80,6 +83,15 @@ fn costs(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, 
         }
     };
     reading.state == StationState::Refusing || Cost::of_time(share).hurts() || suffered
+}
+
+/// The share of a load's requests that can stand before a queue behind the first tier of which most was there before the load and was never seen to leave: what came since, and
+/// those that are being connected. `None` for other queues, and without load: what stood there before is of other clients, and perhaps of another frontend of the proxy.
+fn came_with_load(ctx: &Context<'_>, (tier, listener): (&Tier, &PlacedListener)) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|_| !ctx.path.is_first(tier))?;
+    let came = Lengths::of(ctx, listener)?.came_to_those_before()?;
+    let (connecting, _) = at_door(ctx, tier, |place| matches!(place, Place::Connecting | Place::Handshake))?;
+    Some((f64::from(came) + connecting) / suffered::in_flight_peak(load).max(1.0))
 }
 
 /// Share of the connections in the accept queues of a tier that wait in this one.

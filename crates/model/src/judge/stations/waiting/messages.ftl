@@ -94,6 +94,7 @@ evidence-waits-inside-peers = A request takes { $own_ms } ms at { $tier }, and {
 } behind { $caller } (number in flight over responses a second).
 evidence-waits-inside-little = { $rate }/s x { $ms } ms = { $at_once } at a time: so many requests go through { $tier } at once, if each takes as long as one alone.
 evidence-waits-inside-alone = The median response time was { $loaded } ms; a single request took { $alone } ms.
+evidence-waits-inside-alone-mean = A response took { $loaded } ms on average; a single request took { $alone } ms.
 evidence-waits-inside-grows = With { $few } requests in flight they had waited for { $few_ms } ms on average, with { $many } for { $many_ms } ms.
 evidence-waits-inside-bound = Without that wait, at most { $low } to { $high } times as many requests could pass, and no more than the next limit allows.
 evidence-waits-inside-bound-exact = Without that wait, at most { $high } times as many requests could pass, and no more than the next limit allows.
