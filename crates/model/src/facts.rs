@@ -2,7 +2,6 @@
 //!
 //! A fact states what was read, without a verdict. Each is computed once per observation, when it is first needed. No fact depends on a station.
 
-pub(crate) mod awaited;
 pub(crate) mod believed;
 pub(crate) mod ceiling;
 mod context;

@@ -2,5 +2,6 @@
 
 pub(crate) mod peers;
 pub(crate) mod sampler;
+pub(crate) mod sockets;
 pub mod text;
 pub mod waits;

@@ -1,5 +1,6 @@
 //! Pools of workers that each serve one connection at a time: how many were busy, and who waited for them.
 
+pub(crate) mod awaited;
 mod callers;
 mod ended;
 mod idle;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
-use crate::facts::awaited::Awaited;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::pool::Pool;
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::suffered::WAKES_US;
 use crate::observation::load::INITIAL_RTO_US;
 use crate::observation::{NetnsId, NetnsView, RequestSocket, TcpState};

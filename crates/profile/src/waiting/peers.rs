@@ -2,10 +2,7 @@
 //! thread went to sleep. If the descriptor was closed and reused meanwhile, the result is wrong.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +10,7 @@ use crate::host;
 use crate::profile::{Frame, FrameKind};
 use crate::sampling::event::{Registers, arguments};
 use crate::sampling::record::Sample;
+use crate::waiting::sockets::{Listed, Sockets};
 use chokepoint_foreign::printable;
 
 /// Maximum number of sockets whose role is cached. When it is reached, the cache starts empty again.
@@ -55,6 +53,7 @@ type LoopPeers = (Instant, Option<Rc<str>>);
 /// What is known about sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
+    lists: Sockets,
     /// By inode, which is unique at any one time.
     sockets: HashMap<u64, Option<SocketRole>>,
     /// The ports at which each process listens.
@@ -101,15 +100,48 @@ impl Peers {
     /// The role of the socket behind a descriptor; none if it is no TCP or unix socket, or may not be inspected.
     fn role(&mut self, pid: u32, descriptor: u64) -> Option<SocketRole> {
         let link = host::descriptor(pid, descriptor)?;
-        let inode: u64 = link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
+        let inode = socket_inode(&link)?;
         if let Some(known) = self.sockets.get(&inode) {
             return known.clone();
         }
-        let listening_ports = self.listening_ports.entry(pid).or_insert_with(|| listening_ports_of(pid));
-        let found = duplicate(pid, descriptor).ok().and_then(|socket| role_of(&socket, listening_ports));
+        let found = self.role_of(pid, inode);
         self.sockets.insert(inode, found.clone());
         found
     }
+
+    fn role_of(&mut self, pid: u32, inode: u64) -> Option<SocketRole> {
+        match self.lists.get(pid, inode)? {
+            Listed::Inet { local, .. } if local.port() == 0 => None,
+            Listed::Inet { local, listens: true, .. } => Some(SocketRole::Listener(local.to_string())),
+            // All clients of a listener count as one: what matters is where they connected.
+            Listed::Inet { local, .. } if self.listening_ports(pid).contains(&local.port()) => Some(SocketRole::Client(local.to_string())),
+            Listed::Inet { remote, .. } => (remote.port() != 0).then(|| SocketRole::Server(remote.to_string())),
+            Listed::Unix { name, listens: true, .. } => name.map(SocketRole::Listener),
+            Listed::Unix { name: Some(name), .. } => Some(SocketRole::Client(name)),
+            Listed::Unix { name: None, peer, .. } => self.lists.name_of(pid, peer).map(SocketRole::Server),
+        }
+    }
+
+    /// The ports at which a process listens.
+    fn listening_ports(&mut self, pid: u32) -> &HashSet<u16> {
+        if !self.listening_ports.contains_key(&pid) {
+            let descriptors = host::descriptors(pid).into_iter().map(u64::from).take(DESCRIPTORS_MAX);
+            let inodes: Vec<u64> = descriptors.filter_map(|descriptor| socket_inode(&host::descriptor(pid, descriptor)?)).collect();
+            let listed = inodes.into_iter().filter_map(|inode| self.lists.get(pid, inode));
+            let ports = listed.filter_map(|socket| match socket {
+                Listed::Inet { local, listens: true, .. } => Some(local.port()),
+                _ => None,
+            });
+            let ports = ports.collect();
+            self.listening_ports.insert(pid, ports);
+        }
+        &self.listening_ports[&pid]
+    }
+}
+
+/// "socket:[1234]".
+fn socket_inode(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// A word of the memory of a sample's process: from the copied stack, or from its current memory.
@@ -156,97 +188,13 @@ fn describe_peers(roles: BTreeSet<SocketRole>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" or "))
 }
 
-/// The ports at which a process listens.
-fn listening_ports_of(pid: u32) -> HashSet<u16> {
-    let descriptors = host::descriptors(pid).into_iter().map(u64::from).take(DESCRIPTORS_MAX);
-    let sockets = descriptors.filter(|descriptor| host::descriptor(pid, *descriptor).is_some_and(|link| link.starts_with("socket:")));
-    let listeners = sockets.filter_map(|descriptor| duplicate(pid, descriptor).ok()).filter(listens);
-    listeners.filter_map(|socket| address(&socket, libc::getsockname)?.port()).collect()
-}
-
-/// A duplicate of another process's socket (pidfd_getfd(2), Linux 5.6; needs CAP_SYS_PTRACE for other users' processes).
-fn duplicate(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
-    // The kernel takes a lock that the process holds while it executes a program.
-    chokepoint_foreign::of_process(Path::new(host::PROC), pid, move || duplicated(pid, descriptor))?
-}
-
-fn duplicated(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
-    // SAFETY: the call only takes numbers and returns a new descriptor, or fails.
-    let process = unsafe { host::owned_fd(libc::syscall(libc::SYS_pidfd_open, pid, 0)) }?;
-    // SAFETY: as above; the first descriptor is open.
-    unsafe { host::owned_fd(libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0)) }
-}
-
-fn role_of(socket: &OwnedFd, listening_ports: &HashSet<u16>) -> Option<SocketRole> {
-    let local = address(socket, libc::getsockname)?;
-    if listens(socket) {
-        return Some(SocketRole::Listener(local.named()?));
-    }
-    let accepted = match &local {
-        Address::Inet(local) => listening_ports.contains(&local.port()),
-        Address::Path(path) => !path.is_empty(),
-    };
-    if accepted {
-        // All clients of a listener count as one: what matters is where they connected.
-        return Some(SocketRole::Client(local.named()?));
-    }
-    Some(SocketRole::Server(address(socket, libc::getpeername)?.named()?))
-}
-
-fn listens(socket: &OwnedFd) -> bool {
-    let mut listens: libc::c_int = 0;
-    let mut length = libc::socklen_t::try_from(size_of_val(&listens)).unwrap_or(0);
-    let place = (&raw mut listens).cast();
-    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, the size of the number.
-    unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ACCEPTCONN, place, &raw mut length) == 0 && listens != 0 }
-}
-
-/// An address that can be named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Address {
-    Inet(SocketAddr),
-    /// A unix socket's path; empty if it has none.
-    Path(String),
-}
-
-impl Address {
-    fn port(&self) -> Option<u16> {
-        if let Self::Inet(address) = self { Some(address.port()) } else { None }
-    }
-
-    fn named(&self) -> Option<String> {
-        match self {
-            Self::Inet(address) => (address.port() != 0).then(|| address.to_string()),
-            Self::Path(path) => (!path.is_empty()).then(|| path.clone()),
-        }
-    }
-}
-
-type NameCall = unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
-
-fn address(socket: &OwnedFd, call: NameCall) -> Option<Address> {
-    let mut bytes = [0_u8; size_of::<libc::sockaddr_storage>()];
-    let mut length = libc::socklen_t::try_from(bytes.len()).ok()?;
-    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, the size of the buffer.
-    if unsafe { call(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), &raw mut length) } != 0 {
-        return None;
-    }
-    parse_address(bytes.get(..usize::try_from(length).ok()?)?)
-}
-
-/// Parses a `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_un`.
-fn parse_address(bytes: &[u8]) -> Option<Address> {
-    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-    if family != libc::AF_UNIX {
-        return socket_address(bytes).map(Address::Inet);
-    }
-    // An abstract name starts with NUL; it is written with an @, as ss(8) does.
-    let name = &bytes[2..];
-    let text = match name.split_first() {
+/// The name of a unix socket from its bytes (unix(7)). An abstract one starts with NUL; it is written with an @, as ss(8) does.
+pub(crate) fn unix_name(bytes: &[u8]) -> Option<String> {
+    let text = match bytes.split_first() {
         Some((0, hidden)) if !hidden.is_empty() => format!("@{}", String::from_utf8_lossy(hidden)),
-        _ => String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or(name)).into_owned(),
+        _ => String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or(bytes)).into_owned(),
     };
-    Some(Address::Path(printable(&text).into_owned()))
+    (!text.is_empty()).then(|| printable(&text).into_owned())
 }
 
 /// Parses a `struct sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)); none for other families.
@@ -265,6 +213,7 @@ pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
 mod tests {
     use proptest::prelude::*;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
 
     use super::*;
 
@@ -279,11 +228,10 @@ mod tests {
         let at = listener.local_addr().unwrap();
         let asking = TcpStream::connect(at).unwrap();
         let (asked, _) = listener.accept().unwrap();
-        if let Err(error) = duplicate(pid, descriptor(&asking)) {
-            return eprintln!("skipped: {error} (pidfd_getfd)");
-        }
         // This test's listener is among them; other tests of this process may have more.
-        assert!(listening_ports_of(pid).contains(&at.port()));
+        if !Peers::default().listening_ports(pid).contains(&at.port()) {
+            return println!("skipped: this kernel lists no sockets (CONFIG_INET_DIAG)");
+        }
         let listening_ports = HashSet::from([at.port()]);
         let mut peers = Peers { listening_ports: HashMap::from([(pid, listening_ports)]), ..Peers::default() };
         assert_eq!(peers.role(pid, descriptor(&listener)), Some(SocketRole::Listener(at.to_string())));
@@ -301,8 +249,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let asking = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let pid = std::process::id();
-        if let Err(error) = duplicate(pid, descriptor(&asking)) {
-            return eprintln!("skipped: {error} (pidfd_getfd)");
+        if Peers::default().role(pid, descriptor(&listener)).is_none() {
+            return println!("skipped: this kernel lists no sockets (CONFIG_INET_DIAG)");
         }
         let stack: Vec<u8> = [descriptor(&ours), descriptor(&asking) | 1 << 32].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let pointer = 0x7fff_0000_0000;
@@ -334,22 +282,16 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_every_family_are_parsed() {
-        let unix = |name: &[u8]| parse_address(&[&1_u16.to_ne_bytes(), name].concat());
-        assert_eq!(unix(b"/run/x\0"), Some(Address::Path("/run/x".to_owned())));
-        assert_eq!(unix(b"\0hidden"), Some(Address::Path("@hidden".to_owned())));
-        assert_eq!(unix(b""), Some(Address::Path(String::new())));
-        let inet = parse_address(&[2, 0, 0, 80, 127, 0, 0, 1]);
-        assert_eq!(
-            inet.and_then(|address| address.named()).as_deref(),
-            if cfg!(target_endian = "little") { Some("127.0.0.1:80") } else { None }
-        );
+    fn names_of_unix_sockets_are_parsed() {
+        assert_eq!(unix_name(b"/run/x\0").as_deref(), Some("/run/x"));
+        assert_eq!(unix_name(b"\0hidden").as_deref(), Some("@hidden"));
+        assert_eq!((unix_name(b""), unix_name(b"\0")), (None, None));
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_are_parsed(bytes: Vec<u8>, text: String) {
-            parse_address(&bytes);
+            let _ = (unix_name(&bytes), socket_address(&bytes));
             prop_assert!(descriptors_watched(&text).len() <= DESCRIPTORS_MAX);
         }
     }

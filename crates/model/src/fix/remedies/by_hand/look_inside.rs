@@ -1,8 +1,8 @@
 //! Advice for requests that wait inside a program, or for it: more room at what they wait for if that is known, otherwise where to look.
 
 use crate::facts::Context;
-use crate::facts::awaited::Awaited;
 use crate::facts::path::Runtime;
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{Pool, TakingTurns, worker_pids};
 use crate::facts::queue::accepting::{Idle, holders, idle};
 use crate::fix::change::Activation;

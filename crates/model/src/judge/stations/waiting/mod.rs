@@ -6,11 +6,11 @@ mod silent;
 
 use crate::facts::Context;
 use crate::facts::TierId;
-use crate::facts::awaited::Awaited;
 use crate::facts::cores::limiting::perhaps_for_cores;
 use crate::facts::cores::{QUICK_TIMES, group_of, limiting};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::traffic::errors::ServerErrors;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};

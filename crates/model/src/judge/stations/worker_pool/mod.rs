@@ -8,9 +8,9 @@ mod taking_turns;
 mod unforced;
 
 use crate::facts::Context;
-use crate::facts::awaited::Awaited;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};

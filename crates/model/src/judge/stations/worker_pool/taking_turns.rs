@@ -1,8 +1,8 @@
 //! Finding `workers-wait-for-each-other`: of a full pool's workers only a few go on at a time, and more of them would wait as well.
 
 use crate::facts::Context;
-use crate::facts::awaited::Awaited;
 use crate::facts::path::Tier;
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{LockAwaited, Pool, TakingTurns};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;

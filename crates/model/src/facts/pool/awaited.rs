@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Context;
-use super::path::Tier;
-use super::pool::looks::are_enough;
+use super::looks::are_enough;
+use crate::facts::Context;
+use crate::facts::path::Tier;
 use crate::judge::finding::Evidence;
 use crate::ledger::tenths;
 use crate::observation::{CpuUse, ProcessView, Syscall, ThreadWait, WaitKind};

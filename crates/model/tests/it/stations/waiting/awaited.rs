@@ -1,0 +1,72 @@
+//! What threads wait for besides connections, where it explains the requests inside their server.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::observation::{CpuUse, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::Verdict;
+
+use super::{ACCEPTED, at_random, evenly, is_choked, seen, under_load};
+use crate::stage::*;
+
+/// The only cause, with threads of the server that wait so: the main thread, or these of `threads` others.
+fn with_waits(kind: WaitKind, main: bool, waiting: u32, threads: u32) -> String {
+    let mut obs = under_load(40_000, &|_| at_random(100, 1_000));
+    let view = obs.processes.get_mut(&42).unwrap();
+    view.cpu = Default::default();
+    for second in 0..=11 {
+        let times = vec![ThreadTimes { id: 42, run_ns: second * 20_000_000, delay_ns: 0 }];
+        view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { thread_times: times, threads: threads + 1, ..CpuUse::default() }));
+        let wait = |is_main: bool, threads: u32| ThreadWait { kind, is_main, threads, other: None, object: None };
+        let waits = [(main, wait(true, 1)), (waiting > 0, wait(false, waiting))];
+        let waits = waits.into_iter().filter_map(|(is_there, wait)| is_there.then_some(wait)).collect();
+        let calls = ThreadCalls { looked: threads, ..ThreadCalls::default() };
+        view.syscall
+            .push(second * 1_000_000, Reading::Ok(Syscall { call: Some("read".into()), threads: calls, waits, ..Syscall::default() }));
+    }
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(5_000_000, Reading::Ok(Vec::new()));
+    let diagnosis = told(&obs);
+    assert!(is_choked(&diagnosis), "{diagnosis:#?}");
+    diagnosis.findings[0].title.clone()
+}
+
+#[test]
+fn what_threads_wait_for_is_named_where_it_explains_the_requests() {
+    let only = with_waits(WaitKind::FullPipe, true, 0, 0);
+    assert!(only.ends_with("whose only thread waits for whoever reads its output (a full pipe)"), "{only}");
+    let many = with_waits(WaitKind::Disk, false, 90, 100);
+    assert!(many.ends_with(", for the disk (several files)"), "{many}");
+    // Threads of the server's own that sleep, beside those that serve: they are not what a hundred requests wait for.
+    for waiting in [1, 4, 20] {
+        let few = with_waits(WaitKind::Timer, false, waiting, 120);
+        assert!(!few.contains("timer"), "{waiting}: {few}");
+    }
+    // As many sleep as requests wait, and as many more may be doing the work.
+    let spare = with_waits(WaitKind::Timer, false, 100, 300);
+    assert!(!spare.contains("timer"), "{spare}");
+}
+
+/// Watched, with twenty requests before forty workers, of which so many wait for one lock and the others for work.
+#[test]
+fn workers_that_are_seen_to_wait_for_a_lock_wait_for_each_other() {
+    let with = |locked: u32| {
+        let mut obs = seen(&|_| evenly(20, 10));
+        pool::process(&mut obs, 42, 1, "server", &[100, ACCEPTED]);
+        for n in 0..40 {
+            pool::process(&mut obs, 43 + n, 42, "server", &[100, ACCEPTED]);
+            let (kind, object) = (WaitKind::FileLock, Some("/srv/lock".to_owned()));
+            let wait = ThreadWait { kind, is_main: true, threads: 1, other: None, object };
+            let call = if n < locked { "flock" } else { "accept" };
+            let waits = if n < locked { vec![wait] } else { Vec::new() };
+            let call = Syscall { call: Some(call.to_owned()), waits, ..Syscall::default() };
+            obs.processes.get_mut(&(43 + n)).unwrap().syscall.push(5_000_000, Reading::Ok(call));
+        }
+        told(&obs)
+    };
+    let most = with(19);
+    assert!(is_choked(&most), "{most:#?}");
+    assert!(most.findings[0].title.ends_with(", for a lock on /srv/lock"), "{}", most.findings[0].title);
+    for few in [0, 2, 6] {
+        assert_eq!(with(few).verdict, Verdict::Unknown, "{few}: {}", with(few).summary);
+    }
+}
