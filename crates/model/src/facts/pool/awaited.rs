@@ -51,9 +51,13 @@ impl Awaited {
         let Tally { looks, threads, idle, main_serves, kinds } = tally;
         let spare = (threads - idle - waiting).max(0.0);
         let is_loop = processes.len() == 1 && main_serves;
-        let all = kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, looks, is_loop));
-        let awaited = all.max_by(|a, b| a.threads.total_cmp(&b.threads))?;
-        (awaited.holds_up || awaited.threads - spare >= MOST * waiting.max(1.0)).then_some(awaited)
+        let mut all: Vec<Self> = kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, looks, is_loop)).collect();
+        all.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+        let explains = |awaited: &Self| awaited.holds_up || awaited.threads - spare >= MOST * waiting.max(1.0);
+        // Whoever writes to a pipe that stays full, others wait for in turn: for the lock of a log, as a rule.
+        let is_stuck = |awaited: &Self| awaited.kind == WaitKind::FullPipe && awaited.seen as f64 >= MOST * looks as f64;
+        let most = all.iter().position(|awaited| explains(awaited) || is_stuck(awaited))?;
+        Some(all.swap_remove(most))
     }
 
     /// What they wait for, as a part of a sentence: "a lock on /srv/data/orders.lock, held by php-fpm (process 4711)".

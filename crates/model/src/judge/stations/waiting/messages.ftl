@@ -26,7 +26,7 @@ finding-waits-inside-explanation-alone = { $tier } has read these requests, but 
 finding-waits-inside-explanation-grows = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. The more of them it holds, the longer each takes, so they wait for each other: for a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
 
 finding-waits-inside-title-for = { $thread ->
-    [only] { $number } of { $under_way } requests wait for { $tier }, whose only thread waits for { $what }
+    [only] { $number } of { $under_way } requests wait for { $tier }, whose serving thread waits for { $what }
    *[some] { $number } of { $under_way } requests wait inside { $tier }, for { $what }
 }
 finding-waits-inside-explanation-for = { $thread ->

@@ -33,9 +33,12 @@ fn with_waits(kind: WaitKind, main: bool, waiting: u32, threads: u32) -> String 
 #[test]
 fn what_threads_wait_for_is_named_where_it_explains_the_requests() {
     let only = with_waits(WaitKind::FullPipe, true, 0, 0);
-    assert!(only.ends_with("whose only thread waits for whoever reads its output (a full pipe)"), "{only}");
+    assert!(only.ends_with("whose serving thread waits for whoever reads its output (a full pipe)"), "{only}");
     let many = with_waits(WaitKind::Disk, false, 90, 100);
     assert!(many.ends_with(", for the disk (several files)"), "{many}");
+    // One of many writes to a pipe that stays full, and the others wait for its lock.
+    let log = with_waits(WaitKind::FullPipe, false, 1, 20);
+    assert!(log.ends_with(", for whoever reads its output (a full pipe)"), "{log}");
     // Threads of the server's own that sleep, beside those that serve: they are not what a hundred requests wait for.
     for waiting in [1, 4, 20] {
         let few = with_waits(WaitKind::Timer, false, waiting, 120);
