@@ -11,6 +11,10 @@ use super::connection_state::{ConnectionContext, ConnectionState, Said, connecti
 use super::connections::{Pair, called, ends, pairs, tier_of};
 use super::rhythm::Rhythm;
 
+/// Fewest samples in which the same number in use is a limit: of two numbers that are as likely, twelve samples have three quarters or more of the higher one once in 14 times, and
+/// never exceed it.
+const SAMPLES_MIN: usize = 12;
+
 /// The connections of one tier to one address.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Calls {
@@ -39,6 +43,24 @@ impl Calls {
         let mut numbers: Vec<f64> = self.samples.iter().map(|(_, number, _)| *number).collect();
         numbers.sort_by(f64::total_cmp);
         numbers.get((STEADY_SHARE * numbers.len() as f64) as usize).copied().unwrap_or(0.0)
+    }
+
+    /// The most of them that wait for an answer at once, if there are more, and most samples have just as many: whoever makes them waits for one of these places, as with a limit of
+    /// requests at once. Their number would vary otherwise, and exceed what is usual.
+    pub(crate) fn at_once(&self) -> Option<f64> {
+        let most = self.samples.iter().map(|(_, _, used)| used.round()).fold(0.0, f64::max);
+        let are_there = self.samples.iter().filter(|(_, _, used)| used.round() >= most).count();
+        let has_more = self.samples.iter().filter(|(_, number, _)| number.round() > most).count();
+        let all = self.samples.len() as f64;
+        let is_steady =
+            self.samples.len() >= SAMPLES_MIN && are_there as f64 >= STEADY_SHARE * all && has_more as f64 >= STEADY_SHARE * all;
+        // A single one may carry the requests of all.
+        (is_steady && most >= 2.0).then_some(most)
+    }
+
+    /// The connections that are all in use, or how many are at once at most.
+    pub(crate) fn limit(&self) -> Option<f64> {
+        if self.are_all_in_use() { Some(self.usual()) } else { self.at_once() }
     }
 
     /// True if their number stays the same and hardly one is seen free, as with a pool's workers, which are free between two requests.

@@ -227,9 +227,13 @@ impl Account {
     /// one segment for each request.
     fn saturated_calls(&self, ctx: &Context<'_>, tier: usize) -> Option<Calls> {
         let ended = self.rate_rps.map(|rate| rate * ctx.seconds());
-        let passes = |calls: &&Calls| calls.to.is_some() || ended.is_some_and(|ended| calls.answered as f64 >= ended);
-        let full = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.are_all_in_use()).filter(passes);
-        full.max_by(|a, b| a.usual().total_cmp(&b.usual())).cloned()
+        let passes = |calls: &Calls, share: f64| ended.is_some_and(|ended| calls.answered as f64 >= share * ended);
+        let own = || self.counted.calls.iter().filter(|calls| calls.tier == tier);
+        let full = own().filter(|calls| calls.are_all_in_use() && (calls.to.is_some() || passes(calls, 1.0)));
+        let full = full.max_by(|a, b| a.usual().total_cmp(&b.usual()));
+        // Of several that are in use one may wait for hours, for a message that it subscribed to.
+        let at_once = || own().filter(|calls| calls.at_once().is_some() && passes(calls, 0.5));
+        full.or_else(|| at_once().max_by_key(|calls| calls.answered)).cloned()
     }
 
     /// Mean number of requests at the first tier and behind it, and of its idle connections.

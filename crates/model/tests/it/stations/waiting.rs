@@ -316,6 +316,12 @@ fn connections_that_are_all_in_use_show_the_limit() {
     assert_eq!(full.findings[0].remedies[0].id, "allow-more-connections");
     assert_eq!(verdict(&with(4, 1, 12)).0, Verdict::Unknown, "three are free");
     assert_eq!(verdict(&with(4, 4, 0)).0, Verdict::Unknown, "a log that is never answered");
+    // Four of six at a time, all the time.
+    let part = with(6, 4, 12);
+    assert!(is_choked(&part), "{part:#?}");
+    assert_eq!(part.findings[0].title, "96 of 100 requests wait inside nginx, which has at most 4 at a time at 10.0.0.9:5432");
+    assert_eq!(part.findings[0].remedies[0].id, "allow-more-connections");
+    assert_eq!(verdict(&with(6, 4, 0)).0, Verdict::Unknown, "subscribers that are never answered");
     let away = with(100, 100, 12);
     assert_eq!(verdict(&away).0, Verdict::Unknown);
     assert!(away.summary.contains("10.0.0.9:5432"), "they wait for that server: {}", away.summary);

@@ -1,9 +1,12 @@
 # What remedy look-inside does, and its risk.
 
-remedy-allow-more-connections-text = Let { $tier } open more than { $connections } { $connections ->
-    [one] connection
-   *[other] connections
-} to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), or the size of the connection pool (in a program). First check that { $remote } has spare capacity: the limit may protect it.
+remedy-allow-more-connections-text = { $kind ->
+    [at-once] Let { $tier } pass more than { $connections } at a time to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), or the limit of the program's client. First check that { $remote } has spare capacity: the limit may protect it.
+   *[all] Let { $tier } open more than { $connections } { $connections ->
+        [one] connection
+       *[other] connections
+    } to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), or the size of the connection pool (in a program). First check that { $remote } has spare capacity: the limit may protect it.
+}
 remedy-allow-more-connections-risk = The server behind gets more requests at once. If it has no spare capacity, they wait there instead, or fail.
 remedy-look-inside-text = Find what the threads of { $tier } wait for: look at the stacks where they stop running, and at how often they make the call that waits. A stack that most threads share names the lock, the queue or the pool. The limits of the program are in its documentation.
 remedy-look-inside-java = Java: the stack of each thread, with the lock that it waits for and the thread that holds it:

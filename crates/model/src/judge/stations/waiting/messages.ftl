@@ -7,10 +7,13 @@ state-waiting-errors = { $errors } of { $requests } requests were answered with 
 state-waiting-most = { $number } of { $under_way } requests waited inside { $tier } on average, for each other.
 
 finding-waits-inside-title = { $number } of { $under_way } requests wait inside { $tier }
-finding-waits-inside-title-calls = { $number } of { $under_way } requests wait inside { $tier }, which uses all of its { $connections } { $connections ->
-    [one] connection
-   *[other] connections
-} to { $remote } all the time
+finding-waits-inside-title-calls = { $kind ->
+    [at-once] { $number } of { $under_way } requests wait inside { $tier }, which has at most { $connections } at a time at { $remote }
+   *[all] { $number } of { $under_way } requests wait inside { $tier }, which uses all of its { $connections } { $connections ->
+        [one] connection
+       *[other] connections
+    } to { $remote } all the time
+}
 finding-waits-inside-title-peers = { $number } of { $under_way } requests wait inside { $tier } ({ $listener }): it takes { $own_ms } ms for one, and { $others ->
     [one] the other server
    *[other] the { $others } others
@@ -21,7 +24,10 @@ finding-waits-inside-explanation-peers = { $caller } passes requests to { $tier 
 } that run the same program, and no more of them to { $tier }. Each takes longer there, so what slows them down is its own: its data, its disk, its host, a bad release, or work that only it does. Until that is mended, more requests pass without it, or with a smaller part for it.
 finding-waits-inside-title-late = { $number } of { $under_way } requests wait inside { $tier }, or until it reads them
 finding-waits-inside-explanation-late = { $tier } leaves requests unread for long, though it hardly computes meanwhile, and a single request is answered much faster. So one call holds up all others: a sleep, a lock, a write to a slow pipe or log, or a query that an event loop waits for. Which of these cannot be seen from outside.
-finding-waits-inside-explanation-calls = { $tier } has read these requests but does not work on them: they wait until one of its { $connections } connections to { $remote } is free. It opens no more, so their number is most likely a limit: maxconn or max_conns of a proxy, or the size of a connection pool. The server behind it gets no more work than that.
+finding-waits-inside-explanation-calls = { $kind ->
+    [at-once] { $tier } has read these requests but does not work on them: they wait until one of the { $connections } that it has at { $remote } is answered. It passes no more than that at a time, although it has { $all } connections, so the number is most likely a limit: maxconn or max_conns of a proxy, or a limit of requests at once in a program. The server behind it gets no more work than that.
+   *[all] { $tier } has read these requests but does not work on them: they wait until one of its { $connections } connections to { $remote } is free. It opens no more, so their number is most likely a limit: maxconn or max_conns of a proxy, or the size of a connection pool. The server behind it gets no more work than that.
+}
 finding-waits-inside-explanation-alone = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. A single request is answered much faster, so the requests wait for each other: for a lock, a limit inside the program or a connection from a pool. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-grows = { $tier } has read these requests, but neither computes nor waits for a server that can be observed. The more of them it holds, the longer each takes, so they wait for each other: for a lock, a limit inside the program or a pool. Which of these cannot be seen from outside.
 
@@ -84,10 +90,13 @@ coupling-errors-found = Another station holds requests back or refuses them, and
 
 evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-late = Of { $under_way } requests in flight, { $low } to { $high } had come to { $tier } and were not answered; { $unread } were not even read. Meanwhile no thread of { $tier } computed for them or was ready to, and none of its connections waited for them.
-evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
-    [one] connection
-   *[other] connections
-} to { $remote }; on average { $used } of them waited for an answer.
+evidence-waits-inside-calls = { $kind ->
+    [at-once] Of { $all } connections of { $tier } to { $remote }, { $connections } waited for an answer in most samples, and never more; { $used } on average.
+   *[all] { $tier } had { $connections } { $connections ->
+        [one] connection
+       *[other] connections
+    } to { $remote }; on average { $used } of them waited for an answer.
+}
 evidence-waits-inside-peers = A request takes { $own_ms } ms at { $tier }, and { $others_ms } ms at most at { $others ->
     [one] the other server
    *[other] the { $others } other servers

@@ -98,7 +98,9 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
         }
         Some(WaitEvidence::FullCalls(calls)) => {
             let (ip, port) = calls.remote;
-            message.with("remote", std::net::SocketAddr::new(ip, port).to_string()).with("connections", calls.usual().round())
+            let message = message.with("kind", if calls.are_all_in_use() { "all" } else { "at-once" });
+            let message = message.with("remote", std::net::SocketAddr::new(ip, port).to_string()).with("all", calls.usual().round());
+            message.with("connections", calls.limit().unwrap_or(0.0).round())
         }
         _ => message,
     }
