@@ -16,7 +16,7 @@ page-worker-pool-exhausted-title = All workers are busy
 page-worker-pool-exhausted-limits =
     Every request of this tier: it waits for a worker before it is served.
 page-worker-pool-exhausted-shows =
-    All workers are taken in nearly every sample, connections wait in the accept queue or requests wait unread on accepted connections, and for most of their time the workers neither run nor are ready to run (scheduler statistics; idle cores if those are missing), or they compute while other cores on which they may run are idle. php-fpm logs "server reached pm.max_children".
+    All workers are taken in nearly every sample, connections wait in the accept queue or requests wait unread on accepted connections, and for most of their time the workers neither run nor are ready to run (scheduler statistics; idle cores if those are missing), or they compute while other cores on which they may run are idle. php-fpm logs "server reached pm.max_children". What most workers were found waiting for is named: the disk, a name server, a process that they start, a timer, a pipe, a lock.
 page-worker-pool-exhausted-sure =
     High: all three are read directly. Low if the kernel keeps no scheduler statistics and only idle cores show it: the workers may not be allowed to use those. Silent if the workers compute on cores that are all busy, or wait for a core (a small pool in front of a CPU-bound page is right: more workers would share the same cores; the same holds if another program uses the cores), if nothing waits, and while the pool grows.
 page-worker-pool-exhausted-remedies =
