@@ -1,7 +1,10 @@
 //! Expressions in unwind tables (DWARF 5, 2.5 and 6.4): one that jumps may never end, and who evaluates them here counts no steps.
 
+use std::collections::HashMap;
+
 use addr2line::gimli::{
-    BaseAddresses, CallFrameInstruction, CieOrFde, EhFrame, EndianSlice, LittleEndian, Operation, UnwindExpression, UnwindSection,
+    BaseAddresses, CallFrameInstruction, CieOrFde, CommonInformationEntry, EhFrame, EndianSlice, LittleEndian, Operation, UnwindExpression,
+    UnwindSection,
 };
 
 use crate::unwinding::tables::Section;
@@ -17,6 +20,8 @@ pub(crate) fn all_end(frames: &Section) -> bool {
     let table = EhFrame::new(&frames.bytes, LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(frames.range.start);
     let mut entries = table.entries(&bases);
+    // Hundreds of thousands of functions share a few of them.
+    let mut common = HashMap::new();
     loop {
         let ends = match entries.next() {
             Ok(None) => return true,
@@ -24,7 +29,10 @@ pub(crate) fn all_end(frames: &Section) -> bool {
                 let mut instructions = cie.instructions(&table, &bases);
                 end(&table, || instructions.next(), cie.encoding())
             }
-            Ok(Some(CieOrFde::Fde(partial))) => match partial.parse(EhFrame::cie_from_offset) {
+            Ok(Some(CieOrFde::Fde(partial))) => match partial.parse(|table, bases, offset| match common.get(&offset) {
+                Some(known) => Ok(CommonInformationEntry::clone(known)),
+                None => table.cie_from_offset(bases, offset).inspect(|read| drop(common.insert(offset, read.clone()))),
+            }) {
                 Ok(fde) => {
                     let mut instructions = fde.instructions(&table, &bases);
                     end(&table, || instructions.next(), fde.cie().encoding())

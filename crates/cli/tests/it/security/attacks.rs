@@ -1,6 +1,6 @@
 //! Attacks by another user of the host: what must hold, holds. One test for each kind, so that they run side by side.
 //!
-//! Live beside others: programs of another user in network namespaces of their own; files, processes, connections and bounds are checked.
+//! Live: the attacks bound how long the program may take beside them, and each other would be one more; files, processes, connections and bounds are checked.
 
 use chokepoint_lab::attack::KINDS;
 use serde_json::Value;
