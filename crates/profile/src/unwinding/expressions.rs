@@ -29,9 +29,13 @@ pub(crate) fn all_end(frames: &Section) -> bool {
                 let mut instructions = cie.instructions(&table, &bases);
                 end(&table, || instructions.next(), cie.encoding())
             }
-            Ok(Some(CieOrFde::Fde(partial))) => match partial.parse(|table, bases, offset| match common.get(&offset) {
-                Some(known) => Ok(CommonInformationEntry::clone(known)),
-                None => table.cie_from_offset(bases, offset).inspect(|read| drop(common.insert(offset, read.clone()))),
+            Ok(Some(CieOrFde::Fde(partial))) => match partial.parse(|table, bases, offset| {
+                if let Some(known) = common.get(&offset) {
+                    return Ok(CommonInformationEntry::clone(known));
+                }
+                let read = table.cie_from_offset(bases, offset)?;
+                common.insert(offset, read.clone());
+                Ok(read)
             }) {
                 Ok(fde) => {
                     let mut instructions = fde.instructions(&table, &bases);
