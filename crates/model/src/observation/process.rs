@@ -70,6 +70,14 @@ pub struct CpuUse {
     pub resident_bytes: u64,
 }
 
+impl CpuUse {
+    /// For each thread of the process now its id, and how long it ran since `before`, nanoseconds: one that was not there then, since it began.
+    pub(crate) fn ran_since<'u>(&'u self, before: &'u Self) -> impl Iterator<Item = (u32, u64)> + 'u {
+        let run = |id: u32| before.thread_times.iter().find(|times| times.id == id).map_or(0, |times| times.run_ns);
+        self.thread_times.iter().map(move |times| (times.id, times.run_ns.saturating_sub(run(times.id))))
+    }
+}
+
 /// CPU use of a thread since it began (`/proc/PID/task/TID/schedstat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTimes {

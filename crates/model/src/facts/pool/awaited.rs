@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::looks::are_enough;
+use super::MOST;
+use super::looks::{are_enough, waits_for_work};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::judge::finding::Evidence;
 use crate::ledger::tenths;
-use crate::observation::{CpuUse, ProcessView, Syscall, ThreadWait, WaitKind};
+use crate::observation::{ProcessView, Syscall, ThreadWait, WaitKind};
 use crate::output::message::Message;
-
-/// Share of the requests that wait, or of the looks at an only thread, at which one thing explains the rest as well.
-const MOST: f64 = 0.5;
 
 /// Looks at several processes within this time are one moment.
 const MOMENT_US: u64 = 250_000;
@@ -101,7 +99,6 @@ impl Awaited {
 }
 
 /// The waits of all processes of a tier.
-
 #[derive(Default)]
 struct Tally {
     looks: usize,
@@ -135,9 +132,7 @@ impl Tally {
         self.looks += calls.len();
         let others = process.cpu.last().map_or(0, |used| used.threads.saturating_sub(1));
         self.threads += 1.0 + f64::from(others);
-        let is_for_work =
-            |(_, call): &&(u64, &Syscall)| matches!(call.call.as_deref(), Some("accept" | "accept4" | "epoll_wait" | "epoll_pwait"));
-        self.idle += calls.iter().filter(is_for_work).count() as f64 / calls.len() as f64;
+        self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / calls.len() as f64;
         self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
         for (at_us, call) in &calls {
             // Of many threads only some are looked at.
@@ -145,11 +140,13 @@ impl Tally {
             self.idle += each * f64::from(call.threads.accepting) / calls.len() as f64;
             // A process that waits for another of the same tier is the one that started the workers.
             let is_own = |wait: &&ThreadWait| wait.kind != WaitKind::Child || wait.other.is_none_or(|pid| !tier.pids.contains(&pid));
+            // Threads of one look may wait so for different objects.
+            let kinds: BTreeSet<WaitKind> = call.waits.iter().filter(is_own).map(|wait| wait.kind).collect();
+            kinds.into_iter().for_each(|kind| self.kinds.entry(kind).or_default().seen += 1);
             for wait in call.waits.iter().filter(is_own) {
                 let threads = f64::from(wait.threads) * if wait.is_main { 1.0 } else { each } / calls.len() as f64;
                 let counted = self.kinds.entry(wait.kind).or_default();
                 counted.threads += threads;
-                counted.seen += 1;
                 counted.of_main += usize::from(wait.is_main);
                 if let Some(object) = &wait.object {
                     *counted.objects.entry(object.clone()).or_default() += threads;
@@ -184,10 +181,9 @@ impl Counted {
 fn main_share(ctx: &Context<'_>, process: &ProcessView) -> Option<f64> {
     let pid = process.identity.last()?.pid;
     let (first, last, _) = ctx.around(&process.cpu)?;
-    let run = |used: &CpuUse, id: u32| used.thread_times.iter().find(|times| times.id == id).map_or(0, |times| times.run_ns);
-    let of = |id: u32| run(last, id).saturating_sub(run(first, id)) as f64;
-    let all: f64 = last.thread_times.iter().map(|times| of(times.id)).sum();
-    (all > 0.0).then(|| of(pid) / all)
+    let all: u64 = last.ran_since(first).map(|(_, ran_ns)| ran_ns).sum();
+    let own: u64 = last.ran_since(first).filter(|(id, _)| *id == pid).map(|(_, ran_ns)| ran_ns).sum();
+    (all > 0).then(|| own as f64 / all as f64)
 }
 
 fn most<K>(counts: BTreeMap<K, f64>) -> Option<(K, f64)> {

@@ -41,16 +41,18 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
     calls.into_iter().filter_map(peer).collect()
 }
 
+/// True for a thread that waits in accept(2), or in epoll_wait(2), for whatever comes.
+pub(super) fn waits_for_work(call: &Syscall) -> bool {
+    matches!(call.call.as_deref(), Some("accept" | "accept4" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2"))
+}
+
 /// Looks at the main thread of a process, and those at which it waited for new work alone: in accept(2), at a listener, or in epoll_wait(2), where a selector waits for
 /// the connections of its threads. A look while it ran shows neither.
 pub(crate) fn accepts_only(ctx: &Context<'_>, tier: &Tier, pid: u32) -> (usize, usize) {
     let listens: BTreeSet<u64> = tier.listeners.iter().map(|placed| placed.listener.inode).collect();
     let calls = ctx.obs.processes.get(&pid).into_iter().flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call));
     let waits: Vec<&Syscall> = calls.filter(|call| call.call.is_some()).collect();
-    let is_for_work = |call: &&&Syscall| {
-        matches!(call.call.as_deref(), Some("accept" | "accept4" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2"))
-            || call.sockets.iter().any(|inode| listens.contains(inode))
-    };
+    let is_for_work = |call: &&&Syscall| waits_for_work(call) || call.sockets.iter().any(|inode| listens.contains(inode));
     (waits.iter().filter(is_for_work).count(), waits.len())
 }
 

@@ -41,8 +41,7 @@ pub(super) fn that_ran(ctx: &Context<'_>, workers: &[&Identity], threads: usize)
     }
     let of_process = |pid: u32| {
         let (first, last, _) = ctx.around(&ctx.obs.processes.get(&pid)?.cpu)?;
-        let run = |id: u32| first.thread_times.iter().find(|before| before.id == id).map_or(0, |before| before.run_ns);
-        let ran = last.thread_times.iter().filter(|times| times.run_ns > run(times.id)).count();
+        let ran = last.ran_since(first).filter(|(_, ran_ns)| *ran_ns > 0).count();
         (!first.thread_times.is_empty() && last.thread_times.len() == last.threads as usize).then_some(ran)
     };
     workers.iter().map(|identity| of_process(identity.pid)).sum()

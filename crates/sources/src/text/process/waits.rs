@@ -31,13 +31,22 @@ pub(super) struct Wait {
     pub(super) other: u32,
 }
 
-/// Calls that wait for the disk when a thread is found in them, with the place of the file's descriptor.
-const DISK_CALLS: &[libc::c_long] =
-    &[libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_syncfs, libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_sync_file_range];
-const FILE_CALLS: &[libc::c_long] = &[libc::SYS_pread64, libc::SYS_pwrite64, libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_getdents64];
+/// Calls that wait for the disk when a thread is found in them; the first argument is the file's descriptor.
+const DISK_CALLS: &[libc::c_long] = &[
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_syncfs,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_sync_file_range,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_getdents64,
+];
 const READ_CALLS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
 const WRITE_CALLS: &[libc::c_long] = &[libc::SYS_write, libc::SYS_writev, libc::SYS_splice];
-const SOCKET_CALLS: &[libc::c_long] = &[libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg];
 const TIMER_CALLS: &[libc::c_long] = &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 const CHILD_CALLS: &[libc::c_long] = &[libc::SYS_wait4, libc::SYS_waitid];
 const SEMAPHORE_CALLS: &[libc::c_long] = &[libc::SYS_semop, libc::SYS_semtimedop];
@@ -60,7 +69,7 @@ pub(super) fn of(root: &Root, pid: u32, (call, [first, second, _]): (libc::c_lon
     if is(CHILD_CALLS) {
         return child(root, pid);
     }
-    if is(DISK_CALLS) || is(FILE_CALLS) {
+    if is(DISK_CALLS) {
         return Some(Wait { kind: WaitKind::Disk, object: file(root, pid, descriptor)?, other: 0 });
     }
     if is(READ_CALLS) || is(WRITE_CALLS) {
@@ -73,8 +82,7 @@ pub(super) fn of(root: &Root, pid: u32, (call, [first, second, _]): (libc::c_lon
             _ => name_server(root, pid, descriptor),
         };
     }
-    let is_socket = is(SOCKET_CALLS) || !descriptors.is_empty();
-    descriptors.iter().take(2).filter(|_| is_socket).find_map(|descriptor| name_server(root, pid, *descriptor))
+    descriptors.iter().take(2).find_map(|descriptor| name_server(root, pid, *descriptor))
 }
 
 /// A wait at a path: a FIFO that nobody empties, or the disk.
@@ -131,7 +139,7 @@ fn child(root: &Root, pid: u32) -> Option<Wait> {
 }
 
 /// The name of a process.
-pub(super) fn name(root: &Root, pid: u32) -> Option<String> {
+fn name(root: &Root, pid: u32) -> Option<String> {
     text(root, &format!("proc/{pid}/comm"), COMM_BYTES_MAX).map(|name| name.trim_end().to_owned())
 }
 
