@@ -28,7 +28,7 @@ pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use log_event::LogEvent;
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
 pub use process::{
-    CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind,
+    BusyProcess, CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind,
 };
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
@@ -76,6 +76,8 @@ pub struct Observation {
     pub kernel_log: Series<Vec<KernelLine>>,
     /// Where CPU time went in the last third of the window. Unread if no profile was asked for.
     pub profile: Series<CpuProfile>,
+    /// The processes of the host that used most CPU time, while a core was busy.
+    pub busy_processes: Series<Vec<BusyProcess>>,
     /// What captured packets showed. Unread if no capture was asked for.
     pub wire: Series<WireView>,
     /// CPU use of each core's `ksoftirqd/N` thread, by core.

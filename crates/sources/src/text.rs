@@ -16,6 +16,7 @@ use crate::table::Source;
 pub(crate) const ALL: &[&Source] = &[
     &host::kernel::KERNEL,
     &host::cpu::CPU,
+    &host::busy_processes::BUSY_PROCESSES,
     &host::memory::MEMORY,
     &host::softnet::SOFTNET,
     &host::ksoftirqd::KSOFTIRQD,

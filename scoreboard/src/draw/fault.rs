@@ -281,6 +281,7 @@ pub(crate) const HARMLESS: &[&str] = &[
     "allocator-hot",
     "busy-polling",
     "compression-hot",
+    "cores-taken-by-others",
     "lock-contention",
     "opcode-cache-off",
     "single-core-saturated",

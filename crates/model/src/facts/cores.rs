@@ -3,6 +3,7 @@
 mod cost;
 pub(crate) mod limiting;
 mod polling;
+mod taken;
 mod threads;
 mod turns;
 
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(crate) use polling::{Polling, PollingSign, polling};
+pub(crate) use taken::{Taken, Taker, taken};
 pub(crate) use threads::Threads;
 pub(crate) use turns::Turns;
 

@@ -79,6 +79,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::spend_less_cpu::SWITCH_STEPS_OFF,
     &by_hand::spend_less_cpu::OTHER_ALLOCATOR,
     &by_hand::spend_less_cpu::SPLIT_LOCK,
+    &by_hand::spend_less_cpu::GIVE_CORES_BACK,
     &by_hand::spend_less_cpu::RAISE_WORKERS,
     &by_hand::spend_less_cpu::MORE_WORKERS,
     &by_hand::spend_less_cpu::SPREAD_PACKETS,

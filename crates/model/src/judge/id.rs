@@ -126,6 +126,8 @@ impl FindingId {
     pub(crate) const SINGLE_CORE: Self = Self("single-core-saturated");
     /// Received packets fill one core while others are idle.
     pub(crate) const SOFTIRQ_ON_ONE_CORE: Self = Self("softirq-on-one-core");
+    /// Other programs take cores that the servers need.
+    pub(crate) const CORES_TAKEN: Self = Self("cores-taken-by-others");
     /// A program polls, so its busy cores say nothing about load.
     pub(crate) const BUSY_POLLING: Self = Self("busy-polling");
 }
@@ -140,5 +142,6 @@ pub(crate) const CPU_FINDINGS: &[FindingId] = &[
     FindingId::LOCK_CONTENTION,
     FindingId::SINGLE_CORE,
     FindingId::SOFTIRQ_ON_ONE_CORE,
+    FindingId::CORES_TAKEN,
     FindingId::BUSY_POLLING,
 ];

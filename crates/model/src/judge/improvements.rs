@@ -13,6 +13,7 @@ mod hot;
 mod polling;
 mod port_search;
 mod single_core;
+mod taken;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
@@ -48,6 +49,9 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
         let threads: Vec<(Finding, bool)> =
             single_core::findings(ctx, stations).into_iter().filter(|(found, _)| !lock_takes_most(found)).collect();
         faster.extend(threads);
+    }
+    if !is_choked {
+        faster.extend(taken::findings(ctx, stations));
     }
     if !can_rise(ctx, stations) {
         faster.other.append(&mut faster.wasted);

@@ -78,6 +78,33 @@ impl CpuUse {
     }
 }
 
+/// A process of the host that used much CPU time, on the path or not (`/proc/PID/stat`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BusyProcess {
+    /// Process id.
+    pub pid: u32,
+    /// Start time, clock ticks since boot.
+    pub start_ticks: u64,
+    /// Command name (at most 15 bytes), or what a process gave itself as one.
+    pub comm: String,
+    /// Effective user id. `None` if it could not be read.
+    pub uid: Option<u32>,
+    /// Its nice value.
+    pub nice: i32,
+    /// That of its session. `None` if sessions are not scheduled as groups (sched(7), autogroup).
+    pub session_nice: Option<i32>,
+    /// Its parent, the parent of that, and so on.
+    pub parents: Vec<u32>,
+    /// Path of the control group that shares CPU time.
+    pub cgroup: Option<String>,
+    /// The core that it ran on last.
+    pub core: Option<u32>,
+    /// CPU time since the last reading, clock ticks, with that of children that ended.
+    pub grown_ticks: u64,
+    /// Inodes of its TCP sockets. `None` if this user may not see them.
+    pub sockets: Option<Vec<u64>>,
+}
+
 /// CPU use of a thread since it began (`/proc/PID/task/TID/schedstat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTimes {

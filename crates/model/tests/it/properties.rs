@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 41;
+const KINDS: u32 = 42;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -102,6 +102,7 @@ impl Blind {
             memory,
             softnet,
             kernel_log,
+            busy_processes,
             profile,
             wire,
             ksoftirqd,
@@ -154,6 +155,8 @@ impl Blind {
             self.instance(40, place as u64);
             self.take(series);
         }
+        self.instance(41, 0);
+        self.take(busy_processes);
     }
 
     fn namespace(&mut self, view: &mut NetnsView) {

@@ -25,7 +25,7 @@ pub(super) const DRAWN_MAX_US: u64 = 20_000;
 /// Sources that are read when the bucket can pay, unless they are cheap: their cost grows with connections, descriptors, processes or interfaces. All others
 /// keep to their cadence. CPU times of cores, processes and cgroups are compared, so they must be read at the same times. Counters are cheap. The queues of
 /// listeners and the count of conntrack entries fill up within a moment. Samples of requests have their own part of the inflow.
-const AFFORDED: [&str; 8] = [CONNECTIONS, FILES, WAITS, "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
+const AFFORDED: [&str; 9] = [CONNECTIONS, FILES, WAITS, "busy_processes", "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
 
 /// A reading is cheap if it costs no more than `1 / CHEAP_PART` of the inflow of a second: about 1 ms (a quarter of that if it is read four times a
 /// second). So with few connections everything is read in time, however many namespaces there are: a missing millisecond must not hide who waits for whom. If

@@ -1,5 +1,6 @@
 //! Files of the whole host: cores, memory, the kernel and its log.
 
+pub(crate) mod busy_processes;
 pub(crate) mod cpu;
 pub(crate) mod kernel;
 pub(crate) mod kernel_log;

@@ -88,6 +88,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
     match source.name {
         "kernel" => count([&observation.kernel]),
         "cpu" => count([&observation.cpu]),
+        "busy_processes" => count([&observation.busy_processes]),
         "memory" => count([&observation.memory]),
         "softnet" => count([&observation.softnet]),
         "ksoftirqd" => count(observation.ksoftirqd.values()),

@@ -22,6 +22,12 @@ pub(crate) struct Stat {
     /// Of the whole process, including ended threads.
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
+    /// Of children that ended and were waited for, user and system time.
+    pub(crate) reaped_ticks: u64,
+    /// The core that it ran on last.
+    pub(crate) core: Option<u32>,
+    /// -20 to 19.
+    pub(crate) nice: i32,
     pub(crate) threads: u32,
     pub(crate) start_ticks: u64,
     /// The start of its stack: a different address after each execution of a program, the same in all its forks. Zero without the right to trace it.
@@ -61,6 +67,9 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
         is_kernel_thread: flags & KERNEL_THREAD != 0,
         user_ticks: place.number(EXPECTED, field(14))?,
         system_ticks: place.number(EXPECTED, field(15))?,
+        reaped_ticks: [field(16), field(17)].into_iter().flatten().filter_map(|ticks| ticks.parse::<u64>().ok()).sum(),
+        core: field(39).and_then(|core| core.parse().ok()),
+        nice: place.number(EXPECTED, field(19))?,
         threads: place.number(EXPECTED, field(20))?,
         start_ticks: place.number(EXPECTED, field(22))?,
         start_stack: field(28).and_then(|address| address.parse().ok()),

@@ -24,6 +24,18 @@ fn pids(recorded: &Recorded, commands: &[String]) -> BTreeSet<u32> {
     words.filter_map(|word| word.parse().ok()).filter(|pid| recorded.observation.processes.contains_key(pid)).collect()
 }
 
+/// All numbers in commands, also those within a path.
+fn numbers(commands: &[String]) -> BTreeSet<u32> {
+    commands.iter().flat_map(|command| command.split([' ', '/'])).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// The nice value of a process.
+fn nice(pid: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1;
+    fields.split_whitespace().nth(16).unwrap().to_owned()
+}
+
 /// Soft and hard limit of the open files of a process.
 fn open_files(pid: u32) -> String {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
@@ -38,7 +50,8 @@ fn of_processes(commands: &[String], processes: &BTreeMap<u32, Running>) -> Vec<
         let process = number.parse().ok().and_then(|pid: u32| processes.get(&pid));
         process.map_or_else(|| word.to_owned(), |process| format!("{}{end}", process.0.id()))
     };
-    commands.iter().map(|command| command.split(' ').map(here).collect::<Vec<_>>().join(" ")).collect()
+    let within = |word: &str| word.split('/').map(here).collect::<Vec<_>>().join("/");
+    commands.iter().map(|command| command.split(' ').map(within).collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
@@ -85,6 +98,29 @@ fn the_steps_that_look_inside_a_program_are_accepted() {
     let programs = Path::new(env!("CARGO_BIN_EXE_chokepoint")).parent().map(Path::to_owned);
     let shell = Shell { before: Vec::new(), programs };
     of_processes(&look, &processes).iter().for_each(|command| shell.run(command));
+}
+
+#[test]
+fn the_steps_that_let_a_program_yield_are_carried_out_and_taken_back() {
+    if !is_root() || !has_programs(&["renice", "setsid"]) {
+        return;
+    }
+    let recorded = Recorded::of("improvements/cores/taken-event-loop");
+    let remedy = recorded.remedy("give-cores-back");
+    let (runtime, undo) = (commands(&remedy, "runtime"), commands(&remedy, "undo"));
+    let readings = recorded.observation.busy_processes.values().flatten();
+    let busy: BTreeSet<u32> = readings.map(|process| process.pid).collect();
+    // A session of its own for each, whose nice value may change.
+    let process = || Running::start(Command::new("setsid").args(["sleep", "1000"])).unwrap();
+    let processes: BTreeMap<u32, Running> = numbers(&runtime).intersection(&busy).map(|pid| (*pid, process())).collect();
+    assert!(!processes.is_empty(), "{remedy:#}");
+    let in_force = || processes.values().map(|process| nice(process.0.id())).collect::<BTreeSet<_>>();
+    let carry_out = |steps: &[String]| of_processes(steps, &processes).iter().for_each(|command| Shell::of_host().run(command));
+    carry_out(&runtime);
+    assert_eq!(in_force(), BTreeSet::from(["19".to_owned()]), "{runtime:?}");
+    carry_out(&undo);
+    let recorded_nice = recorded.observation.busy_processes.values().flatten().find(|one| processes.contains_key(&one.pid));
+    assert_eq!(in_force(), BTreeSet::from([recorded_nice.unwrap().nice.to_string()]), "{undo:?}");
 }
 
 #[test]

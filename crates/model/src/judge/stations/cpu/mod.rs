@@ -27,6 +27,7 @@ pub(super) const STATION: StationDef = StationDef {
         "raise-worker-processes",
         "use-more-cores",
         "spread-received-packets",
+        "give-cores-back",
         "look-at-answers",
     ],
     ..StationDef::new(StationId("cpu"), StationKind::Rate, CPU_FINDINGS, read, |_, _| Vec::new())

@@ -1,0 +1,209 @@
+//! Cores that other programs, or other guests of the hypervisor, take from servers that have work for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::threads::READY_SHARE;
+use super::{
+    Context, CoreGroup, CoreUsers, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, Threads, busy, delayed, own_cores, ticks_between, ticks_per_s,
+    waiting,
+};
+use crate::facts::harm::{Cost, NOISE_SHARE};
+use crate::facts::path::{Runtime, Tier};
+use crate::facts::quota;
+use crate::observation::{BusyProcess, CoreTimes, SocketAddress};
+
+/// Share of what all programs took that is told program by program.
+const MAIN_SHARE: f64 = 0.9;
+
+/// Cores that others take.
+pub(crate) struct Taken<'c, 'a> {
+    /// The cores, with the tiers that share them.
+    pub(crate) group: &'c CoreGroup<'a>,
+    /// Mean number of cores that the named programs used, at most what all others did.
+    pub(crate) named: f64,
+    /// Mean number of cores that the hypervisor gave to others.
+    pub(crate) stolen: f64,
+    /// Mean number of cores that the servers used.
+    pub(crate) ran: f64,
+    /// Mean number of their threads that were ready and waited for a core.
+    pub(crate) delayed: f64,
+    /// Mean number of busy cores.
+    busy: f64,
+    /// Who used the cores, the greediest first.
+    pub(crate) takers: Vec<Taker<'a>>,
+    /// True if a thread of the servers was never without work: whatever came waited for it.
+    pub(crate) is_never_idle: bool,
+}
+
+/// A program that uses cores beside the servers: the processes of one name, user and control group.
+pub(crate) struct Taker<'a> {
+    /// Its processes, each in its last reading, the greediest first.
+    pub(crate) processes: Vec<&'a BusyProcess>,
+    /// Mean number of cores that they and children that ended used.
+    pub(crate) cores: f64,
+}
+
+impl<'a> Taker<'a> {
+    /// The greediest of its processes.
+    pub(crate) fn first(&self) -> &'a BusyProcess {
+        self.processes[0]
+    }
+}
+
+impl Taken<'_, '_> {
+    /// The programs that used nine tenths of what all of them did.
+    pub(crate) fn main_takers(&self) -> &[Taker<'_>] {
+        let all: f64 = self.takers.iter().map(|taker| taker.cores).sum();
+        let mut sum = 0.0;
+        let is_enough = |taker: &Taker<'_>| {
+            sum += taker.cores;
+            sum >= MAIN_SHARE * all
+        };
+        let count = self.takers.iter().position(is_enough).map_or(self.takers.len(), |last| last + 1);
+        &self.takers[..count]
+    }
+
+    /// Cores that the servers could use as well.
+    pub(crate) fn cores(&self) -> f64 {
+        self.named + self.stolen
+    }
+
+    /// Mean number of ready threads for which others had the core: a thread waits for whoever runs, and these others are that part of it.
+    fn kept_off(&self) -> f64 {
+        self.delayed * self.cores() / self.busy.max(f64::MIN_POSITIVE)
+    }
+
+    /// How many times as much the servers would run without them, at most.
+    pub(crate) fn times(&self) -> f64 {
+        (self.ran + self.kept_off().min(self.cores())) / self.ran.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// For each group of cores what others take of it, if the servers want it and requests wait for that. What is not seen is not claimed: of other programs only those count that are
+/// named, and are neither servers of the path, nor started by them, nor their clients.
+pub(crate) fn taken<'c, 'a>(ctx: &'c Context<'a>) -> Vec<Taken<'c, 'a>> {
+    ctx.core_groups().iter().filter_map(|group| of(ctx, group)).collect()
+}
+
+fn of<'c, 'a>(ctx: &'c Context<'a>, group: &'c CoreGroup<'a>) -> Option<Taken<'c, 'a>> {
+    let busy = busy(ctx, &group.cores)?;
+    // Threads that a quota stops are ready too.
+    if busy < SATURATED_UTILIZATION * group.count() || !group.is_known() || group.tiers.iter().any(|tier| quota::stops(ctx, tier)) {
+        return None;
+    }
+    let (ran, delayed) = (own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))?, waiting(ctx, &group.tiers)?);
+    let others = CoreUsers::of(ctx, group)?.others_at_most().max(0.0);
+    let stolen = stolen(ctx, group)?;
+    let takers = takers(ctx, group);
+    let named = takers.iter().map(|taker| taker.cores).sum::<f64>().min((others - stolen).max(0.0));
+    let is_never_idle = group.tiers.iter().any(|tier| never_idle(ctx, tier, group.cores.len()));
+    let taken = Taken { group, named, stolen, ran, delayed, busy, takers, is_never_idle };
+    let is_much = taken.cores() > TENANTS_SHARE_MAX * group.count() && taken.times() >= 1.0 + NOISE_SHARE;
+    (is_much && requests_wait(ctx, &taken)).then_some(taken)
+}
+
+/// Mean number of these cores that the hypervisor did not give.
+fn stolen(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
+    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+    let ticks = ticks_per_s(ctx) * elapsed_us.max(1) as f64 / 1e6;
+    let of = |times: &CoreTimes| times.steal;
+    Some(group.cores.iter().filter_map(|core| ticks_between(first, last, *core, of)).sum::<u64>() as f64 / ticks)
+}
+
+/// True if threads that do the tier's work were always running or ready; of an interpreter that lets one run at a time, all of them together.
+fn never_idle(ctx: &Context<'_>, tier: &Tier, cores: usize) -> bool {
+    let takes_turns = |pid: &u32| {
+        let process = ctx.obs.processes.get(pid)?;
+        process.identity.first().and_then(Runtime::of).filter(|runtime| runtime.has_one_lock())?;
+        Some(ctx.clocked(*pid, |used| used.run_ns)? + delayed(ctx, *pid)?)
+    };
+    Threads::exhausted(ctx, tier, cores.max(2)).is_some() || tier.pids.iter().filter_map(takes_turns).any(|ready| ready >= READY_SHARE)
+}
+
+/// True if enough requests wait for threads of these servers that more time for them would show: as much of that wait as others had the core of a ready thread. A single request waits
+/// at each turn until its client is off the core, so that it says something only where it takes twice as long. Without samples of requests, a load that asks for more than it gets waits
+/// for whatever is at its limit; of watched traffic nothing is known then.
+fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
+    let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
+    let waits: f64 = taken.group.tiers.iter().map(|tier| account.waits_for_threads(tier.id.0)).sum();
+    let is_queue = waits >= 1.0 || taken.times() >= 2.0;
+    let kept_off = taken.kept_off() / (taken.ran + taken.delayed).max(f64::MIN_POSITIVE);
+    is_queue && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()
+}
+
+/// The programs that used these cores, the greediest first.
+fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
+    let servers: BTreeSet<u32> = ctx.path.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
+    let points = ctx.obs.busy_processes.points();
+    // What they used is known from one reading to the next: of all that lie in the window or around it.
+    let begin = points.iter().rposition(|(at_us, _)| *at_us <= ctx.window_us.0).unwrap_or(0);
+    let end = points.iter().position(|(at_us, _)| *at_us >= ctx.window_us.1).unwrap_or(points.len().saturating_sub(1));
+    let Some([first, readings @ ..]) = points.get(begin..=end) else { return Vec::new() };
+    let elapsed_s = readings.last().map_or(0, |last| last.0.saturating_sub(first.0)) as f64 / 1e6;
+    let mut seen: BTreeMap<(u32, u64), Vec<&BusyProcess>> = BTreeMap::new();
+    for process in readings.iter().flat_map(|(_, processes)| processes) {
+        seen.entry((process.pid, process.start_ticks)).or_default().push(process);
+    }
+    let sockets = KnownSockets::of(ctx);
+    let ticks_per_s = ticks_per_s(ctx);
+    let mut used: Vec<(u64, &BusyProcess)> = Vec::new();
+    for readings in seen.values() {
+        let last = readings[readings.len() - 1];
+        let is_server = servers.contains(&last.pid) || last.parents.iter().any(|parent| servers.contains(parent));
+        let was_here = readings.iter().any(|process| process.core.is_some_and(|core| group.cores.contains(&core)));
+        if was_here && !is_server && !readings.iter().any(|process| sockets.may_be_clients(process)) {
+            used.push((readings.iter().map(|process| process.grown_ticks).fold(0, u64::saturating_add), last));
+        }
+    }
+    used.sort_by_key(|(ticks, process)| (std::cmp::Reverse(*ticks), process.pid));
+    let mut takers: Vec<Taker<'_>> = Vec::new();
+    for (ticks, process) in used {
+        let cores = ticks as f64 / ticks_per_s / elapsed_s.max(f64::MIN_POSITIVE);
+        let is_same = |taker: &&mut Taker<'_>| {
+            let first = taker.first();
+            (&first.comm, first.uid, &first.cgroup) == (&process.comm, process.uid, &process.cgroup)
+        };
+        match takers.iter_mut().find(is_same) {
+            Some(taker) => {
+                taker.processes.push(process);
+                taker.cores += cores;
+            }
+            None => takers.push(Taker { processes: vec![process], cores }),
+        }
+    }
+    takers.sort_by(|a, b| b.cores.total_cmp(&a.cores).then(a.first().pid.cmp(&b.first().pid)));
+    takers
+}
+
+/// What is known of the TCP sockets of the host's namespaces.
+struct KnownSockets {
+    listening: BTreeSet<u64>,
+    /// The clients' ends of connections to servers of the path.
+    of_clients: BTreeSet<u64>,
+    others: BTreeSet<u64>,
+}
+
+impl KnownSockets {
+    fn of(ctx: &Context<'_>) -> Self {
+        let mut known = Self { listening: BTreeSet::new(), of_clients: BTreeSet::new(), others: BTreeSet::new() };
+        for view in ctx.obs.netns.values() {
+            known.listening.extend(view.listeners.values().flatten().map(|listener| listener.inode));
+            for socket in view.sockets.values().flatten() {
+                let SocketAddress::Tcp { local, remote } = &socket.address else { continue };
+                let other_end = SocketAddress::Tcp { local: *remote, remote: *local };
+                let is_clients = ctx.path.tiers.iter().any(|tier| tier.accepts(&other_end));
+                if is_clients { &mut known.of_clients } else { &mut known.others }.insert(socket.inode);
+            }
+        }
+        known
+    }
+
+    /// True if a process has a connection to a server of the path, or one that no reading shows: it may have been open for a moment only. Who listens is no client for such a
+    /// connection, and whose descriptors cannot be read may be one.
+    fn may_be_clients(&self, process: &BusyProcess) -> bool {
+        let Some(sockets) = &process.sockets else { return true };
+        let listens = sockets.iter().any(|inode| self.listening.contains(inode));
+        let is_unknown = |inode: &u64| !self.others.contains(inode) && !self.listening.contains(inode);
+        sockets.iter().any(|inode| self.of_clients.contains(inode) || !listens && is_unknown(inode))
+    }
+}

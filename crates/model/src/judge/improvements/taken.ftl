@@ -1,0 +1,46 @@
+# Cores that other programs take: title, explanation, evidence, page.
+
+finding-cores-taken-title = { $name } takes { $share } % of the cores that { $tier } needs
+finding-cores-taken-title-several = { $name } and { $others ->
+    [1] one other program
+   *[other] { $others } other programs
+} take { $share } % of the cores that { $tier } needs
+finding-cores-taken-title-stolen = the hypervisor gives others { $share } % of the cores that { $tier } needs
+finding-cores-taken-explanation = { $tier } has work and no core for it: its threads are ready to run, and wait while other programs of this host run on { $count ->
+    [1] core { $cores }
+   *[other] cores { $cores }
+}. They are neither its clients nor servers that it calls. Requests wait that long, and queues fill up in front of { $tier } although its own limits are not reached.
+finding-cores-taken-explanation-stolen = { $tier } has work and no core for it: its threads are ready to run, and wait while the hypervisor lets other guests run on { $count ->
+    [1] core { $cores }
+   *[other] cores { $cores }
+}. Nothing on this host can change that.
+evidence-cores-taken-ran = The servers used { $ran } cores, and { $delayed } more of their threads were ready and waited for one, on average.
+evidence-cores-taken-by = { $more ->
+    [0] { $name } (pid { $pid }, user { $user }) used { $used } cores.
+   *[other] { $name } (pid { $pid } and { $more } more of user { $user }) used { $used } cores.
+}
+evidence-cores-taken-by-group = { $more ->
+    [0] { $name } (pid { $pid }, user { $user }, in { $group }) used { $used } cores.
+   *[other] { $name } (pid { $pid } and { $more } more of user { $user }, in { $group }) used { $used } cores.
+}
+evidence-cores-taken-stolen = { $stolen } cores were given to other guests (steal).
+evidence-cores-taken-bound = With these cores the servers would run at most { $times } times as much.
+
+remedy-give-cores-back-text = Give { $tier } its cores back: end or pause what is not needed now, run it at another time or on another host, or let it yield. The last is what these commands do; they last until the program ends.
+remedy-give-cores-back-text-stolen = Ask the provider for cores of its own, or move { $tier } to another machine.
+remedy-give-cores-back-risk = The other program takes longer. If somebody waits for it, ask first.
+remedy-give-cores-back-unit = Its weight among the services (systemd, cgroup v2):
+remedy-give-cores-back-nice = Its weight among the programs of its session:
+remedy-give-cores-back-session = The weight of its whole session: nice alone counts only within a session where kernel.sched_autogroup_enabled is 1:
+
+page-cores-taken-by-others-title = Other programs take cores that the servers need
+page-cores-taken-by-others-limits =
+    The servers' throughput, by the cores that programs outside of the request's path use, or that the hypervisor gives to other guests.
+page-cores-taken-by-others-shows =
+    The cores are full. Threads of the servers were ready and waited for a core (run_delay of schedstat), while other programs used more than 15 % of these cores, so that the servers could run a tenth more without them. Requests wait for these threads: the part of their time in which no core was free costs a tenth of the throughput or more.
+page-cores-taken-by-others-sure =
+    Only programs that were read by name count: those with most CPU time, once a second. Left out are the servers of the path, what they started, their clients on the same host, and programs with a TCP connection that no reading shows, which may be clients. In a container other containers' programs have no name, and nothing is claimed of them. Watching alone, it is a cause if a thread was never without work, or if requests wait for each other. Silent where a CPU quota stops the servers.
+page-cores-taken-by-others-remedies =
+    End, move or delay the other program; a lower weight for it (CPUWeight of its unit, nice, the nice value of its session); cores of their own for the servers (cpuset). For time that the hypervisor gives away: another machine.
+page-cores-taken-by-others-sources =
+    proc(5) /proc/stat (steal), /proc/PID/stat; Documentation/scheduler/sched-stats.rst; sched(7), autogroup; systemd.resource-control(5).

@@ -1,0 +1,81 @@
+//! Cores that other programs take while requests wait for them: a cause, because the servers could do without these programs.
+
+use crate::facts::Context;
+use crate::facts::cores::{Taken, Taker, taken};
+use crate::facts::path::Tier;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
+use crate::judge::watched;
+use crate::ledger::tenths;
+use crate::output::message::Message;
+use crate::output::report::Confidence;
+
+/// A finding for each group of cores. The flag is true: without these programs the servers would answer more.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
+    // Watched traffic whose requests do not wait for each other suffers no harm, however slow its cores are, unless a thread was never without work.
+    let harms = |taken: &Taken<'_, '_>| ctx.obs.load.is_some() || taken.is_never_idle || watched::judged(ctx).is_err();
+    taken(ctx).iter().filter(|taken| harms(taken)).filter_map(|taken| Some((finding(ctx, stations, taken)?, true))).collect()
+}
+
+fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_, 'a>) -> Option<Finding> {
+    let at = |reading: &&StationReading| reading.station == StationId::CPU;
+    // The station's readings follow the order of the groups.
+    let cores = stations.iter().filter(at).nth(taken.group.id.0)?;
+    let tier = waits_most(ctx, taken)?;
+    let share = 100.0 * taken.cores() / taken.group.count();
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("cores", taken.group.list());
+        message.with("count", taken.group.count()).with("share", share.min(100.0))
+    };
+    let is_stolen = taken.stolen > taken.named;
+    let takers = taken.main_takers();
+    let title = match takers {
+        [first, others @ ..] if !is_stolen => {
+            let id = if others.is_empty() { "finding-cores-taken-title" } else { "finding-cores-taken-title-several" };
+            args(id).with("name", first.first().comm.as_str()).with("others", others.len() as f64)
+        }
+        _ => args("finding-cores-taken-title-stolen"),
+    };
+    let ran = args("evidence-cores-taken-ran").with("ran", thousandths(taken.ran)).with("delayed", tenths(taken.delayed));
+    let mut evidence = vec![Evidence::new(ran, "/proc/PID/schedstat", Some(tenths(taken.delayed)))];
+    evidence.extend(takers.iter().map(told));
+    if hundredths(taken.stolen) > 0.0 {
+        let stolen = args("evidence-cores-taken-stolen").with("stolen", hundredths(taken.stolen));
+        evidence.push(Evidence::new(stolen, "/proc/stat", Some(hundredths(taken.stolen))));
+    }
+    let times = tenths(taken.times());
+    evidence.push(Evidence::new(args("evidence-cores-taken-bound").with("times", times), "/proc/PID/schedstat", Some(times)));
+    let explanation = if is_stolen { "finding-cores-taken-explanation-stolen" } else { "finding-cores-taken-explanation" };
+    Some(Finding {
+        // Below that, part of the wait may be that of a thread for its own clients.
+        confidence: if taken.times() >= 2.0 { Confidence::High } else { Confidence::Medium },
+        title,
+        explanation: vec![args(explanation)],
+        evidence,
+        ..Finding::new(FindingId::CORES_TAKEN, StationId::CPU, tier, cores.at.clone())
+    })
+}
+
+/// The tier for whose threads most requests wait.
+fn waits_most<'a>(ctx: &Context<'a>, taken: &Taken<'_, 'a>) -> Option<&'a Tier> {
+    let waits = |tier: &Tier| ctx.account().map_or(0.0, |account| account.waits_for_threads(tier.id.0));
+    taken.group.tiers.iter().copied().max_by(|a, b| waits(a).total_cmp(&waits(b)).then(b.id.0.cmp(&a.id.0)))
+}
+
+fn told(taker: &Taker<'_>) -> Evidence {
+    let (first, count) = (taker.first(), taker.processes.len());
+    let group = first.cgroup.as_deref().filter(|path| *path != "/");
+    let id = if group.is_some() { "evidence-cores-taken-by-group" } else { "evidence-cores-taken-by" };
+    let text = Message::new(id).with("name", first.comm.as_str()).with("pid", first.pid.to_string()).with("more", count as f64 - 1.0);
+    let text = text.with("used", hundredths(taker.cores)).with("user", first.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string()));
+    Evidence::new(text.with("group", group.unwrap_or("")), "/proc/PID/stat", Some(hundredths(taker.cores)))
+}
+
+fn hundredths(value: f64) -> f64 {
+    (100.0 * value).round() / 100.0
+}
+
+fn thousandths(value: f64) -> f64 {
+    (1000.0 * value).round() / 1000.0
+}

@@ -1,0 +1,154 @@
+//! Cores that other programs take: named where they keep a server off its core, and silent for the server's own work, its clients, and whoever is not seen.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::observation::{BusyProcess, CoreTimes, CpuTimes, CpuUse, Observation, Socket, SocketAddress, TcpState, ThreadTimes};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Verdict};
+use proptest::prelude::*;
+
+use crate::stage::*;
+
+/// The one thread of nginx ran and waited for its core for these shares of the time, and others used `others` of it; `stolen` went to other guests.
+#[derive(Debug, Clone, Copy)]
+struct Core {
+    ran: f64,
+    delayed: f64,
+    others: f64,
+    stolen: f64,
+}
+
+impl Core {
+    fn observed(self, others: &[BusyProcess]) -> Observation {
+        let mut obs = healthy();
+        obs.cpu = Default::default();
+        let process = obs.processes.get_mut(&42).unwrap();
+        for second in 0..=11_u64 {
+            let ticks = |share: f64| (second as f64 * 100.0 * share).round() as u64;
+            let ns = |share: f64| (second as f64 * 1e9 * share) as u64;
+            let idle = (1.0 - self.ran - self.others - self.stolen).max(0.0);
+            let own =
+                CoreTimes { user: ticks(self.ran + self.others), steal: ticks(self.stolen), idle: ticks(idle), ..CoreTimes::default() };
+            let client = CoreTimes { user: ticks(0.3), idle: ticks(0.7), ..CoreTimes::default() };
+            obs.cpu.push(second * 1_000_000, Reading::Ok(CpuTimes { cores: vec![(0, client), (1, own)] }));
+            let thread = ThreadTimes { id: 42, run_ns: ns(self.ran), delay_ns: ns(self.delayed) };
+            let (run_ns, run_delay_ns) = (Some(thread.run_ns), Some(thread.delay_ns));
+            let used =
+                CpuUse { user_ticks: ticks(self.ran), run_ns, run_delay_ns, thread_times: vec![thread], threads: 1, ..CpuUse::default() };
+            process.cpu.push(second * 1_000_000, Reading::Ok(used));
+            let grown =
+                |process: &BusyProcess| BusyProcess { grown_ticks: if second == 0 { 0 } else { process.grown_ticks }, ..process.clone() };
+            obs.busy_processes.push(second * 1_000_000, Reading::Ok(others.iter().map(grown).collect()));
+        }
+        obs
+    }
+}
+
+/// A program that uses this share of core 1, and has no connections.
+fn program(pid: u32, share: f64) -> BusyProcess {
+    let (core, sockets, uid) = (Some(1), Some(Vec::new()), Some(1000));
+    BusyProcess {
+        pid,
+        comm: "xz".into(),
+        core,
+        sockets,
+        uid,
+        grown_ticks: (100.0 * share) as u64,
+        parents: vec![1],
+        ..BusyProcess::default()
+    }
+}
+
+const STARVED: Core = Core { ran: 0.2, delayed: 0.8, others: 0.8, stolen: 0.0 };
+
+fn is_taken(obs: &Observation) -> bool {
+    causes(&told(obs)) == ["cores-taken-by-others"]
+}
+
+#[test]
+fn the_program_that_keeps_a_server_off_its_core_is_named() {
+    let found = told(&STARVED.observed(&[program(77, 0.5), program(78, 0.3)]));
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Choked, vec!["cores-taken-by-others"]));
+    let finding = &found.findings[0];
+    assert_eq!((finding.title.as_str(), finding.confidence), ("xz takes 80 % of the cores that nginx needs", Confidence::High));
+    let evidence: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+    assert!(evidence.contains(&"xz (pid 77 and 1 more of user 1000) used 0.8 cores."), "{evidence:?}");
+    let shown: Vec<String> = finding.remedies[0].runtime.iter().map(|step| format!("{step:?}")).collect();
+    assert!(shown.iter().any(|step| step.contains("renice -n 19 -p 77")), "{shown:?}");
+}
+
+#[test]
+fn a_service_yields_by_its_unit_unless_its_name_could_be_a_command() {
+    for (cgroup, expected) in [
+        ("/system.slice/backup.service", "systemctl set-property --runtime backup.service CPUWeight=10"),
+        ("/system.slice/a;reboot.service", "renice -n 19 -p 77"),
+        ("/user.slice/backup.service", "renice -n 19 -p 77"),
+    ] {
+        let found = told(&STARVED.observed(&[BusyProcess { cgroup: Some(cgroup.into()), ..program(77, 0.8) }]));
+        let shown: Vec<String> = found.findings[0].remedies[0].runtime.iter().map(|step| format!("{step:?}")).collect();
+        assert!(
+            shown.iter().any(|step| step.contains(expected)) && !shown.iter().any(|step| step.contains("reboot")),
+            "{cgroup}: {shown:?}"
+        );
+    }
+}
+
+#[test]
+fn who_serves_or_asks_takes_nothing_away() {
+    let socket = |inode, (local, remote)| {
+        let address = SocketAddress::Tcp { local, remote };
+        Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
+    };
+    let (server, client, elsewhere) = ((ip(SERVER_IP), 80), (ip("10.0.0.1"), 40_000), (ip("10.0.0.3"), 5432));
+    for (what, process, expected) in [
+        ("no connection", program(77, 0.8), true),
+        ("started by the server", BusyProcess { parents: vec![90, 42], ..program(77, 0.8) }, false),
+        ("the server itself", program(42, 0.8), false),
+        ("a client", BusyProcess { sockets: Some(vec![7]), ..program(77, 0.8) }, false),
+        ("a connection to another server", BusyProcess { sockets: Some(vec![8]), ..program(77, 0.8) }, true),
+        ("a connection that was not seen", BusyProcess { sockets: Some(vec![9]), ..program(77, 0.8) }, false),
+        ("descriptors that may not be seen", BusyProcess { sockets: None, ..program(77, 0.8) }, false),
+        ("another core", BusyProcess { core: Some(0), ..program(77, 0.8) }, false),
+    ] {
+        let mut obs = STARVED.observed(&[process]);
+        let sockets = vec![socket(7, (client, server)), socket(8, (client, elsewhere))];
+        obs.netns.get_mut(&CLIENT).unwrap().sockets.push(1_000_000, Reading::Ok(sockets));
+        assert_eq!(is_taken(&obs), expected, "{what}");
+    }
+}
+
+#[test]
+fn time_that_the_hypervisor_gives_away_is_told() {
+    let found = told(&Core { ran: 0.3, delayed: 0.7, others: 0.0, stolen: 0.7 }.observed(&[]));
+    assert_eq!(found.findings[0].title, "the hypervisor gives others 70 % of the cores that nginx needs");
+    assert!(found.findings[0].remedies[0].runtime.is_empty());
+}
+
+#[test]
+fn what_was_not_read_is_not_claimed() {
+    let mut obs = STARVED.observed(&[program(77, 0.8)]);
+    obs.busy_processes = Default::default();
+    assert!(!is_taken(&obs), "nobody is named");
+    let mut obs = STARVED.observed(&[program(77, 0.8)]);
+    obs.processes.get_mut(&42).unwrap().cpu = Default::default();
+    assert!(!is_taken(&obs), "whether it waited is not known");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// On a full core: what others use keeps the server off it only if its thread waits for the core, and they are only said to take what they used.
+    #[test]
+    fn a_cause_only_where_a_ready_thread_waits(ran in 0.05..0.95_f64, waits in 0.0..1.0_f64, named in 0.0..1.0_f64) {
+        let others = 1.0 - ran;
+        let delayed = waits * others;
+        let found = told(&Core { ran, delayed, others, stolen: 0.0 }.observed(&[program(77, named * others)]));
+        let could = (ran + delayed * (named * others).min(others)) / ran;
+        let finding = found.findings.iter().find(|finding| finding.id == "cores-taken-by-others");
+        // Clock ticks and per cents are rounded.
+        if could < 1.05 || named * others < 0.13 {
+            prop_assert!(finding.is_none(), "{could} {found:?}");
+        } else if could > 1.15 && named * others > 0.17 {
+            prop_assert!(finding.is_some(), "{could} {:?} {}", found.verdict, found.summary);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! The processes of the host that use most CPU time: who takes the cores that a server needs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use chokepoint_model::observation::{BusyProcess, Observation};
+use chokepoint_recording::{Entry, Outcome};
+
+use super::cpu;
+use crate::root::{Root, reading_of};
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::error::{ParseError, TextLine, lines, whole};
+use crate::text::process::files::{TARGET_BYTES, socket_inode};
+use crate::text::process::stat::{self, Stat};
+
+const NAME: &str = "busy_processes";
+/// Most processes of a host whose use is read: some 10 us each.
+const PROCESSES_MAX: usize = 8_192;
+/// The processes that are named: those that used most since the last reading.
+const NAMED_MAX: usize = 12;
+/// Ancestors of each: enough for what a shell of a service runs.
+const PARENTS_MAX: usize = 8;
+/// Descriptors of each that are looked at. A program that makes requests has its connections among the first ones.
+const DESCRIPTORS_MAX: usize = 128;
+/// Least busy share of some core since the last reading. Of idle cores nobody takes anything.
+const BUSY_SHARE_MIN: f64 = 0.75;
+const STATUS_BYTES_MAX: usize = 16 << 10;
+const CGROUP_BYTES_MAX: usize = 8 << 10;
+
+/// Once a second while a core is busy: a line for each of the busiest processes, none the first time. "PID START GROWN CORE UID NICE SESSION PARENTS SOCKETS CGROUP NAME": clock ticks used since
+/// the last reading, with those of children that ended, the core that it ran on last, its nice value and that of its session, ancestors, the inodes of its TCP sockets ("?" where they cannot be
+/// read), and the control group that shares CPU time.
+pub(crate) const BUSY_PROCESSES: Source =
+    Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::Text };
+
+/// What the last reading saw.
+#[derive(Debug, Default)]
+struct Seen {
+    /// By core: busy and all ticks.
+    cores: BTreeMap<u32, (u64, u64)>,
+    /// By pid and start.
+    used: BTreeMap<(u32, u64), Use>,
+}
+
+/// The use of a process until then.
+#[derive(Debug, Default, Clone, Copy)]
+struct Use {
+    ticks: u64,
+    reaped: u64,
+    parent: u32,
+}
+
+fn read(context: &ReadContext<'_>) -> Items {
+    // This program's own use is told elsewhere.
+    let own = context.root.is_live().then(std::process::id);
+    let before = context.notes.get(NAME).map(|note| Seen::from_note(&note)).unwrap_or_default();
+    let cores = cores(context.root);
+    if context.phase != Phase::First && !are_busy(&before.cores, &cores) {
+        context.notes.set(NAME, Seen { cores, used: before.used }.to_note());
+        return Vec::new();
+    }
+    let pids = match context.root.pids() {
+        Ok(pids) if pids.len() > PROCESSES_MAX => {
+            return only_item(Outcome::Absent(format!("more than {PROCESSES_MAX} processes: too many to read"), None));
+        }
+        Ok(pids) => pids,
+        Err(lack) => return only_item(lack),
+    };
+    let all: BTreeMap<u32, Stat> = pids.into_iter().filter_map(|pid| Some((pid, stat_of(context.root, pid)?))).collect();
+    let used = all.values().map(|stat| ((stat.pid, stat.start_ticks), use_of(stat))).collect();
+    let now = Seen { cores, used };
+    context.notes.set(NAME, now.to_note());
+    let mut text = String::new();
+    if context.phase != Phase::First {
+        let grown = before.grown(&now);
+        let grown = |stat: &Stat| grown.get(&(stat.pid, stat.start_ticks)).copied().unwrap_or(0);
+        let is_own = |stat: &Stat| own.is_some_and(|own| stat.pid == own || stat.parent == own);
+        let mut busiest: Vec<&Stat> = all.values().filter(|stat| grown(stat) > 0 && !is_own(stat)).collect();
+        busiest.sort_by_key(|stat| (std::cmp::Reverse(grown(stat)), stat.pid));
+        busiest.iter().take(NAMED_MAX).for_each(|stat| line(context.root, &all, stat, grown(stat), &mut text));
+    }
+    only_item(Outcome::Ok(text.into_bytes()))
+}
+
+fn use_of(stat: &Stat) -> Use {
+    Use { ticks: stat.user_ticks.saturating_add(stat.system_ticks), reaped: stat.reaped_ticks, parent: stat.parent }
+}
+
+fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
+    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/stat"), stat::BYTES_MAX, None) else { return None };
+    stat::parse(TextLine::new(NAME, 1), &bytes).ok()
+}
+
+fn cores(root: &Root) -> BTreeMap<u32, (u64, u64)> {
+    let Outcome::Ok(bytes) = root.read("proc/stat", cpu::BYTES_MAX, None) else { return BTreeMap::new() };
+    let times = cpu::parse(&bytes).unwrap_or_default();
+    times.cores.iter().map(|(core, times)| (*core, (times.busy(), times.total()))).collect()
+}
+
+/// True if a core was busy in between, or if that is not known.
+fn are_busy(before: &BTreeMap<u32, (u64, u64)>, now: &BTreeMap<u32, (u64, u64)>) -> bool {
+    let is_busy = |(core, (busy, total)): (&u32, &(u64, u64))| {
+        before.get(core).is_none_or(|(busy_then, total_then)| {
+            busy.saturating_sub(*busy_then) as f64 >= BUSY_SHARE_MIN * total.saturating_sub(*total_then) as f64
+        })
+    };
+    now.is_empty() || now.iter().any(is_busy)
+}
+
+fn line(root: &Root, all: &BTreeMap<u32, Stat>, stat: &Stat, grown: u64, text: &mut String) {
+    let mut parents: Vec<String> = Vec::new();
+    let mut next = stat.parent;
+    while let Some(parent) = all.get(&next).filter(|_| parents.len() < PARENTS_MAX) {
+        parents.push(parent.pid.to_string());
+        next = parent.parent;
+    }
+    let pid = stat.pid;
+    let uid = uid(root, pid).map_or_else(|| "?".to_owned(), |uid| uid.to_string());
+    let core = stat.core.map_or_else(|| "?".to_owned(), |core| core.to_string());
+    let session = session_nice(root, pid).map_or_else(|| "?".to_owned(), |nice| nice.to_string());
+    let list = |parts: Vec<String>| if parts.is_empty() { "-".to_owned() } else { parts.join(",") };
+    let sockets = sockets(root, pid).map_or_else(|| "?".to_owned(), |all| list(all.iter().map(u64::to_string).collect()));
+    let (start, nice, parents) = (stat.start_ticks, stat.nice, list(parents));
+    let (cgroup, name) = (one_word(&cgroup(root, pid)), one_line(&stat.comm));
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "{pid} {start} {grown} {core} {uid} {nice} {session} {parents} {sockets} {cgroup} {name}");
+}
+
+/// The effective user.
+fn uid(root: &Root, pid: u32) -> Option<u32> {
+    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/status"), STATUS_BYTES_MAX, None) else { return None };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The nice value of a process's session (sched(7), autogroup: "/autogroup-25 nice 0"). `None` where sessions are not scheduled as groups.
+fn session_nice(root: &Root, pid: u32) -> Option<i32> {
+    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/autogroup"), STATUS_BYTES_MAX, None) else { return None };
+    std::str::from_utf8(&bytes).ok()?.trim_end().rsplit_once(" nice ")?.1.parse().ok()
+}
+
+/// The control group that shares CPU time: of the controller, or the only hierarchy of version 2.
+fn cgroup(root: &Root, pid: u32) -> String {
+    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/cgroup"), CGROUP_BYTES_MAX, None) else { return String::new() };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let of = |controller: &str| {
+        let paths = text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+        paths.into_iter().find(|(names, _)| names.split(',').any(|name| name == controller)).map(|(_, path)| path.to_owned())
+    };
+    of("cpu").or_else(|| of("")).unwrap_or_default()
+}
+
+/// The inodes of its TCP sockets among its first descriptors. `None` without the right to see them.
+fn sockets(root: &Root, pid: u32) -> Option<Vec<u64>> {
+    let directory = format!("proc/{pid}/fd");
+    let (names, _) = root.names(&directory, DESCRIPTORS_MAX, None).ok()?;
+    let mut inodes = Vec::new();
+    for name in names.iter().filter_map(|name| name.to_str()) {
+        let target = match root.link(&format!("{directory}/{name}"), None) {
+            Outcome::Ok(target) if target.len() <= TARGET_BYTES => target,
+            Outcome::Ok(_) | Outcome::Absent(..) => continue,
+            Outcome::Failed(..) => return None,
+        };
+        let inode = std::str::from_utf8(&target).ok().and_then(socket_inode);
+        inodes.extend(inode.filter(|_| is_tcp(&root.path(&format!("{directory}/{name}")))));
+    }
+    Some(inodes)
+}
+
+/// True unless the socket is known to be of another protocol (net/socket.c, sockfs_xattr_get: what `lsof` reads).
+fn is_tcp(path: &std::path::Path) -> bool {
+    let mut protocol = [0; 16];
+    let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).ok();
+    length.and_then(|length| protocol.get(..length)).is_none_or(|name| name.starts_with(b"TCP"))
+}
+
+fn one_line(name: &str) -> String {
+    name.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
+}
+
+fn one_word(path: &str) -> String {
+    let plain = |character: char| if character.is_control() || character.is_whitespace() { '?' } else { character };
+    if path.is_empty() { "-".to_owned() } else { path.chars().map(plain).collect() }
+}
+
+impl Seen {
+    /// What each process used since this reading, itself and by children that ended. What those had used before counts for the time in which they did.
+    fn grown(&self, now: &Self) -> BTreeMap<(u32, u64), u64> {
+        let mut ended: BTreeMap<u32, u64> = BTreeMap::new();
+        for (_, one) in self.used.iter().filter(|(id, _)| !now.used.contains_key(id)) {
+            *ended.entry(one.parent).or_default() += one.ticks + one.reaped;
+        }
+        let grown = |(id, one): (&(u32, u64), &Use)| {
+            let before = self.used.get(id).copied().unwrap_or_default();
+            let reaped = one.reaped.saturating_sub(before.reaped).saturating_sub(ended.get(&id.0).copied().unwrap_or(0));
+            (*id, one.ticks.saturating_sub(before.ticks).saturating_add(reaped))
+        };
+        now.used.iter().map(grown).collect()
+    }
+
+    fn to_note(&self) -> Vec<u8> {
+        let mut text = String::new();
+        for (core, (busy, total)) in &self.cores {
+            let _ = writeln!(text, "c {core} {busy} {total}");
+        }
+        for ((pid, start), Use { ticks, reaped, parent }) in &self.used {
+            let _ = writeln!(text, "p {pid} {start} {ticks} {reaped} {parent}");
+        }
+        text.into_bytes()
+    }
+
+    fn from_note(note: &[u8]) -> Self {
+        let mut seen = Self::default();
+        for line in String::from_utf8_lossy(note).lines() {
+            let mut fields = line.split(' ');
+            let kind = fields.next();
+            let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+            let id = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            match (kind, numbers.as_slice()) {
+                (Some("c"), [core, busy, total]) => drop(seen.cores.insert(id(*core), (*busy, *total))),
+                (Some("p"), [pid, start, ticks, reaped, parent]) => {
+                    let one = Use { ticks: *ticks, reaped: *reaped, parent: id(*parent) };
+                    seen.used.insert((id(*pid), *start), one);
+                }
+                _ => (),
+            }
+        }
+        seen
+    }
+}
+
+pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
+    const EXPECTED: &str = "PID START GROWN CORE UID NICE SESSION PARENTS SOCKETS CGROUP NAME";
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = whole(NAME, bytes)?;
+    let one = |(place, line): (TextLine, &str)| {
+        let mut fields = line.splitn(11, ' ');
+        let mut field = || fields.next().ok_or_else(|| place.expected(EXPECTED, line));
+        let (pid, start, grown) = (field()?, field()?, field()?);
+        let (core, uid, nice, session) = (field()?, field()?, field()?, field()?);
+        let (parents, sockets, cgroup, name) = (field()?, field()?, field()?, field()?);
+        let known = |field: &'static str, value: &str| match value {
+            "?" => Ok(None),
+            _ => place.number(field, Some(value)).map(Some),
+        };
+        let listed = |value: &'_ str| -> Result<Vec<u64>, ParseError> {
+            if value == "-" { Ok(Vec::new()) } else { value.split(',').map(|part| place.number(EXPECTED, Some(part))).collect() }
+        };
+        let parents =
+            if parents == "-" { Ok(Vec::new()) } else { parents.split(',').map(|part| place.number(EXPECTED, Some(part))).collect() };
+        Ok(BusyProcess {
+            pid: place.number(EXPECTED, Some(pid))?,
+            start_ticks: place.number(EXPECTED, Some(start))?,
+            grown_ticks: place.number(EXPECTED, Some(grown))?,
+            core: known(EXPECTED, core)?,
+            uid: known(EXPECTED, uid)?,
+            nice: place.number(EXPECTED, Some(nice))?,
+            session_nice: if session == "?" { None } else { Some(place.number(EXPECTED, Some(session))?) },
+            parents: parents?,
+            sockets: if sockets == "?" { None } else { Some(listed(sockets)?) },
+            cgroup: Some(cgroup).filter(|path| *path != "-").map(str::to_owned),
+            comm: name.to_owned(),
+        })
+    };
+    lines(NAME, &text).map(one).collect()
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    observation.busy_processes.push(entry.at_us, reading_of(&entry.outcome, parse));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::table::Notes;
+
+    fn stat(pid: u32, comm: &str, parent: u32, user: u64, reaped: u64) -> String {
+        format!(
+            "{pid} ({comm}) R {parent} 1 1 0 -1 4194560 0 0 0 0 {user} 5 {reaped} 0 20 0 1 0 77 0 0 18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 1 0 0\n"
+        )
+    }
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn write(&self, file: &str, text: &str) {
+            let path = self.0.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+
+        fn look(&self, notes: &Notes, phase: Phase) -> Option<Vec<BusyProcess>> {
+            let root = Root::new(self.0.path());
+            let items = read(&ReadContext::new(&root, chokepoint_recording::Scope::Host, phase, notes));
+            let (_, outcome) = items.into_iter().next()?;
+            let Outcome::Ok(bytes) = outcome else { panic!("{outcome:?}") };
+            Some(parse(&bytes).unwrap())
+        }
+    }
+
+    #[test]
+    fn the_busiest_come_first_and_idle_cores_cost_no_look() {
+        let (tree, notes) = (Tree::new(), Notes::default());
+        let cores = |busy: u64, idle: u64| tree.write("proc/stat", &format!("cpu0 {busy} 0 0 {idle}\ncpu1 0 0 0 {}\n", busy + idle));
+        cores(100, 100);
+        tree.write("proc/7/stat", &stat(7, "old server", 1, 90_000, 0));
+        tree.write("proc/8/stat", &stat(8, "bash", 7, 10, 0));
+        tree.write("proc/9/stat", &stat(9, "xz", 8, 20, 0));
+        tree.write("proc/9/status", "Name:\txz\nUid:\t1000\t1001\t1000\t1000\n");
+        tree.write("proc/9/autogroup", "/autogroup-25 nice -5\n");
+        tree.write("proc/9/cgroup", "3:cpu,cpuacct:/backup\n0::/\n");
+        assert_eq!(tree.look(&notes, Phase::First), Some(Vec::new()), "nothing to compare with");
+        cores(110, 190);
+        assert_eq!(tree.look(&notes, Phase::Running), None, "the cores were idle");
+        cores(205, 195);
+        tree.write("proc/8/stat", &stat(8, "bash", 7, 10, 30));
+        tree.write("proc/9/stat", &stat(9, "xz", 8, 110, 0));
+        let busiest = tree.look(&notes, Phase::Running).unwrap();
+        let grown: Vec<(u32, u64)> = busiest.iter().map(|one| (one.pid, one.grown_ticks)).collect();
+        assert_eq!(grown, [(9, 90), (8, 30)], "what did not grow is left out");
+        let xz = &busiest[0];
+        assert_eq!((xz.comm.as_str(), xz.core, xz.uid, xz.cgroup.as_deref()), ("xz", Some(1), Some(1001), Some("/backup")));
+        assert_eq!((xz.parents.as_slice(), xz.sockets.as_deref()), ([8, 7].as_slice(), None), "the descriptors could not be read");
+        assert_eq!((xz.nice, xz.session_nice), (0, Some(-5)));
+        assert_eq!((busiest[1].uid, busiest[1].session_nice), (None, None));
+    }
+
+    #[test]
+    fn a_child_counts_once() {
+        let (tree, notes) = (Tree::new(), Notes::default());
+        tree.write("proc/stat", "cpu0 100 0 0 0\n");
+        tree.write("proc/8/stat", &stat(8, "make", 1, 10, 50));
+        tree.write("proc/9/stat", &stat(9, "cc1", 8, 400, 0));
+        tree.look(&notes, Phase::First).unwrap();
+        // It ends after 20 more ticks; its 405 were counted before. Another one came and went in between: 7.
+        tree.write("proc/stat", "cpu0 200 0 0 0\n");
+        std::fs::remove_dir_all(tree.0.path().join("proc/9")).unwrap();
+        tree.write("proc/8/stat", &stat(8, "make", 1, 10, 50 + 425 + 7));
+        let busiest = tree.look(&notes, Phase::Running).unwrap();
+        assert_eq!((busiest.len(), busiest[0].grown_ticks), (1, 27));
+    }
+
+    #[test]
+    fn names_cannot_forge_a_line() {
+        let (tree, notes) = (Tree::new(), Notes::default());
+        tree.write("proc/stat", "cpu0 1 0 0 0\n");
+        tree.look(&notes, Phase::First).unwrap();
+        tree.write("proc/9/stat", &stat(9, "a\n1 1 1 1 1 0 0 - - - b", 1, 20, 0));
+        let busiest = tree.look(&notes, Phase::Running).unwrap();
+        assert_eq!((busiest.len(), busiest[0].comm.as_str()), (1, "a?1 1 1 1 1 0 0 - - - b"));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300), line in "[0-9?, -]{0,60}\n") {
+            let _ = (parse(&bytes), parse(line.as_bytes()), Seen::from_note(&bytes));
+        }
+    }
+}
