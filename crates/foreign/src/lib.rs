@@ -28,7 +28,7 @@ pub use files::{
 pub use holder::Holder;
 pub use identity::{FileId, Identity, Namespaces, command_line};
 pub use rights::{Rights, as_caller};
-pub use socket::{ListeningSocket, SocketAtPath, SocketFile, try_connecting};
+pub use socket::{ListeningSocket, SocketAtPath, SocketFile, known_socket_file, try_connecting};
 pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, other_writer, trusted, visit};
 pub use writers::{Writers, users_of};

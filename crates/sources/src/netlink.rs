@@ -29,7 +29,7 @@ const MULTICAST_BYTES_MAX: usize = 8 << 20;
 const MULTICAST_WAIT: Duration = Duration::from_millis(100);
 
 /// Kinds of values that readers keep of a namespace.
-const MEMORIES_MAX: usize = 5;
+const MEMORIES_MAX: usize = 6;
 
 /// Protocol number zero, written as the default protocol.
 const NETLINK_ROUTE: Option<rustix::net::Protocol> = None;

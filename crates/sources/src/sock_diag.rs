@@ -5,6 +5,7 @@ mod dump;
 pub(crate) mod inet;
 pub(crate) mod listeners;
 mod message;
+mod namesakes;
 pub(crate) mod ports;
 pub(crate) mod protocol;
 pub(crate) mod requests;

@@ -8,6 +8,7 @@ use chokepoint_recording::Outcome;
 
 use super::dump::read;
 use super::message::{DiagSocket, parse_socket};
+use super::namesakes::{Namesakes, leads_to};
 use super::protocol::{AF_UNIX, DiagError};
 use super::{inet, unix};
 use crate::netlink::wire::{Message, WireError, messages};
@@ -46,7 +47,12 @@ fn read_listeners(context: &ReadContext<'_>) -> Items {
     if context.phase == Phase::Running && absence.holds() {
         return read(context, &[inet::listeners()], usize::MAX);
     }
-    let items = all();
+    let mut items = all();
+    let mut namesakes = sockets.memory::<Namesakes>().borrow_mut();
+    if let [(_, Outcome::Ok(bytes)), ..] = items.as_slice() {
+        namesakes.learn(bytes, leads_to);
+    }
+    namesakes.mark(&mut items);
     let is_unix = |message: Result<Message<'_>, WireError>| !message.is_ok_and(|message| message.body.first() != Some(&AF_UNIX));
     let none = matches!(&items[..], [(_, Outcome::Ok(bytes))] if !messages(bytes).any(is_unix));
     absence.0 = none.then(Instant::now);

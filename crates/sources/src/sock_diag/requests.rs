@@ -15,6 +15,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::listeners::UnixAbsence;
 use super::message::{DiagSocket, parse_socket};
+use super::namesakes::Namesakes;
 use super::protocol::{AF_UNIX, DiagError, DumpRequest, DumpRequests};
 use super::{inet, unix};
 use crate::clock::{Tick, thread_cpu};
@@ -412,7 +413,7 @@ fn unix_sockets(sockets: &Sockets) -> Result<Vec<u8>, DumpError> {
         }
         Ok(())
     })?;
-    Ok(bytes)
+    Ok(sockets.memory::<Namesakes>().borrow().marked(&bytes))
 }
 
 fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {

@@ -10,6 +10,7 @@ use chokepoint_recording::{Entry, Scope};
 use super::crowd::{CROWD, CrowdedPorts};
 use super::dump::{LEFT_OUT, read};
 use super::message::{DiagSocket, parse_socket};
+use super::namesakes::Namesakes;
 use super::protocol::DiagError;
 use super::{inet, sample, unix};
 use crate::clock::thread_cpu;
@@ -41,9 +42,10 @@ pub(crate) const SOCKETS: Source = Source {
 };
 
 fn read_sockets(context: &ReadContext<'_>) -> Items {
-    let items = read_connected(context);
+    let mut items = read_connected(context);
     if let Some(sockets) = context.netlink {
         sample::learn(sockets, &items);
+        sockets.memory::<Namesakes>().borrow().mark(&mut items);
     }
     items
 }

@@ -25,8 +25,16 @@ const UNIX_DIAG_SHUTDOWN: u16 = 6;
 /// SEND_SHUTDOWN (net/sock.h): this end has shut its sending side, or the other end is closed.
 const SEND_SHUTDOWN: u8 = 2;
 
+/// An attribute of this program's own, at the end of the message of a socket whose name leads to another socket (`namesakes.rs`); the kernel's are far below.
+const IS_NAMESAKE: u16 = 0x3fff;
+/// The same as bytes: a length of four and no value.
+pub(super) const MARK: [u8; 4] = {
+    let ([length_0, length_1], [kind_0, kind_1]) = (4_u16.to_ne_bytes(), IS_NAMESAKE.to_ne_bytes());
+    [length_0, length_1, kind_0, kind_1]
+};
+
 pub(super) fn listeners() -> DumpRequests {
-    parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN)
+    parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_RQLEN)
 }
 
 /// The listeners with the files that they are bound to.
@@ -37,7 +45,7 @@ pub(super) fn listener_files() -> DumpRequests {
 /// Includes listeners for the connections that wait in their queues, which are not listed themselves.
 pub(super) fn sockets() -> DumpRequests {
     let states = 1 << TcpState::Established as u32 | 1 << TcpState::Listen as u32;
-    parts(states, UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN)
+    parts(states, UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN)
 }
 
 /// `struct unix_diag_req`: family, protocol, padding, states, inode, what to show, and a cookie of eight bytes that a dump leaves empty.
@@ -83,6 +91,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
         receive_queue: 0,
         send_queue: 0,
     };
+    let mut is_namesake = false;
     for attribute in attributes(rest) {
         let attribute = attribute?;
         match attribute.kind {
@@ -107,8 +116,12 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
                 socket.send_queue = u32_at(attribute.value, 4).unwrap_or(0);
             }
             UNIX_DIAG_SHUTDOWN => socket.is_done = attribute.value.first().is_some_and(|shut| shut & SEND_SHUTDOWN != 0),
+            IS_NAMESAKE => is_namesake = true,
             _ => {}
         }
+    }
+    if let (true, Some(path), Some(file)) = (is_namesake, &mut socket.path, socket.file) {
+        path.push_str(&format!(" (file {}:{})", file.device, file.inode));
     }
     Ok(socket)
 }
