@@ -1,10 +1,11 @@
 //! Statuses of the responses that leave the servers of one namespace, counted on the wire: who answers with errors, also behind a proxy and without an access log.
 //!
-//! A packet socket (packet(7)) with a filter in the kernel hands over the first bytes of packets that begin with a response. Of these the status and the server's address are
+//! A packet socket (packet(7)) with a filter in the kernel hands over the first bytes of packets that begin with a response or accept a connection. Of these the status and the server's address are
 //! counted; nothing else of them is kept. TLS, HTTP/2 and unix sockets show no statuses there: what is not counted was not read.
 
 mod filter;
 mod head;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -50,6 +51,8 @@ pub(crate) const ANSWERS: Source =
 #[derive(Default)]
 struct Tap {
     open: Option<(OwnedFd, Instant)>,
+    /// Where the connections stand since it was opened.
+    turns: turns::Turns,
     /// Until when it stays closed.
     closed_until: Option<Instant>,
     buffer: Vec<u8>,
@@ -88,8 +91,9 @@ impl Tap {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            if let Some((server, status)) = head::response(&self.buffer[..length]) {
-                count(&mut counted, leaves, (server, status));
+            let Some(packet) = head::packet(&self.buffer[..length]) else { continue };
+            if let Some(status) = self.turns.status(&packet) {
+                count(&mut counted, leaves, (packet.connection.0, status));
             }
         }
         // struct tpacket_stats: packets, drops.
@@ -107,6 +111,7 @@ impl Tap {
     /// The kernel lets a closing thread wait until no processor looks at the socket any more, some 10 ms: not this one, which samples.
     fn close(&mut self) {
         self.closed_until = Some(Instant::now() + CLOSED);
+        self.turns = turns::Turns::default();
         let Some((socket, _)) = self.open.take() else { return };
         let closing = std::thread::Builder::new().name("closing".to_owned());
         // Without a thread it is closed here all the same.

@@ -1,4 +1,4 @@
-//! The filter in the kernel (classic BPF, Documentation/networking/filter.rst): of each packet with the beginning of a response, its first bytes; of all others nothing.
+//! The filter in the kernel (classic BPF, Documentation/networking/filter.rst): of each packet with the beginning of a response or a connection, its first bytes; of all others nothing.
 
 /// Bytes kept of a packet: the headers, a status line, and what PHP logs before it.
 pub(super) const KEPT_BYTES: u32 = 1_024;
@@ -30,6 +30,8 @@ const OUTGOING: u32 = 4;
 const LOOPBACK: u32 = 1;
 const TCP: u32 = 6;
 const FRAGMENT_OFFSET: u32 = 0x1fff;
+/// Flags of the packet that accepts a connection.
+const SYN_ACK: u32 = super::head::SYN_ACK as u32;
 /// How payloads begin: "HTTP", "Stat", and records of FastCGI with output or errors.
 const HTTP: u32 = u32::from_be_bytes(*b"HTTP");
 const STATUS: u32 = u32::from_be_bytes(*b"Stat");
@@ -38,26 +40,30 @@ const FCGI_ERRORS: u32 = 0x0107;
 
 /// The program, as (code, jump if true, jump if false, constant); a jump says how many of the next instructions it leaves out. Packets begin with their network header (SOCK_DGRAM). What is sent over loopback is
 /// received there as well: it counts when it is sent.
-pub(super) const PROGRAM: [(u16, u8, u8, u32); 30] = [
+pub(super) const PROGRAM: [(u16, u8, u8, u32); 33] = [
     (LD_WORD, 0, 0, INTERFACE),
     (JUMP_EQUAL, 0, 2, LOOPBACK),
     (LD_WORD, 0, 0, DIRECTION),
-    (JUMP_EQUAL, 0, 24, OUTGOING),
+    (JUMP_EQUAL, 0, 27, OUTGOING),
     (LD_BYTE, 0, 0, 0),
     (AND, 0, 0, 0xf0),
     (JUMP_EQUAL, 0, 6, 0x40),
     // IPv4: TCP, not a later fragment; X is the length of its header.
     (LD_BYTE, 0, 0, 9),
-    (JUMP_EQUAL, 0, 19, TCP),
+    (JUMP_EQUAL, 0, 22, TCP),
     (LD_HALF, 0, 0, 6),
-    (JUMP_SET, 17, 0, FRAGMENT_OFFSET),
+    (JUMP_SET, 20, 0, FRAGMENT_OFFSET),
     (LDX_IPV4_HEADER, 0, 0, 0),
     (JUMP_EQUAL, 4, 4, 0),
-    (JUMP_EQUAL, 0, 14, 0x60),
+    (JUMP_EQUAL, 0, 17, 0x60),
     // IPv6: TCP at once.
     (LD_BYTE, 0, 0, 6),
-    (JUMP_EQUAL, 0, 12, TCP),
+    (JUMP_EQUAL, 0, 15, TCP),
     (LDX_CONSTANT, 0, 0, 40),
+    // A connection begins.
+    (LD_BYTE_X, 0, 0, 13),
+    (AND, 0, 0, SYN_ACK),
+    (JUMP_EQUAL, 12, 0, SYN_ACK),
     // The payload begins after the TCP header, whose length is in words.
     (LD_BYTE_X, 0, 0, 12),
     (SHIFT_RIGHT, 0, 0, 4),

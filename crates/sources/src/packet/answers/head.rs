@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::turns::{Packet, What};
+
 /// Kinds of records (FastCGI specification, section 8).
 const FCGI_STDOUT: u8 = 6;
 const FCGI_STDERR: u8 = 7;
@@ -12,26 +14,50 @@ const OK: u16 = 200;
 const NAME_BYTES_MAX: usize = 40;
 const TCP: u8 = 6;
 
-/// Server and status of a packet that begins with its network header, if its payload begins with a response.
-pub(super) fn response(packet: &[u8]) -> Option<(SocketAddr, u16)> {
-    let (address, segment) = match packet.first()? >> 4 {
+/// Flags of the packet that accepts a connection (RFC 9293, section 3.1): SYN and ACK.
+pub(super) const SYN_ACK: u8 = 0x12;
+/// Headers of a response are looked through for its length up to here.
+const HEAD_BYTES_MAX: usize = 1_024;
+
+/// A packet that begins with its network header, if it accepts a connection, or if its payload begins with a response.
+pub(super) fn packet(packet: &[u8]) -> Option<Packet> {
+    let address = |at: usize| IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?)).into();
+    let address6 = |at: usize| IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?)).into();
+    let (source, target, segment): (Option<IpAddr>, Option<IpAddr>, &[u8]) = match packet.first()? >> 4 {
         4 => {
             let header = usize::from(packet[0] & 0xf) * 4;
             let is_tcp = *packet.get(9)? == TCP;
-            let source: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
-            (IpAddr::from(Ipv4Addr::from(source)), packet.get(header..).filter(|_| is_tcp && header >= 20)?)
+            (address(12), address(16), packet.get(header..).filter(|_| is_tcp && header >= 20)?)
         }
         6 => {
             let is_tcp = *packet.get(6)? == TCP;
-            let source: [u8; 16] = packet.get(8..24)?.try_into().ok()?;
-            (IpAddr::from(Ipv6Addr::from(source)), packet.get(40..).filter(|_| is_tcp)?)
+            (address6(8), address6(24), packet.get(40..).filter(|_| is_tcp)?)
         }
         _ => return None,
     };
-    let port = u16::from_be_bytes(segment.get(..2)?.try_into().ok()?);
-    let payload = segment.get(usize::from(segment.get(12)? >> 4) * 4..)?;
-    Some((SocketAddr::new(address, port), status(payload)?))
+    let port = |at: usize| Some(u16::from_be_bytes(segment.get(at..at + 2)?.try_into().ok()?));
+    let number = |at: usize| Some(u32::from_be_bytes(segment.get(at..at + 4)?.try_into().ok()?));
+    let what = if *segment.get(13)? & SYN_ACK == SYN_ACK {
+        What::Accepts
+    } else {
+        let payload = segment.get(usize::from(segment.get(12)? >> 4) * 4..)?;
+        What::Response { status: status(payload)?, bytes: bytes(payload) }
+    };
+    let connection = (SocketAddr::new(source?, port(0)?), SocketAddr::new(target?, port(2)?));
+    Some(Packet { connection, sequence: number(4)?, acknowledged: number(8)?, what })
 }
+
+/// The bytes of an HTTP/1 response whose head is here and says the length of its body (RFC 9112, section 6.3).
+fn bytes(payload: &[u8]) -> Option<u64> {
+    let head = payload.get(..payload.len().min(HEAD_BYTES_MAX)).filter(|head| head.starts_with(b"HTTP/1."))?;
+    let end = head.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let line = |line: &&[u8]| line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH));
+    let value = head[..end].split(|byte| *byte == b'\n').find(line)?.get(LENGTH.len()..)?;
+    let length: u64 = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
+    Some(length.saturating_add(end as u64))
+}
+
+const LENGTH: &[u8] = b"content-length:";
 
 /// The final status of a response: 1xx precede it (RFC 9110, section 15.2).
 fn status(payload: &[u8]) -> Option<u16> {
@@ -83,6 +109,33 @@ fn begins_with_a_header(output: &[u8]) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Server and status.
+    fn response(bytes: &[u8]) -> Option<(SocketAddr, u16)> {
+        match packet(bytes)? {
+            Packet { connection: (server, _), what: What::Response { status, .. }, .. } => Some((server, status)),
+            Packet { what: What::Accepts, .. } => None,
+        }
+    }
+
+    #[test]
+    fn a_packet_says_where_in_its_connection_it_is() {
+        let mut whole = v4(80, b"HTTP/1.1 200 OK\r\nServer: x\r\nContent-LENGTH: 1000\r\n\r\nbody");
+        whole[16..20].copy_from_slice(&[10, 0, 0, 9]);
+        whole[22..24].copy_from_slice(&40_000_u16.to_be_bytes());
+        whole[24..28].copy_from_slice(&7_u32.to_be_bytes());
+        whole[28..32].copy_from_slice(&9_u32.to_be_bytes());
+        let connection = ("127.0.0.5:80".parse().unwrap(), "10.0.0.9:40000".parse().unwrap());
+        let what = What::Response { status: 200, bytes: Some(52 + 1_000) };
+        assert_eq!(packet(&whole), Some(Packet { connection, sequence: 7, acknowledged: 9, what }));
+        whole[33] = SYN_ACK;
+        assert_eq!(packet(&whole).unwrap().what, What::Accepts);
+        for (head, says_it) in [("content-length: 5", true), ("X-Content-Length: 5", false), ("Content-Length: x", false)] {
+            let whole = format!("HTTP/1.1 200\r\n{head}\r\n\r\n");
+            assert_eq!(bytes(whole.as_bytes()), says_it.then_some(whole.len() as u64 + 5), "{head}");
+        }
+        assert_eq!(bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"), None, "its head is not all here");
+    }
 
     fn segment(port: u16, payload: &[u8]) -> Vec<u8> {
         let mut segment = vec![0; 32];

@@ -67,7 +67,11 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
         is_kernel_thread: flags & KERNEL_THREAD != 0,
         user_ticks: place.number(EXPECTED, field(14))?,
         system_ticks: place.number(EXPECTED, field(15))?,
-        reaped_ticks: [field(16), field(17)].into_iter().flatten().filter_map(|ticks| ticks.parse::<u64>().ok()).fold(0, u64::saturating_add),
+        reaped_ticks: [field(16), field(17)]
+            .into_iter()
+            .flatten()
+            .filter_map(|ticks| ticks.parse::<u64>().ok())
+            .fold(0, u64::saturating_add),
         core: field(39).and_then(|core| core.parse().ok()),
         nice: place.number(EXPECTED, field(19))?,
         threads: place.number(EXPECTED, field(20))?,
