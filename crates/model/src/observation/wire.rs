@@ -83,6 +83,9 @@ pub struct WireAnswers {
     pub open_us: u64,
     /// Responses that left by the address that sent them and by status, 200 to 599. The kernel lets nothing leave with an address of this namespace but what is its own.
     pub servers: BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
+    /// The same on connections that were there before anything was counted. A client that asks for a file that quotes responses, and sends its next requests meanwhile, can make such
+    /// a connection look as it likes.
+    pub kept: BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
     /// The same of those that came. Whose they are is what they say themselves: anybody on the network may send such packets.
     pub came: BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
     /// Responses that found no room in the kernel's queue: whose they are is not known.

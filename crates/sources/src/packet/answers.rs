@@ -18,6 +18,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_recording::{Entry, Outcome};
 use rustix::net::sockopt;
 
+use self::turns::Began;
 use super::{attach, bind, statistics, unbound};
 use crate::root::{outcome_of, reading_of};
 use crate::scope::netns_view;
@@ -92,8 +93,8 @@ impl Tap {
                 Err(error) => return Err(error),
             };
             let Some(packet) = head::packet(&self.buffer[..length]) else { continue };
-            if let Some(status) = self.turns.status(&packet) {
-                count(&mut counted, leaves, (packet.connection.0, status));
+            if let Some(began) = self.turns.began(&packet) {
+                count(&mut counted, leaves, packet.connection.0, began);
             }
         }
         // struct tpacket_stats: packets, drops.
@@ -101,7 +102,8 @@ impl Tap {
         counted.lost = u64::from(lost);
         counted.open_us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         *since = Instant::now();
-        let seen: u64 = counted.servers.values().chain(counted.came.values()).flat_map(BTreeMap::values).sum();
+        let all = [&counted.servers, &counted.kept, &counted.came].into_iter().flat_map(BTreeMap::values);
+        let seen: u64 = all.flat_map(BTreeMap::values).sum();
         if is_last || seen + counted.lost + counted.left_out >= OFTEN {
             self.close();
         }
@@ -119,8 +121,12 @@ impl Tap {
     }
 }
 
-fn count(counted: &mut WireAnswers, leaves: bool, (server, status): (SocketAddr, u16)) {
-    let servers = if leaves { &mut counted.servers } else { &mut counted.came };
+fn count(counted: &mut WireAnswers, leaves: bool, server: SocketAddr, Began { status, is_sure }: Began) {
+    let servers = match (leaves, is_sure) {
+        (true, true) => &mut counted.servers,
+        (true, false) => &mut counted.kept,
+        (false, _) => &mut counted.came,
+    };
     if servers.len() >= SERVERS_MAX && !servers.contains_key(&server) {
         counted.left_out += 1;
         return;
@@ -153,7 +159,7 @@ fn open() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Parses lines "NAME NUMBER" and "ADDRESS:PORT STATUS NUMBER", the latter behind "came" for what came, as [`Written::text`] writes them.
+/// Parses lines "NAME NUMBER" and "ADDRESS:PORT STATUS NUMBER", the latter behind "kept" or "came" for what is not sure or came, as [`Written::text`] writes them.
 fn parse(bytes: &[u8]) -> Result<WireAnswers, ParseError> {
     let text = whole(NAME, bytes)?;
     let mut counted = WireAnswers::default();
@@ -163,6 +169,7 @@ fn parse(bytes: &[u8]) -> Result<WireAnswers, ParseError> {
             ["open_us", number] => counted.open_us = place.number("microseconds", Some(number))?,
             ["lost", number] => counted.lost = responses(place, number)?,
             ["left_out", number] => counted.left_out = responses(place, number)?,
+            ["kept", server, status, number] => add(&mut counted.kept, place, [server, status, number])?,
             ["came", server, status, number] => add(&mut counted.came, place, [server, status, number])?,
             [server, status, number] => add(&mut counted.servers, place, [server, status, number])?,
             _ => return Err(place.expected("\"NAME NUMBER\" or \"ADDRESS:PORT STATUS NUMBER\"", line)),
@@ -196,7 +203,7 @@ trait Written {
 impl Written for WireAnswers {
     fn text(&self) -> String {
         let mut text = format!("open_us {}\nlost {}\nleft_out {}\n", self.open_us, self.lost, self.left_out);
-        for (which, servers) in [("", &self.servers), ("came ", &self.came)] {
+        for (which, servers) in [("", &self.servers), ("kept ", &self.kept), ("came ", &self.came)] {
             let counts = servers.iter().flat_map(|(server, statuses)| statuses.iter().map(move |(status, count)| (server, status, count)));
             counts.for_each(|(server, status, count)| text.push_str(&format!("{which}{server} {status} {count}\n")));
         }
@@ -221,7 +228,8 @@ mod tests {
         let server = |text: &str| text.parse::<SocketAddr>().unwrap();
         let servers = [(server("127.0.0.1:80"), [(200, 7), (503, 1)].into()), (server("[::1]:8080"), [(500, 2)].into())].into();
         let came = [(server("192.0.2.7:443"), [(200, 1)].into())].into();
-        let counted = WireAnswers { open_us: 250_000, servers, came, lost: 3, left_out: 1 };
+        let kept = [(server("127.0.0.1:80"), [(404, 2)].into())].into();
+        let counted = WireAnswers { open_us: 250_000, servers, kept, came, lost: 3, left_out: 1 };
         assert_eq!(parse(counted.text().as_bytes()).unwrap(), counted);
         assert_eq!(parse(b"").unwrap_err().to_string(), "answers, line 1: expected a whole line, found \"\"");
         for wrong in
@@ -233,13 +241,15 @@ mod tests {
         assert!(parse(many.as_bytes()).is_err(), "no more than are counted");
     }
 
+    const OK: Began = Began { status: 200, is_sure: true };
+
     #[test]
     fn of_many_servers_those_beyond_the_bound_are_counted_together() {
         let mut counted = WireAnswers::default();
         for port in 0..=SERVERS_MAX as u16 {
-            count(&mut counted, true, (SocketAddr::from(([127, 0, 0, 1], port)), 200));
+            count(&mut counted, true, SocketAddr::from(([127, 0, 0, 1], port)), OK);
         }
-        count(&mut counted, true, (SocketAddr::from(([127, 0, 0, 1], 0)), 200));
+        count(&mut counted, true, SocketAddr::from(([127, 0, 0, 1], 0)), OK);
         assert_eq!((counted.servers.len(), counted.left_out), (SERVERS_MAX, 1));
     }
 

@@ -17,28 +17,31 @@ pub(crate) struct Answered {
     pub(crate) seconds: f64,
 }
 
+/// A part of what was counted.
+type Which = fn(&WireAnswers) -> &BTreeMap<SocketAddr, BTreeMap<u16, u64>>;
+
+/// All that left.
+const LEFT: [Which; 2] = [|counted| &counted.servers, |counted| &counted.kept];
+
 impl Answered {
-    /// Those of a tier; `None` if not one was seen: that it gives none, or that its responses cannot be read on the wire.
+    /// Those of a tier; `None` if not one was seen: that it gives none, or that its responses cannot be read on the wire. The clients of the first tier are anybody: on their older
+    /// connections nothing is sure. Those of the others are servers of the path.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let view = ctx.obs.netns.get(&tier.netns)?;
-        Some(Self::counted(ctx, view, |counted| &counted.servers, |server| sends(tier, server)))
-            .filter(|found| found.all() > 0 && found.seconds > 0.0)
+        let is_first = ctx.path.tiers.first().is_some_and(|first| first.id == tier.id);
+        let which: &[Which] = if is_first { &[|counted| &counted.servers] } else { &LEFT };
+        Some(Self::counted(ctx, view, which, |server| sends(tier, server))).filter(|found| found.all() > 0 && found.seconds > 0.0)
     }
 
-    fn counted(
-        ctx: &Context<'_>,
-        view: &NetnsView,
-        of: impl Fn(&WireAnswers) -> &BTreeMap<SocketAddr, BTreeMap<u16, u64>>,
-        is_wanted: impl Fn(&SocketAddr) -> bool,
-    ) -> Self {
+    fn counted(ctx: &Context<'_>, view: &NetnsView, which: &[Which], is_wanted: impl Fn(&SocketAddr) -> bool) -> Self {
         let mut found = Self::default();
         for (_, counted) in ctx.in_window(&view.answers) {
-            let all = counted.servers.values().chain(counted.came.values());
+            let all = [&counted.servers, &counted.kept, &counted.came].into_iter().flat_map(BTreeMap::values);
             let seen: u64 = all.flat_map(BTreeMap::values).sum::<u64>() + counted.left_out;
             // What found no room came while these were counted, and is anybody's.
             let kept = if counted.lost == 0 { 1.0 } else { seen as f64 / (seen + counted.lost) as f64 };
             found.seconds += kept * counted.open_us as f64 / 1e6;
-            let wanted = of(counted).iter().filter(|(server, _)| is_wanted(server));
+            let wanted = which.iter().flat_map(|of| of(counted)).filter(|(server, _)| is_wanted(server));
             for (status, count) in wanted.flat_map(|(_, statuses)| statuses) {
                 *found.by_status.entry(*status).or_default() += count;
             }
@@ -50,8 +53,8 @@ impl Answered {
     pub(crate) fn errors_beside_rps(ctx: &Context<'_>, tier: &Tier) -> f64 {
         let Some(view) = ctx.obs.netns.get(&tier.netns) else { return 0.0 };
         let is_on_path = |server: &SocketAddr| ctx.path.tiers.iter().any(|tier| sends(tier, server));
-        let left = Self::counted(ctx, view, |counted| &counted.servers, |server| !is_on_path(server));
-        let came = Self::counted(ctx, view, |counted| &counted.came, |server| !is_on_path(server));
+        let left = Self::counted(ctx, view, &LEFT, |server| !is_on_path(server));
+        let came = Self::counted(ctx, view, &[|counted| &counted.came], |server| !is_on_path(server));
         if left.seconds > 0.0 { left.errors_rps() + came.errors_rps() } else { 0.0 }
     }
 

@@ -44,16 +44,26 @@ struct Last {
     acknowledged: u32,
     /// The number of the first byte behind its body, if it is known.
     end: Option<u32>,
+    /// True if the connection was seen to begin.
+    is_whole: bool,
+}
+
+/// A response that began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Began {
+    pub(super) status: u16,
+    /// False on a connection that was there before: its client may have made it look so.
+    pub(super) is_sure: bool,
 }
 
 impl Turns {
-    /// The status, if the packet begins a response. Of a connection that was there before nothing is known until its first one, which may be a part of another response, so it is
-    /// not counted.
-    pub(super) fn status(&mut self, packet: &Packet) -> Option<u16> {
-        let now = |end| Last { acknowledged: packet.acknowledged, end };
+    /// The response that the packet begins. Of a connection that was there before nothing is known until its first one, which may be a part of another response, so it is not
+    /// counted.
+    pub(super) fn began(&mut self, packet: &Packet) -> Option<Began> {
+        let now = |end, is_whole| Last { acknowledged: packet.acknowledged, end, is_whole };
         let (status, bytes) = match packet.what {
             What::Accepts => {
-                self.remember(packet.connection, now(None));
+                self.remember(packet.connection, now(None, true));
                 return None;
             }
             What::Response { status, bytes } => (status, bytes),
@@ -61,7 +71,7 @@ impl Turns {
         // A longer body than half of all numbers ends beyond what can be compared.
         let end = bytes.map(|bytes| packet.sequence.wrapping_add(bytes.min(i32::MAX as u64) as u32));
         let Some(last) = self.young.get(&packet.connection).or_else(|| self.old.get(&packet.connection)).copied() else {
-            self.remember(packet.connection, now(end));
+            self.remember(packet.connection, now(end, false));
             return None;
         };
         let is_within = last.end.is_some_and(|end| is_before(packet.sequence, end));
@@ -69,8 +79,8 @@ impl Turns {
         if is_within || asked < REQUEST_BYTES_MIN || asked > i32::MAX as u32 {
             return None;
         }
-        self.remember(packet.connection, now(end));
-        Some(status)
+        self.remember(packet.connection, now(end, last.is_whole));
+        Some(Began { status, is_sure: last.is_whole })
     }
 
     fn remember(&mut self, connection: Connection, last: Last) {
@@ -100,13 +110,21 @@ mod tests {
         What::Response { status, bytes }
     }
 
+    /// The status of a response on a connection that was seen to begin.
+    fn sure(turns: &mut Turns, packet: &Packet) -> Option<u16> {
+        turns.began(packet).map(|began| {
+            assert!(began.is_sure, "{began:?}");
+            began.status
+        })
+    }
+
     #[test]
     fn a_response_follows_a_request() {
         // Numbers that wrap around.
         let (first, asked) = (u32::MAX - 50, u32::MAX - 10);
         let mut turns = Turns::default();
         let mut status = |sequence: u32, acknowledged: u32, what| {
-            turns.status(&packet(first.wrapping_add(sequence), asked.wrapping_add(acknowledged), what))
+            sure(&mut turns, &packet(first.wrapping_add(sequence), asked.wrapping_add(acknowledged), what))
         };
         assert_eq!(status(0, 0, What::Accepts), None);
         assert_eq!(status(1, 80, response(200, Some(1_000))), Some(200));
@@ -122,9 +140,10 @@ mod tests {
     #[test]
     fn a_connection_that_was_there_before_counts_from_its_second_response() {
         let mut turns = Turns::default();
-        assert_eq!(turns.status(&packet(5_000, 900, response(500, None))), None);
-        assert_eq!(turns.status(&packet(5_536, 900, response(500, None))), None);
-        assert_eq!(turns.status(&packet(7_000, 990, response(200, None))), Some(200));
+        assert_eq!(turns.began(&packet(5_000, 900, response(500, None))), None);
+        assert_eq!(turns.began(&packet(5_536, 900, response(500, None))), None);
+        let began = turns.began(&packet(7_000, 990, response(200, None)));
+        assert_eq!(began, Some(Began { status: 200, is_sure: false }));
     }
 
     #[test]
@@ -132,7 +151,7 @@ mod tests {
         let mut turns = Turns::default();
         for port in 0..60_000_u16 {
             let connection = ("10.0.0.1:80".parse().unwrap(), SocketAddr::from(([10, 0, 0, 9], port)));
-            turns.status(&Packet { connection, ..packet(0, 0, What::Accepts) });
+            turns.began(&Packet { connection, ..packet(0, 0, What::Accepts) });
         }
         assert!(turns.young.len() + turns.old.len() <= 2 * GENERATION_MAX);
     }
@@ -142,12 +161,12 @@ mod tests {
         #[test]
         fn within_a_body_nothing_begins(start: u32, asked: u32, bytes in 1..1_000_000_u64, parts in proptest::collection::vec((0.0..1.0_f64, any::<u16>()), 0..50)) {
             let mut turns = Turns::default();
-            turns.status(&packet(start.wrapping_sub(1), asked, What::Accepts));
-            prop_assert_eq!(turns.status(&packet(start, asked.wrapping_add(90), response(200, Some(bytes)))), Some(200));
+            turns.began(&packet(start.wrapping_sub(1), asked, What::Accepts));
+            prop_assert_eq!(sure(&mut turns, &packet(start, asked.wrapping_add(90), response(200, Some(bytes)))), Some(200));
             for (at, more) in parts {
                 let sequence = start.wrapping_add((at * bytes as f64) as u32);
                 let inside = packet(sequence, asked.wrapping_add(90 + u32::from(more)), response(500, None));
-                prop_assert_eq!(turns.status(&inside), None);
+                prop_assert_eq!(turns.began(&inside), None);
             }
         }
     }
