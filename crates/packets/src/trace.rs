@@ -8,6 +8,8 @@ use crate::summary::Resent;
 
 /// Most points of one stream: about 7 MB.
 const POINTS_MAX: usize = 100_000;
+/// Ordinary points are thinned out while they are at least one in this many.
+const THINNED_PART_MIN: usize = 16;
 
 /// The kind of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,11 +59,21 @@ pub struct Trace {
     /// One in this many ordinary segments was kept.
     pub one_in: u32,
     skipped: u32,
+    /// Number of ordinary points.
+    #[serde(skip)]
+    ordinary: usize,
+}
+
+impl Mark {
+    /// True for a segment of which a diagram needs not each.
+    fn is_ordinary(self) -> bool {
+        matches!(self, Self::Data | Self::Ack)
+    }
 }
 
 impl Trace {
     pub(crate) fn new(index: u64) -> Self {
-        Self { index, points: Vec::new(), one_in: 1, skipped: 0 }
+        Self { index, points: Vec::new(), one_in: 1, skipped: 0, ordinary: 0 }
     }
 
     pub(crate) fn add(&mut self, segment: &Segment<'_>, effect: &Effect, at_ns: i64) {
@@ -72,7 +84,7 @@ impl Trace {
             Sent::New => Mark::Data,
             Sent::Nothing | Sent::Probe => Mark::Ack,
         };
-        let ordinary = matches!(mark, Mark::Data | Mark::Ack);
+        let ordinary = mark.is_ordinary();
         if ordinary {
             self.skipped += 1;
             if self.skipped < self.one_in {
@@ -81,16 +93,19 @@ impl Trace {
             self.skipped = 0;
         }
         if self.points.len() >= POINTS_MAX {
-            let mut place = 0_u32;
-            self.points.retain(|point| {
-                place += u32::from(matches!(point.mark, Mark::Data | Mark::Ack));
-                !matches!(point.mark, Mark::Data | Mark::Ack) || place.is_multiple_of(2)
-            });
-            self.one_in = self.one_in.saturating_mul(2);
-            if self.points.len() >= POINTS_MAX {
+            // Where hardly any can be dropped, each further segment would cost a walk through all.
+            if self.ordinary < POINTS_MAX / THINNED_PART_MIN {
                 return;
             }
+            let mut place = 0_u32;
+            self.points.retain(|point| {
+                place += u32::from(point.mark.is_ordinary());
+                !point.mark.is_ordinary() || place.is_multiple_of(2)
+            });
+            self.ordinary /= 2;
+            self.one_in = self.one_in.saturating_mul(2);
         }
+        self.ordinary += usize::from(ordinary);
         self.points.push(TracePoint {
             at_ns,
             from_client: effect.from_client,
@@ -101,5 +116,32 @@ impl Trace {
             in_flight: effect.in_flight,
             window: effect.window,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::tcp::{Ends, Options};
+
+    fn effect(sent: Sent, start: i64) -> Effect {
+        Effect { from_client: true, sent, start, acked: 0, in_flight: 0, window: 0 }
+    }
+
+    /// Thinning walks through all points. Where none can be dropped, it would for each segment.
+    #[test]
+    fn points_that_cannot_be_dropped_end_the_trace_and_ordinary_ones_are_thinned() {
+        let end = (1, 80);
+        let ends = Ends { from: end, to: end };
+        let (payload, options) = (&[][..], Options::default());
+        let segment = Segment { ends, sequence: 1, acknowledged: 1, flags: 16, window: 9, options, payload, payload_bytes: 1 };
+        for (sent, kept) in [(Sent::Reordered, POINTS_MAX..=POINTS_MAX), (Sent::New, POINTS_MAX / 2..=POINTS_MAX)] {
+            let mut trace = Trace::new(1);
+            for number in 0..5 * POINTS_MAX as i64 {
+                trace.add(&segment, &effect(sent, number), number);
+            }
+            assert!(kept.contains(&trace.points.len()), "{sent:?}: {}", trace.points.len());
+            assert_eq!(trace.ordinary, trace.points.iter().filter(|point| point.mark.is_ordinary()).count(), "{sent:?}");
+        }
     }
 }

@@ -120,7 +120,7 @@ fn listening(sockets: &[PortSocket], own: NetnsId) -> Servers {
         Some((holder, one(is_elsewhere, netns, port, program, &sockets)?))
     });
     let (holders, all): (Vec<Holder>, Vec<Watched>) = all.unzip();
-    let mut watched = apart_by_address(all);
+    let mut watched = apart_by_address(all, &holders);
     let mut left_out = LeftOut::default();
     let beyond = watched.split_off(watched.len().min(TARGETS_MAX));
     for (holder, server) in holders.into_iter().skip(TARGETS_MAX).zip(beyond) {
@@ -154,12 +154,20 @@ fn one(is_elsewhere: bool, netns: NetnsId, port: u16, program: Option<&str>, soc
     Some(Watched { name: format!("{}:{port}{place}", program.unwrap_or("port")), request })
 }
 
-/// Servers whose names differ: those of one name are told apart by their addresses.
-fn apart_by_address(mut all: Vec<Watched>) -> Vec<Watched> {
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    all.iter().for_each(|server| *count.entry(server.name.clone()).or_default() += 1);
-    for server in all.iter_mut().filter(|server| count[&server.name] > 1) {
-        server.name = format!("{} at {}", server.name, server.request.host);
+/// Servers whose names differ: those of one name are told apart by their addresses. A server of root's keeps its name beside those of other users: it may stand in root's configuration, and
+/// its past is kept by it.
+fn apart_by_address(mut all: Vec<Watched>, holders: &[Holder]) -> Vec<Watched> {
+    const ROOT: Holder = Holder::User(0);
+    let mut count: BTreeMap<(String, bool), usize> = BTreeMap::new();
+    for (server, holder) in all.iter().zip(holders) {
+        *count.entry((server.name.clone(), *holder == ROOT)).or_default() += 1;
+    }
+    let of = |name: &str, is_root: bool| count.get(&(name.to_owned(), is_root)).copied().unwrap_or(0);
+    for (server, holder) in all.iter_mut().zip(holders) {
+        let rivals = if *holder == ROOT { of(&server.name, true) } else { of(&server.name, true) + of(&server.name, false) };
+        if rivals > 1 {
+            server.name = format!("{} at {}", server.name, server.request.host);
+        }
     }
     named_apart(all)
 }
@@ -291,7 +299,8 @@ mod tests {
             all,
             [
                 ("haproxy:18120", "http://127.0.0.7:18120/"),
-                ("nginx:18120 at 127.0.0.5", "http://127.0.0.5:18120/"),
+                // A name that another user can take away is none.
+                ("nginx:18120", "http://127.0.0.5:18120/"),
                 ("nginx:18120 at 127.0.0.1", "http://127.0.0.1:18120/"),
             ]
         );
