@@ -158,6 +158,8 @@ pub struct Session<'w> {
     not_applied: Vec<NotApplied>,
     /// True where something could not be done or the user stopped it: no more is tried.
     broken: bool,
+    /// True if it follows what was recorded. Whether changes were asked for is not in a recording without any.
+    replays: bool,
 }
 
 /// Share of the requests under way that must be left for two times of watching to have seen the same traffic: fewer than half are mostly gone.
@@ -184,12 +186,18 @@ impl<'w> Session<'w> {
             warnings: Vec::new(),
             not_applied: Vec::new(),
             broken: false,
+            replays: false,
         }
     }
 
     /// Sets what counts besides goodput; before the first measurement.
     pub fn set_objective(&mut self, objective: Objective) {
         self.objective = objective;
+    }
+
+    /// Follows what was recorded.
+    pub fn replay(&mut self) {
+        self.replays = true;
     }
 
     /// Lets the session watch once more, for longer, where the first time told nothing; before the first measurement.
@@ -370,7 +378,7 @@ impl<'w> Session<'w> {
         report.not_applied = self.not_applied;
         // What could not be done comes first: it asks for something.
         report.warnings.splice(0..0, self.warnings);
-        if self.fix && !self.broken && report.rounds.is_empty() && report.load.is_some() && has_nothing_to_apply(&report) {
+        if self.fix && !self.broken && !self.replays && report.rounds.is_empty() && report.load.is_some() && has_nothing_to_apply(&report) {
             report.warnings.push(self.words.text(&Message::new("warning-nothing-to-apply")));
         }
         outcome::compare(&mut report, self.words);

@@ -21,7 +21,8 @@ const OPENERS: &[Opener] = &[
     Opener { folder: "crates/confined/src/", files: &["memory.rs"] },
     // Its own socket.
     Opener { folder: "crates/dashboard/src/", files: &["server.rs"] },
-    Opener { folder: "crates/foreign/src/", files: &["files.rs", "identity.rs", "trust.rs"] },
+    // Also what the kernel has in memory of a path (socket.rs).
+    Opener { folder: "crates/foreign/src/", files: &["files.rs", "identity.rs", "socket.rs", "trust.rs"] },
     // Its own state, the machines that it makes, and the kernel's files for them. What an attack left is looked at without following a link and without waiting (`attack/hold.rs`).
     Opener {
         folder: "crates/lab/src/",

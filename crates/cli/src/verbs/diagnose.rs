@@ -229,6 +229,10 @@ pub(crate) trait Driver {
     fn may_watch_on(&self) -> bool {
         false
     }
+    /// True if it follows what was recorded.
+    fn replays(&self) -> bool {
+        false
+    }
     /// True if the user asked to stop during the last measurement.
     fn was_cut(&mut self) -> bool {
         false
@@ -240,6 +244,9 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
     let mut session = Session::new(fix, words);
     if driver.may_watch_on() {
         session.watch_on();
+    }
+    if driver.replays() {
+        session.replay();
     }
     let mut action = Action::Measure;
     let mut failure = None;

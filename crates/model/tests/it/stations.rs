@@ -4,9 +4,8 @@
 
 mod accept_queue;
 mod accept_queue_unix;
-mod busy_polling;
 mod conntrack_table;
-mod cores_taken;
+mod cores;
 mod cpu_quota;
 mod ephemeral_ports;
 mod forged_log;

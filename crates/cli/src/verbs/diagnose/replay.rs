@@ -69,6 +69,10 @@ struct Replay {
 }
 
 impl Driver for Replay {
+    fn replays(&self) -> bool {
+        true
+    }
+
     fn permit(&mut self, next: &Action) -> Permit {
         match (self.events.front(), next) {
             (Some(Event::Stopped), Action::Apply { .. } | Action::Measure) => {

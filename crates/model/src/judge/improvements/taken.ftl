@@ -39,7 +39,7 @@ page-cores-taken-by-others-limits =
 page-cores-taken-by-others-shows =
     The cores are full. Threads of the servers were ready and waited for a core (run_delay of schedstat), while other programs used more than 15 % of these cores, so that the servers could run a tenth more without them. Requests wait for these threads: the part of their time in which no core was free costs a tenth of the throughput or more.
 page-cores-taken-by-others-sure =
-    Only programs that were read by name count: those with most CPU time, once a second. Left out are the servers of the path, what they started, their clients on the same host, and programs with a TCP connection that no reading shows, which may be clients. In a container other containers' programs have no name, and nothing is claimed of them. Watching alone, it is a cause if a thread was never without work, or if requests wait for each other. Silent where a CPU quota stops the servers.
+    Only programs that were read by name count: those with most CPU time, once a second. Left out are the servers of the path, what they started, their clients on the same host, and programs with a TCP connection that was not seen elsewhere, which may be clients. In a container other containers' programs have no name, and nothing is claimed of them. Watching alone, it is a cause if a thread was never without work, or if requests wait for each other. Silent where a CPU quota stops the servers.
 page-cores-taken-by-others-remedies =
     End, move or delay the other program; a lower weight for it (CPUWeight of its unit, nice, the nice value of its session); cores of their own for the servers (cpuset). For time that the hypervisor gives away: another machine.
 page-cores-taken-by-others-sources =

@@ -1,0 +1,4 @@
+//! Cores that are busy with something else than requests.
+
+mod busy_polling;
+mod taken;
