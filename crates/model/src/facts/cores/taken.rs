@@ -95,7 +95,7 @@ fn of<'c, 'a>(ctx: &'c Context<'a>, group: &'c CoreGroup<'a>) -> Option<Taken<'c
     let others = CoreUsers::of(ctx, group)?.others_at_most().max(0.0);
     let stolen = stolen(ctx, group)?;
     let takers = takers(ctx, group);
-    let named = takers.iter().map(|taker| taker.cores).sum::<f64>().min((others - stolen).max(0.0));
+    let named = takers.iter().map(|taker| taker.cores).sum::<f64>().min(others);
     let is_never_idle = group.tiers.iter().any(|tier| never_idle(ctx, tier, group.cores.len()));
     let taken = Taken { group, named, stolen, ran, delayed, busy, takers, is_never_idle };
     let is_much = taken.cores() > TENANTS_SHARE_MAX * group.count() && taken.times() >= 1.0 + NOISE_SHARE;

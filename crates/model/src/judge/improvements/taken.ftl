@@ -26,12 +26,12 @@ evidence-cores-taken-by-group = { $more ->
 evidence-cores-taken-stolen = { $stolen } cores were given to other guests (steal).
 evidence-cores-taken-bound = With these cores the servers would run at most { $times } times as much.
 
-remedy-give-cores-back-text = Give { $tier } its cores back: end or pause what is not needed now, run it at another time or on another host, or let it yield. The last is what these commands do; they last until the program ends.
+remedy-give-cores-back-text = Give { $tier } its cores back: end or pause the other program, or run it later or on another host. Or lower its priority: the commands do that until it ends.
 remedy-give-cores-back-text-stolen = Ask the provider for cores of its own, or move { $tier } to another machine.
 remedy-give-cores-back-risk = The other program takes longer. If somebody waits for it, ask first.
-remedy-give-cores-back-unit = Its weight among the services (systemd, cgroup v2):
-remedy-give-cores-back-nice = Its weight among the programs of its session:
-remedy-give-cores-back-session = The weight of its whole session: nice alone counts only within a session where kernel.sched_autogroup_enabled is 1:
+remedy-give-cores-back-unit = Priority among the services (systemd, cgroup v2):
+remedy-give-cores-back-nice = Priority within its session:
+remedy-give-cores-back-session = Priority of its whole session (for kernel.sched_autogroup_enabled = 1, where nice counts only within a session):
 
 page-cores-taken-by-others-title = Other programs take cores that the servers need
 page-cores-taken-by-others-limits =
@@ -41,6 +41,6 @@ page-cores-taken-by-others-shows =
 page-cores-taken-by-others-sure =
     Only programs that were read by name count: those with most CPU time, once a second. Left out are the servers of the path, what they started, their clients on the same host, and programs with a TCP connection that was not seen elsewhere, which may be clients. In a container other containers' programs have no name, and nothing is claimed of them. Watching alone, it is a cause if a thread was never without work, or if requests wait for each other. Silent where a CPU quota stops the servers.
 page-cores-taken-by-others-remedies =
-    End, move or delay the other program; a lower weight for it (CPUWeight of its unit, nice, the nice value of its session); cores of their own for the servers (cpuset). For time that the hypervisor gives away: another machine.
+    End, move or delay the other program. Lower its priority (CPUWeight of its unit, nice, the nice value of its session). Give the servers cores of their own (cpuset). If the hypervisor gives the time away, use another machine.
 page-cores-taken-by-others-sources =
     proc(5) /proc/stat (steal), /proc/PID/stat; Documentation/scheduler/sched-stats.rst; sched(7), autogroup; systemd.resource-control(5).

@@ -23,12 +23,12 @@ fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_,
     // The station's readings follow the order of the groups.
     let cores = stations.iter().filter(at).nth(taken.group.id.0)?;
     let tier = waits_most(ctx, taken)?;
-    let share = 100.0 * taken.cores() / taken.group.count();
+    let is_stolen = taken.stolen > taken.named;
+    let share = 100.0 * if is_stolen { taken.stolen } else { taken.named } / taken.group.count();
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("cores", taken.group.list());
         message.with("count", taken.group.count()).with("share", share.min(100.0))
     };
-    let is_stolen = taken.stolen > taken.named;
     let takers = taken.main_takers();
     let title = match takers {
         [first, others @ ..] if !is_stolen => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::str::FromStr;
 
 use chokepoint_model::observation::{BusyProcess, Observation};
 use chokepoint_recording::{Entry, Outcome};
@@ -9,6 +10,7 @@ use chokepoint_recording::{Entry, Outcome};
 use super::cpu;
 use crate::root::{Root, reading_of};
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::cgroup::process;
 use crate::text::error::{ParseError, TextLine, lines, whole};
 use crate::text::process::files::{TARGET_BYTES, socket_inode};
 use crate::text::process::stat::{self, Stat};
@@ -142,12 +144,8 @@ fn session_nice(root: &Root, pid: u32) -> Option<i32> {
 /// The control group that shares CPU time: of the controller, or the only hierarchy of version 2.
 fn cgroup(root: &Root, pid: u32) -> String {
     let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/cgroup"), CGROUP_BYTES_MAX, None) else { return String::new() };
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let of = |controller: &str| {
-        let paths = text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
-        paths.into_iter().find(|(names, _)| names.split(',').any(|name| name == controller)).map(|(_, path)| path.to_owned())
-    };
-    of("cpu").or_else(|| of("")).unwrap_or_default()
+    let mut paths = process::parse(&bytes).unwrap_or_default();
+    paths.remove("cpu").or_else(|| paths.remove("")).unwrap_or_default()
 }
 
 /// The inodes of its TCP sockets among its first descriptors. `None` without the right to see them.
@@ -229,8 +227,19 @@ impl Seen {
     }
 }
 
+const EXPECTED: &str = "PID START GROWN CORE UID NICE SESSION PARENTS SOCKETS CGROUP NAME";
+
+/// A number, or "?" where it could not be read.
+fn known<T: FromStr>(place: TextLine, value: &str) -> Result<Option<T>, ParseError> {
+    if value == "?" { Ok(None) } else { place.number(EXPECTED, Some(value)).map(Some) }
+}
+
+/// Numbers with commas between them, or "-" for none.
+fn listed<T: FromStr>(place: TextLine, value: &str) -> Result<Vec<T>, ParseError> {
+    if value == "-" { Ok(Vec::new()) } else { value.split(',').map(|part| place.number(EXPECTED, Some(part))).collect() }
+}
+
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
-    const EXPECTED: &str = "PID START GROWN CORE UID NICE SESSION PARENTS SOCKETS CGROUP NAME";
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
@@ -241,25 +250,16 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
         let (pid, start, grown) = (field()?, field()?, field()?);
         let (core, uid, nice, session) = (field()?, field()?, field()?, field()?);
         let (parents, sockets, cgroup, name) = (field()?, field()?, field()?, field()?);
-        let known = |field: &'static str, value: &str| match value {
-            "?" => Ok(None),
-            _ => place.number(field, Some(value)).map(Some),
-        };
-        let listed = |value: &'_ str| -> Result<Vec<u64>, ParseError> {
-            if value == "-" { Ok(Vec::new()) } else { value.split(',').map(|part| place.number(EXPECTED, Some(part))).collect() }
-        };
-        let parents =
-            if parents == "-" { Ok(Vec::new()) } else { parents.split(',').map(|part| place.number(EXPECTED, Some(part))).collect() };
         Ok(BusyProcess {
             pid: place.number(EXPECTED, Some(pid))?,
             start_ticks: place.number(EXPECTED, Some(start))?,
             grown_ticks: place.number(EXPECTED, Some(grown))?,
-            core: known(EXPECTED, core)?,
-            uid: known(EXPECTED, uid)?,
+            core: known(place, core)?,
+            uid: known(place, uid)?,
             nice: place.number(EXPECTED, Some(nice))?,
-            session_nice: if session == "?" { None } else { Some(place.number(EXPECTED, Some(session))?) },
-            parents: parents?,
-            sockets: if sockets == "?" { None } else { Some(listed(sockets)?) },
+            session_nice: known(place, session)?,
+            parents: listed(place, parents)?,
+            sockets: if sockets == "?" { None } else { Some(listed(place, sockets)?) },
             cgroup: Some(cgroup).filter(|path| *path != "-").map(str::to_owned),
             comm: name.to_owned(),
         })

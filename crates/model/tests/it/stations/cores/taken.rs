@@ -122,6 +122,10 @@ fn time_that_the_hypervisor_gives_away_is_told() {
     let found = told(&Core { ran: 0.3, delayed: 0.7, others: 0.0, stolen: 0.7 }.observed(&[]));
     assert_eq!(found.findings[0].title, "the hypervisor gives others 70 % of the cores that nginx needs");
     assert!(found.findings[0].remedies[0].runtime.is_empty());
+    // Beside a program each has its own part.
+    let found = told(&Core { ran: 0.3, delayed: 0.7, others: 0.4, stolen: 0.3 }.observed(&[program(77, 0.4)]));
+    assert_eq!(found.findings[0].title, "xz takes 40 % of the cores that nginx needs");
+    assert!(found.findings[0].evidence.iter().any(|evidence| evidence.text.starts_with("0.3 cores were given to other guests")));
 }
 
 #[test]
