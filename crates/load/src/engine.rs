@@ -11,6 +11,7 @@ pub(crate) mod schedule;
 pub(crate) mod shared;
 pub(crate) mod slot;
 pub(crate) mod stages;
+mod stale;
 mod time;
 pub(crate) mod wheel;
 
@@ -330,7 +331,8 @@ impl<'a> Engine<'a> {
         slot.prepare(target, self.shared.requests[target as usize].is_head, now_ns, intended_ns);
         if slot.phase == Phase::Idle {
             slot.phase = Phase::Sending;
-            return self.send(index);
+            let ended = self.send(index)?;
+            return if self.is_stale(index, &ended) { self.open_again(index) } else { Some(ended) };
         }
         self.open(index)
     }
@@ -518,6 +520,12 @@ impl<'a> Engine<'a> {
     /// Ends the request and starts the connection's next one.
     #[inline(always)]
     fn conclude(&mut self, index: u32, ended: &Ended) {
+        if self.is_stale(index, ended) {
+            if let Some(ended) = self.open_again(index) {
+                self.give_up(index, &ended);
+            }
+            return;
+        }
         // The end of one request is the start of the next, so the clock is read once for both.
         let now_ns = self.clock.now_ns();
         self.end(index, ended, now_ns);

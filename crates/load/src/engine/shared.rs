@@ -15,6 +15,9 @@ use crate::protocol::tls::Client;
 /// Maximum number of requests claimed at once.
 const CLAIM_MAX: u64 = 64;
 
+/// Methods of which a second request does what one does (RFC 9110, 9.2.2).
+const IDEMPOTENT: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+
 /// A rendered request.
 pub(crate) struct Prepared {
     pub(crate) bytes: Vec<u8>,
@@ -22,6 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) last: Vec<u8>,
     /// The method is HEAD, so its answer has no body.
     pub(crate) is_head: bool,
+    /// The method does no harm if the server gets the request twice.
+    pub(crate) is_idempotent: bool,
 }
 
 /// The shared state of one load.
@@ -124,6 +129,7 @@ fn prepare(plan: &Plan) -> Prepared {
         bytes: render(plan, plan.keep_alive),
         last: if plan.options.requests_per_connection.is_some() { render(plan, false) } else { Vec::new() },
         is_head: plan.method == "HEAD",
+        is_idempotent: IDEMPOTENT.contains(&plan.method.as_str()),
     }
 }
 

@@ -117,6 +117,12 @@ impl Slot {
         self.intended_ns = intended_ns;
     }
 
+    /// Prepares to send the same request once more.
+    pub(crate) fn renew(&mut self, is_head: bool) {
+        self.reply.reset(is_head);
+        self.written = 0;
+    }
+
     /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed normally, without SO_LINGER.
     pub(crate) fn connect(&mut self, shared: &Shared<'_>, from: Option<IpAddr>) -> Result<(), Ended> {
         let address = &shared.plan.address;

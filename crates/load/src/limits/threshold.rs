@@ -198,6 +198,7 @@ mod tests {
             received_bytes: 0,
             sent_bytes: 0,
             late: 0,
+            resent: 0,
             slices: Vec::new(),
             threads: Vec::new(),
             stopped_by: None,

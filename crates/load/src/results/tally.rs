@@ -60,6 +60,8 @@ pub(crate) struct Tally {
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) late: u64,
+    /// Requests that were sent once more, because a kept connection had been closed.
+    pub(crate) resent: u64,
     /// The part of `late` for which no connection was free.
     pub(crate) late_held: u64,
     in_flight: u32,
@@ -386,6 +388,7 @@ impl Tally {
         self.received_bytes += tally.received_bytes;
         self.sent_bytes += tally.sent_bytes;
         self.late += tally.late;
+        self.resent += tally.resent;
         self.late_held += tally.late_held;
         self.error_output.add(&tally.error_output);
         let slices = self.slices.len().max(tally.slices.len());
@@ -475,6 +478,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         received_bytes: sum.received_bytes,
         sent_bytes: sum.sent_bytes,
         late: sum.late,
+        resent: sum.resent,
         slices: sum.slices,
         threads,
         stopped_by: None,

@@ -375,3 +375,43 @@ fn random_bytes() {
     let result = load(&plan);
     assert_eq!(result.errors.bad_response + result.errors.reset, 40, "{result:?}");
 }
+
+/// Answers the first request of a connection as if it were kept, reads the second one and closes without an answer, or resets.
+fn forgets_to_say_that_it_closes(mut stream: TcpStream, is_reset: bool) {
+    if request(&mut stream) && stream.write_all(HELLO.as_bytes()).is_ok() && request(&mut stream) && is_reset {
+        reset(stream);
+    }
+}
+
+#[test]
+fn a_request_on_a_kept_connection_that_was_closed_is_sent_once_more() {
+    for is_reset in [false, true] {
+        let server = Server::start(move |stream, _| forgets_to_say_that_it_closes(stream, is_reset));
+        let mut plan = plan(server.address);
+        (plan.requests, plan.timeout) = (Some(REQUESTS), PATIENCE);
+        let measured = load(&plan);
+        assert_eq!((measured.good, measured.errors.total(), measured.requests), (REQUESTS, 0, REQUESTS), "{measured:?}");
+        assert!(measured.resent > 0 && measured.connections > measured.resent, "{measured:?}");
+    }
+}
+
+#[test]
+fn what_may_do_harm_twice_is_sent_once() {
+    let server = Server::start(|stream, _| forgets_to_say_that_it_closes(stream, false));
+    let mut plan = plan(server.address);
+    (plan.requests, plan.timeout, plan.method) = (Some(REQUESTS), PATIENCE, "POST".to_owned());
+    let measured = load(&plan);
+    assert_eq!(measured.resent, 0);
+    assert!(measured.errors.closed_before_answer > 0 && measured.good + measured.errors.total() == REQUESTS, "{measured:?}");
+}
+
+#[test]
+fn a_new_connection_that_is_closed_without_an_answer_is_a_failure() {
+    let server = Server::start(|mut stream, _| {
+        request(&mut stream);
+    });
+    let mut plan = plan(server.address);
+    (plan.requests, plan.timeout) = (Some(REQUESTS), PATIENCE);
+    let measured = load(&plan);
+    assert_eq!((measured.errors.closed_before_answer, measured.resent), (REQUESTS, 0), "{measured:?}");
+}

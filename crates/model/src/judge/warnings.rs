@@ -3,12 +3,13 @@
 use crate::facts::Context;
 use crate::facts::believed;
 use crate::facts::cores::other_tenants;
-use crate::facts::harm::Cost;
+use crate::facts::harm::{Cost, FAILED_SHARE_NOISE};
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::suffered::{self, others};
 use crate::facts::traffic;
 use crate::judge::settle::{Moment, unsettled};
 use crate::ledger::{Account, tenths};
+use crate::observation::load::LoadResult;
 use crate::observation::{Listener, ListenerAddress, Socket, SocketAddress};
 use crate::output::message::Message;
 
@@ -64,6 +65,7 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
         if let Some(guard) = &load.stopped_by {
             warnings.push(Message::new("warning-guard").with("guard", guard.as_str()));
         }
+        warnings.extend(resent(load));
         if load.interrupted {
             warnings.push(Message::new("warning-interrupted"));
         }
@@ -98,6 +100,12 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
         warnings.push(Message::new("warning-unplaced").with("what", what.as_str()));
     }
     warnings
+}
+
+/// Requests that were sent once more, if these are a hundredth of all or more.
+pub(crate) fn resent(load: &LoadResult) -> Option<Message> {
+    let share = load.resent as f64 / load.requests.max(1) as f64;
+    (share >= FAILED_SHARE_NOISE).then(|| Message::new("warning-resent").with("count", load.resent).with("share", 100.0 * share))
 }
 
 /// The calls that only the user of their connections tells.

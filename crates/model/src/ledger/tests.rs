@@ -209,6 +209,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         received_bytes: 0,
         sent_bytes: 0,
         late: 0,
+        resent: 0,
         slices: vec![Slice { in_flight, ..Slice::default() }; 100],
         threads: Vec::new(),
         stopped_by: None,

@@ -2,6 +2,7 @@
 
 use super::{Asked, Warning};
 use crate::fix::change::core_list;
+use crate::judge::warnings::resent;
 use crate::observation::load::{GENERATOR_LIMITED, GeneratorThread, LoadResult, Loop, Measured, Slice};
 use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
@@ -35,6 +36,7 @@ pub(super) fn of(asked: &Asked, measured: &Measured, words: &Catalogue) -> Vec<W
         generator(load),
         local(load),
         late(measured),
+        resent(&measured.result),
         never_sent(load),
         omitted(measured),
         stalled(load),

@@ -115,6 +115,7 @@ pub(crate) fn load() -> LoadResult {
         tls: None,
         received_bytes: 10_000_000,
         sent_bytes: 5_000_000,
+        resent: 0,
         late: 0,
         slices: Vec::new(),
         threads: vec![GeneratorThread { cpu_us: 3_000_000, wall_us: 10_000_000, wait_us: None, cpus: vec![0] }],
