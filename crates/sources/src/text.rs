@@ -34,6 +34,7 @@ pub(crate) const ALL: &[&Source] = &[
     &process::files::PROCESS_FILES,
     &process::fd_count::PROCESS_FD_COUNT,
     &process::syscall::PROCESS_SYSCALL,
+    &process::tracing::PROCESS_TRACING,
     &process::memory::PROCESS_MEMORY,
     &process::limits::PROCESS_LIMITS,
     &cgroup::process::PROCESS_CGROUPS,

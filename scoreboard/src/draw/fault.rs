@@ -305,6 +305,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "accepts-none",
     "accepts-slowly",
     "processes-stopped",
+    "processes-traced",
     "answers-none",
     "answers-errors",
 ];

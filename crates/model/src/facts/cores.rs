@@ -13,7 +13,7 @@ pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use taken::{Taken, Taker, taken};
-pub(crate) use threads::Threads;
+pub(crate) use threads::{READY_SHARE, Threads};
 pub(crate) use turns::Turns;
 
 use super::{Context, CoreGroupId, TierId};

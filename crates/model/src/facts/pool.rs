@@ -16,6 +16,7 @@ mod serving;
 mod staffing;
 mod stopped;
 mod taking_turns;
+mod traced;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ pub(crate) use service::{Service, held_s, supposes_no_waits};
 pub use staffing::Staffing;
 pub(crate) use stopped::StoppedProcesses;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
+pub(crate) use traced::TracedProcesses;
 
 use unread::LeftOpen;
 

@@ -36,6 +36,11 @@ pub(crate) fn not_accepted(load: &LoadResult, is_first: bool) -> Cost {
     Cost::of_requests(failed, load.requests).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load))
 }
 
+/// True if the server closes the connections of most requests without an answer: it accepted them, and more room in its accept queue would only let more of them fail.
+pub(crate) fn are_mostly_closed(load: &LoadResult) -> bool {
+    2 * load.errors.closed_before_answer > load.requests
+}
+
 /// Cost of connections of the load that were not established or took as long as one with a lost SYN. A kept connection serves many requests, so a few slow
 /// ones do not make up the clients' wait.
 pub(crate) fn waited_to_connect(load: &LoadResult) -> Cost {

@@ -74,6 +74,8 @@ impl FindingId {
     pub(crate) const ACCEPTS_NONE: Self = Self("accepts-none");
     /// Processes of a server are stopped, and requests wait for them.
     pub(crate) const PROCESSES_STOPPED: Self = Self("processes-stopped");
+    /// A tracer stops threads of a server again and again, and requests wait meanwhile.
+    pub(crate) const PROCESSES_TRACED: Self = Self("processes-traced");
     /// Connections come faster than they are accepted, while cores are idle.
     pub(crate) const ACCEPTS_SLOWLY: Self = Self("accepts-slowly");
     /// A configured setting is not active.

@@ -18,6 +18,8 @@ pub struct ProcessView {
     pub fd_count: Series<u32>,
     /// System calls of its threads over time.
     pub syscall: Series<Syscall>,
+    /// Who traces it; over time if anybody did when the observation began, else read once.
+    pub tracing: Series<Tracing>,
     /// Memory; read at the end.
     pub memory: Series<ProcessMemory>,
     /// Resource limits in force.
@@ -200,6 +202,26 @@ impl WaitKind {
     pub fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, known)| *known == word).map(|(kind, _)| *kind)
     }
+}
+
+/// Who traces a process (ptrace(2): a debugger, strace), and what its threads do at that moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tracing {
+    /// Process id of the tracer. `None` if nobody traces it.
+    pub tracer: Option<u32>,
+    /// Command name of the tracer, if it could be read.
+    pub name: Option<String>,
+    /// Threads of a traced process, an even selection of many.
+    pub threads: Vec<ThreadState>,
+}
+
+/// A thread and its state letter (proc_pid_stat(5)): a tracer keeps it in state 't'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadState {
+    /// Thread id. The main thread has the process id.
+    pub id: u32,
+    /// 'R' runs or is ready to, 't' is stopped by the tracer, 'S' sleeps, ...
+    pub state: char,
 }
 
 /// System calls of some threads of a process besides the main thread (`/proc/PID/task/TID/syscall`).

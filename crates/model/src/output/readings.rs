@@ -148,13 +148,14 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 14] {
     ]
 }
 
-fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 8] {
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 9] {
     [
         ("process_identity", fate(&view.identity)),
         ("process_cpu", fate(&view.cpu)),
         ("process_files", fate(&view.files)),
         ("process_fd_count", fate(&view.fd_count)),
         ("process_syscall", fate(&view.syscall)),
+        ("process_tracing", fate(&view.tracing)),
         ("process_memory", fate(&view.memory)),
         ("process_limits", fate(&view.limits)),
         ("process_cgroups", fate(&view.cgroups)),

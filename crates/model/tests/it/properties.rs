@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 42;
+const KINDS: u32 = 43;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -214,7 +214,7 @@ impl Blind {
     }
 
     fn process(&mut self, view: &mut ProcessView) {
-        let ProcessView { identity, cpu, files, fd_count, syscall, memory, limits, cgroups } = view;
+        let ProcessView { identity, cpu, files, fd_count, syscall, tracing, memory, limits, cgroups } = view;
         self.take(identity);
         self.change(cpu, |used| (used.run_ns, used.run_delay_ns) = (None, None));
         self.take(cpu);
@@ -224,6 +224,9 @@ impl Blind {
         self.take(memory);
         self.take(limits);
         self.take(cgroups);
+        let instance = self.instance;
+        self.instance(42, instance);
+        self.take(tracing);
     }
 
     fn server(&mut self, view: &mut ServerView) {

@@ -8,5 +8,6 @@ pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod stat;
 pub(crate) mod syscall;
+pub(crate) mod tracing;
 mod waits;
 pub(crate) mod workers;

@@ -7,7 +7,7 @@ use crate::facts::Context;
 use crate::facts::path::Tier;
 
 /// A thread that runs or is ready for this share of its time waits for nothing but a core.
-pub(super) const READY_SHARE: f64 = 0.95;
+pub(crate) const READY_SHARE: f64 = 0.95;
 /// A thread that runs for this share of its time serves requests. Other threads are helpers.
 pub(super) const SERVING_SHARE: f64 = 0.1;
 

@@ -4,6 +4,7 @@
 
 mod accepts;
 mod members;
+mod traced;
 
 use chokepoint_model::observation::{ListenerAddress, Observation};
 use chokepoint_model::reading::Reading;

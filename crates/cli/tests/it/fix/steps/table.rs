@@ -35,6 +35,7 @@ const WORDS: &[&str] = &[
     "keep-idle-longer",
     "keep-scripts-compiled",
     "let-go-on",
+    "let-it-detach",
     "let-idle-connections-go",
     "look-at-answers",
     "move-to-unix-socket-by-hand",

@@ -1,11 +1,12 @@
-//! Advice for processes that are stopped: to let them go on.
+//! Advice for processes that are stopped, or that a tracer stops again and again: to let them go on.
 
 use crate::facts::path::Tier;
+use crate::facts::pool::TracedProcesses;
 use crate::facts::queue::accepting::{Idle, idle};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;
-use crate::judge::stations::accept_queue::stopped_processes;
+use crate::judge::stations::accept_queue::{stopped_processes, tracing_args};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -29,6 +30,18 @@ pub(in crate::fix::remedies) const LET_SOME_GO_ON: AdviceDef = AdviceDef {
     advise: |ctx, placed| {
         let tier = ctx.only_tier(&placed.owner)?;
         Some(advice(tier, &stopped_processes(ctx, tier)))
+    },
+};
+
+/// For processes that are traced: without the tracer.
+pub(in crate::fix::remedies) const LET_DETACH: AdviceDef = AdviceDef {
+    id: "let-it-detach",
+    finding: FindingId::PROCESSES_TRACED,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let tier = ctx.only_tier(&placed.owner)?;
+        let text = tracing_args(tier, &TracedProcesses::of(ctx, tier)?, "remedy-let-it-detach-text");
+        Some(Advice::words(text, "remedy-let-it-detach-risk", Lift::Further))
     },
 };
 

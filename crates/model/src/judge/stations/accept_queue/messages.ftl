@@ -65,6 +65,17 @@ finding-processes-stopped-explanation = { $kind ->
     [some] A stopped process answers none of the requests on its connections, which no other process can answer, and accepts no others. The processes that are not stopped serve all the rest, and where they are all taken, new connections wait.
    *[all] A stopped process answers none of the requests on its connections, and accepts no others.
 }
+finding-processes-traced-title = { $kind ->
+    [some] { $processes } of { $all } processes of { $tier } { $processes ->
+        [one] is
+       *[other] are
+    } traced by { $name } (pid { $tracer }), which stops { $processes ->
+        [one] it
+       *[other] them
+    } at every step, and requests wait: { $pids }
+   *[all] { $tier } is traced by { $name } (pid { $tracer }), which stops it at every step, and requests wait: { $pids }
+}
+finding-processes-traced-explanation = A tracer (strace, a debugger, a tool for security or coverage) attaches with ptrace(2). The kernel then stops each thread of the traced process at its system calls or signals until the tracer has run and let it go on, twice for each call. Requests wait all that time, and both processes use CPU time for it.
 finding-accepts-slowly-title = { $tier } accepts too slowly at { $listener }: { $waiting } connections wait for a worker or thread
 finding-accepts-slowly-explanation = Connections come to { $listener } faster than { $tier } accepts them, and they wait there all the time. { $tier } does not lack cores: it has too few workers or threads that accept and serve, or these wait for something themselves (a timer, a lock, a disk, another server). A longer queue would only let more connections wait.
 
@@ -88,6 +99,12 @@ evidence-processes-stopped-held = Of { $under_way } requests in flight, { $held 
    *[other] they have
 } open.
 evidence-processes-stopped-queued = Of { $under_way } requests in flight, { $queued } waited to be accepted at { $listener }, nearly all the time, although the cores had room.
+evidence-processes-traced-by = { $name } (pid { $tracer }) traces { $processes ->
+    [one] process { $pids }
+   *[other] processes { $pids }
+} of { $tier }.
+evidence-processes-traced-stopped = In { $share } % of { $looks } looks the tracer had stopped the thread that was looked at (state t). Threads count by how often they were seen awake.
+evidence-processes-traced-waiting = Of { $under_way } requests in flight, { $waiting } waited for these threads or were at one of them.
 evidence-accepts-slowly-queue = { $waiting } connections waited at { $listener } on average; the queue (room for { $limit }) was full in { $full } of { $samples } samples, and { $refused } connections were refused.
 evidence-accepts-slowly-ran = The busiest thread of { $tier } ran or was ready to { $share } % of the time.
 evidence-accepts-stand-rated = Of { $under_way } requests in flight, { $number } waited to be accepted by { $tier }: { $ms } ms of each request, at { $rate }/s.
@@ -114,4 +131,6 @@ coupling-queue-none = Nobody accepts the connections that wait, so the queue fil
 coupling-queue-slowly = The queue is full most of the time because connections come faster than they are accepted. If it had room most of the time and overflowed in bursts, the queue would be the cause.
 coupling-pool-none = Connections wait because a process accepts none, whatever the workers do. If it accepted them, the pool would be the cause.
 coupling-queue-stopped = Stopped processes accept nothing and the others have no time for more, so the queue fills up however long it is. If they went on, the queue would be the cause.
+coupling-queue-traced = A tracer stops the threads that accept and serve, so connections wait for them however long the queue is. Without it, the queue would be the cause.
+coupling-pool-traced = A tracer stops the threads that serve, so each request takes its worker for longer. Without it, the pool would be the cause.
 coupling-pool-stopped = Stopped processes hold requests and serve none, and the others are all taken. If they went on, the pool would be the cause.

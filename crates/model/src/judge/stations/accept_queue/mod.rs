@@ -2,6 +2,7 @@
 
 mod slow;
 mod stopped;
+mod traced;
 mod unforced;
 
 use crate::facts::Context;
@@ -23,13 +24,16 @@ use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["raise-accept-backlog", "listen-again", "reload-configuration", "let-go-on", "look-inside"],
+    remedies: &["raise-accept-backlog", "listen-again", "reload-configuration", "let-go-on", "let-it-detach", "look-inside"],
     graph: &[
         CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-none"),
         CouplingDef::found(FindingId::ACCEPTS_SLOWLY, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-slowly"),
         CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-pool-none"),
         CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-stopped"),
         CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-pool-stopped"),
+        CouplingDef::found(FindingId::PROCESSES_TRACED, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-queue-traced"),
+        CouplingDef::found(FindingId::PROCESSES_TRACED, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-pool-traced"),
+        CouplingDef::found(FindingId::PROCESSES_TRACED, FindingId::POOL_TAKES_TURNS, Relation::Behind, "coupling-pool-traced"),
         CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-pool"),
         CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-files"),
         CouplingDef::judged(FindingId::CONNECTIONS_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-connections"),
@@ -49,6 +53,7 @@ pub(super) const STATION: StationDef = StationDef {
             FindingId::ACCEPT_QUEUE_FULL,
             FindingId::ACCEPTS_NONE,
             FindingId::PROCESSES_STOPPED,
+            FindingId::PROCESSES_TRACED,
             FindingId::ACCEPTS_SLOWLY,
             FindingId::NOT_IN_FORCE,
         ],
@@ -59,6 +64,7 @@ pub(super) const STATION: StationDef = StationDef {
 
 pub(crate) use slow::{is_accepted_slowly, put_aside};
 pub(crate) use stopped::named as stopped_processes;
+pub(crate) use traced::args as tracing_args;
 
 /// Mean fill of a queue, as a share of its limit, from which it does more than overflow in bursts: the process cannot keep up.
 const STANDING_SHARE: f64 = 0.5;
@@ -151,7 +157,7 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     });
     let slow = slow::judge(ctx, read);
     let stopped = stopped::judge(ctx, read, &slow);
-    full.chain(slow).chain(stopped).collect()
+    full.chain(slow).chain(stopped).chain(traced::judge(ctx, read)).collect()
 }
 
 /// The cause of a full queue whose configured limit is higher and not in force. If all workers are busy, a longer queue would not help.
@@ -175,6 +181,9 @@ fn harmed(ctx: &Context<'_>, tier: &Tier, (netns, view): (NetnsId, &NetnsView), 
     let is_shared = ctx.path.is_first(tier) && !ctx.others(netns).had_none();
     let accepted = if is_shared { Some(load.connections) } else { suffered::accepted(ctx, view) };
     let came = accepted.map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
+    if ctx.path.is_first(tier) && suffered::are_mostly_closed(load) {
+        return false;
+    }
     came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts()
 }
 

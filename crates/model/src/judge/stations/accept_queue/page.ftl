@@ -48,6 +48,18 @@ page-processes-stopped-remedies =
 page-processes-stopped-sources =
     As for station accept-queue; proc_pid_stat(5).
 
+page-processes-traced-title = Processes are traced
+page-processes-traced-limits =
+    Throughput and response times, by the time for which the tracer stops the threads that serve requests.
+page-processes-traced-shows =
+    TracerPid in /proc/PID/status names a process that traces a worker (ptrace: strace, ltrace, gdb and other debuggers, some tools for security and coverage), and in many looks the threads that serve stand in state t. Requests wait for these threads: the time for which they are surely stopped (the lower end of the 95 % interval) costs a tenth of the throughput or more.
+page-processes-traced-sure =
+    High: the kernel names the tracer, and a thread in state t does nothing until the tracer lets it go on. Silent where the threads were seen in that state too seldom, where few requests wait for them, and where watched traffic is served without requests that wait for each other. A tracer that attaches after the observation began is not seen. Tools that use eBPF or perf events stop nobody and are no tracers.
+page-processes-traced-remedies =
+    Let the tracer detach (Ctrl-C in strace, "detach" in gdb), or trace fewer system calls (strace -e, --seccomp-bpf), or one worker of several. If it started the server, start the server without it.
+page-processes-traced-sources =
+    ptrace(2); proc_pid_status(5) (TracerPid); proc_pid_stat(5).
+
 page-accepts-slowly-title = Connections are accepted too slowly
 page-accepts-slowly-limits =
     Throughput, at what the workers or threads that accept and serve can do, while cores are idle.

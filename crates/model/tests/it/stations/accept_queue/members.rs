@@ -12,7 +12,7 @@ use crate::stage::queue::suffer;
 use crate::stage::*;
 
 /// A connection with an answered request if `inode` is not zero and `unread` is false, else with a request that came.
-fn connection(n: u64, inode: u64, unread: bool) -> RequestSocket {
+pub(super) fn connection(n: u64, inode: u64, unread: bool) -> RequestSocket {
     let answered = inode != 0 && !unread;
     let times = RequestTimes {
         last_data_recv_ms: if answered { 12 } else { 200 },
@@ -37,7 +37,7 @@ fn connection(n: u64, inode: u64, unread: bool) -> RequestSocket {
 }
 
 /// The same connections in each of the samples.
-fn always(obs: &mut Observation, sockets: &[RequestSocket]) {
+pub(super) fn always(obs: &mut Observation, sockets: &[RequestSocket]) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     view.request_samples = Default::default();
     for number in 0..48_u64 {
@@ -143,7 +143,7 @@ fn uneven_queues_of_a_port_that_is_shared_are_no_harm() {
 }
 
 /// A master (41) and four workers that share a listener. The first serves a request at a time, and `waiting` connections wait in the queue.
-fn prefork(waiting: u32, ns_per_s: u64) -> Observation {
+pub(super) fn prefork(waiting: u32, ns_per_s: u64) -> Observation {
     let mut obs = queued(waiting, ns_per_s);
     process(&mut obs, 41, 1, "gunicorn", &[100]);
     states(&mut obs, 41, 1_000_000, |_| 'S');
