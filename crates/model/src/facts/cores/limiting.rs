@@ -19,8 +19,16 @@ fn wanted_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     let served = |core: &u32| ticks_between(first, last, *core, interrupts);
     let interrupts = group.cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s / elapsed_s);
     let ready = |pid: &u32| Some(cores_used_by(ctx, *pid, ticks_per_s)? + delayed(ctx, *pid)?);
-    let own: f64 = group.tiers.iter().flat_map(|tier| &tier.pids).map(ready).sum::<Option<f64>>()?;
+    let own: f64 = group.tiers.iter().flat_map(|tier| lasting(ctx, tier)).map(ready).sum::<Option<f64>>()?;
     Some((own + interrupts.sum::<f64>()) / group.cores.len().max(1) as f64)
+}
+
+/// The processes of a tier without children that were there for a moment only, too short to be read twice: what they used is small, or is their parent's (a fork before it executes
+/// another program).
+fn lasting<'t>(ctx: &Context<'_>, tier: &'t Tier) -> impl Iterator<Item = &'t u32> {
+    let parent = |pid: &u32| ctx.obs.processes.get(pid)?.identity.last().map(|identity| identity.parent);
+    let is_read = |pid: &u32| ctx.obs.processes.get(pid).is_some_and(|process| process.cpu.points().len() > 1);
+    tier.pids.iter().filter(move |pid| is_read(pid) || parent(pid).is_none_or(|parent| !tier.pids.contains(&parent)))
 }
 
 /// Share of these cores used by other programs, if the servers did not need the cores fully. Such cores do not limit the servers, however little is idle.

@@ -11,6 +11,7 @@ use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::{Runtime, Tier};
 use crate::facts::quota;
 use crate::observation::{BusyProcess, CoreTimes, SocketAddress};
+use crate::output::report::LedgerPlaceKind as Place;
 
 /// Share of what all programs took that is told program by program.
 const MAIN_SHARE: f64 = 0.9;
@@ -50,7 +51,13 @@ impl<'a> Taker<'a> {
     }
 }
 
-impl Taken<'_, '_> {
+impl<'a> Taken<'_, 'a> {
+    /// The tier for whose threads most requests wait.
+    pub(crate) fn waits_most(&self, ctx: &Context<'a>) -> Option<&'a Tier> {
+        let waits = |tier: &Tier| ctx.account().map_or(0.0, |account| account.waits_for_threads(tier.id.0));
+        self.group.tiers.iter().copied().max_by(|a, b| waits(a).total_cmp(&waits(b)).then(b.id.0.cmp(&a.id.0)))
+    }
+
     /// The programs that used nine tenths of what all of them did.
     pub(crate) fn main_takers(&self) -> &[Taker<'_>] {
         let all: f64 = self.takers.iter().map(|taker| taker.cores).sum();
@@ -122,13 +129,16 @@ fn never_idle(ctx: &Context<'_>, tier: &Tier, cores: usize) -> bool {
 
 /// True if enough requests wait for threads of these servers that more time for them would show: as much of that wait as others had the core of a ready thread. A single request waits
 /// at each turn until its client is off the core, so that it says something only where it takes twice as long. Without samples of requests, a load that asks for more than it gets waits
-/// for whatever is at its limit; of watched traffic nothing is known then.
+/// for whatever is at its limit; of watched traffic nothing is known then. What serves them may itself wait for something else most of the time (a lock, a sleep): then more cores would
+/// not let it serve much faster, and that wait is the one to name.
 fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
-    let waits: f64 = taken.group.tiers.iter().map(|tier| account.waits_for_threads(tier.id.0)).sum();
+    let sum = |of: &dyn Fn(usize) -> f64| taken.group.tiers.iter().map(|tier| of(tier.id.0)).sum::<f64>();
+    let waits = sum(&|tier| account.waits_for_threads(tier));
+    let asleep = if taken.is_never_idle { 0.0 } else { sum(&|tier| account.at_places(tier, |place| place == Place::Waiting)) };
     let is_queue = waits >= 1.0 || taken.times() >= 2.0;
-    let kept_off = taken.kept_off() / (taken.ran + taken.delayed).max(f64::MIN_POSITIVE);
-    is_queue && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()
+    let kept_off = taken.kept_off() / (taken.ran + taken.delayed + asleep).max(f64::MIN_POSITIVE);
+    is_queue && asleep <= taken.kept_off() && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()
 }
 
 /// The programs that used these cores, the greediest first.

@@ -2,7 +2,6 @@
 
 use crate::facts::Context;
 use crate::facts::cores::{Taken, Taker, taken};
-use crate::facts::path::Tier;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -22,7 +21,7 @@ fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_,
     let at = |reading: &&StationReading| reading.station == StationId::CPU;
     // The station's readings follow the order of the groups.
     let cores = stations.iter().filter(at).nth(taken.group.id.0)?;
-    let tier = waits_most(ctx, taken)?;
+    let tier = taken.waits_most(ctx)?;
     let is_stolen = taken.stolen > taken.named;
     let share = 100.0 * if is_stolen { taken.stolen } else { taken.named } / taken.group.count();
     let args = |id: &'static str| {
@@ -55,12 +54,6 @@ fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_,
         evidence,
         ..Finding::new(FindingId::CORES_TAKEN, StationId::CPU, tier, cores.at.clone())
     })
-}
-
-/// The tier for whose threads most requests wait.
-fn waits_most<'a>(ctx: &Context<'a>, taken: &Taken<'_, 'a>) -> Option<&'a Tier> {
-    let waits = |tier: &Tier| ctx.account().map_or(0.0, |account| account.waits_for_threads(tier.id.0));
-    taken.group.tiers.iter().copied().max_by(|a, b| waits(a).total_cmp(&waits(b)).then(b.id.0.cmp(&a.id.0)))
 }
 
 fn told(taker: &Taker<'_>) -> Evidence {

@@ -184,16 +184,37 @@ fn one_word(path: &str) -> String {
 impl Seen {
     /// What each process used since this reading, itself and by children that ended. What those had used before counts for the time in which they did.
     fn grown(&self, now: &Self) -> BTreeMap<(u32, u64), u64> {
-        let mut ended: BTreeMap<u32, u64> = BTreeMap::new();
-        for (_, one) in self.used.iter().filter(|(id, _)| !now.used.contains_key(id)) {
-            *ended.entry(one.parent).or_default() += one.ticks + one.reaped;
+        let before = |id: &(u32, u64)| self.used.get(id).copied().unwrap_or_default();
+        let mut reaped: BTreeMap<(u32, u64), u64> =
+            now.used.iter().map(|(id, one)| (*id, one.reaped.saturating_sub(before(id).reaped))).collect();
+        // The children before their parents: those add what they took over from them.
+        let mut ended: Vec<(&(u32, u64), &Use)> = self.used.iter().filter(|(id, _)| !now.used.contains_key(id)).collect();
+        ended.sort_by_key(|((pid, start), _)| std::cmp::Reverse((*start, *pid)));
+        for (_, one) in ended {
+            if let Some(taken_over) = self.reaper(one, &reaped).and_then(|id| reaped.get_mut(&id)) {
+                *taken_over -= one.ticks + one.reaped;
+            }
         }
         let grown = |(id, one): (&(u32, u64), &Use)| {
-            let before = self.used.get(id).copied().unwrap_or_default();
-            let reaped = one.reaped.saturating_sub(before.reaped).saturating_sub(ended.get(&id.0).copied().unwrap_or(0));
-            (*id, one.ticks.saturating_sub(before.ticks).saturating_add(reaped))
+            let own = one.ticks.saturating_sub(before(id).ticks);
+            (*id, own.saturating_add(reaped.get(id).copied().unwrap_or(0)))
         };
         now.used.iter().map(grown).collect()
+    }
+
+    /// The living process that took over what an ended one had used: its parent, or the nearest ancestor whose counter rose by as much, since an orphan goes to one of these or to
+    /// the first process (PR_SET_CHILD_SUBREAPER(2const)).
+    fn reaper(&self, ended: &Use, reaped: &BTreeMap<(u32, u64), u64>) -> Option<(u32, u64)> {
+        let of_pid = |pid: u32| reaped.range((pid, 0)..=(pid, u64::MAX)).next_back().map(|(id, _)| *id);
+        let rose = |id: &(u32, u64)| reaped.get(id).is_some_and(|ticks| *ticks >= ended.ticks + ended.reaped);
+        let mut next = ended.parent;
+        for _ in 0..PARENTS_MAX {
+            if let Some(id) = of_pid(next).filter(rose) {
+                return Some(id);
+            }
+            next = self.used.range((next, 0)..=(next, u64::MAX)).next_back().map_or(1, |(_, one)| one.parent);
+        }
+        of_pid(1).filter(rose)
     }
 
     fn to_note(&self) -> Vec<u8> {

@@ -69,7 +69,7 @@ pub(in crate::fix::remedies) const GIVE_CORES_BACK: AdviceDef = AdviceDef {
         let all = taken(ctx);
         let of_group = |taken: &&Taken<'_, '_>| placed.at.cores.as_ref().is_some_and(|cores| cores.iter().eq(&taken.group.cores));
         let taken = all.iter().find(of_group)?;
-        let tier = taken.group.tiers.first()?.name.as_str();
+        let tier = taken.waits_most(ctx)?.name.as_str();
         if taken.stolen > taken.named {
             let text = Message::new("remedy-give-cores-back-text-stolen").with("tier", tier);
             return Some(Advice::words(text, "remedy-give-cores-back-risk", Lift::Cost));
