@@ -2,6 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN, looks};
 use crate::facts::traffic;
 use crate::ledger::{Account, Levels, Pauses, Starved, Varying, tenths};
@@ -151,7 +152,11 @@ fn untold(ctx: &Context<'_>, account: &Account) -> Message {
     }
     let under_way = account.under_way();
     if let Some(inside) = account.most_inside(ctx) {
-        let told = Message::new("verdict-unknown-watched-inside").with("tier", ctx.path.tiers[inside.tier].name.as_str());
+        let tier = &ctx.path.tiers[inside.tier];
+        let awaited = Awaited::of(ctx, tier, inside.mean.value);
+        let id = if awaited.is_some() { "verdict-unknown-watched-inside-for" } else { "verdict-unknown-watched-inside" };
+        let told = Message::new(id).with("tier", tier.name.as_str());
+        let told = awaited.iter().fold(told, |told, awaited| told.with("what", awaited.what()));
         return told.with("number", tenths(inside.mean.value)).with("under_way", tenths(under_way));
     }
     let away = (0..ctx.path.tiers.len()).filter_map(|tier| Some((tier, account.elsewhere(tier)?)));

@@ -48,14 +48,14 @@ pub(crate) enum WaitEvidence {
     SlowerThanAlone(f64),
     /// Each request takes longer the more of them there are.
     Grows(Levels),
-    /// Most of them were found waiting for a lock that another process or thread holds.
-    Locked,
+    /// Their threads were found waiting for a lock that another process or thread holds, or for what takes no time while all is well.
+    Seen,
 }
 
 impl WaitEvidence {
     /// True if it does not say what the requests wait for.
     pub(crate) fn leaves_open(&self) -> bool {
-        matches!(self, Self::SlowerThanAlone(_) | Self::Grows(_) | Self::Locked)
+        matches!(self, Self::SlowerThanAlone(_) | Self::Grows(_) | Self::Seen)
     }
 }
 
@@ -194,12 +194,19 @@ impl Account {
         match &ctx.obs.load {
             // The offered rate was met: nothing held requests back.
             Some(load) if !load.wants_more() => return None,
-            // Whoever waits for a lock waits for another request, at whatever pace clients ask.
-            None if Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).is_some_and(|awaited| awaited.is_lock()) => {
-                return Some(WaitEvidence::Locked);
+            None => {
+                let awaited = Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value);
+                // Whoever waits for a lock waits for another request, at whatever pace clients ask.
+                let clients_wait = self.clients_wait(ctx);
+                if awaited.is_some_and(|awaited| awaited.is_lock() || clients_wait && awaited.is_fault()) {
+                    return Some(WaitEvidence::Seen);
+                }
+                if !clients_wait {
+                    // Whoever keeps a pace of his own does not wait, but requests that take longer the more of them there are do.
+                    return self.varying(ctx).growing_to_the_end().map(WaitEvidence::Grows);
+                }
             }
-            None if !self.clients_wait(ctx) => return None,
-            _ => {}
+            Some(_) => {}
         }
         if let Some(slower) = self.slower_than_peers(ctx, inside.tier) {
             return Some(WaitEvidence::SlowerThanPeers(slower));
@@ -345,8 +352,13 @@ impl Account {
                 next_us = at_us + apart_us;
             }
         }
-        let pausing_share = self.varying(ctx).pausing_share();
-        known.len() >= INDEPENDENT_MIN && is_by_chance(&known, pausing_share) && is_by_chance(&at_most, pausing_share)
+        // Where half of the samples have as many as any, these are all that ask, and the others are those that pause.
+        let varying = self.varying(ctx);
+        let pausing_share = varying.pausing_share();
+        known.len() >= INDEPENDENT_MIN
+            && !varying.stays_at_most()
+            && is_by_chance(&known, pausing_share)
+            && is_by_chance(&at_most, pausing_share)
     }
 
     /// The tier's connections to one server outside the path on which most requests wait.

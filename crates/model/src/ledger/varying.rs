@@ -240,6 +240,13 @@ impl Varying {
             .then(|| (usual, self.whole.iter().map(|moment| moment.under_way).fold(0.0, f64::max)))
     }
 
+    /// The same, if there were still as many in the last part: no pause that was over before the watching was.
+    pub(crate) fn growing_to_the_end(&self) -> Option<Levels> {
+        let levels = self.growing()?;
+        let last = parts(&self.moments, PARTS_MAX.min(self.moments.len() / PART_SAMPLES_MIN))?.pop()?;
+        Levels { few: levels.few, many: last }.are_apart().then_some(levels)
+    }
+
     /// The part of the window with the fewest requests under way and that with the most, if these differ, and times grew with the number from part to part. Each part
     /// lasts long, so that this is no pause that is over: more came than were answered, or as many were answered however many waited.
     pub(crate) fn growing(&self) -> Option<Levels> {

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::MOST;
+use chokepoint_statistics::wilson;
+
 use super::looks::{are_enough, waits_for_work};
+use super::{MOST, SAMPLES_MIN, worker_pids};
 use crate::facts::Context;
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::judge::finding::Evidence;
 use crate::ledger::tenths;
@@ -32,29 +35,44 @@ pub(crate) struct Awaited {
     /// Looks at processes, and those that found such a thread.
     pub(crate) looks: usize,
     pub(crate) seen: usize,
+    /// Moments at which processes were looked at, and those that found such a thread.
+    moments: usize,
+    seen_at: usize,
 }
 
 impl Awaited {
-    /// The one thing that most of these `waiting` requests inside a tier wait for. `None` if no such thing was seen, or too seldom.
+    /// The one thing that most of these `waiting` requests inside a tier wait for, or the lock that costs them much. `None` if no such thing was seen, or too seldom.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<Self> {
-        let processes: Vec<(u32, &ProcessView)> = tier.pids.iter().filter_map(|pid| Some((*pid, ctx.obs.processes.get(pid)?))).collect();
-        let mut tally = Tally::default();
-        for (_, process) in &processes {
+        // A master waits for its workers, and serves nobody.
+        let processes: Vec<&ProcessView> = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
+        let mut tally = Tally::new();
+        for process in &processes {
             tally.add(ctx, tier, process);
         }
         if !are_enough(tally.looks) {
             return None;
         }
-        // Threads that serve nobody may wait in the same way, for a time of their own: all that are not known to wait for new work count as those.
-        let Tally { looks, threads, idle, main_serves, kinds } = tally;
-        let spare = (threads - idle - waiting).max(0.0);
+        let Tally { looks, moments, threads, idle, locked, main_serves, are_single, kinds } = tally;
         let is_loop = processes.len() == 1 && main_serves;
-        let mut all: Vec<Self> = kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, looks, is_loop)).collect();
+        let mut all: Vec<Self> =
+            kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, (looks, moments.len()), is_loop)).collect();
         all.sort_by(|a, b| b.threads.total_cmp(&a.threads));
-        let explains = |awaited: &Self| awaited.holds_up || awaited.threads - spare >= MOST * waiting.max(1.0);
+        // Where each process has one thread, no more requests than processes are worked on: the others wait for these.
+        let worked_on = if are_single { waiting.max(1.0).min(threads) } else { waiting.max(1.0) };
+        // Threads that serve nobody may wait in the same way, for a time of their own: all that are not known to wait for new work count as those. None of these waits for what is
+        // a fault, so that threads which wait for other threads may as well be idle.
+        let spare = |awaited: &Self| (threads - idle - if awaited.is_fault() { locked } else { 0.0 } - waiting).max(0.0);
+        let explains = |awaited: &Self| awaited.holds_up || awaited.threads - spare(awaited) >= MOST * worked_on;
+        // A lock for which somebody waits most of the time is hardly ever free: its holders serve one after the other, whatever each of them does meanwhile.
+        let held_up = |awaited: &Self| {
+            let spare = spare(awaited);
+            (awaited.threads - spare).max(0.0) / (threads - idle - spare).max(worked_on)
+        };
+        let surely = |share: f64| Cost::of_time(wilson(share.min(1.0), looks as u64).0);
+        let is_contended = |awaited: &Self| awaited.is_lock() && awaited.is_always_waited_for() && surely(held_up(awaited)).hurts();
         // Whoever writes to a pipe that stays full, others wait for in turn: for the lock of a log, as a rule.
         let is_stuck = |awaited: &Self| awaited.kind == WaitKind::FullPipe && awaited.seen as f64 >= MOST * looks as f64;
-        let most = all.iter().position(|awaited| explains(awaited) || is_stuck(awaited))?;
+        let most = all.iter().position(is_contended).or_else(|| all.iter().position(|awaited| explains(awaited) || is_stuck(awaited)))?;
         Some(all.swap_remove(most))
     }
 
@@ -80,9 +98,23 @@ impl Awaited {
         message.with("held", held).with("holder", name).with("pid", pid.to_string())
     }
 
+    /// The word of its kind.
+    pub(crate) fn word(&self) -> &'static str {
+        self.kind.word()
+    }
+
     /// True for a lock: whoever holds it serves another request.
     pub(crate) fn is_lock(&self) -> bool {
         matches!(self.kind, WaitKind::FileLock | WaitKind::Semaphore)
+    }
+
+    /// True for what takes no time while all is well: a reader of the output, and a name server whose answers are kept.
+    pub(crate) fn is_fault(&self) -> bool {
+        self.is_lock() || matches!(self.kind, WaitKind::FullPipe | WaitKind::NameServer)
+    }
+
+    fn is_always_waited_for(&self) -> bool {
+        self.moments >= SAMPLES_MIN && self.seen_at as f64 > MOST * self.moments as f64
     }
 
     /// Whose wait it is: "only" the thread that serves all, or "some" of several.
@@ -99,12 +131,17 @@ impl Awaited {
 }
 
 /// The waits of all processes of a tier.
-#[derive(Default)]
 struct Tally {
     looks: usize,
+    /// When a process was looked at.
+    moments: BTreeSet<u64>,
     /// Mean number of threads, and of those that wait for new work.
     threads: f64,
     idle: f64,
+    /// Mean number of threads that wait for another thread without an end of their own: for a lock in memory, or for work.
+    locked: f64,
+    /// True if no process has a second thread.
+    are_single: bool,
     /// True if the main thread of a process does most of what it does on a core.
     main_serves: bool,
     kinds: BTreeMap<WaitKind, Counted>,
@@ -115,6 +152,8 @@ struct Tally {
 struct Counted {
     threads: f64,
     seen: usize,
+    /// When such a thread was seen.
+    moments: BTreeSet<u64>,
     /// Looks at which it was the main thread.
     of_main: usize,
     objects: BTreeMap<String, f64>,
@@ -124,6 +163,11 @@ struct Counted {
 }
 
 impl Tally {
+    fn new() -> Self {
+        let (looks, threads, idle, locked) = (0, 0.0, 0.0, 0.0);
+        Self { looks, moments: BTreeSet::new(), threads, idle, locked, are_single: true, main_serves: false, kinds: BTreeMap::new() }
+    }
+
     fn add(&mut self, ctx: &Context<'_>, tier: &Tier, process: &ProcessView) {
         let calls: Vec<(u64, &Syscall)> = ctx.in_window(&process.syscall).map(|(at_us, call)| (*at_us, call)).collect();
         if calls.is_empty() {
@@ -132,17 +176,25 @@ impl Tally {
         self.looks += calls.len();
         let others = process.cpu.last().map_or(0, |used| used.threads.saturating_sub(1));
         self.threads += 1.0 + f64::from(others);
+        self.are_single &= others == 0;
         self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / calls.len() as f64;
         self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
         for (at_us, call) in &calls {
+            let moment = at_us / MOMENT_US;
+            self.moments.insert(moment);
             // Of many threads only some are looked at.
             let each = f64::from(others.max(call.threads.looked)) / f64::from(call.threads.looked.max(1));
             self.idle += each * f64::from(call.threads.accepting) / calls.len() as f64;
+            self.locked += each * f64::from(call.threads.untimed) / calls.len() as f64;
             // A process that waits for another of the same tier is the one that started the workers.
             let is_own = |wait: &&ThreadWait| wait.kind != WaitKind::Child || wait.other.is_none_or(|pid| !tier.pids.contains(&pid));
             // Threads of one look may wait so for different objects.
             let kinds: BTreeSet<WaitKind> = call.waits.iter().filter(is_own).map(|wait| wait.kind).collect();
-            kinds.into_iter().for_each(|kind| self.kinds.entry(kind).or_default().seen += 1);
+            for kind in kinds {
+                let counted = self.kinds.entry(kind).or_default();
+                counted.seen += 1;
+                counted.moments.insert(moment);
+            }
             for wait in call.waits.iter().filter(is_own) {
                 let threads = f64::from(wait.threads) * if wait.is_main { 1.0 } else { each } / calls.len() as f64;
                 let counted = self.kinds.entry(wait.kind).or_default();
@@ -152,8 +204,8 @@ impl Tally {
                     *counted.objects.entry(object.clone()).or_default() += threads;
                 }
                 if let Some(pid) = wait.other.filter(|_| wait.kind == WaitKind::FileLock) {
-                    counted.locked_at.insert(at_us / MOMENT_US);
-                    counted.holders.entry((pid, tier.pids.contains(&pid))).or_default().insert(at_us / MOMENT_US);
+                    counted.locked_at.insert(moment);
+                    counted.holders.entry((pid, tier.pids.contains(&pid))).or_default().insert(moment);
                 }
             }
         }
@@ -161,7 +213,7 @@ impl Tally {
 }
 
 impl Counted {
-    fn awaited(self, ctx: &Context<'_>, kind: WaitKind, looks: usize, is_loop: bool) -> Awaited {
+    fn awaited(self, ctx: &Context<'_>, kind: WaitKind, (looks, moments): (usize, usize), is_loop: bool) -> Awaited {
         let threads = self.threads;
         let is_most = |number: &f64| *number > MOST * threads;
         let object = most(self.objects).filter(|(_, number)| is_most(number)).map(|(object, _)| object);
@@ -173,7 +225,7 @@ impl Counted {
         };
         let holder = self.holders.into_iter().find(holds).map(|((pid, _), _)| named(pid));
         let holds_up = is_loop && self.of_main as f64 >= MOST * looks as f64;
-        Awaited { kind, object, holder, threads, holds_up, looks, seen: self.seen }
+        Awaited { kind, object, holder, threads, holds_up, looks, seen: self.seen, moments, seen_at: self.moments.len() }
     }
 }
 

@@ -113,7 +113,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::SlowerThanAlone(_) if awaited.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
         }
-        WaitEvidence::Grows(_) | WaitEvidence::Locked if awaited.is_some() => {
+        WaitEvidence::Grows(_) | WaitEvidence::Seen if awaited.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::Medium)
         }
         WaitEvidence::SlowerThanPeers(_) => {
@@ -127,7 +127,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::Grows(_) if is_late(inside) => {
             ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::Medium)
         }
-        WaitEvidence::Grows(_) | WaitEvidence::Locked => {
+        WaitEvidence::Grows(_) | WaitEvidence::Seen => {
             ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium)
         }
     };
@@ -197,7 +197,7 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
             let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));
             proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(used))));
         }
-        WaitEvidence::Locked => {}
+        WaitEvidence::Seen => {}
         WaitEvidence::SlowerThanAlone(_) => proofs.extend(at_a_time(ctx, inside)),
         WaitEvidence::Grows(Levels { few, many }) => {
             let text =

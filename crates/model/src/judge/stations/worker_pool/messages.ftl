@@ -149,6 +149,22 @@ finding-workers-wait-for-each-other-title-for = the { $workers } workers of { $t
     [yes] less than one at a time goes on
    *[no] about { $at_once } at a time go on
 }): for { $what }
+finding-workers-wait-for-each-other-title-lock = the { $unit ->
+    [threads] { $workers } threads
+   *[workers] { $workers } workers
+} of { $tier } wait for { $what }
+finding-workers-wait-for-each-other-explanation-lock = All { $workers } { $unit ->
+    [threads] threads
+   *[workers] workers
+} of { $tier } are taken, and more requests wait for one. They were found waiting for { $what }. { $kind ->
+    [full-pipe] Whoever reads it reads more slowly than they write. More of them would wait as well.
+    [name-server] So they look names up for each request, instead of keeping the answers. A cache of names on this host (nscd, systemd-resolved, dnsmasq) ends that; more of them would ask more often.
+   *[other] It is hardly ever free: whoever holds it lets the others wait. More of them would wait as well.
+}
+evidence-each-other-taken = { $busy } of { $workers } { $unit ->
+    [threads] threads
+   *[workers] workers
+} were taken on average, and { $waiting } connections waited for one.
 finding-workers-wait-for-each-other-explanation-for = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms without computing: the workers wait for each other, and were found waiting for { $what }. More workers would wait as well.
 finding-workers-wait-for-each-other-explanation = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms without computing: the workers wait for each other, for a lock, a file, a connection or a limit inside the program. Which of these cannot be seen from outside. More workers would wait as well.
 

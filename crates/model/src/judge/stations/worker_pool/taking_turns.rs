@@ -3,7 +3,7 @@
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::pool::awaited::Awaited;
-use crate::facts::pool::{LockAwaited, Pool, TakingTurns};
+use crate::facts::pool::{LockAwaited, Pool, PoolKind, TakingTurns};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
@@ -22,7 +22,24 @@ pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Finding>
         finding.evidence.extend(seen.clone());
         finding
     });
-    by_time.or_else(|| Some(by_threads(ctx, tier, pool, &awaited?)))
+    by_time.or_else(|| Some(by_threads(ctx, tier, pool, &awaited?))).or_else(|| by_fault(ctx, tier, pool))
+}
+
+/// Workers that were found waiting for a lock on a file, a semaphore, a full pipe or a name server, with or without load.
+fn by_fault(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Finding> {
+    let awaited = Awaited::of(ctx, tier, pool.busy_mean()).filter(|awaited| pool.kind != PoolKind::Loops && awaited.is_fault())?;
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("unit", pool.unit());
+        message.with("what", awaited.what()).with("waiting", tenths(pool.waiting)).with("kind", awaited.word())
+    };
+    let taken = args("evidence-each-other-taken").with("busy", tenths(pool.busy_mean()));
+    Some(Finding {
+        confidence: Confidence::High,
+        title: args("finding-workers-wait-for-each-other-title-lock"),
+        evidence: vec![awaited.proof(), Evidence::new(taken, "sock_diag", Some(tenths(pool.busy_mean())))],
+        explanation: vec![args("finding-workers-wait-for-each-other-explanation-lock")],
+        ..STATION.finding(FindingId::POOL_TAKES_TURNS, tier, Location::in_netns(tier.netns))
+    })
 }
 
 /// What the looks at threads showed.

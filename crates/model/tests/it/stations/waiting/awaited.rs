@@ -73,3 +73,43 @@ fn workers_that_are_seen_to_wait_for_a_lock_wait_for_each_other() {
         assert_eq!(with(few).verdict, Verdict::Unknown, "{few}: {}", with(few).summary);
     }
 }
+
+/// Watched, with four workers of a tier that are all taken and twelve requests before them. So many of the workers' looks find them in a wait of this kind; the holder of a lock sleeps.
+fn four_workers(kind: WaitKind, share: f64) -> chokepoint_model::report::Diagnosis {
+    let mut obs = seen(&|_| evenly(16, 10));
+    pool::process(&mut obs, 42, 1, "server", &[100]);
+    for n in 0..4 {
+        let pid = 43 + n;
+        pool::process(&mut obs, pid, 42, "server", &[100, ACCEPTED]);
+        for second in 0..12_u64 {
+            let waits = (second as f64 + 12.0 * f64::from(n)) % 10.0 < 10.0 * share;
+            let object = Some("/srv/object".to_owned());
+            let kind = if waits { kind } else { WaitKind::Timer };
+            let wait = ThreadWait { kind, is_main: true, threads: 1, other: None, object: object.filter(|_| waits) };
+            let call = Syscall { call: Some("flock".to_owned()), waits: vec![wait], ..Syscall::default() };
+            obs.processes.get_mut(&pid).unwrap().syscall.push(second * 1_000_000, Reading::Ok(call));
+        }
+    }
+    told(&obs)
+}
+
+/// Waits that take no time while all is well are told of watched traffic; those that may be a request's own time are not held against a server.
+#[test]
+fn waits_that_are_faults_are_causes_where_nothing_but_watching_shows_them() {
+    for (kind, words) in [
+        (WaitKind::FileLock, "for a lock on /srv/object"),
+        (WaitKind::FullPipe, "for whoever reads /srv/object (a full pipe)"),
+        (WaitKind::NameServer, "for the name server /srv/object"),
+    ] {
+        let found = four_workers(kind, 0.7);
+        assert!(is_choked(&found) && found.findings[0].title.ends_with(words), "{kind:?}: {} {:?}", found.summary, found.findings);
+    }
+    for (kind, words) in [(WaitKind::Disk, "waiting for the disk (/srv/object)"), (WaitKind::Timer, "waiting for a timer")] {
+        let told = four_workers(kind, 0.7);
+        assert_eq!(told.verdict, Verdict::Unknown, "{kind:?}: {}", told.summary);
+        assert!(told.summary.contains(words), "{kind:?}: {}", told.summary);
+    }
+    // A lock that is free most of the time.
+    let free = four_workers(WaitKind::FileLock, 0.0);
+    assert!(!free.summary.contains("lock on"), "{}", free.summary);
+}
