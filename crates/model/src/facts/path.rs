@@ -3,6 +3,7 @@
 mod asked;
 mod by_user;
 pub(crate) mod egress;
+mod names;
 mod reach;
 mod runtime;
 mod services;
@@ -131,7 +132,7 @@ pub fn discover(obs: &Observation) -> Path {
         Walk { obs, reach, path: &mut path }.follow(found.listeners, None, 0);
     }
     set_apart(&listeners, &mut path);
-    name_tiers(obs, &mut path);
+    names::give(obs, &mut path);
     path
 }
 
@@ -168,6 +169,12 @@ fn seen_listeners(obs: &Observation) -> impl Iterator<Item = ListenerRef<'_>> {
 fn holders_of(obs: &Observation, inode: u64) -> Vec<u32> {
     let holds = |files: &crate::observation::OpenFiles| files.sockets.contains(&inode);
     obs.processes.iter().filter(|(_, process)| process.files.values().any(holds)).map(|(&pid, _)| pid).collect()
+}
+
+/// Those of these processes that are the parent of another one.
+fn starters(obs: &Observation, pids: &[u32]) -> BTreeSet<u32> {
+    let parents: BTreeSet<u32> = pids.iter().filter_map(|pid| Some(obs.processes.get(pid)?.identity.last()?.parent)).collect();
+    pids.iter().copied().filter(|pid| parents.contains(pid)).collect()
 }
 
 /// The users of these processes, by number.
@@ -320,8 +327,17 @@ impl<'a> Walk<'a> {
         groups
     }
 
-    /// The tier of these processes, and whether it is new.
-    fn tier_index(&mut self, pids: Vec<u32>, listeners: Vec<PlacedListener>) -> (usize, bool) {
+    /// The tier of these processes, and whether it is new. Those that share nothing but the process which started them are servers of their own (the daemons of mod_wsgi beside the workers
+    /// of Apache): it opened the listeners of both and serves at none.
+    fn tier_index(&mut self, mut pids: Vec<u32>, listeners: Vec<PlacedListener>) -> (usize, bool) {
+        for tier in &self.path.tiers {
+            let starters = [starters(self.obs, &tier.pids), starters(self.obs, &pids)];
+            let is_between = |pid: &u32| starters.iter().all(|starters| starters.contains(pid));
+            let shares = |pid: &u32| tier.pids.contains(pid);
+            if pids.iter().any(|pid| is_between(pid) && shares(pid)) && !pids.iter().any(|pid| shares(pid) && !is_between(pid)) {
+                pids.retain(|pid| !is_between(pid));
+            }
+        }
         let known = self.path.tiers.iter().position(|tier| {
             tier.listeners.iter().any(|placed| listeners.contains(placed)) || pids.iter().any(|pid| tier.pids.contains(pid))
         });
@@ -512,25 +528,6 @@ fn unix_paths<'a>(sockets: &'a [Socket]) -> BTreeMap<u64, &'a String> {
         _ => None,
     };
     sockets.iter().filter_map(path).collect()
-}
-
-/// Names each tier after its program: the command of its oldest process without a trailing version ("php-fpm8.2" is "php-fpm").
-fn name_tiers(obs: &Observation, path: &mut Path) {
-    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    for tier in &mut path.tiers {
-        let identity = |pid: &u32| obs.processes.get(pid).and_then(|process| process.identity.first());
-        let oldest = tier.pids.iter().filter_map(identity).min_by_key(|identity| (identity.start_ticks, identity.pid));
-        let name = match oldest {
-            Some(identity) => {
-                let base = identity.comm.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-                if base.is_empty() { identity.comm.clone() } else { base.to_owned() }
-            }
-            None => tier.listeners.first().map_or_else(|| "server".to_owned(), |placed| placed.listener.address.to_string()),
-        };
-        let count = seen.entry(name.clone()).or_insert(0);
-        *count += 1;
-        tier.name = if *count == 1 { name } else { format!("{name}-{count}") };
-    }
 }
 
 #[cfg(test)]

@@ -115,11 +115,21 @@ impl Statuses {
         Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: "packets" })
     }
 
+    /// Statuses of watched responses on connections older than the observation, where nothing else tells: they look like responses, and may be pieces of one that quotes them.
+    pub(crate) fn perhaps(ctx: &Context<'_>) -> Option<Self> {
+        let first = ctx.path.tiers.first().filter(|_| Self::of(ctx).is_none())?;
+        let seen = Answered::perhaps(ctx, first)?;
+        Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: "packets" })
+    }
+
     /// Answers with a server error. Client errors, such as a missing page, are no failure of the server.
     pub(crate) fn errors(&self) -> u64 {
         errors_among(&self.by_status)
     }
 }
+
+/// The status of a request that is one too many (RFC 6585, section 4).
+pub(crate) const TOO_MANY: u16 = 429;
 
 /// True for a server error (RFC 9110, section 15.6).
 pub(crate) fn is_server_error(status: u16) -> bool {

@@ -9,7 +9,7 @@ use crate::facts::path;
 use crate::facts::pool::supposes_no_waits;
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
-use crate::facts::traffic::{self, Statuses};
+use crate::facts::traffic::{self, Statuses, TOO_MANY};
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
 use crate::judge::ended::ended;
@@ -98,6 +98,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let judgement = with_what_is_unseen(ctx, judgement(ctx, &stations, (&findings, &couplings)));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
+    notes.extend(perhaps_failed(ctx, "warning-perhaps-errors").filter(|_| judgement.verdict == Verdict::Choked));
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
 
@@ -105,12 +106,21 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
     let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && Statuses::of(ctx).is_none();
     match ctx.path.tiers.first().filter(|_| is_unseen) {
+        Some(_) if let Some(perhaps) = perhaps_failed(ctx, "verdict-unknown-perhaps-errors") => Judgement::unknown(perhaps),
         Some(tier) => {
             let summary = Message::new("verdict-healthy-unseen").with("why", judgement.summary).with("tier", tier.name.as_str());
             Judgement { summary, ..judgement }
         }
         None => judgement,
     }
+}
+
+/// Packets of watched connections that look like responses with an error, in numbers that would hurt, where nothing tells what they are.
+fn perhaps_failed(ctx: &Context<'_>, id: &'static str) -> Option<Message> {
+    let seen = Statuses::perhaps(ctx)?;
+    let failed = seen.errors() + seen.by_status.get(&TOO_MANY).copied().unwrap_or(0);
+    let told = Message::new(id).with("tier", ctx.path.tiers.first()?.name.as_str()).with("errors", failed);
+    Cost::of_requests(failed, seen.requests).hurts().then(|| told.with("requests", seen.requests))
 }
 
 /// False for a load so short that its rate, and every ceiling computed from it, is that of its start.
@@ -228,7 +238,8 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
 /// Watched connections ended without an answer, whoever ended them, and no station shows why.
 fn cut_off(ctx: &Context<'_>) -> Option<Message> {
     let first = ctx.path.tiers.first()?;
-    let cut = others::cut_off(ctx, first.netns)?;
+    // Over TLS the last words of a client (close_notify) stand unread at a server that closed before: its answer was complete (RFC 8446, 6.1).
+    let cut = others::cut_off(ctx, first.netns).filter(|_| ctx.obs.request.scheme != "https")?;
     let hurts = |count: u64| suffered::turned_away(ctx, Some(first.netns), count).hurts();
     let told = |id: &'static str, count: u64| {
         let message = Message::new(id).with("count", count).with("rate", count as f64 / ctx.seconds().max(1e-6));

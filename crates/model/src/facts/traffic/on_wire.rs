@@ -25,11 +25,19 @@ const LEFT: [Which; 2] = [|counted| &counted.servers, |counted| &counted.kept];
 
 impl Answered {
     /// Those of a tier; `None` if not one was seen: that it gives none, or that its responses cannot be read on the wire. The clients of the first tier are anybody: on their older
-    /// connections nothing is sure. Those of the others are servers of the path.
+    /// connections nothing is sure, unless it answers a load of this program, which knows what it got. Those of the others are servers of the path.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let view = ctx.obs.netns.get(&tier.netns)?;
         let is_first = ctx.path.tiers.first().is_some_and(|first| first.id == tier.id);
-        let which: &[Which] = if is_first { &[|counted| &counted.servers] } else { &LEFT };
+        Self::of_which(ctx, tier, if is_first && ctx.obs.load.is_none() { &[|counted| &counted.servers] } else { &LEFT })
+    }
+
+    /// With what is not sure: packets of older connections that begin like responses, and may be pieces of one that quotes them.
+    pub(crate) fn perhaps(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        Self::of_which(ctx, tier, &LEFT)
+    }
+
+    fn of_which(ctx: &Context<'_>, tier: &Tier, which: &[Which]) -> Option<Self> {
+        let view = ctx.obs.netns.get(&tier.netns)?;
         Some(Self::counted(ctx, view, which, |server| sends(tier, server))).filter(|found| found.all() > 0 && found.seconds > 0.0)
     }
 

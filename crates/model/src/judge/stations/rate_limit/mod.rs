@@ -6,7 +6,7 @@ use crate::facts::harm::Cost;
 use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, place, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
-use crate::facts::traffic::Statuses;
+use crate::facts::traffic::{Statuses, TOO_MANY};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
@@ -40,8 +40,6 @@ struct TooMany {
 }
 
 impl TooMany {
-    const STATUS: u16 = 429;
-
     /// At the first tier, which gives all answers, if they do harm; at the one behind it if the configuration of the first is known and has no such limit.
     fn of<'a>(ctx: &Context<'a>) -> Option<(&'a Tier, Self)> {
         let first = ctx.path.tiers.first()?;
@@ -51,7 +49,7 @@ impl TooMany {
             (Some(_), _) => return None,
         };
         let answers = Statuses::of(ctx)?;
-        let refused = answers.by_status.get(&Self::STATUS).copied()?;
+        let refused = answers.by_status.get(&TOO_MANY).copied()?;
         let is_harm = Cost::of_requests(refused, answers.requests).hurts();
         is_harm.then_some((tier, Self { refused, requests: answers.requests, seconds: answers.seconds, source: answers.source }))
     }
