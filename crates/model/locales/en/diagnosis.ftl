@@ -11,6 +11,7 @@ verdict-healthy-demand-open = Healthy: the server answered all of the { $rate } 
 verdict-healthy-watched = Healthy: { $under_way } requests in flight on average, at most { $most }. { $why }, so the server keeps up. How much more it could serve was not tried (-c).
 verdict-healthy-watched-timed = Healthy: { $under_way } requests in flight on average, { $ms } ms each, at most { $most }. { $why }, so the server keeps up. How much more it could serve was not tried (-c).
 healthy-watched-empty = There was none in { $share } % of the samples
+healthy-watched-none = No sample found one at the server
 healthy-watched-single = A single one waits for no other
 healthy-watched-met = They seldom met: even if only one at a time were served, they waited for each other for at most { $share } % of their time
 healthy-watched-idle = The clients had { $idle } more connections on which they asked for nothing
