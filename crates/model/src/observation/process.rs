@@ -167,6 +167,8 @@ pub struct ThreadWait {
 pub enum WaitKind {
     /// A lock on a file: flock(2), fcntl(2).
     FileLock,
+    /// A lock on a file that another process has, while this one, which has the file open too, sleeps: it may try again after that (SQLite).
+    RetriedLock,
     /// A semaphore of System V: semop(2).
     Semaphore,
     /// Data that is read from a disk or written to it: fsync(2), read(2) of a file.
@@ -183,8 +185,9 @@ pub enum WaitKind {
 
 impl WaitKind {
     /// All, with their words in a recording.
-    const WORDS: [(Self, &'static str); 7] = [
+    const WORDS: [(Self, &'static str); 8] = [
         (Self::FileLock, "file-lock"),
+        (Self::RetriedLock, "retried-lock"),
         (Self::Semaphore, "semaphore"),
         (Self::Disk, "disk"),
         (Self::FullPipe, "full-pipe"),

@@ -52,6 +52,7 @@ impl Awaited {
         if !are_enough(tally.looks) {
             return None;
         }
+        tally.tell_sleep_from_retries();
         let Tally { looks, moments, threads, idle, locked, main_serves, are_single, kinds } = tally;
         let is_loop = processes.len() == 1 && main_serves;
         let mut all: Vec<Self> =
@@ -80,6 +81,7 @@ impl Awaited {
     pub(crate) fn what(&self) -> Message {
         let id = match self.kind {
             WaitKind::FileLock => "awaited-file-lock",
+            WaitKind::RetriedLock => "awaited-retried-lock",
             WaitKind::Semaphore => "awaited-semaphore",
             WaitKind::Disk => "awaited-disk",
             WaitKind::FullPipe => "awaited-full-pipe",
@@ -105,7 +107,7 @@ impl Awaited {
 
     /// True for a lock: whoever holds it serves another request.
     pub(crate) fn is_lock(&self) -> bool {
-        matches!(self.kind, WaitKind::FileLock | WaitKind::Semaphore)
+        matches!(self.kind, WaitKind::FileLock | WaitKind::RetriedLock | WaitKind::Semaphore)
     }
 
     /// True for what takes no time while all is well: a reader of the output, and a name server whose answers are kept.
@@ -168,6 +170,21 @@ impl Tally {
         Self { looks, moments: BTreeSet::new(), threads, idle, locked, are_single: true, main_serves: false, kinds: BTreeMap::new() }
     }
 
+    /// Sleepers beside a lock wait for it only if it goes round among the workers: one that always has it (a file with a process id, a turn at accept(2)) is none that they try for.
+    fn tell_sleep_from_retries(&mut self) {
+        let goes_round = |counted: &Counted| counted.holders.keys().filter(|(_, is_own)| *is_own).nth(1).is_some();
+        let Some(alone) = self.kinds.remove(&WaitKind::RetriedLock) else { return };
+        if goes_round(&alone) {
+            self.kinds.insert(WaitKind::RetriedLock, alone);
+            return;
+        }
+        let timer = self.kinds.entry(WaitKind::Timer).or_default();
+        timer.threads += alone.threads;
+        timer.seen += alone.seen;
+        timer.of_main += alone.of_main;
+        timer.moments.extend(alone.moments);
+    }
+
     fn add(&mut self, ctx: &Context<'_>, tier: &Tier, process: &ProcessView) {
         let calls: Vec<(u64, &Syscall)> = ctx.in_window(&process.syscall).map(|(at_us, call)| (*at_us, call)).collect();
         if calls.is_empty() {
@@ -203,7 +220,7 @@ impl Tally {
                 if let Some(object) = &wait.object {
                     *counted.objects.entry(object.clone()).or_default() += threads;
                 }
-                if let Some(pid) = wait.other.filter(|_| wait.kind == WaitKind::FileLock) {
+                if let Some(pid) = wait.other.filter(|_| matches!(wait.kind, WaitKind::FileLock | WaitKind::RetriedLock)) {
                     counted.locked_at.insert(moment);
                     counted.holders.entry((pid, tier.pids.contains(&pid))).or_default().insert(moment);
                 }

@@ -1,6 +1,9 @@
 //! What a thread waits for in a system call, where that is no connection: a lock on a file, the disk, a pipe, a name server, a process that it started, a timer.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use std::os::unix::fs::MetadataExt;
 
 use chokepoint_model::observation::WaitKind;
 use chokepoint_recording::Outcome;
@@ -12,6 +15,8 @@ const LOCKS_BYTES_MAX: usize = 64 * 1024;
 /// `/proc/PID/net/udp` of a host with a thousand sockets.
 const UDP_BYTES_MAX: usize = 128 * 1024;
 const CHILDREN_BYTES_MAX: usize = 4_096;
+/// Descriptors of a sleeping process that are compared with the locked files.
+const OPEN_FILES_MAX: usize = 64;
 const COMM_BYTES_MAX: usize = 64;
 /// The port of name servers (RFC 1035, 4.2).
 const NAME_SERVER_PORT: u16 = 53;
@@ -64,7 +69,7 @@ pub(super) fn of(root: &Root, pid: u32, (call, [first, second, _]): (libc::c_lon
         return none(WaitKind::Semaphore);
     }
     if is(TIMER_CALLS) {
-        return none(WaitKind::Timer);
+        return retried_lock(root, pid).or_else(|| none(WaitKind::Timer));
     }
     if is(CHILD_CALLS) {
         return child(root, pid);
@@ -129,6 +134,34 @@ fn lock_holder(root: &Root, pid: u32) -> Option<u32> {
         let mut fields = line.split_ascii_whitespace();
         (fields.next()? == waits && fields.next()? != "->").then(|| fields.nth(2)?.parse().ok()).flatten()
     })
+}
+
+/// A file that this sleeping process has open, and that another one has locked for writing: whoever finds it locked may sleep before the next try.
+fn retried_lock(root: &Root, pid: u32) -> Option<Wait> {
+    let locked = locked_files(&text(root, "proc/locks", LOCKS_BYTES_MAX)?, pid);
+    if locked.is_empty() {
+        return None;
+    }
+    let (names, _) = root.names(&format!("proc/{pid}/fd"), OPEN_FILES_MAX, None).ok()?;
+    names.iter().filter_map(|name| name.to_str()?.parse().ok()).find_map(|descriptor: i32| {
+        let open = root.metadata(&format!("proc/{pid}/fd/{descriptor}")).ok()?;
+        let other = *locked.get(&(open.dev(), open.ino()))?;
+        Some(Wait { kind: WaitKind::RetriedLock, object: file(root, pid, descriptor)?, other })
+    })
+}
+
+/// Device and inode of the files that other processes than this one have locked for writing, and who has each (proc_locks(5)).
+fn locked_files(locks: &str, pid: u32) -> BTreeMap<(u64, u64), u32> {
+    let held = locks.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, _, _, "WRITE", holder, file, ..] = fields.as_slice() else { return None };
+        let holder: u32 = holder.parse().ok().filter(|holder| *holder != pid)?;
+        let mut parts = file.split(':');
+        let mut number = || u32::from_str_radix(parts.next()?, 16).ok();
+        let device = rustix::fs::makedev(number()?, number()?);
+        Some(((device, parts.next()?.parse().ok()?), holder))
+    });
+    held.collect()
 }
 
 /// The process that this one started and waits for: its youngest.
@@ -217,6 +250,36 @@ mod tests {
     }
 
     #[test]
+    fn a_sleeper_beside_the_holder_of_a_lock_may_try_again() {
+        let tree = tempfile::tempdir().unwrap();
+        let (fd, file) = (tree.path().join("proc/42/fd"), tree.path().join("orders.db"));
+        std::fs::create_dir_all(&fd).unwrap();
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, fd.join("7")).unwrap();
+        let open = std::fs::metadata(&file).unwrap();
+        let (major, minor) = (rustix::fs::major(open.dev()), rustix::fs::minor(open.dev()));
+        let root = Root::new(tree.path());
+        let with = |line: &str| {
+            let line = line.replace("FILE", &format!("{major:02x}:{minor:02x}:{}", open.ino()));
+            std::fs::write(tree.path().join("proc/locks"), line).unwrap();
+            retried_lock(&root, 42).map(|wait| (wait.kind, wait.object, wait.other))
+        };
+        let object = file.to_str().unwrap().to_owned();
+        assert_eq!(with("1: POSIX  ADVISORY  WRITE 43 FILE 1073741825 1073741825\n"), Some((WaitKind::RetriedLock, masked(&object), 43)));
+        // Its own lock, one for reading, one that another waits for, another file.
+        for none in [
+            "POSIX  ADVISORY  WRITE 42 FILE 0 EOF",
+            "POSIX  ADVISORY  READ 43 FILE 0 EOF",
+            "-> POSIX  ADVISORY  WRITE 43 FILE 0 EOF",
+            "POSIX  ADVISORY  WRITE 43 00:00:1 0 EOF",
+            "x",
+            "",
+        ] {
+            assert_eq!(with(&format!("1: {none}\n")), None, "{none}");
+        }
+    }
+
+    #[test]
     fn the_remote_address_of_a_socket_is_found() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n  \
             1: 0100007F:A000 3500007F:0035 01 00000000:00000000 00:00000000 00000000     0        0 104 2 0 0\n";
@@ -237,7 +300,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_text_is_read(text in ".{0,200}", inode in any::<u64>()) {
-            let _ = (masked(&text), remote(&text, inode));
+            let _ = (masked(&text), remote(&text, inode), locked_files(&text, 1));
         }
     }
 }

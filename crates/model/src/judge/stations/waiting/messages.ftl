@@ -47,6 +47,10 @@ awaited-file-lock = { $is_known ->
     [unnamed] , held by process { $pid }
    *[no] {""}
 }
+awaited-retried-lock = { $is_known ->
+    [yes] a lock on { $object } (it sleeps and tries again)
+   *[no] locks on files (it sleeps and tries again)
+}
 awaited-semaphore = a semaphore (semop)
 awaited-disk = { $is_known ->
     [yes] the disk ({ $object })

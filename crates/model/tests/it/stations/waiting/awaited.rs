@@ -74,6 +74,31 @@ fn workers_that_are_seen_to_wait_for_a_lock_wait_for_each_other() {
     }
 }
 
+/// Sleepers beside a lock wait for it if it goes round among the workers, and not if one process has it all the time.
+#[test]
+fn a_lock_that_goes_round_is_what_sleepers_try_for() {
+    let with = |holder: fn(u64, u32) -> u32| {
+        let mut obs = seen(&|_| evenly(16, 10));
+        pool::process(&mut obs, 42, 1, "server", &[100]);
+        for pid in 43..47 {
+            pool::process(&mut obs, pid, 42, "server", &[100, ACCEPTED]);
+            for second in 0..12_u64 {
+                let other = Some(holder(second, pid)).filter(|other| *other != pid);
+                let kind = if other.is_some() { WaitKind::RetriedLock } else { WaitKind::Timer };
+                let wait = ThreadWait { kind, is_main: true, threads: 1, other, object: other.map(|_| "/srv/orders.db".to_owned()) };
+                let call = Syscall { call: Some("clock_nanosleep".to_owned()), waits: vec![wait], ..Syscall::default() };
+                obs.processes.get_mut(&pid).unwrap().syscall.push(second * 1_000_000, Reading::Ok(call));
+            }
+        }
+        told(&obs)
+    };
+    let round = with(|second, _| 43 + (second % 4) as u32);
+    assert!(is_choked(&round), "{}", round.summary);
+    assert!(round.findings[0].title.contains("a lock on /srv/orders.db (it sleeps and tries again)"), "{}", round.findings[0].title);
+    let one = with(|_, _| 42);
+    assert!(!is_choked(&one) && one.summary.contains("a timer"), "{}", one.summary);
+}
+
 /// Watched, with four workers of a tier that are all taken and twelve requests before them. So many of the workers' looks find them in a wait of this kind; the holder of a lock sleeps.
 fn four_workers(kind: WaitKind, share: f64) -> chokepoint_model::report::Diagnosis {
     let mut obs = seen(&|_| evenly(16, 10));
