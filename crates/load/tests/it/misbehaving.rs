@@ -384,7 +384,7 @@ fn forgets_to_say_that_it_closes(mut stream: TcpStream, is_reset: bool) {
 }
 
 #[test]
-fn a_request_on_a_kept_connection_that_was_closed_is_sent_once_more() {
+fn a_request_behind_the_only_answer_of_a_connection_is_sent_once_more() {
     for is_reset in [false, true] {
         let server = Server::start(move |stream, _| forgets_to_say_that_it_closes(stream, is_reset));
         let mut plan = plan(server.address);

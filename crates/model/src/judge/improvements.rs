@@ -50,7 +50,7 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
             single_core::findings(ctx, stations).into_iter().filter(|(found, _)| !lock_takes_most(found)).collect();
         faster.extend(threads);
     }
-    if !is_choked {
+    if !is_choked && !ctx.obs.load.as_ref().is_some_and(is_mostly_rejected) {
         faster.extend(taken::findings(ctx, stations));
     }
     if !can_rise(ctx, stations) {
@@ -74,6 +74,13 @@ fn can_rise(ctx: &Context<'_>, stations: &[StationReading]) -> bool {
     let wants_more = ctx.obs.load.as_ref().is_none_or(LoadResult::wants_more);
     let is_full = |reading: &StationReading| reading.station == StationId::LINK && reading.state == StationState::Saturated;
     wants_more && !stations.iter().any(is_full)
+}
+
+/// True if most requests fail at once: by a reset, a refusal, a close or a wrong answer. Whoever lacks cores lets them wait.
+fn is_mostly_rejected(load: &LoadResult) -> bool {
+    let errors = load.errors;
+    let waited = errors.connect_timeout + errors.response_timeout + errors.never_sent;
+    2 * load.requests.saturating_sub(load.good).saturating_sub(waited) > load.requests
 }
 
 fn hardly_failed(load: &LoadResult) -> bool {

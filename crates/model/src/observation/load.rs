@@ -267,8 +267,8 @@ pub struct LoadResult {
     pub without_connection_us: Option<u64>,
     /// Requests without an answer.
     pub errors: Errors,
-    /// Requests that were sent once more on a new connection, because the server closed the kept one without having said so and without a byte of an answer
-    /// (RFC 9112, 9.3.1). Each is counted once, with its time from the first try.
+    /// Requests that were sent once more on a new connection, because the server closed the first one behind its first answer without having said so (RFC 9112, 9.3.1).
+    /// Each is counted once, with its time from the first try.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
     /// From the intended start to the last byte of the answer.

@@ -205,7 +205,7 @@ fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
 
 /// Requests whose connection ended before the answer.
 fn closed(load: &LoadResult) -> u64 {
-    load.errors.reset + load.errors.closed_before_answer
+    load.errors.reset + load.errors.closed_before_answer + load.resent
 }
 
 /// Connections that a tier closed unanswered, as the load saw them: directly for the first tier, as a bad gateway for an inner one.

@@ -129,6 +129,21 @@ fn time_that_the_hypervisor_gives_away_is_told() {
 }
 
 #[test]
+fn requests_that_fail_at_once_do_not_wait_for_a_core() {
+    let with = |fail: fn(&mut chokepoint_model::load::LoadResult, u64)| {
+        let mut obs = STARVED.observed(&[program(77, 0.8)]);
+        let load = obs.load.as_mut().unwrap();
+        let failed = load.requests * 8 / 10;
+        load.good -= failed;
+        load.status.insert(200, load.good);
+        fail(load, failed);
+        is_taken(&obs)
+    };
+    assert!(!with(|load, failed| load.errors.reset = failed) && !with(|load, failed| load.errors.closed_before_answer = failed));
+    assert!(with(|load, failed| load.errors.response_timeout = failed));
+}
+
+#[test]
 fn what_was_not_read_is_not_claimed() {
     let mut obs = STARVED.observed(&[program(77, 0.8)]);
     obs.busy_processes = Default::default();
