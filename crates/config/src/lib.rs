@@ -29,6 +29,7 @@ pub mod dump;
 mod edit;
 pub mod error_log;
 pub mod glob;
+pub mod haproxy;
 mod hidden;
 mod include;
 pub mod merge;

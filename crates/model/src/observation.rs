@@ -17,6 +17,7 @@ mod request_sample;
 pub mod series;
 mod server;
 mod socket;
+mod stated;
 mod tcp_sample;
 mod warmth;
 mod wire;
@@ -42,6 +43,7 @@ pub use server::{
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
 };
+pub use stated::{LimitOf, LimitScope, StatedConfig, StatedLimit, StatedListen, StatedPass};
 pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};
 pub use wire::{WireAnswers, WireCount, WireEdge, WireSign, WireView};

@@ -18,7 +18,7 @@ use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::Identity;
 
 use advice::{ConfigLine, Demand, WorkerUnit};
-pub use master::{ConfigurationPlace, MasterDef, ReloadSignal, Started, absolute};
+pub use master::{ConfigurationPlace, Dialect, MasterDef, ReloadSignal, Started, absolute};
 
 /// All that is known of a kind of server.
 #[derive(Debug)]
@@ -64,7 +64,13 @@ pub fn recognise(identity: &Identity) -> Option<&'static ServerDef> {
 /// The master of this kind.
 pub fn master_of(kind: ServerKind) -> &'static MasterDef {
     // A test walks the kinds.
-    masters().find(|def| def.kind == kind).unwrap_or(&nginx::MASTER)
+    masters().find(|def| def.kind == Some(kind)).unwrap_or(&nginx::MASTER)
+}
+
+/// The master whose configuration has this language.
+pub fn master_with(dialect: Dialect) -> &'static MasterDef {
+    // A test walks the languages.
+    masters().find(|def| def.dialect == dialect).unwrap_or(&nginx::MASTER)
 }
 
 /// The kind of master whose program's file has this name. A process can choose its command line and its command name, but not the name of the file that it executes.
@@ -115,21 +121,25 @@ mod tests {
     #[test]
     fn each_kind_that_can_be_edited_has_its_master() {
         for kind in [ServerKind::Nginx, ServerKind::PhpFpm] {
-            assert_eq!(master_of(kind).kind, kind);
+            assert_eq!(master_of(kind).kind, Some(kind));
+        }
+        for dialect in [Dialect::Nginx, Dialect::PhpFpm, Dialect::Haproxy] {
+            assert_eq!(master_with(dialect).dialect, dialect);
         }
     }
 
     #[test]
     fn a_program_is_known_by_its_files_name() {
         for (name, kind) in [
-            ("nginx", Some(ServerKind::Nginx)),
-            ("nginx-debug", Some(ServerKind::Nginx)),
-            ("openresty", Some(ServerKind::Nginx)),
-            ("php-fpm8.2", Some(ServerKind::PhpFpm)),
+            ("nginx", Some(Dialect::Nginx)),
+            ("nginx-debug", Some(Dialect::Nginx)),
+            ("openresty", Some(Dialect::Nginx)),
+            ("php-fpm8.2", Some(Dialect::PhpFpm)),
+            ("haproxy", Some(Dialect::Haproxy)),
             ("my-nginx", None),
             ("", None),
         ] {
-            assert_eq!(master_of_program(name).map(|def| def.kind), kind, "{name}");
+            assert_eq!(master_of_program(name).map(|def| def.dialect), kind, "{name}");
         }
     }
 }

@@ -1,15 +1,43 @@
 //! The master of a server: what its process and those of its workers are called, and where its configuration begins.
 
 use chokepoint_model::change::ServerKind;
+use serde::{Deserialize, Serialize};
 
 /// Most bytes of one text of an executable.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
+/// The language of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Dialect {
+    Nginx,
+    PhpFpm,
+    Haproxy,
+}
+
+impl Dialect {
+    /// The name of the server that has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::PhpFpm => "php-fpm",
+            Self::Haproxy => "haproxy",
+        }
+    }
+}
+
 /// What is known of the master of a kind of server, and of its workers.
 #[derive(Debug)]
 pub struct MasterDef {
-    /// The kind, as changes and their journal name it.
-    pub kind: ServerKind,
+    /// The language of its configuration.
+    pub dialect: Dialect,
+    /// The kind, as changes and their journal name it; `None` if its configuration is read and not edited.
+    pub kind: Option<ServerKind>,
+    /// True if workers look like their master, and only they listen: what is read of a worker's configuration is its master's, whose parent is another program.
+    pub is_apart: bool,
+    /// Which files of a directory are read that is given in place of a file: "*.cfg".
+    pub(crate) of_directory: Option<&'static str>,
     /// With what the names of its programs' files begin.
     pub(crate) programs: &'static [&'static str],
     /// The word with which its processes' titles begin: "php-fpm".
@@ -66,7 +94,7 @@ pub struct Started<'a> {
     pub exe: &'a str,
     /// Texts of its executable that say how it was built, as the option that prints them does.
     pub built_in: &'a [String],
-    /// Whether a file exists for it.
+    /// Whether a file exists for it; with "/." behind, whether a directory does.
     pub exists: &'a dyn Fn(&str) -> bool,
 }
 
@@ -75,6 +103,8 @@ pub struct Started<'a> {
 pub struct ConfigurationPlace {
     /// The main file, as the server was given it.
     pub main: String,
+    /// More files that it was given, in their order: each is read as the main one is.
+    pub also: Vec<String>,
     /// The base of relative paths, as the server was given it: of logs for nginx, of includes for php-fpm.
     pub prefix: String,
     /// The program's version in its own words; empty if unknown.
@@ -128,7 +158,18 @@ impl MasterDef {
         let prefix = absolute(started_in, &place.prefix);
         let [of_prefix, of_start] = [prefix.as_str(), started_in].map(|directory| absolute(directory, &place.main));
         let is_of_start = self.main_is_of_start && ((started.exists)(&of_start) || !(started.exists)(&of_prefix));
-        ConfigurationPlace { main: if is_of_start { of_start } else { of_prefix }, prefix, ..place }
+        let main = if is_of_start { of_start } else { of_prefix };
+        let also = place.also.iter().map(|file| self.files_at(absolute(started_in, file), started.exists)).collect();
+        ConfigurationPlace { main: self.files_at(main, started.exists), also, prefix, ..place }
+    }
+
+    /// A file as given, or the pattern of the files that are read of a directory.
+    fn files_at(&self, path: String, exists: &dyn Fn(&str) -> bool) -> String {
+        let directory = path.trim_end_matches('/');
+        match self.of_directory {
+            Some(pattern) if exists(&format!("{directory}/.")) => format!("{directory}/{pattern}"),
+            _ => path,
+        }
     }
 
     /// True if its executable has texts that say how it was built.

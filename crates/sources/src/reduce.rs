@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_model_reads_the_same_from_a_reduced_configuration() {
-        let mut compared = (0, 0);
+        let mut compared = (0, 0, 0);
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/scenarios");
         let folders = std::fs::read_dir(scenarios).unwrap().map(|folder| folder.unwrap().path());
         for file in folders.flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
@@ -89,14 +89,20 @@ mod tests {
                 let text = text.replace("{nginx_temp_paths}", "").replace("{user}", "www-data").replace("{run}", "/run/x");
                 let is_nginx = text.contains("events {") || text.contains("events{");
                 let is_fpm = text.contains("[www]") || text.contains("pm.max_children");
-                let server = if is_nginx { "nginx" } else { "php-fpm" };
-                if let Some([live, kept]) = (is_nginx || is_fpm).then(|| both(server, &text)).flatten() {
+                let is_haproxy = text.contains("\nfrontend ") && text.contains("\nbackend ");
+                let server = match is_nginx {
+                    true => "nginx",
+                    false if is_haproxy => "haproxy",
+                    false => "php-fpm",
+                };
+                if let Some([live, kept]) = (is_nginx || is_fpm || is_haproxy).then(|| both(server, &text)).flatten() {
                     assert_eq!(kept, live, "{text}");
-                    compared = (compared.0 + usize::from(is_nginx), compared.1 + usize::from(!is_nginx));
+                    let is = |kind: &str| usize::from(server == kind);
+                    compared = (compared.0 + is("nginx"), compared.1 + is("php-fpm"), compared.2 + is("haproxy"));
                 }
             }
         }
-        assert!(compared.0 > 20 && compared.1 > 10, "{compared:?} configurations were found");
+        assert!(compared.0 > 20 && compared.1 > 10 && compared.2 > 2, "{compared:?} configurations were found");
     }
 
     #[test]

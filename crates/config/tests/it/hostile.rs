@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use chokepoint_config::error_log::{FpmLine, NginxLine};
 use chokepoint_config::log_format::{self, Escape, FpmFormat, LogFormat};
 use chokepoint_config::nginx::{self, LocalAddress, Nginx, Pattern, Position, Settings, Tree};
-use chokepoint_config::{Node, Resolved, diff, dump, glob, php_fpm, sysctl_d, text};
+use chokepoint_config::{Node, Resolved, diff, dump, glob, haproxy, php_fpm, sysctl_d, text};
 use chokepoint_hostile::{Chance, Corpus, run, run_each, run_made};
 
 const NGINX: &[&str] = &[
@@ -32,6 +32,11 @@ const PHP_FPM: &[&str] = &[
     include_str!("../data/php-fpm/good/case_a.conf"),
     include_str!("../data/php-fpm/bad/open_quote.conf"),
     "[w]\nlisten = 127.0.0.1:9000\npm = dynamic\npm.max_children = 5\nslowlog = \"a ${B} 'c'\"\nenv[A] = $pool\ninclude = /p/*.conf\n",
+];
+const HAPROXY: &[&str] = &[
+    "global\n maxconn 4000\n nbthread 2\ndefaults\n mode http\n timeout connect 5s\n default-server maxconn 50\nfrontend www\n bind :80,[::1]:81 maxconn 100\n use_backend %[path] if TRUE\n default_backend app\n",
+    "backend app\n server a 127.0.0.1:8081 check maxconn 2 # c\n server-template x 1-3 api.internal:80 minconn 3\n server \"e 1\" \"${HOST-a}:80\" 'q' \\x41\n",
+    "listen mysql\n bind unix@/run/x user y\n rate-limit sessions 30\n timeout queue 250us\nuserlist u\n user a password \"$X\"\ndefaults d from d\nbackend b from d\n filter spoe\n http-request lua.x\n",
 ];
 const SYSCTL: &[&str] = &[
     "# a comment\nnet.ipv4.ip_local_port_range = 1024 65000\n-net.ipv4.tcp_tw_reuse=1\n; another\nnet/core/somaxconn=4096\n",
@@ -228,6 +233,30 @@ fn php_fpm_configurations() {
             let _ = if number % 2 == 0 { editor.remove(*node) } else { editor.set_value(*node, "a;b") };
         }
         editor.finish().unwrap_or_default().iter().for_each(|edited| drop(edited.diff()));
+    });
+}
+
+#[test]
+fn haproxy_configurations() {
+    run("HAProxy configuration", &Corpus::text(HAPROXY), |input| {
+        let config = text::decode(input);
+        if let Ok(file) = haproxy::parse("/n/main", &config) {
+            assert_eq!(file.to_string(), config, "no byte is lost");
+        }
+        let mut whole = String::new();
+        dump::add(&mut whole, "/n/a.cfg", &config);
+        dump::add(&mut whole, "/n/b.cfg", HAPROXY[0]);
+        let Ok(tree) = haproxy::Tree::from_dump(&whole) else { return };
+        let hidden = haproxy::hide(&whole).expect("it parses");
+        assert!(haproxy::Tree::from_dump(&hidden.text).is_ok(), "what is kept parses");
+        let Ok(read) = haproxy::Haproxy::of(&tree) else { return };
+        let _ = (read.global.maxconn(), read.global.threads(), read.global.sessions_per_s());
+        for proxy in read.proxies.iter().take(20) {
+            let _ = (proxy.maxconn(), proxy.sessions_per_s(), proxy.queue_timeout_ms(), proxy.is_http(), read.behind(proxy).len());
+            for server in proxy.servers.iter().take(20) {
+                let _ = (server.maxconn(), server.minconn(), server.maxqueue(), server.address.to_string());
+            }
+        }
     });
 }
 

@@ -34,6 +34,8 @@ pub(crate) fn backlog(view: &ServerView, bound: &ListenerAddress) -> Option<Back
             let setting = ServerSetting::PhpFpmBacklog { pool: pool.name.clone() };
             Some(Backlog { value: pool.backlog.value, setting, origin: pool.backlog.origin.clone() })
         }
+        // No change of it is known.
+        ServerConfig::Stated(_) => None,
     }
 }
 
@@ -48,6 +50,8 @@ pub(crate) fn changed_since_read(ctx: &Context<'_>, tier: &Tier, master: u32, on
     let (files, read_ticks) = match ctx.obs.servers.get(&master)?.config.last()? {
         ServerConfig::Nginx(nginx) => (&nginx.files, started.max()?),
         ServerConfig::PhpFpm(php_fpm) => (&php_fpm.files, started.min()?),
+        // Whose configuration it is read it at its start.
+        ServerConfig::Stated(stated) => (&stated.files, ctx.obs.processes.get(&master)?.identity.first()?.start_ticks),
     };
     let read_s = kernel.boot_s?.checked_add(i64::try_from(read_ticks / kernel.ticks_per_s.max(1)).ok()?)?;
     let later = |(path, changed_s): &&(String, i64)| only.is_none_or(|only| only == path) && *changed_s >= read_s.saturating_add(LATER_S);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ListenerAddress, LogEvent};
+use super::{ListenerAddress, LogEvent, StatedConfig};
 use crate::fix::change::ServerSetting;
 use crate::observation::load::Percentiles;
 use crate::observation::series::Series;
@@ -161,6 +161,37 @@ pub enum ServerConfig {
     Nginx(NginxConfig),
     /// php-fpm.
     PhpFpm(PhpFpmConfig),
+    /// Any other kind.
+    Stated(StatedConfig),
+}
+
+impl ServerConfig {
+    /// The addresses that the requests asked for may be passed to. `None` if that does not follow from it.
+    pub fn leads_to(&self) -> Option<&[ListenerAddress]> {
+        match self {
+            Self::Nginx(nginx) => nginx.leads_to.as_deref(),
+            Self::PhpFpm(_) => None,
+            Self::Stated(stated) => stated.leads_to.as_deref(),
+        }
+    }
+
+    /// The known addresses that it passes any requests to.
+    pub fn passes_to(&self) -> Vec<&ListenerAddress> {
+        match self {
+            Self::Nginx(nginx) => nginx.passes.iter().flat_map(|pass| &pass.servers).collect(),
+            Self::PhpFpm(_) => Vec::new(),
+            Self::Stated(stated) => stated.passes.iter().filter_map(|pass| pass.address.as_ref()).collect(),
+        }
+    }
+
+    /// The main file.
+    pub fn file(&self) -> &str {
+        match self {
+            Self::Nginx(nginx) => &nginx.file,
+            Self::PhpFpm(php_fpm) => &php_fpm.file,
+            Self::Stated(stated) => &stated.file,
+        }
+    }
 }
 
 /// The part of an nginx configuration that affects throughput.
@@ -461,7 +492,15 @@ impl ServerView {
     pub fn nginx(&self) -> Option<&NginxConfig> {
         match self.config.last()? {
             ServerConfig::Nginx(nginx) => Some(nginx),
-            ServerConfig::PhpFpm(_) => None,
+            ServerConfig::PhpFpm(_) | ServerConfig::Stated(_) => None,
+        }
+    }
+
+    /// The configuration, if the server is of a kind without one of its own.
+    pub fn stated(&self) -> Option<&StatedConfig> {
+        match self.config.last()? {
+            ServerConfig::Stated(stated) => Some(stated),
+            ServerConfig::Nginx(_) | ServerConfig::PhpFpm(_) => None,
         }
     }
 
@@ -469,7 +508,7 @@ impl ServerView {
     pub fn php_fpm(&self) -> Option<&PhpFpmConfig> {
         match self.config.last()? {
             ServerConfig::PhpFpm(php_fpm) => Some(php_fpm),
-            ServerConfig::Nginx(_) => None,
+            ServerConfig::Nginx(_) | ServerConfig::Stated(_) => None,
         }
     }
 

@@ -32,16 +32,19 @@ pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<C
     let identity = first(obs, server)?;
     let config = obs.servers.get(&identity.pid).and_then(|view| view.config.last());
     let config = config.ok_or_else(|| format!("the configuration of {server} was not read: it can be changed for nginx and php-fpm"))?;
-    let (kind, file) = match config {
-        ServerConfig::Nginx(nginx) => (ServerKind::Nginx, nginx.file.clone()),
-        ServerConfig::PhpFpm(php_fpm) => (ServerKind::PhpFpm, php_fpm.file.clone()),
+    let kind = match config {
+        ServerConfig::Nginx(_) => ServerKind::Nginx,
+        ServerConfig::PhpFpm(_) => ServerKind::PhpFpm,
+        ServerConfig::Stated(_) => {
+            return Err(format!("the configuration of {server} is read, but only that of nginx and php-fpm can be changed"));
+        }
     };
     let setting = ServerSetting::Text { server: kind, find: find.to_owned(), with: with.to_owned() };
     Ok(Change::Server {
         server: kind,
         pid: identity.pid,
         start_ticks: identity.start_ticks,
-        file,
+        file: config.file().to_owned(),
         setting,
         from: find.to_owned(),
         to: with.to_owned(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use crate::facts::path::{self, Tier};
-use crate::observation::{CgroupId, NetnsId, NginxConfig, Observation, PhpFpmConfig, ServerConfig};
+use crate::observation::{CgroupId, NetnsId, NginxConfig, Observation, PhpFpmConfig, ServerConfig, StatedConfig};
 use crate::output::outcome::utc;
 
 /// Values by name, by group. What was not read is left out: absent is not zero.
@@ -98,6 +98,7 @@ fn server(obs: &Observation, tier: &Tier, found: &mut Found) {
     match configuration(obs, tier) {
         Some(ServerConfig::Nginx(config)) => nginx(config, &tier.name, found),
         Some(ServerConfig::PhpFpm(config)) => php_fpm(config, &tier.name, found),
+        Some(ServerConfig::Stated(config)) => stated(config, &tier.name, found),
         None => {}
     }
 }
@@ -114,6 +115,14 @@ fn files(files: &[(String, i64)], group: &str, found: &mut Found) {
             found.set(group, &format!("{file} (last change)"), changed);
         }
     }
+}
+
+fn stated(config: &StatedConfig, group: &str, found: &mut Found) {
+    for limit in &config.limits {
+        let owner = if limit.owner.is_empty() { String::new() } else { format!(" of {}", limit.owner) };
+        found.set(group, &format!("{}{owner}", limit.setting), limit.value);
+    }
+    files(&config.files, group, found);
 }
 
 fn nginx(config: &NginxConfig, group: &str, found: &mut Found) {

@@ -58,7 +58,7 @@ fn reload(master: &Master, view: &View, main: &str, setting: &ServerSetting, val
     while start.elapsed() < RELOAD_TIME_MAX {
         thread::sleep(RELOAD_POLL);
         // A php-fpm in the background gets another pid when it reloads.
-        match Master::find(master.def.kind, master.pid(), master.identity.start_ticks, main, Some(&known)) {
+        match Master::find(master.kind, master.pid(), master.identity.start_ticks, main, Some(&known)) {
             Ok(Some(now)) => match in_force(&now, view, before, start.elapsed(), main, setting, value) {
                 Ok(()) => return Ok(now),
                 Err(error) => why = error,
@@ -113,7 +113,7 @@ fn in_force(
                 Ok(())
             }
         }
-        _ if master.def.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
+        _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
         _ if fresh.is_empty() => Err(no_worker_yet()),
         // nginx ends its old workers shortly after starting new ones. Until then they say nothing about what is in force.
         _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers have not exited yet".to_owned()),

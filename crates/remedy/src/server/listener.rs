@@ -70,7 +70,7 @@ impl ListenAddress {
 /// Checks that a master listens at one of the addresses of its main file. What it says of itself, title and arguments, only proposes the file; the sockets that
 /// it holds show that the file is its own. The error is a clause.
 pub(super) fn check_is_of(master: &Master, view: &View, main: &str) -> Result<(), String> {
-    let Some(places) = edit::listens(view, main, master.def.kind).filter(|places| !places.is_empty()) else { return Ok(()) };
+    let Some(places) = edit::listens(view, main, master.kind).filter(|places| !places.is_empty()) else { return Ok(()) };
     match of_any(&master.hold()?, master.pid(), &places) {
         Ok(sockets) if sockets.is_empty() => Err(format!(
             "process {} listens at none of the addresses of {main}, so it is not known to be the server of this file",

@@ -29,6 +29,8 @@ const TITLE_BYTES_MAX: usize = 128 << 10;
 #[derive(Debug, Clone)]
 pub(super) struct Master {
     /// Its kind.
+    pub(super) kind: ServerKind,
+    /// What is known of it.
     pub(super) def: &'static MasterDef,
     /// Its identity.
     pub(super) identity: Identity,
@@ -97,7 +99,7 @@ impl Master {
         }
         let line = command_line(pid).unwrap_or_default();
         match def.of_master(&line) {
-            Some(title) => Ok(Self { def, identity, title: title.to_owned() }),
+            Some(title) => Ok(Self { kind, def, identity, title: title.to_owned() }),
             None => Err(format!("process {pid} is not a master process of {}", kind.name())),
         }
     }
@@ -230,7 +232,7 @@ pub(super) fn since_1970_s(start_ticks: u64) -> f64 {
 
 /// The kind of server whose program a file is.
 fn program_kind(path: &str) -> Option<ServerKind> {
-    master_of_program(path.rsplit('/').next().unwrap_or_default()).map(|def| def.kind)
+    master_of_program(path.rsplit('/').next().unwrap_or_default()).and_then(|def| def.kind)
 }
 
 /// A quick check before the full identification.
@@ -269,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_relative_main_file_is_taken_from_the_masters_directory() {
-        let main = |kind, title: &str| Master { def: master_of(kind), identity: own(), title: title.to_owned() }.main();
+        let main = |kind, title: &str| Master { kind, def: master_of(kind), identity: own(), title: title.to_owned() }.main();
         assert_eq!(main(ServerKind::PhpFpm, "(/etc/php/8.2/fpm/php-fpm.conf)").as_deref(), Some("/etc/php/8.2/fpm/php-fpm.conf"));
         let here = std::env::current_dir().unwrap();
         assert_eq!(main(ServerKind::PhpFpm, "(./srv/fpm.conf)").map(PathBuf::from), Some(here.join("srv/fpm.conf")));
@@ -290,7 +292,7 @@ mod tests {
         ] {
             assert_eq!(program_kind(path), kind, "{path}");
         }
-        let master = Master { def: master_of(ServerKind::Nginx), identity: own(), title: String::new() };
+        let master = Master { kind: ServerKind::Nginx, def: master_of(ServerKind::Nginx), identity: own(), title: String::new() };
         assert!(master.is_same() && master.is_elsewhere().is_none() && master.hold().is_ok());
         let later = Master { identity: Identity { start_ticks: 1, ..own() }, ..master };
         assert!(!later.is_same() && later.hold().is_err());

@@ -82,7 +82,7 @@ pub(super) fn check_unconfined(master: &Master) -> Result<(), String> {
         if !is_free {
             return Err(format!(
                 "a security module confines {} ({label}), and whether that lets it connect to a new socket is not known",
-                master.def.kind.name()
+                master.kind.name()
             ));
         }
     }
@@ -91,7 +91,7 @@ pub(super) fn check_unconfined(master: &Master) -> Result<(), String> {
 
 /// Checks that a worker of a master may connect to a socket, by doing so with its rights. The error is a clause.
 pub(super) fn check_reachable(master: &Master, path: &str) -> Result<(), String> {
-    let Some(worker) = master.workers().into_iter().next() else { return Err(format!("{} has no worker", master.def.kind.name())) };
+    let Some(worker) = master.workers().into_iter().next() else { return Err(format!("{} has no worker", master.kind.name())) };
     let rights = Rights::of_process(Path::new(PROC), worker.pid).map_err(|error| format!("process {}: {error}", worker.pid))?;
     let files = Files::of_process(Path::new(PROC), worker.pid).map_err(|error| format!("process {}: {error}", worker.pid))?;
     let connected = try_connecting(&files, Path::new(path), &rights);
@@ -99,7 +99,7 @@ pub(super) fn check_reachable(master: &Master, path: &str) -> Result<(), String>
         Ok(()) => Ok(()),
         // A full queue is a listener's.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        Err(error) => Err(format!("user {} of {} cannot connect to {path} ({error})", rights.uid(), master.def.kind.name())),
+        Err(error) => Err(format!("user {} of {} cannot connect to {path} ({error})", rights.uid(), master.kind.name())),
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
     let uid = master.identity.uid();
     let program = program(master).map_err(not_run)?;
     let view = View::of(Some(master), main)?;
-    let parts = edit::parts(&view, main, master.def.kind)?;
+    let parts = edit::parts(&view, main, master.kind)?;
     let files = parts.reading.files.iter().chain(&parts.reading.directories).map(PathBuf::from);
     for path in files.chain(programs(master, &program, &parts, main)).chain(loaded(master.pid()).map_err(not_run)?) {
         match trusted(&path, uid) {

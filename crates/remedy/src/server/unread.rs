@@ -25,7 +25,7 @@ const NAMES_MAX: usize = 100_000;
 /// Files and directories of a configuration that changed since the server read them, or may have. `journal` holds this program's own edits, which do not
 /// count. The error is a clause.
 pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) -> Result<Vec<String>, String> {
-    let parts = edit::parts(view, main, master.def.kind)?;
+    let parts = edit::parts(view, main, master.kind)?;
     let read_s = read_at_s(master, &parts);
     let ours = |path: &str| {
         let Some(checksum) = checksum(path) else { return false };
@@ -69,7 +69,7 @@ pub(super) fn checksums(view: &View, main: &str, kind: ServerKind) -> Vec<(Strin
 
 /// Remembers that the present configuration is in force.
 pub(super) fn remember(master: &Master, view: &View, main: &str) {
-    memory::remember((master.pid(), master.identity.start_ticks), main, checksums(view, main, master.def.kind));
+    memory::remember((master.pid(), master.identity.start_ticks), main, checksums(view, main, master.kind));
 }
 
 /// The checksum of a file's bytes or of a directory's names.
@@ -98,7 +98,7 @@ fn read_at_s(master: &Master, parts: &Parts) -> f64 {
         let oldest_s = starts().reduce(f64::min)?;
         (starts().filter(|start_s| start_s - oldest_s <= TOGETHER_S).count() > 1).then_some(oldest_s)
     };
-    let proven_s = match master.def.kind {
+    let proven_s = match master.kind {
         ServerKind::Nginx => started_together(&|_| true),
         ServerKind::PhpFpm => {
             let lasts = |title: &str| parts.lasting_pools.iter().any(|pool| title.strip_prefix("php-fpm: pool ") == Some(pool));

@@ -1,7 +1,9 @@
 //! HAProxy: event loops. Requests beyond maxconn of a server wait in its queue.
 
+mod locate;
+
 use crate::advice::{ConfigLine, Demand, WorkerUnit};
-use crate::{ServerDef, is_program};
+use crate::{Dialect, MasterDef, ReloadSignal, ServerDef, is_program};
 
 /// docs.haproxy.org/2.6/configuration.html.
 pub(crate) const HAPROXY: ServerDef = ServerDef {
@@ -10,9 +12,33 @@ pub(crate) const HAPROXY: ServerDef = ServerDef {
     unit: WorkerUnit::Loops,
     file: "/etc/haproxy/haproxy.cfg",
     source: "https://docs.haproxy.org/2.6/configuration.html",
-    master: None,
+    master: Some(&MASTER),
     recognise: |identity| is_program(identity, "haproxy"),
     lines,
+};
+
+/// With `-W` a master starts a worker, which alone listens and has the same command line (docs.haproxy.org/2.6/management.html, section 3); it executes its program again in order to reload
+/// (`mworker_reload` in src/mworker.c). Without, the one process is both.
+pub(crate) const MASTER: MasterDef = MasterDef {
+    dialect: Dialect::Haproxy,
+    kind: None,
+    is_apart: true,
+    of_directory: Some("*.cfg"),
+    programs: &["haproxy"],
+    titles: &[],
+    is_worker: |_| false,
+    is_leaving: |_| false,
+    locate: locate::locate,
+    // Its version stands there without a beginning of its own.
+    built_in_texts: &[],
+    prefix: |_, _| None,
+    main_in_title: |_| None,
+    main_is_of_start: true,
+    test_arguments: |main, _| ["-c", "-f", main].map(str::to_owned).into(),
+    reload_signal: ReloadSignal::Usr2,
+    executes_itself: true,
+    path_options: &["-f", "-C"],
+    title_words: &[],
 };
 
 fn lines(demand: &Demand) -> Vec<ConfigLine> {

@@ -20,6 +20,7 @@ pub(super) fn locate(started: &Started<'_>) -> ConfigurationPlace {
         access_log: configured("--http-log-path").unwrap_or_else(|| "logs/access.log".to_owned()),
         error_log: option(words, "-e", None).or_else(|| configured("--error-log-path")).unwrap_or_else(|| "logs/error.log".to_owned()),
         prefix,
+        ..ConfigurationPlace::default()
     }
 }
 

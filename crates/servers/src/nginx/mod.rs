@@ -5,7 +5,7 @@ mod locate;
 use chokepoint_model::change::ServerKind;
 
 use crate::advice::{ConfigLine, Demand, WorkerUnit};
-use crate::{MasterDef, ReloadSignal, ServerDef, is_program};
+use crate::{Dialect, MasterDef, ReloadSignal, ServerDef, is_program};
 
 /// nginx.org/en/docs/ngx_core_module.html.
 pub(crate) const NGINX: ServerDef = ServerDef {
@@ -21,7 +21,10 @@ pub(crate) const NGINX: ServerDef = ServerDef {
 
 /// Its processes' titles are in src/os/unix/ngx_process_cycle.c, a relative main file in ngx_conf_full_name. Forks with its configuration have its titles with their own names.
 pub(crate) const MASTER: MasterDef = MasterDef {
-    kind: ServerKind::Nginx,
+    dialect: Dialect::Nginx,
+    kind: Some(ServerKind::Nginx),
+    is_apart: false,
+    of_directory: None,
     programs: &["nginx", "openresty", "freenginx", "angie"],
     titles: &["nginx", "angie", "freenginx"],
     is_worker: |said| said == "worker process",

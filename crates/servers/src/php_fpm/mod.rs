@@ -5,7 +5,7 @@ mod locate;
 use chokepoint_model::change::ServerKind;
 
 use crate::advice::{ConfigLine, Demand, WorkerUnit};
-use crate::{MasterDef, ReloadSignal, ServerDef, is_program};
+use crate::{Dialect, MasterDef, ReloadSignal, ServerDef, is_program};
 
 /// php.net/manual/en/install.fpm.configuration.php.
 pub(crate) const PHP_FPM: ServerDef = ServerDef {
@@ -22,7 +22,10 @@ pub(crate) const PHP_FPM: ServerDef = ServerDef {
 /// Its processes' titles are in sapi/fpm/fpm/fpm_env.c. It opens its main file as it was given (fpm_conf_init_main), and executes its program again in order to reload
 /// (fpm_process_ctl.c, fpm_pctl_exec).
 pub(crate) const MASTER: MasterDef = MasterDef {
-    kind: ServerKind::PhpFpm,
+    dialect: Dialect::PhpFpm,
+    kind: Some(ServerKind::PhpFpm),
+    is_apart: false,
+    of_directory: None,
     programs: &["php-fpm"],
     titles: &["php-fpm"],
     is_worker: |said| said.starts_with("pool "),

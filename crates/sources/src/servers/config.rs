@@ -1,6 +1,7 @@
 //! Source `server_config`: the files of a master's configuration, in one text like the output of `nginx -T`.
 
 mod reload;
+mod stated;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,12 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use chokepoint_config::server_setting::DumpedFiles;
-use chokepoint_config::{Resolve, Resolved, dump, nginx, php_fpm, text};
+use chokepoint_config::{Resolve, Resolved, dump, haproxy, nginx, php_fpm, text};
 use chokepoint_foreign::{FileId, Files, Rights, path_of, printable, read_bounded};
 use chokepoint_model::change::ServerKind;
-use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig, ServerFiles};
+use chokepoint_model::observation::{ConfigurationFiles, NginxConfig, Observation, ServerConfig, ServerFiles};
 use chokepoint_recording::{Entry, Outcome};
-use chokepoint_servers::{ConfigurationPlace, masters};
+use chokepoint_servers::{ConfigurationPlace, Dialect, MasterDef, masters};
 
 use reload::LastReading;
 
@@ -44,7 +45,7 @@ const PATH_BYTES_MAX: usize = 4096;
 /// Most lines of facts before the files: the time of change and the real path of each file, unreadable files, and facts about the master.
 const FACTS_MAX: usize = 3 * FILES_MAX + 16;
 
-/// Once for each master of a known kind; nothing for other processes. In an observation without an end it is read again after a reload, and gives nothing if the
+/// Once for each master of a known kind, or for each worker where only these listen; nothing for other processes. In an observation without an end it is read again after a reload, and gives nothing if the
 /// server has not read its files since or they say the same (`observer/reloads.rs`). The text begins with facts, one per line. The files follow as `nginx -T` prints them,
 /// read from the process's view of the file system. A master with ten files costs about a millisecond.
 pub(crate) const SERVER_CONFIG: Source =
@@ -64,22 +65,22 @@ fn read(context: &ReadContext<'_>) -> Items {
         Ok(None) => return Vec::new(),
         Err(lack) => return only_item(lack),
     };
-    let (now, outcome) = LastReading::of(context.root, pid, found.def.kind, || text_of(context.root, pid, &found));
+    let (now, outcome) = LastReading::of(context.root, pid, found.def.dialect, || text_of(context.root, &found));
     now.note(context.notes, pid);
     let is_known = matches!(outcome, Outcome::Ok(_)) && before.is_some_and(|before| before.says_the_same_as(&now));
     if is_known { Vec::new() } else { only_item(outcome) }
 }
 
 /// The facts and the files of a master.
-fn text_of(root: &Root, pid: u32, found: &Master) -> Outcome {
-    let files = match files(root, pid) {
+fn text_of(root: &Root, found: &Master) -> Outcome {
+    let files = match files(root, found.pid) {
         Ok(files) => files,
         Err(lack) => return lack,
     };
     let CollectedConfig { outcome, by_file, .. } = collect(&files, found);
     match outcome {
         Outcome::Ok(text) => {
-            let (place, writers) = (fact_of_place(root, &files, &found.place.main), fact_of_writers(root, pid, by_file.keys()));
+            let (place, writers) = (fact_of_place(root, &files, &found.place.main), fact_of_writers(root, found.pid, by_file.keys()));
             Outcome::Ok([place.into_bytes(), writers.into_bytes(), text].concat())
         }
         lack => lack,
@@ -157,10 +158,14 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
         is_full: false,
     };
     // Only the files matter here. The parser reports errors in them later.
-    let ConfigurationPlace { main, prefix, .. } = &master.place;
-    match master.def.kind {
-        ServerKind::Nginx => drop(nginx::Tree::load(main, None, &mut collection)),
-        ServerKind::PhpFpm => drop(php_fpm::Tree::load(main, Some(prefix), &mut collection)),
+    let ConfigurationPlace { main, also, prefix, .. } = &master.place;
+    match master.def.dialect {
+        Dialect::Nginx => drop(nginx::Tree::load(main, None, &mut collection)),
+        Dialect::PhpFpm => drop(php_fpm::Tree::load(main, Some(prefix), &mut collection)),
+        Dialect::Haproxy => {
+            let mains: Vec<&str> = [main].into_iter().chain(also).map(String::as_str).collect();
+            drop(haproxy::Tree::load(&mains, &mut collection));
+        }
     }
     let ConfigCollector { head, dump, paths, denied, .. } = collection;
     let outcome = match denied {
@@ -177,7 +182,7 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
 fn head_of(master: &Master) -> String {
     let ConfigurationPlace { prefix, version, access_log, error_log, .. } = &master.place;
     let facts = [
-        ("server", master.def.kind.name()),
+        ("server", master.def.dialect.name()),
         ("prefix", prefix),
         ("version", version),
         ("access_log", access_log),
@@ -313,6 +318,7 @@ fn read_file(files: &Files, path: &str, access: &Access, bytes_max: usize) -> (i
 pub(super) enum ParsedConfig {
     Nginx(Box<nginx::Nginx>),
     PhpFpm(Box<php_fpm::Fpm>),
+    Haproxy(Box<haproxy::Haproxy>),
 }
 
 /// The facts before the files.
@@ -326,7 +332,7 @@ pub(super) struct ConfigHead {
     real_paths: Vec<(String, String)>,
     are_elsewhere: Option<bool>,
     others_write: Option<String>,
-    server: ServerKind,
+    server: &'static MasterDef,
     version: String,
     unreadable: Vec<String>,
 }
@@ -340,7 +346,7 @@ impl ConfigHead {
 fn head(dump: &str) -> Result<ConfigHead, String> {
     let facts: Vec<(&str, &str)> = dump::head(dump).lines().filter_map(|line| line.split_once(' ')).collect();
     let fact = |name: &str| facts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let server = fact("server").and_then(|name| masters().map(|def| def.kind).find(|kind| kind.name() == name));
+    let server = fact("server").and_then(|name| masters().find(|def| def.dialect.name() == name));
     let server = server.ok_or("the text does not say whose configuration it is")?;
     let changed = facts.iter().filter(|(name, _)| *name == "changed");
     let linked = facts.windows(2).filter_map(|pair| match pair {
@@ -394,14 +400,14 @@ fn within_bounds(dump: &str) -> Result<(), String> {
 pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
     within_bounds(dump)?;
     let head = head(dump)?;
-    let parsed = match head.server {
-        ServerKind::Nginx => {
+    let parsed = match head.server.dialect {
+        Dialect::Nginx => {
             let tree = nginx::Tree::from_dump(dump).map_err(|error| error.to_string())?;
             complete(&head, &tree.gaps)?;
             let version = nginx::Version::parse(&head.version).unwrap_or(nginx::Version::FALLBACK);
             ParsedConfig::Nginx(Box::new(nginx::Nginx::of(&tree, version)))
         }
-        ServerKind::PhpFpm => {
+        Dialect::PhpFpm => {
             let tree = php_fpm::Tree::from_dump(dump, head.known_prefix()).map_err(|error| error.to_string())?;
             complete(&head, &tree.gaps)?;
             let numbers: Vec<u16> = head.version.split('.').filter_map(|number| number.parse().ok()).collect();
@@ -410,6 +416,11 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
                 _ => php_fpm::Version::FALLBACK,
             };
             ParsedConfig::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))
+        }
+        Dialect::Haproxy => {
+            complete(&head, &[])?;
+            let read = haproxy::Tree::from_dump(dump).and_then(|tree| haproxy::Haproxy::of(&tree));
+            ParsedConfig::Haproxy(Box::new(read.map_err(|error| error.to_string())?))
         }
     };
     Ok((head, parsed))
@@ -422,9 +433,10 @@ pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
         Ok((head, _)) => head,
         Err(why) => return Outcome::Failed(why, None),
     };
-    let hidden = match head.server {
-        ServerKind::Nginx => nginx::hide(dump).map_err(|error| error.to_string()),
-        ServerKind::PhpFpm => php_fpm::hide(dump, head.known_prefix()).map_err(|error| error.to_string()),
+    let hidden = match head.server.dialect {
+        Dialect::Nginx => nginx::hide(dump).map_err(|error| error.to_string()),
+        Dialect::PhpFpm => php_fpm::hide(dump, head.known_prefix()).map_err(|error| error.to_string()),
+        Dialect::Haproxy => haproxy::hide(dump).map_err(|error| error.to_string()),
     };
     let hidden = match hidden {
         Ok(hidden) => hidden,
@@ -468,6 +480,7 @@ fn put(observation: &mut Observation, entry: &Entry) {
                 ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores, &request, &mut room)? })
             }
             ParsedConfig::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files, &mut room)?),
+            ParsedConfig::Haproxy(haproxy) => ServerConfig::Stated(stated::config(&haproxy, head.files, &request, &mut room)?),
         })
     };
     let reading = reading_of(&entry.outcome, parse);
@@ -480,7 +493,8 @@ fn put(observation: &mut Observation, entry: &Entry) {
 /// The files in a form that can be edited. They take as many bytes as the entry has.
 fn files_of(head: &ConfigHead, dump: &str) -> ServerFiles {
     let prefix = head.known_prefix().map(str::to_owned);
-    let text = DumpedFiles { server: head.server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
+    let edited = |server: ServerKind| DumpedFiles { server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
+    let text = head.server.kind.map(|server| Arc::new(edited(server)) as Arc<dyn ConfigurationFiles>);
     let (are_elsewhere, others_write) = (head.are_elsewhere, head.others_write.clone());
-    ServerFiles { text: Some(Arc::new(text)), prefix: head.prefix.clone(), are_elsewhere, others_write }
+    ServerFiles { text, prefix: head.prefix.clone(), are_elsewhere, others_write }
 }

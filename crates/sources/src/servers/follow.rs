@@ -68,7 +68,7 @@ fn read(context: &ReadContext<'_>) -> Items {
 /// `server_config` reports.
 pub(super) fn marks(root: &Root, pid: u32, requests: &[Request]) -> Option<Vec<Mark>> {
     let master = master(root, pid).ok()??;
-    let files = files(root, pid).ok()?;
+    let files = files(root, master.pid).ok()?;
     let collected = collect(&files, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (head, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;

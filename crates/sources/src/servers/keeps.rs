@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use chokepoint_config::SourceLine;
 use chokepoint_config::nginx::{Address, Http, Nginx, PassKind, Target};
-use chokepoint_model::change::ServerKind;
 use chokepoint_model::edge::{ClientKeeps, ServerKeeps};
 use chokepoint_model::observation::{ListenerAddress, NetnsId, Origin};
 use chokepoint_recording::Outcome;
+use chokepoint_servers::Dialect;
 
 use super::access::files;
 use super::config::{ParsedConfig, collect, parsed};
@@ -42,12 +42,12 @@ pub fn read_configured_keeps(root: &Root) -> Vec<ConfiguredKeeps> {
 }
 
 fn read(root: &Root, pid: u32) -> Option<ConfiguredKeeps> {
-    let master = master(root, pid).ok()?.filter(|master| master.def.kind == ServerKind::Nginx)?;
+    let master = master(root, pid).ok()?.filter(|master| master.def.dialect == Dialect::Nginx)?;
     let netns = link_of(root, pid).ok()?;
-    let Outcome::Ok(text) = collect(&files(root, pid).ok()?, &master).outcome else { return None };
+    let Outcome::Ok(text) = collect(&files(root, master.pid).ok()?, &master).outcome else { return None };
     match parsed(&String::from_utf8_lossy(&text)).ok()?.1 {
         ParsedConfig::Nginx(nginx) => Some(ConfiguredKeeps { netns, clients: clients(&nginx), servers: servers(&nginx) }),
-        ParsedConfig::PhpFpm(_) => None,
+        ParsedConfig::PhpFpm(_) | ParsedConfig::Haproxy(_) => None,
     }
 }
 

@@ -74,6 +74,8 @@ pub(super) fn logs(head: &ConfigHead, parsed: &ParsedConfig, requests: &[Request
     let mut found = match parsed {
         ParsedConfig::Nginx(nginx) => of_nginx(head, nginx, requests),
         ParsedConfig::PhpFpm(fpm) => of_php_fpm(head, fpm, requests),
+        // It sends its lines to a log server.
+        ParsedConfig::Haproxy(_) => Logs::new(),
     };
     found.retain(|_, log| requests.is_empty() || !log.of.is_empty());
     while found.len() > LOGS_MAX {

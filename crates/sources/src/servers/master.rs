@@ -19,6 +19,8 @@ const EXE_BYTES_MAX: u64 = 32 << 20;
 /// A master and where its configuration begins.
 #[derive(Debug)]
 pub(super) struct Master {
+    /// Its process id: that of the parent, for a worker that stands for its master ([`MasterDef::is_apart`]).
+    pub(super) pid: u32,
     pub(super) def: &'static MasterDef,
     /// Where its configuration begins; its main file and prefix are absolute.
     pub(super) place: ConfigurationPlace,
@@ -26,16 +28,34 @@ pub(super) struct Master {
     pub(super) access: Access,
 }
 
-/// The master with this pid; nothing for any other process.
+/// The master with this pid, or whose worker this is if only its workers listen; nothing for any other process.
 pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
-    let Some(comm) = text(root, &format!("proc/{pid}/comm")) else { return Ok(None) };
+    let found = master_at(root, pid)?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    let is_apart = || program(root, pid).is_some_and(|(_, def)| def.is_apart);
+    let Some(parent) = stat_of(root, pid).map(|stat| stat.parent).filter(|_| is_apart()) else { return Ok(None) };
+    let found = master_at(root, parent)?.filter(|master| master.def.is_apart);
+    // If the worker ended meanwhile, its pid may be another process's.
+    Ok(found.filter(|_| stat_of(root, pid).is_some_and(|stat| stat.parent == parent)))
+}
+
+/// What a process executes, as far as that may be known, and the kind of server whose program that is.
+fn program(root: &Root, pid: u32) -> Option<(String, &'static MasterDef)> {
     let exe = match root.link_process(pid, "exe", Some(NEEDS)) {
         Outcome::Ok(target) => String::from_utf8_lossy(&target).trim_end_matches(" (deleted)").to_owned(),
         _ => String::new(),
     };
     // A process chooses its name, and with a link also what a set-uid program is called. What it executes is the kernel's word.
-    let program = if exe.is_empty() { comm.as_str() } else { exe.rsplit('/').next().unwrap_or_default() };
-    let Some(def) = master_of_program(program) else { return Ok(None) };
+    let name =
+        if exe.is_empty() { text(root, &format!("proc/{pid}/comm"))? } else { exe.rsplit('/').next().unwrap_or_default().to_owned() };
+    master_of_program(&name).map(|def| (exe, def))
+}
+
+fn master_at(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
+    let Some(comm) = text(root, &format!("proc/{pid}/comm")) else { return Ok(None) };
+    let Some((exe, def)) = program(root, pid) else { return Ok(None) };
     let start = || stat_of(root, pid).map(|stat| stat.start_ticks);
     let began = start();
     let words = words(root, pid, def);
@@ -48,9 +68,11 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
         _ => "/".to_owned(),
     };
     let built_in = built_in(root, pid, def);
-    let place = def.locate(&Started { words: &words, exe: &exe, built_in: &built_in, exists: &|path| files.exists(path) }, &started_in);
+    let is_directory = |path: &str| files.locate(path).and_then(|found| found.metadata()).is_ok_and(|about| about.is_dir());
+    let exists = |path: &str| path.strip_suffix("/.").map_or_else(|| files.exists(path), is_directory);
+    let place = def.locate(&Started { words: &words, exe: &exe, built_in: &built_in, exists: &exists }, &started_in);
     // If another process got the pid meanwhile, the command line of one must not be combined with the rights of the other.
-    Ok((start() == began).then_some(Master { def, place, access }))
+    Ok((start() == began).then_some(Master { pid, def, place, access }))
 }
 
 /// A worker's title says that it is a worker. Without titles, a master is a process whose parent is another program. A new worker still has its master's

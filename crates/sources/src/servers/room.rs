@@ -1,7 +1,8 @@
 //! The memory bound of all server configurations in an observation. A few lines can make many entries: each pass has one for each upstream server.
 
 use chokepoint_model::observation::{
-    ListenerAddress, NginxConfig, NginxDebugLog, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig,
+    ListenerAddress, NginxConfig, NginxDebugLog, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig, StatedConfig,
+    StatedLimit, StatedListen, StatedPass,
 };
 
 /// Bytes that all of them may use.
@@ -27,6 +28,7 @@ impl ConfigRoom {
         let taken = all().map(|config| match config {
             ServerConfig::Nginx(nginx) => nginx_bytes(nginx),
             ServerConfig::PhpFpm(fpm) => fpm_bytes(fpm),
+            ServerConfig::Stated(stated) => stated_bytes(stated),
         });
         Ok(Self { left: BYTES_MAX.saturating_sub(taken.sum()) })
     }
@@ -81,6 +83,26 @@ fn nginx_bytes(nginx: &NginxConfig) -> usize {
 /// What a field of a request takes.
 pub(super) fn field_bytes(name: &str, value: &str) -> usize {
     64 + name.len() + value.len()
+}
+
+pub(super) fn stated_listen_bytes(listen: &StatedListen) -> usize {
+    entry_bytes(&listen.origin) + listen.of.len() + address_bytes(&listen.address)
+}
+
+pub(super) fn stated_pass_bytes(pass: &StatedPass) -> usize {
+    entry_bytes(&pass.origin) + pass.to.len() + pass.address.as_ref().map_or(0, address_bytes)
+}
+
+pub(super) fn stated_limit_bytes(limit: &StatedLimit) -> usize {
+    let texts = limit.owner.len() + limit.line.len() + limit.gives_up_ms.as_ref().map_or(0, |time| time.origin.file.len());
+    entry_bytes(&limit.origin) + texts + limit.at.iter().map(address_bytes).sum::<usize>()
+}
+
+fn stated_bytes(stated: &StatedConfig) -> usize {
+    let listens = stated.listens.iter().map(stated_listen_bytes).sum::<usize>();
+    let passes = stated.passes.iter().map(stated_pass_bytes).sum::<usize>();
+    let ways = stated.leads_to.iter().flatten().map(address_bytes).sum::<usize>();
+    listens + passes + ways + stated.limits.iter().map(stated_limit_bytes).sum::<usize>()
 }
 
 fn fpm_bytes(fpm: &PhpFpmConfig) -> usize {

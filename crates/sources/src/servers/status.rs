@@ -110,7 +110,7 @@ struct Enabled {
 /// Nothing for other processes, and if the configuration cannot be read, which `server_config` reports.
 fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     let master = master(root, pid).ok()??;
-    let collected = collect(&files(root, pid).ok()?, &master);
+    let collected = collect(&files(root, master.pid).ok()?, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (_, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
     let uid = chokepoint_foreign::Identity::of(&root.path("proc"), pid).ok()?.uid();

@@ -9,12 +9,12 @@ pub(super) fn is_for_others(obs: &Observation, tier: &Tier, (netns, listener): L
     let Some(view) = obs.netns.get(&netns) else { return false };
     let names = |address: &ListenerAddress| names_listener(view, netns == tier.netns, listener, address);
     let mut is_named = false;
-    for nginx in tier.pids.iter().filter_map(|pid| obs.servers.get(pid)?.nginx()) {
-        let is_asked = nginx.leads_to.as_ref().is_none_or(|asked| asked.iter().any(names));
+    for config in tier.pids.iter().filter_map(|pid| obs.servers.get(pid)?.config.last()) {
+        let is_asked = config.leads_to().is_none_or(|asked| asked.iter().any(names));
         if is_asked {
             return false;
         }
-        is_named |= nginx.passes.iter().flat_map(|pass| &pass.servers).any(names);
+        is_named |= config.passes_to().into_iter().any(names);
     }
     is_named
 }

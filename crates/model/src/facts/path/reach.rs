@@ -78,8 +78,8 @@ impl<'a> Reach<'a> {
 
     /// The listeners that the configurations of these masters in `netns` pass requests to.
     pub fn configured(&self, masters: &[u32], netns: NetnsId) -> Vec<ListenerRef<'a>> {
-        let servers = masters.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx());
-        let targets: Vec<&ListenerAddress> = servers.flat_map(|nginx| &nginx.passes).flat_map(|pass| &pass.servers).collect();
+        let servers = masters.iter().filter_map(|pid| self.obs.servers.get(pid)?.config.last());
+        let targets: Vec<&ListenerAddress> = servers.flat_map(|config| config.passes_to()).collect();
         let is_named = |(other, listener): &ListenerRef<'a>| {
             targets.iter().any(|target| names_listener(&self.obs.netns[other], *other == netns, listener, target))
         };

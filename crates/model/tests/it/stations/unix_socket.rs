@@ -68,6 +68,7 @@ fn complete(mut obs: Observation) -> Observation {
         match &mut config {
             ServerConfig::Nginx(nginx) => nginx.user = Some("www-data".to_owned()),
             ServerConfig::PhpFpm(fpm) => fpm.pid_file = Some("/run/php/fpm.pid".to_owned()),
+            ServerConfig::Stated(_) => {}
         }
         server.config.push(0, Reading::Ok(config));
     }

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use chokepoint_model::change::ServerKind;
 use chokepoint_recording::Outcome;
-use chokepoint_servers::master_of;
+use chokepoint_servers::{Dialect, master_with};
 use serde::{Deserialize, Serialize};
 
 use super::super::master::{stat_of, words};
@@ -18,7 +17,7 @@ const CHILDREN_BYTES_MAX: usize = 64 << 10;
 /// What was known of a master when its configuration was last read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastReading {
-    kind: ServerKind,
+    dialect: Dialect,
     /// The start of the master's stack; nothing without the right to trace it.
     stack: Option<u64>,
     /// Its workers of then that still take requests.
@@ -29,14 +28,14 @@ pub(super) struct LastReading {
 
 impl LastReading {
     /// Of the text that `read` gives. The workers come first: those of a reload in between would pass for workers that have the text.
-    pub(super) fn of(root: &Root, pid: u32, kind: ServerKind, read: impl FnOnce() -> Outcome) -> (Self, Outcome) {
-        let (stack, workers) = (stack(root, pid), workers(root, pid, kind));
+    pub(super) fn of(root: &Root, pid: u32, dialect: Dialect, read: impl FnOnce() -> Outcome) -> (Self, Outcome) {
+        let (stack, workers) = (stack(root, pid), workers(root, pid, dialect));
         let outcome = read();
         let mut hasher = DefaultHasher::new();
         if let Outcome::Ok(text) = &outcome {
             text.hash(&mut hasher);
         }
-        (Self { kind, stack, workers, text: hasher.finish() }, outcome)
+        (Self { dialect, stack, workers, text: hasher.finish() }, outcome)
     }
 
     /// The one that is noted for this master.
@@ -58,12 +57,12 @@ impl LastReading {
     /// fpm_pctl_exec); its pools begin and end workers at any time. nginx starts new workers, then has all others end (ngx_process_cycle.c); it also replaces one that
     /// died. Of workers that died one after the other nobody can tell.
     pub(super) fn is_over(&mut self, root: &Root, pid: u32) -> bool {
-        if master_of(self.kind).executes_itself
+        if master_with(self.dialect).executes_itself
             && let (Some(before), Some(now)) = (self.stack, stack(root, pid))
         {
             return before != now;
         }
-        let now = workers(root, pid, self.kind);
+        let now = workers(root, pid, self.dialect);
         self.workers.retain(|worker| now.contains(worker));
         self.workers.is_empty() && !now.is_empty()
     }
@@ -78,8 +77,8 @@ fn stack(root: &Root, pid: u32) -> Option<u64> {
 }
 
 /// The workers that take requests, by their titles: a server names what a process does, and that a worker ends.
-fn workers(root: &Root, pid: u32, kind: ServerKind) -> BTreeSet<u32> {
-    let def = master_of(kind);
+fn workers(root: &Root, pid: u32, dialect: Dialect) -> BTreeSet<u32> {
+    let def = master_with(dialect);
     let takes = |child: &u32| def.is_worker(&words(root, *child, def).join(" "));
     children(root, pid).into_iter().filter(takes).collect()
 }

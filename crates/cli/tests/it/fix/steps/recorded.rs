@@ -52,6 +52,7 @@ impl Recorded {
         let is_it = |config: &ServerConfig| match config {
             ServerConfig::Nginx(nginx) => nginx.files.iter().any(|(path, _)| path.ends_with(file)),
             ServerConfig::PhpFpm(php_fpm) => php_fpm.file.ends_with(file),
+            ServerConfig::Stated(stated) => stated.file.ends_with(file),
         };
         let found = self.observation.servers.iter().find(|(_, view)| view.config.last().is_some_and(is_it));
         *found.unwrap_or_else(|| panic!("no server has {file}")).0
@@ -72,6 +73,7 @@ impl Recorded {
         let files = match &mut config {
             ServerConfig::Nginx(nginx) => &mut nginx.files,
             ServerConfig::PhpFpm(php_fpm) => &mut php_fpm.files,
+            ServerConfig::Stated(stated) => &mut stated.files,
         };
         files.iter_mut().for_each(|(_, changed_s)| *changed_s += 86_400);
         view.config = only(config);

@@ -5,7 +5,7 @@ use crate::facts::path::Tier;
 pub(in crate::fix::remedies) use crate::facts::path::is_bound_to;
 use crate::fix::change::{Activation, Change, ServerSetting};
 use crate::judge::station::StationReading;
-use crate::observation::{ServerConfig, ServerView};
+use crate::observation::ServerView;
 
 /// A running server of a known kind with a configuration that was read.
 #[derive(Clone)]
@@ -44,11 +44,7 @@ impl<'a> Server<'a> {
 
     /// The change of one of its settings.
     pub(in crate::fix::remedies) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
-        let file = match self.view.config.last() {
-            Some(ServerConfig::Nginx(nginx)) => nginx.file.clone(),
-            Some(ServerConfig::PhpFpm(php_fpm)) => php_fpm.file.clone(),
-            None => String::new(),
-        };
+        let file = self.view.config.last().map(|config| config.file().to_owned()).unwrap_or_default();
         Change::Server {
             server: setting.server(),
             pid: self.pid,
