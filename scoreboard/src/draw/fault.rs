@@ -298,6 +298,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "small-initial-window",
     "receiver-limited",
     "egress-shaped",
+    "server-limit-reached",
     INSIDE,
     "debug-log",
     "waits-for-clients",

@@ -5,6 +5,7 @@ mod callers;
 mod ended;
 mod idle;
 mod kept;
+pub(crate) mod limits;
 mod locked;
 pub(crate) mod looks;
 pub(crate) mod loops;

@@ -84,6 +84,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::spend_less_cpu::MORE_WORKERS,
     &by_hand::spend_less_cpu::SPREAD_PACKETS,
     &by_hand::spend_less_cpu::LOOK_AT_ANSWERS,
+    &by_hand::raise_server_limit::ADVICE,
     &by_hand::raise_shaper_rate::RAISE_RATE,
     &by_hand::mend_connections::FIND_LOSS,
     &by_hand::mend_connections::KEEP_IDLE_LONGER,

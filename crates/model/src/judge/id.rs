@@ -84,6 +84,8 @@ impl FindingId {
     pub(crate) const CONNECTIONS_EXHAUSTED: Self = Self("worker-connections-exhausted");
     /// A process had no descriptor left.
     pub(crate) const FILES_EXHAUSTED: Self = Self("file-descriptors-exhausted");
+    /// As many requests or connections as the configuration of a server allows at once.
+    pub(crate) const SERVER_LIMIT_REACHED: Self = Self("server-limit-reached");
     /// The configuration limits this traffic.
     pub(crate) const LIMITED_BY_CONFIG: Self = Self("rate-limited-by-config");
     /// No local port was left for connections to an upstream.

@@ -14,6 +14,7 @@ mod link;
 pub(crate) mod load_generator;
 pub(crate) mod rate_limit;
 pub(crate) mod sending;
+pub(crate) mod server_limit;
 mod shaper;
 pub(crate) mod syn_queue;
 pub(crate) mod transport;
@@ -42,6 +43,7 @@ pub const STATIONS: &[&StationDef] = &[
     &worker_connections::STATION,
     &file_descriptors::STATION,
     &rate_limit::STATION,
+    &server_limit::STATION,
     &ephemeral_ports::STATION,
     &upstream_connect::STATION,
     &worker_pool::STATION,

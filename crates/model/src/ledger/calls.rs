@@ -38,6 +38,13 @@ impl Calls {
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
+    /// True if it was seen that no more wait for an answer at once than this number, and hardly fewer, in enough samples.
+    pub(crate) fn keep_at(&self, number: f64) -> bool {
+        let above = self.samples.iter().filter(|(_, _, used)| used.round() > number).count();
+        let is_whole = self.samples.len() >= SAMPLES_MIN && above as f64 <= (1.0 - STEADY_SHARE) * self.samples.len() as f64 / 2.0;
+        is_whole && self.in_use((0, u64::MAX)) >= BUSY_SHARE * number
+    }
+
     /// The number of connections that is not exceeded most of the time: idle ones from before may take a while to close.
     pub(crate) fn usual(&self) -> f64 {
         let mut numbers: Vec<f64> = self.samples.iter().map(|(_, number, _)| *number).collect();

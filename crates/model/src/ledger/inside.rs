@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
-use crate::facts::path::Tier;
+use crate::facts::path::{Endpoint, Tier};
 use crate::facts::pool::Pool;
 use crate::facts::pool::awaited::Awaited;
 use crate::facts::suffered::WAKES_US;
@@ -241,6 +241,17 @@ impl Account {
         // Of several that are in use one may wait for hours, for a message that it subscribed to.
         let at_once = || own().filter(|calls| calls.at_once().is_some() && passes(calls, 0.5));
         full.or_else(|| at_once().max_by_key(|calls| calls.answered)).cloned()
+    }
+
+    /// The connections of a tier to an address.
+    pub(crate) fn calls_to(&self, tier: usize, (ip, port): Endpoint) -> Option<&Calls> {
+        let is_it = |calls: &&Calls| calls.tier == tier && (calls.remote.0.to_canonical(), calls.remote.1) == (ip.to_canonical(), port);
+        self.counted.calls.iter().find(is_it)
+    }
+
+    /// Mean number of a tier's calls that wait for an answer, to all addresses.
+    pub(crate) fn calls_in_use(&self, ctx: &Context<'_>, tier: usize) -> f64 {
+        self.counted.calls.iter().filter(|calls| calls.tier == tier).map(|calls| calls.in_use(ctx.window_us)).sum()
     }
 
     /// Mean number of requests at the first tier and behind it, and of its idle connections.

@@ -21,6 +21,12 @@ impl Queued {
         Self(unread.unwrap_or_else(|| [ctx.queued(tier), Vec::new()]))
     }
 
+    /// Share of the samples in which something waited.
+    pub(crate) fn waited_share(&self) -> f64 {
+        let share = |part: &Vec<u64>| part.iter().filter(|queued| **queued > 0).count() as f64 / part.len().max(1) as f64;
+        self.0.iter().map(share).fold(0.0, f64::max)
+    }
+
     /// What it gained in the window.
     fn growth(&self) -> f64 {
         let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;

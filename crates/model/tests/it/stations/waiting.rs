@@ -7,6 +7,7 @@ mod peers;
 mod silent;
 
 mod awaited;
+mod limits;
 
 use std::collections::BTreeMap;
 

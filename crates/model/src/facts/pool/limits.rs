@@ -1,0 +1,162 @@
+//! The limits that the configuration of a server states: how much of each is used, and how many requests wait for it.
+
+use super::awaited::Awaited;
+use super::{Queued, STEADY_SHARE, Staffing};
+use crate::facts::Context;
+use crate::facts::cores::limiting::limiting;
+use crate::facts::harm::Cost;
+use crate::facts::path::{Tier, is_bound_to};
+use crate::facts::traffic::errors::ServerErrors;
+use crate::ledger::Mean;
+use crate::observation::load::Loop;
+use crate::observation::{LimitOf, LimitScope, ListenerAddress, RequestSocket, StatedLimit, TcpState};
+use crate::output::report::LedgerPlaceKind as Place;
+
+/// How many times as long as alone a server takes from which it is what holds its requests, and not the limit before it.
+const SLOW_TIMES: f64 = 2.0;
+/// Least share of the requests at a server that wait there to be accepted or read from which it is full itself.
+const FULL_SHARE: f64 = 0.5;
+/// Share of a limit of connections from which it is reached: they are not all read at one moment.
+const REACHED_SHARE: f64 = 0.98;
+/// How many times the limit is advised where the demand is not known.
+const TIMES_UNKNOWN: f64 = 2.0;
+/// Fewest samples for a statement.
+const SAMPLES_MIN: usize = 12;
+
+/// A limit in use.
+pub(crate) struct Used<'a> {
+    /// The limit as stated.
+    pub(crate) limit: &'a StatedLimit,
+    /// The master that it was read of.
+    pub(crate) pid: u32,
+    /// Mean number in use.
+    pub(crate) used: f64,
+    /// Mean number of requests that wait for it, if it is reached.
+    pub(crate) waiting: Mean,
+    /// True if all of it is in use all the time, but for moments.
+    pub(crate) is_reached: bool,
+    /// True if it is the server behind that holds the requests, whatever the limit.
+    pub(crate) is_slow_behind: bool,
+    /// The tier behind it, by its index.
+    pub(crate) to: Option<usize>,
+}
+
+impl<'a> Used<'a> {
+    /// The limits of a tier whose use is known: those that the requests asked for come under.
+    pub(crate) fn of(ctx: &Context<'a>, tier: &Tier) -> Vec<Self> {
+        let stated = tier.pids.iter().find_map(|pid| Some((*pid, ctx.obs.servers.get(pid)?.stated()?)));
+        let Some((pid, stated)) = stated else { return Vec::new() };
+        let asked: Vec<&StatedLimit> = stated.limits.iter().filter(|limit| limit.is_asked != Some(false)).collect();
+        let of = |limit: &&'a StatedLimit| match (limit.scope, limit.of) {
+            (LimitScope::Upstream, _) => {
+                // The connections of several to one address cannot be told apart.
+                let is_shared = asked.iter().filter(|other| other.scope == limit.scope && other.at == limit.at).count() > 1;
+                if is_shared { None } else { Self::of_upstream(ctx, tier, limit, pid) }
+            }
+            (LimitScope::Listener | LimitScope::Server, LimitOf::Connections) => Self::of_connections(ctx, tier, limit, pid),
+            // How many connections came in each second is not read.
+            _ => None,
+        };
+        asked.iter().filter_map(of).collect()
+    }
+
+    fn of_upstream(ctx: &Context<'a>, tier: &Tier, limit: &'a StatedLimit, pid: u32) -> Option<Self> {
+        let [ListenerAddress::Tcp(ip, port)] = limit.at[..] else { return None };
+        let account = ctx.account()?;
+        let calls = account.calls_to(tier.id.0, (ip, port))?;
+        let used = calls.in_use(ctx.window_us);
+        let waiting = account.inside(tier.id.0);
+        let is_reached = calls.keep_at(limit.value as f64);
+        let is_slow_behind = is_reached && (is_full_behind(ctx, calls.to, used) || is_slow(ctx, tier, used));
+        Some(Self { limit, pid, used, waiting, is_reached, is_slow_behind, to: calls.to })
+    }
+
+    fn of_connections(ctx: &Context<'a>, tier: &Tier, limit: &'a StatedLimit, pid: u32) -> Option<Self> {
+        let is_here = |address: &ListenerAddress| limit.at.is_empty() || limit.at.iter().any(|at| is_bound_to(at, address));
+        let listeners: Vec<_> = tier.listeners.iter().filter(|placed| is_here(&placed.listener.address)).collect();
+        let view = ctx.obs.netns.get(&tier.netns).filter(|_| !listeners.is_empty())?;
+        // Those that wait to be accepted belong to nobody.
+        let is_open = |socket: &&RequestSocket| {
+            socket.state == TcpState::Established
+                && socket.inode != 0
+                && listeners.iter().any(|placed| placed.listener.accepts(&socket.address))
+        };
+        let counts: Vec<f64> = ctx
+            .in_window(&view.request_samples)
+            .map(|(_, sample)| sample.sockets.iter().filter(is_open).map(|socket| sample.weight(socket)).sum())
+            .collect();
+        let queued = Queued::of(ctx, tier);
+        let all = counts.len().max(1) as f64;
+        let used = counts.iter().sum::<f64>() / all;
+        let reached = counts.iter().filter(|count| **count >= REACHED_SHARE * limit.value as f64).count() as f64;
+        let waits = queued.waited_share() >= STEADY_SHARE;
+        let is_reached = counts.len() >= SAMPLES_MIN && reached >= STEADY_SHARE * all && waits;
+        let mean = ctx.queued_mean([tier]);
+        let waiting = Mean { value: mean, low: mean, high: mean };
+        Some(Self { limit, pid, used, waiting, is_reached, is_slow_behind: false, to: None })
+    }
+
+    /// What it costs those who wait for it.
+    pub(crate) fn cost(&self, ctx: &Context<'_>) -> Cost {
+        let under_way = ctx.account().map_or(0.0, |account| account.under_way()).max(self.waiting.value);
+        let waiting = self.waiting.low.max(0.0);
+        if waiting < 1.0 { Cost::default() } else { Cost::of_time(waiting / under_way) }
+    }
+
+    /// True if it is what the requests wait for: all of it is in use, they lose time by it, and neither full cores nor the server behind would hold them back without it.
+    pub(crate) fn holds(&self, ctx: &Context<'_>) -> bool {
+        let asks_more = ctx.obs.load.as_ref().is_none_or(|load| load.wants_more());
+        self.is_reached && asks_more && !self.is_slow_behind && self.cost(ctx).hurts() && limiting(ctx).is_empty()
+    }
+
+    /// Requests that were refused because they waited for too long, and all requests; with the status.
+    pub(crate) fn refused(&self, ctx: &Context<'_>, tier: &Tier) -> Option<(u64, u64, u16)> {
+        let status = self.limit.gives_up_status.filter(|_| self.limit.gives_up_ms.is_some())?;
+        let errors = ServerErrors::of(ctx).filter(|errors| errors.tier.id == tier.id && errors.status == status)?;
+        Some((errors.clients.0, errors.clients.1, status))
+    }
+
+    /// Mean time that each holds it, seconds. `None` if unknown, or if there are others beside it.
+    pub(crate) fn held_s(&self, ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+        let account = ctx.account()?;
+        let is_only = self.limit.scope == LimitScope::Upstream && account.calls_in_use(ctx, tier.id.0) <= 1.1 * self.used;
+        let refused_rps = ServerErrors::of(ctx).filter(|errors| errors.tier.id == tier.id).map_or(0.0, |errors| errors.per_s);
+        let passed_rps = account.rate_rps()? - refused_rps;
+        (is_only && passed_rps > 0.0).then(|| self.used / passed_rps)
+    }
+
+    /// How many would be enough for what comes, and the rate and the time, seconds, from which that follows: not from those who wait, whose number only says for how long it was too few. Twice as
+    /// many if that is not known.
+    pub(crate) fn enough(&self, ctx: &Context<'_>, tier: &Tier) -> (u64, Option<(f64, f64)>) {
+        let unknown = TIMES_UNKNOWN * self.limit.value as f64;
+        let arrives_rps = match ctx.obs.load.as_ref().map(|load| load.shape) {
+            Some(Loop::Open { rate_per_s, .. }) => Some(rate_per_s),
+            // All of its connections ask at once if nothing holds them.
+            Some(Loop::Closed { connections }) => return ((f64::from(connections).max(unknown)) as u64, None),
+            // Whoever was refused came as well. Watched clients that only wait would ask for more if they were answered sooner.
+            None => self.refused(ctx, tier).and_then(|_| ctx.account()?.rate_rps()),
+        };
+        let staffing = arrives_rps.zip(self.held_s(ctx, tier));
+        let staffing = staffing.map(|(rate_rps, held_s)| Staffing { rate_rps, held_s, cpu_s: 0.0 });
+        match staffing.filter(|staffing| staffing.workers() > self.limit.value as f64) {
+            Some(staffing) => (staffing.workers() as u64, Some((staffing.rate_rps, staffing.held_s))),
+            None => (unknown as u64, None),
+        }
+    }
+}
+
+/// True if half of the requests at the tier behind wait there to be accepted or read, or if they wait there for a lock.
+fn is_full_behind(ctx: &Context<'_>, to: Option<usize>, used: f64) -> bool {
+    let waits = |place: Place| matches!(place, Place::AcceptQueue | Place::Unread);
+    let stands = |to: usize| ctx.account().map_or(0.0, |account| account.at_places(to, waits));
+    let is_locked = |to: usize| Awaited::of(ctx, &ctx.path.tiers[to], used).is_some_and(|awaited| awaited.is_lock());
+    to.is_some_and(|to| stands(to) >= FULL_SHARE * used || is_locked(to))
+}
+
+/// True if a request takes much longer behind a tier than a single one took in all.
+fn is_slow(ctx: &Context<'_>, tier: &Tier, used: f64) -> bool {
+    let Some((account, (alone_us, _))) = ctx.account().zip(ctx.answer_us()) else { return false };
+    let is_only = account.calls_in_use(ctx, tier.id.0) <= 1.1 * used;
+    let held_s = account.rate_rps().filter(|rate_rps| is_only && *rate_rps > 0.0).map(|rate_rps| used / rate_rps);
+    held_s.is_some_and(|held_s| 1e6 * held_s > SLOW_TIMES * alone_us)
+}

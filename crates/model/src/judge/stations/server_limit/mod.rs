@@ -1,0 +1,170 @@
+//! Station `server-limit`: how many requests or connections the configuration of a server allows at once, for a server behind it, for a listener or for all of it. What exceeds it
+//! waits: in a queue of the server itself, which no reading of the kernel shows, or in the accept queue.
+
+use crate::facts::Context;
+use crate::facts::limit::place;
+use crate::facts::path::Tier;
+use crate::facts::pool::limits::Used;
+use crate::facts::setting::changed_since_read;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
+use crate::observation::{LimitOf, LimitScope};
+use crate::output::message::Message;
+use crate::output::report::{Confidence, StationKind, StationState};
+
+const REACHED: FindingId = FindingId::SERVER_LIMIT_REACHED;
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["raise-server-limit"],
+    graph: &[
+        CouplingDef::found(REACHED, FindingId::ACCEPTS_NONE, Relation::Tier, "coupling-server-limit-accepts"),
+        CouplingDef::found(REACHED, FindingId::ACCEPTS_SLOWLY, Relation::Tier, "coupling-server-limit-accepts"),
+        CouplingDef::found(REACHED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-server-limit-accepts"),
+        CouplingDef::found(REACHED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-server-limit-pool"),
+    ],
+    ..StationDef::new(StationId("server-limit"), StationKind::Rate, &[REACHED], read, judge)
+};
+
+/// The limits of all tiers: of each tier those that hold requests, else the one that is used most.
+fn shown<'c>(ctx: &'c Context<'_>) -> Vec<(&'c Tier, Used<'c>)> {
+    let mut found = Vec::new();
+    for tier in &ctx.path.tiers {
+        let all = Used::of(ctx, tier);
+        let share = |used: &Used<'_>| used.used / (used.limit.value as f64).max(1.0);
+        let (holding, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|used| used.holds(ctx));
+        if holding.is_empty() {
+            found.extend(others.into_iter().max_by(|a, b| share(a).total_cmp(&share(b))).map(|used| (tier, used)));
+        }
+        found.extend(holding.into_iter().map(|used| (tier, used)));
+    }
+    found
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    shown(ctx).iter().map(|(tier, used)| reading(ctx, tier, used)).collect()
+}
+
+/// The place of a limit: the address behind it or of the listener.
+fn at(tier: &Tier, used: &Used<'_>) -> Location {
+    match used.limit.at.first() {
+        Some(address) => Location::at_listener(tier.netns, address.clone()),
+        None => Location::in_netns(tier.netns),
+    }
+}
+
+/// The limit of a tier at the place of a reading.
+pub(crate) fn limit_at<'c>(ctx: &'c Context<'_>, placed: &StationReading) -> Option<(&'c Tier, Used<'c>)> {
+    let tier = ctx.path.tiers.get(ctx.only_tier(&placed.owner)?.id.0)?;
+    Used::of(ctx, tier).into_iter().find(|used| used.holds(ctx) && at(tier, used) == placed.at).map(|used| (tier, used))
+}
+
+/// A message with everything known about a limit.
+pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used<'_>) -> Message {
+    let limit = used.limit;
+    let scope = match limit.scope {
+        LimitScope::Upstream => "upstream",
+        LimitScope::Listener => "listener",
+        LimitScope::Server => "server",
+    };
+    let of = if limit.of == LimitOf::Requests { "requests" } else { "connections" };
+    let under_way = ctx.account().map_or(0.0, |account| account.under_way()).max(used.waiting.value);
+    let behind = used.to.and_then(|to| ctx.path.tiers.get(to)).map(|tier| tier.name.as_str());
+    Message::new(id)
+        .with("tier", tier.name.as_str())
+        .with("scope", scope)
+        .with("of", of)
+        .with("limit", limit.value)
+        .with("setting", limit.setting.as_str())
+        .with("owner", limit.owner.as_str())
+        .with("is_named", yes_or_no(!limit.owner.is_empty()))
+        .with("is_seen", yes_or_no(behind.is_some()))
+        .with("place", place(&limit.origin))
+        .with("address", limit.at.first().map(ToString::to_string).unwrap_or_default())
+        .with("behind", behind.unwrap_or_default())
+        .with("used", tenths(used.used))
+        .with("waiting", used.waiting.value.round())
+        .with("low", tenths(used.waiting.low))
+        .with("high", tenths(used.waiting.high.min(under_way)))
+        .with("under_way", under_way.round())
+}
+
+fn yes_or_no(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "no" }
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> StationReading {
+    let unit = if used.limit.of == LimitOf::Requests { "requests" } else { "connections" };
+    let mut station = STATION.reading(tier, at(tier, used), unit);
+    let limit = used.limit.value as f64;
+    (station.limit, station.used, station.utilization) = (Some(limit), Some(used.used), Some((used.used / limit.max(1.0)).min(1.0)));
+    station.waiting = Some(used.waiting.value).filter(|_| used.is_reached);
+    let (state, id) = match used {
+        used if used.holds(ctx) => (StationState::Saturated, "state-server-limit-reached"),
+        used if used.is_reached && used.is_slow_behind => (StationState::Near, "state-server-limit-slow"),
+        used if used.is_reached => (StationState::Near, "state-server-limit-harmless"),
+        _ => (StationState::Ok, "state-server-limit-ok"),
+    };
+    station.in_state(state, args(ctx, id, tier, used))
+}
+
+fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
+    shown(ctx).iter().filter(|(_, used)| used.holds(ctx)).map(|(tier, used)| finding(ctx, tier, used)).collect()
+}
+
+fn finding(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Finding {
+    let args = |id: &'static str| args(ctx, id, tier, used);
+    let title = match used.limit.scope {
+        LimitScope::Upstream => "finding-server-limit-reached-title",
+        LimitScope::Listener | LimitScope::Server => "finding-server-limit-reached-title-connections",
+    };
+    let mut explanation = vec![args(match used.limit.scope {
+        LimitScope::Upstream => "finding-server-limit-reached-explanation",
+        LimitScope::Listener | LimitScope::Server => "finding-server-limit-reached-explanation-connections",
+    })];
+    if let Some((count, requests, status)) = used.refused(ctx, tier) {
+        let ms = used.limit.gives_up_ms.as_ref().map_or(0, |time| time.value);
+        let refused = args("finding-server-limit-reached-refused").with("ms", ms).with("status", u64::from(status));
+        explanation.push(refused.with("count", count).with("requests", requests));
+    }
+    if ctx.obs.load.is_none() && used.limit.scope == LimitScope::Upstream {
+        explanation.push(args("finding-server-limit-reached-watched"));
+    }
+    let changed = changed_since_read(ctx, tier, used.pid, Some(&used.limit.origin.file));
+    if changed.is_some() {
+        explanation.push(args("finding-server-limit-reached-changed"));
+    }
+    let under_way = ctx.account().map_or(0.0, |account| account.under_way()).max(used.waiting.value);
+    Finding {
+        // Watching alone it is not known whether the server behind answers as fast with more.
+        confidence: if ctx.obs.load.is_some() && changed.is_none() { Confidence::High } else { Confidence::Medium },
+        lost_time: Some((used.waiting.value / under_way.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)),
+        title: args(title),
+        evidence: proofs(ctx, tier, used),
+        explanation,
+        ..STATION.finding(REACHED, tier, at(tier, used))
+    }
+}
+
+fn proofs(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Vec<Evidence> {
+    let args = |id: &'static str| args(ctx, id, tier, used);
+    let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(tier.netns));
+    let stated = Evidence::new(args("evidence-server-limit-stated"), place(&used.limit.origin), Some(used.limit.value as f64));
+    let (taken, waits) = match used.limit.scope {
+        LimitScope::Upstream => ("evidence-server-limit-calls", "evidence-server-limit-inside"),
+        LimitScope::Listener | LimitScope::Server => ("evidence-server-limit-accepted", "evidence-server-limit-queued"),
+    };
+    let mut proofs = vec![
+        stated,
+        Evidence::new(args(taken), sockets.as_str(), Some(tenths(used.used))),
+        Evidence::new(args(waits), sockets.as_str(), Some(tenths(used.waiting.value))),
+    ];
+    if let (Some(held_s), Some((alone_us, _))) = (used.held_s(ctx, tier), ctx.answer_us()) {
+        let text = args("evidence-server-limit-held").with("held", tenths(1e3 * held_s)).with("alone", tenths(alone_us / 1e3));
+        proofs.push(Evidence::new(text, "load", Some(tenths(1e3 * held_s))));
+    }
+    proofs
+}

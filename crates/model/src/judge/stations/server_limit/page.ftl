@@ -1,0 +1,25 @@
+# `chokepoint explain server-limit`: the pages of the station and of its findings, with the same five sections.
+
+page-server-limit-title = Limit of a server
+page-server-limit-limits =
+    The requests or connections that a server's configuration allows at a time: at one server behind it, at a listener, or in all. What exceeds it waits. HAProxy: maxconn of a server line, of a frontend, of a bind line and in global. nginx and php-fpm have stations of their own for theirs.
+page-server-limit-shows =
+    For each server with such a limit, the limit that holds requests back, else the one that is used most: what is in use on average, and how many wait. Limits of connections per second (rate-limit sessions) are read and shown by no reading yet.
+page-server-limit-sure =
+    The limit is read from the configuration, its use from the sockets. Of two lines of the configuration for one address the use cannot be told apart, so neither is judged. A name of a server is not resolved, so a limit with a name is not judged.
+page-server-limit-remedies =
+    See server-limit-reached.
+page-server-limit-sources =
+    HAProxy Configuration Manual 2.6, sections 3 (maxconn), 4.2 (maxconn, timeout queue), 5.1 and 5.2 (maxconn); sock_diag(7).
+
+page-server-limit-reached-title = A limit in the configuration of a server is reached
+page-server-limit-reached-limits =
+    All requests that pass the limit. Those in excess wait until one ends, or until the server gives up and answers with an error (HAProxy: 503 after timeout queue).
+page-server-limit-reached-shows =
+    As many requests as allowed wait for the server behind, all the time, and more have been read and stand inside; or as many connections as allowed are accepted, and more stand in the accept queue. Cores are idle.
+page-server-limit-reached-sure =
+    High with load, if the server behind takes no longer for a request than for a single one before. Medium if traffic is only watched, since the server behind may not be as fast with more, and if the file was changed after it was read. Silent if fewer are in use than allowed; if what waits costs less than a tenth of the time; if the cores have no time for more; if requests wait unread at the server behind; and if that server takes twice as long as alone, because then it is the place.
+page-server-limit-reached-remedies =
+    Advice: the line with its file and a higher number. The number follows from the demand: the rate that is asked for times the time of a request, and a reserve; the load's connections in a closed loop; twice the limit if the demand is not known. chokepoint does not change it.
+page-server-limit-reached-sources =
+    As for station server-limit.

@@ -1,0 +1,121 @@
+//! Station `server-limit`: the limit of a configuration that is reached is named with its line, and one that is not is silent.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::observation::{
+    LimitOf, LimitScope, ListenerAddress, Observation, Origin, ServerConfig, ServerView, StatedConfig, StatedLimit,
+};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Diagnosis, Verdict};
+
+use super::{at_random, later, made, sampled, seen};
+use crate::stage::*;
+
+/// A limit of requests at the server that [`made`] connections lead to.
+fn limit(value: u64) -> StatedLimit {
+    StatedLimit {
+        scope: LimitScope::Upstream,
+        of: LimitOf::Requests,
+        value,
+        least: None,
+        setting: "maxconn".to_owned(),
+        owner: "app/a".to_owned(),
+        line: "server a 10.0.0.9:5432 ... maxconn".to_owned(),
+        at: vec![ListenerAddress::Tcp(ip("10.0.0.9"), 5_432)],
+        is_asked: Some(true),
+        gives_up_ms: None,
+        gives_up_status: None,
+        origin: Origin { file: "/etc/p.cfg".to_owned(), line: 7 },
+    }
+}
+
+/// The same observation of a server with these limits.
+fn stating(mut obs: Observation, limits: Vec<StatedLimit>) -> Observation {
+    let mut view = ServerView::default();
+    view.config
+        .push(0, Reading::Ok(ServerConfig::Stated(StatedConfig { file: "/etc/p.cfg".to_owned(), limits, ..StatedConfig::default() })));
+    obs.servers.insert(42, view);
+    obs
+}
+
+/// A hundred clients of a server that has this many connections to another, of which so many are in use.
+fn calling(connections: u16, in_use: u16) -> Observation {
+    seen(&move |n| {
+        let calls = (0..connections).map(|number| made(number, number < in_use, 100 + n * 12));
+        at_random(100, 1_000).into_iter().map(|socket| later(socket, n / 5)).chain(calls).collect()
+    })
+}
+
+fn states(diagnosis: &Diagnosis) -> Vec<&str> {
+    diagnosis.path.iter().filter(|station| station.station == "server-limit").map(|station| station.why.as_str()).collect()
+}
+
+#[test]
+fn a_limit_that_is_reached_is_the_cause_and_has_its_line() {
+    for connections in [4, 6] {
+        let diagnosis = told(&stating(calling(connections, 4), vec![limit(4)]));
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["server-limit-reached"]), "{connections}");
+        let found = &diagnosis.findings[0];
+        assert_eq!(found.title, "96 of 100 requests wait inside nginx for maxconn of app/a: it allows 4 at a time");
+        assert_eq!(found.confidence, Confidence::Medium, "it was only watched");
+        assert!(found.explanation.contains("/etc/p.cfg:7"), "{}", found.explanation);
+        let remedy = &found.remedies[0];
+        assert_eq!((remedy.id.as_str(), remedy.change.len()), ("raise-server-limit", 0));
+        let lines: Vec<&str> = remedy.persistent.iter().filter_map(|step| step.lines.as_deref()).collect();
+        assert_eq!(lines, ["server a 10.0.0.9:5432 ... maxconn 4", "server a 10.0.0.9:5432 ... maxconn 8"]);
+    }
+}
+
+#[test]
+fn a_limit_with_room_or_of_others_is_silent() {
+    let ample = told(&stating(calling(4, 4), vec![limit(50)]));
+    assert_eq!(causes(&ample), ["waits-inside"], "they are as many as there are, but not as many as allowed");
+    assert_eq!(states(&ample), ["maxconn of app/a (/etc/p.cfg:7) allows 50 requests at a time; 4 were in use on average."]);
+    let others = told(&stating(calling(4, 4), vec![StatedLimit { is_asked: Some(false), ..limit(4) }]));
+    assert_eq!((causes(&others), states(&others).len()), (vec!["waits-inside"], 0));
+    let free = told(&stating(calling(4, 1), vec![limit(4)]));
+    assert_eq!(free.verdict, Verdict::Unknown, "three are free");
+    let twice = told(&stating(calling(4, 4), vec![limit(4), limit(9)]));
+    assert_eq!(causes(&twice), ["waits-inside"], "whose they are is not known");
+}
+
+#[test]
+fn a_limit_before_a_server_that_nobody_waits_for_is_silent() {
+    let few = seen(&|n| {
+        let calls = (0..4).map(|number| made(number, true, 100 + n * 12));
+        at_random(4, 1_000).into_iter().map(|socket| later(socket, n / 5)).chain(calls).collect()
+    });
+    let diagnosis = told(&stating(few, vec![limit(4)]));
+    assert!(!causes(&diagnosis).contains(&"server-limit-reached"), "{diagnosis:#?}");
+}
+
+#[test]
+fn connections_of_clients_at_a_limit_wait_to_be_accepted() {
+    let of_listener = |value: u64| StatedLimit {
+        scope: LimitScope::Listener,
+        of: LimitOf::Connections,
+        owner: "www".to_owned(),
+        line: "maxconn".to_owned(),
+        at: Vec::new(),
+        ..limit(value)
+    };
+    let with = |value: u64, waiting: u32| {
+        let obs = sampled(healthy(), &|_| at_random(40, 1_000));
+        let mut obs = stating(obs, vec![of_listener(value)]);
+        let listeners = std::mem::take(&mut obs.netns.get_mut(&SERVER).unwrap().listeners);
+        for (at_us, seen) in listeners.points() {
+            let seen = seen.iter().cloned().map(|mut listener| {
+                listener.accept_queue = waiting;
+                listener
+            });
+            obs.netns.get_mut(&SERVER).unwrap().listeners.push(*at_us, Reading::Ok(seen.collect()));
+        }
+        told(&obs)
+    };
+    let full = with(40, 60);
+    let found = full.findings.iter().find(|found| found.id == "server-limit-reached").expect("it is reached");
+    assert_eq!(found.title, "nginx accepts 40 connections at a time by configuration (maxconn of www), and 60 more wait");
+    for (value, waiting) in [(40, 0), (50, 60)] {
+        assert!(!causes(&with(value, waiting)).contains(&"server-limit-reached"), "{value} {waiting}");
+    }
+}
