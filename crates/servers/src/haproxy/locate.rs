@@ -50,7 +50,7 @@ mod tests {
                 "/usr/sbin/haproxy\0-Ws\0-f\0/etc/haproxy/haproxy.cfg\0-p\0/run/haproxy.pid\0-S\0/run/m.sock\0",
                 &["/etc/haproxy/haproxy.cfg"][..],
             ),
-            ("haproxy\0-sf\0001\0-f\0a.cfg\0-f\0/etc/d/\0-db\0", &["/srv/a.cfg", "/etc/d/*.cfg"]),
+            ("haproxy\0-sf\x001\x00-f\0a.cfg\0-f\0/etc/d/\0-db\0", &["/srv/a.cfg", "/etc/d/*.cfg"]),
             ("haproxy\0-W\0--\0/a\0/b\0", &["/a", "/b"]),
             ("haproxy\0-p\0-f\0-f\0/a\0", &["/a"]),
             ("haproxy\0-f\0", &["/etc/haproxy/haproxy.cfg"]),

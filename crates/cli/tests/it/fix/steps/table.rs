@@ -39,6 +39,7 @@ const WORDS: &[&str] = &[
     "let-idle-connections-go",
     "look-at-answers",
     "move-to-unix-socket-by-hand",
+    "raise-server-limit",
     "raise-shaper-rate",
     "raise-worker-processes",
     "read-its-log",
