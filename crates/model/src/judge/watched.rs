@@ -68,7 +68,7 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     if varying.are_enough() && empty >= EMPTY_SHARE_MIN && !is_crowded {
         return Some(Message::new("healthy-watched-empty").with("share", (100.0 * empty).round()));
     }
-    if varying.are_enough() && varying.most() < 0.5 {
+    if varying.are_enough() && varying.most() <= 0.0 {
         return Some(Message::new("healthy-watched-none"));
     }
     // A single request at a time waits for no other.
