@@ -32,7 +32,7 @@ use crate::output::message::Message;
 use crate::output::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 
 use account::{Accountant, PlaceMean};
-pub(crate) use calls::Calls;
+pub(crate) use calls::{Calls, SAMPLES_MIN as STEADY_SAMPLES_MIN};
 pub(crate) use connections::path_end;
 use count::SampleCounts;
 pub(crate) use inside::{Inside, WaitEvidence};

@@ -172,7 +172,7 @@ fn holders_of(obs: &Observation, inode: u64) -> Vec<u32> {
 }
 
 /// Those of these processes that are the parent of another one.
-fn starters(obs: &Observation, pids: &[u32]) -> BTreeSet<u32> {
+pub(crate) fn starters(obs: &Observation, pids: &[u32]) -> BTreeSet<u32> {
     let parents: BTreeSet<u32> = pids.iter().filter_map(|pid| Some(obs.processes.get(pid)?.identity.last()?.parent)).collect();
     pids.iter().copied().filter(|pid| parents.contains(pid)).collect()
 }
@@ -333,8 +333,8 @@ impl<'a> Walk<'a> {
         for tier in &self.path.tiers {
             let starters = [starters(self.obs, &tier.pids), starters(self.obs, &pids)];
             let is_between = |pid: &u32| starters.iter().all(|starters| starters.contains(pid));
-            let shares = |pid: &u32| tier.pids.contains(pid);
-            if pids.iter().any(|pid| is_between(pid) && shares(pid)) && !pids.iter().any(|pid| shares(pid) && !is_between(pid)) {
+            let shared: Vec<&u32> = pids.iter().filter(|pid| tier.pids.contains(pid)).collect();
+            if !shared.is_empty() && shared.into_iter().all(is_between) {
                 pids.retain(|pid| !is_between(pid));
             }
         }

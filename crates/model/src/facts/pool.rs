@@ -20,8 +20,6 @@ mod taking_turns;
 mod traced;
 mod unread;
 
-use std::collections::BTreeSet;
-
 pub(crate) use callers::share_at;
 pub(crate) use ended::EndsAwaited;
 pub(crate) use idle::{IdleEvidence, computes, is_seen_computing};
@@ -43,7 +41,7 @@ use super::cores::limiting::are_crowded;
 use super::sum::mean;
 use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
-use crate::facts::path::Tier;
+use crate::facts::path::{Tier, starters};
 use crate::facts::queue::accepting::waited_at_each;
 use crate::observation::{Identity, ListenerAddress, LogEvent, NetnsView, PhpFpmPool, RequestSocket, Socket, SocketAddress, TcpState};
 
@@ -141,8 +139,8 @@ pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
 /// The workers of a tier: its processes that are not the parent of another one.
 pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity> {
     let mut all: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
-    let parents: BTreeSet<u32> = all.iter().map(|identity| identity.parent).collect();
-    all.retain(|identity| !parents.contains(&identity.pid));
+    let starters = starters(ctx.obs, &tier.pids);
+    all.retain(|identity| !starters.contains(&identity.pid));
     all
 }
 

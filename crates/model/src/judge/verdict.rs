@@ -98,7 +98,9 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let judgement = with_what_is_unseen(ctx, judgement(ctx, &stations, (&findings, &couplings)));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
-    notes.extend(perhaps_failed(ctx, "warning-perhaps-errors").filter(|_| judgement.verdict == Verdict::Choked));
+    if judgement.verdict == Verdict::Choked {
+        notes.extend(perhaps_failed(ctx, "warning-perhaps-errors"));
+    }
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
 

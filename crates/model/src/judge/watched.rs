@@ -30,6 +30,12 @@ impl Untold {
     }
 }
 
+/// True if threads that get no time harm these requests: with load, where one of them was never without work, and where nothing shows that the server keeps up. Watched traffic whose requests do
+/// not wait for each other suffers no harm, however slow each is.
+pub(crate) fn suffers(ctx: &Context<'_>, is_never_idle: bool) -> bool {
+    ctx.obs.load.is_some() || is_never_idle || judged(ctx).is_err()
+}
+
 /// What watching shows: the server keeps up, and why; or why that is not known.
 pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
     let Some(account) = ctx.account() else { return Err(Untold::suspect(Message::new("verdict-unknown-unsampled"))) };

@@ -13,7 +13,7 @@ use super::rhythm::Rhythm;
 
 /// Fewest samples in which the same number in use is a limit: of two numbers that are as likely, twelve samples have three quarters or more of the higher one once in 14 times, and
 /// never exceed it.
-const SAMPLES_MIN: usize = 12;
+pub(crate) const SAMPLES_MIN: usize = 12;
 
 /// The connections of one tier to one address.
 #[derive(Debug, Clone, PartialEq)]

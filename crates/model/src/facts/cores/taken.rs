@@ -133,9 +133,10 @@ fn never_idle(ctx: &Context<'_>, tier: &Tier, cores: usize) -> bool {
 /// not let it serve much faster, and that wait is the one to name.
 fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
-    let sum = |of: &dyn Fn(usize) -> f64| taken.group.tiers.iter().map(|tier| of(tier.id.0)).sum::<f64>();
-    let waits = sum(&|tier| account.waits_for_threads(tier));
-    let asleep = if taken.is_never_idle { 0.0 } else { sum(&|tier| account.at_places(tier, |place| place == Place::Waiting)) };
+    let tiers = || taken.group.tiers.iter().map(|tier| tier.id.0);
+    let waits: f64 = tiers().map(|tier| account.waits_for_threads(tier)).sum();
+    let asleep: f64 = tiers().map(|tier| account.at_places(tier, |place| place == Place::Waiting)).sum();
+    let asleep = if taken.is_never_idle { 0.0 } else { asleep };
     let is_queue = waits >= 1.0 || taken.times() >= 2.0;
     let kept_off = taken.kept_off() / (taken.ran + taken.delayed + asleep).max(f64::MIN_POSITIVE);
     is_queue && asleep <= taken.kept_off() && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()

@@ -45,7 +45,7 @@ impl Awaited {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<Self> {
         // A master waits for its workers, and serves nobody.
         let processes: Vec<&ProcessView> = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         for process in &processes {
             tally.add(ctx, tier, process);
         }
@@ -53,13 +53,13 @@ impl Awaited {
             return None;
         }
         tally.tell_sleep_from_retries();
-        let Tally { looks, moments, threads, idle, locked, main_serves, are_single, kinds } = tally;
+        let Tally { looks, moments, threads, idle, locked, main_serves, has_threads, kinds } = tally;
         let is_loop = processes.len() == 1 && main_serves;
         let mut all: Vec<Self> =
             kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, (looks, moments.len()), is_loop)).collect();
         all.sort_by(|a, b| b.threads.total_cmp(&a.threads));
         // Where each process has one thread, no more requests than processes are worked on: the others wait for these.
-        let worked_on = if are_single { waiting.max(1.0).min(threads) } else { waiting.max(1.0) };
+        let worked_on = if has_threads { waiting.max(1.0) } else { waiting.max(1.0).min(threads) };
         // Threads that serve nobody may wait in the same way, for a time of their own: all that are not known to wait for new work count as those. None of these waits for what is
         // a fault, so that threads which wait for other threads may as well be idle.
         let spare = |awaited: &Self| (threads - idle - if awaited.is_fault() { locked } else { 0.0 } - waiting).max(0.0);
@@ -133,6 +133,7 @@ impl Awaited {
 }
 
 /// The waits of all processes of a tier.
+#[derive(Default)]
 struct Tally {
     looks: usize,
     /// When a process was looked at.
@@ -142,8 +143,8 @@ struct Tally {
     idle: f64,
     /// Mean number of threads that wait for another thread without an end of their own: for a lock in memory, or for work.
     locked: f64,
-    /// True if no process has a second thread.
-    are_single: bool,
+    /// True if a process has a second thread.
+    has_threads: bool,
     /// True if the main thread of a process does most of what it does on a core.
     main_serves: bool,
     kinds: BTreeMap<WaitKind, Counted>,
@@ -165,11 +166,6 @@ struct Counted {
 }
 
 impl Tally {
-    fn new() -> Self {
-        let (looks, threads, idle, locked) = (0, 0.0, 0.0, 0.0);
-        Self { looks, moments: BTreeSet::new(), threads, idle, locked, are_single: true, main_serves: false, kinds: BTreeMap::new() }
-    }
-
     /// Sleepers beside a lock wait for it only if it goes round among the workers: one that always has it (a file with a process id, a turn at accept(2)) is none that they try for.
     fn tell_sleep_from_retries(&mut self) {
         let goes_round = |counted: &Counted| counted.holders.keys().filter(|(_, is_own)| *is_own).nth(1).is_some();
@@ -193,7 +189,7 @@ impl Tally {
         self.looks += calls.len();
         let others = process.cpu.last().map_or(0, |used| used.threads.saturating_sub(1));
         self.threads += 1.0 + f64::from(others);
-        self.are_single &= others == 0;
+        self.has_threads |= others > 0;
         self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / calls.len() as f64;
         self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
         for (at_us, call) in &calls {

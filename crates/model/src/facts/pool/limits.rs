@@ -1,27 +1,23 @@
 //! The limits that the configuration of a server states: how much of each is used, and how many requests wait for it.
 
 use super::awaited::Awaited;
-use super::{Queued, STEADY_SHARE, Staffing};
+use super::{BUSY_TIMES_MAX, MOST, Queued, STEADY_SHARE, Staffing};
 use crate::facts::Context;
 use crate::facts::cores::limiting::limiting;
 use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, is_bound_to};
 use crate::facts::traffic::errors::ServerErrors;
-use crate::ledger::Mean;
+use crate::ledger::{Mean, STEADY_SAMPLES_MIN};
 use crate::observation::load::Loop;
 use crate::observation::{LimitOf, LimitScope, ListenerAddress, RequestSocket, StatedLimit, TcpState};
 use crate::output::report::LedgerPlaceKind as Place;
 
 /// How many times as long as alone a server takes from which it is what holds its requests, and not the limit before it.
 const SLOW_TIMES: f64 = 2.0;
-/// Least share of the requests at a server that wait there to be accepted or read from which it is full itself.
-const FULL_SHARE: f64 = 0.5;
 /// Share of a limit of connections from which it is reached: they are not all read at one moment.
 const REACHED_SHARE: f64 = 0.98;
 /// How many times the limit is advised where the demand is not known.
 const TIMES_UNKNOWN: f64 = 2.0;
-/// Fewest samples for a statement.
-const SAMPLES_MIN: usize = 12;
 
 /// A limit in use.
 pub(crate) struct Used<'a> {
@@ -90,7 +86,7 @@ impl<'a> Used<'a> {
         let used = counts.iter().sum::<f64>() / all;
         let reached = counts.iter().filter(|count| **count >= REACHED_SHARE * limit.value as f64).count() as f64;
         let waits = queued.waited_share() >= STEADY_SHARE;
-        let is_reached = counts.len() >= SAMPLES_MIN && reached >= STEADY_SHARE * all && waits;
+        let is_reached = counts.len() >= STEADY_SAMPLES_MIN && reached >= STEADY_SHARE * all && waits;
         let mean = ctx.queued_mean([tier]);
         let waiting = Mean { value: mean, low: mean, high: mean };
         Some(Self { limit, pid, used, waiting, is_reached, is_slow_behind: false, to: None })
@@ -119,7 +115,7 @@ impl<'a> Used<'a> {
     /// Mean time that each holds it, seconds. `None` if unknown, or if there are others beside it.
     pub(crate) fn held_s(&self, ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
         let account = ctx.account()?;
-        let is_only = self.limit.scope == LimitScope::Upstream && account.calls_in_use(ctx, tier.id.0) <= 1.1 * self.used;
+        let is_only = self.limit.scope == LimitScope::Upstream && are_all_calls(ctx, tier, self.used);
         let refused_rps = ServerErrors::of(ctx).filter(|errors| errors.tier.id == tier.id).map_or(0.0, |errors| errors.per_s);
         let passed_rps = account.rate_rps()? - refused_rps;
         (is_only && passed_rps > 0.0).then(|| self.used / passed_rps)
@@ -150,13 +146,18 @@ fn is_full_behind(ctx: &Context<'_>, to: Option<usize>, used: f64) -> bool {
     let waits = |place: Place| matches!(place, Place::AcceptQueue | Place::Unread);
     let stands = |to: usize| ctx.account().map_or(0.0, |account| account.at_places(to, waits));
     let is_locked = |to: usize| Awaited::of(ctx, &ctx.path.tiers[to], used).is_some_and(|awaited| awaited.is_lock());
-    to.is_some_and(|to| stands(to) >= FULL_SHARE * used || is_locked(to))
+    to.is_some_and(|to| stands(to) >= MOST * used || is_locked(to))
 }
 
 /// True if a request takes much longer behind a tier than a single one took in all.
 fn is_slow(ctx: &Context<'_>, tier: &Tier, used: f64) -> bool {
     let Some((account, (alone_us, _))) = ctx.account().zip(ctx.answer_us()) else { return false };
-    let is_only = account.calls_in_use(ctx, tier.id.0) <= 1.1 * used;
-    let held_s = account.rate_rps().filter(|rate_rps| is_only && *rate_rps > 0.0).map(|rate_rps| used / rate_rps);
+    let rate_rps = account.rate_rps().filter(|rate_rps| *rate_rps > 0.0 && are_all_calls(ctx, tier, used));
+    let held_s = rate_rps.map(|rate_rps| used / rate_rps);
     held_s.is_some_and(|held_s| 1e6 * held_s > SLOW_TIMES * alone_us)
+}
+
+/// True if a tier makes hardly any other calls than these.
+fn are_all_calls(ctx: &Context<'_>, tier: &Tier, used: f64) -> bool {
+    ctx.account().is_some_and(|account| account.calls_in_use(ctx, tier.id.0) <= BUSY_TIMES_MAX * used)
 }

@@ -12,9 +12,11 @@ use crate::output::report::Confidence;
 
 /// A finding for each group of cores. The flag is true: without these programs the servers would answer more.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
-    // Watched traffic whose requests do not wait for each other suffers no harm, however slow its cores are, unless a thread was never without work.
-    let harms = |taken: &Taken<'_, '_>| ctx.obs.load.is_some() || taken.is_never_idle || watched::judged(ctx).is_err();
-    taken(ctx).iter().filter(|taken| harms(taken)).filter_map(|taken| Some((finding(ctx, stations, taken)?, true))).collect()
+    taken(ctx)
+        .iter()
+        .filter(|taken| watched::suffers(ctx, taken.is_never_idle))
+        .filter_map(|taken| Some((finding(ctx, stations, taken)?, true)))
+        .collect()
 }
 
 fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_, 'a>) -> Option<Finding> {

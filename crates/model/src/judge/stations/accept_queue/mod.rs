@@ -172,6 +172,12 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<(&'a Ti
     Some((tier, placed.at.listener_of(tier)?))
 }
 
+/// The longest of a tier's queues.
+fn longest<'r>(ctx: &Context<'_>, read: &'r [StationReading], tier: &Tier) -> Option<&'r StationReading> {
+    let own = read.iter().filter(|reading| ctx.only_tier(&reading.owner).is_some_and(|owner| owner.id == tier.id));
+    own.max_by(|a, b| a.waiting.unwrap_or(0.0).total_cmp(&b.waiting.unwrap_or(0.0)))
+}
+
 /// True if enough clients found the queue full, each waiting until its retry, and the load's own requests suffered like requests whose SYN or last handshake
 /// packet was dropped. Other failures, such as application errors, do not count.
 fn harmed(ctx: &Context<'_>, tier: &Tier, (netns, view): (NetnsId, &NetnsView), refused: u64) -> bool {

@@ -11,16 +11,14 @@ use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-use super::listener_of;
 use super::slow::stopped_proof;
+use super::{listener_of, longest};
 
 /// The finding of each tier with stopped processes that no other finding (`found`) names. It stands at the tier's listener with the longest queue.
 pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading], found: &[Finding]) -> Vec<Finding> {
     let of_tier = |tier: &Tier| {
         let stopped = of(ctx, tier, found.iter()).filter(|stopped| stopped.hurt(ctx))?;
-        let own = read.iter().filter(|reading| ctx.only_tier(&reading.owner).is_some_and(|owner| owner.id == tier.id));
-        let longest = own.max_by(|a, b| a.waiting.unwrap_or(0.0).total_cmp(&b.waiting.unwrap_or(0.0)))?;
-        Some(finding(ctx, tier, &stopped, longest))
+        Some(finding(ctx, tier, &stopped, longest(ctx, read, tier)?))
     };
     ctx.path.tiers.iter().filter_map(of_tier).collect()
 }

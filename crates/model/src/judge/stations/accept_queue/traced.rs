@@ -11,15 +11,13 @@ use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-/// The finding of each tier that a tracer slows down. It stands at the tier's listener with the longest queue. Watched traffic whose requests do not wait for each other suffers no harm,
-/// unless a thread was never without work.
+use super::longest;
+
+/// The finding of each tier that a tracer slows down. It stands at the tier's listener with the longest queue.
 pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
-    let harms = |traced: &TracedProcesses| ctx.obs.load.is_some() || traced.is_never_idle || watched::judged(ctx).is_err();
     let of_tier = |tier: &Tier| {
-        let traced = TracedProcesses::of(ctx, tier).filter(|traced| traced.hurt(ctx) && harms(traced))?;
-        let own = read.iter().filter(|reading| ctx.only_tier(&reading.owner).is_some_and(|owner| owner.id == tier.id));
-        let longest = own.max_by(|a, b| a.waiting.unwrap_or(0.0).total_cmp(&b.waiting.unwrap_or(0.0)))?;
-        Some(finding(ctx, tier, &traced, longest))
+        let traced = TracedProcesses::of(ctx, tier).filter(|traced| traced.hurt(ctx) && watched::suffers(ctx, traced.is_never_idle))?;
+        Some(finding(ctx, tier, &traced, longest(ctx, read, tier)?))
     };
     ctx.path.tiers.iter().filter_map(of_tier).collect()
 }

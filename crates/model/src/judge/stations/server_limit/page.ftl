@@ -4,9 +4,9 @@ page-server-limit-title = Limit of a server
 page-server-limit-limits =
     The requests or connections that a server's configuration allows at a time: at one server behind it, at a listener, or in all. What exceeds it waits. HAProxy: maxconn of a server line, of a frontend, of a bind line and in global. nginx and php-fpm have stations of their own for theirs.
 page-server-limit-shows =
-    For each server with such a limit, the limit that holds requests back, else the one that is used most: what is in use on average, and how many wait. Limits of connections per second (rate-limit sessions) are read and shown by no reading yet.
+    For each server with such a limit, the limit that holds requests back, else the one that is used most: what is in use on average, and how many wait. Limits of connections per second (rate-limit sessions) are read, but not judged yet.
 page-server-limit-sure =
-    The limit is read from the configuration, its use from the sockets. Of two lines of the configuration for one address the use cannot be told apart, so neither is judged. A name of a server is not resolved, so a limit with a name is not judged.
+    The limit is read from the configuration, its use from the sockets. If two lines name one address, their use cannot be told apart and neither is judged. Names of servers are not resolved, and their limits are not judged.
 page-server-limit-remedies =
     See server-limit-reached.
 page-server-limit-sources =
