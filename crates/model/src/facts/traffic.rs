@@ -126,6 +126,11 @@ impl Statuses {
     pub(crate) fn errors(&self) -> u64 {
         errors_among(&self.by_status)
     }
+
+    /// The same, and the requests that were refused as too many.
+    pub(crate) fn failed(&self) -> u64 {
+        self.errors() + self.by_status.get(&TOO_MANY).copied().unwrap_or(0)
+    }
 }
 
 /// The status of a request that is one too many (RFC 6585, section 4).

@@ -17,6 +17,7 @@ mod taken;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
+use crate::facts::traffic::Statuses;
 use crate::judge::finding::Finding;
 use crate::judge::id::StationId;
 use crate::judge::station::StationReading;
@@ -50,7 +51,7 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
             single_core::findings(ctx, stations).into_iter().filter(|(found, _)| !lock_takes_most(found)).collect();
         faster.extend(threads);
     }
-    if !is_choked && !ctx.obs.load.as_ref().is_some_and(is_mostly_rejected) {
+    if !is_choked && !are_mostly_rejected(ctx) {
         faster.extend(taken::findings(ctx, stations));
     }
     if !can_rise(ctx, stations) {
@@ -76,11 +77,21 @@ fn can_rise(ctx: &Context<'_>, stations: &[StationReading]) -> bool {
     wants_more && !stations.iter().any(is_full)
 }
 
-/// True if most requests fail at once: by a reset, a refusal, a close or a wrong answer. Whoever lacks cores lets them wait.
-fn is_mostly_rejected(load: &LoadResult) -> bool {
-    let errors = load.errors;
-    let waited = errors.connect_timeout + errors.response_timeout + errors.never_sent;
-    2 * load.requests.saturating_sub(load.good).saturating_sub(waited) > load.requests
+/// True if most requests fail at once: by a reset, a refusal, a close or a wrong answer. Whoever lacks cores lets them wait. What only looks like answers with an error counts too: it
+/// makes no cause, and takes one away.
+fn are_mostly_rejected(ctx: &Context<'_>) -> bool {
+    let (rejected, requests) = match &ctx.obs.load {
+        Some(load) => {
+            let errors = load.errors;
+            let waited = errors.connect_timeout + errors.response_timeout + errors.never_sent;
+            (load.requests.saturating_sub(load.good).saturating_sub(waited), load.requests)
+        }
+        None => match Statuses::of(ctx).or_else(|| Statuses::perhaps(ctx)) {
+            Some(seen) => (seen.failed(), seen.requests),
+            None => return false,
+        },
+    };
+    2 * rejected > requests
 }
 
 fn hardly_failed(load: &LoadResult) -> bool {

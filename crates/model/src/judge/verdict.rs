@@ -9,7 +9,7 @@ use crate::facts::path;
 use crate::facts::pool::supposes_no_waits;
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
-use crate::facts::traffic::{self, Statuses, TOO_MANY};
+use crate::facts::traffic::{self, Statuses};
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
 use crate::judge::ended::ended;
@@ -120,7 +120,7 @@ fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
 /// Packets of watched connections that look like responses with an error, in numbers that would hurt, where nothing tells what they are.
 fn perhaps_failed(ctx: &Context<'_>, id: &'static str) -> Option<Message> {
     let seen = Statuses::perhaps(ctx)?;
-    let failed = seen.errors() + seen.by_status.get(&TOO_MANY).copied().unwrap_or(0);
+    let failed = seen.failed();
     let told = Message::new(id).with("tier", ctx.path.tiers.first()?.name.as_str()).with("errors", failed);
     Cost::of_requests(failed, seen.requests).hurts().then(|| told.with("requests", seen.requests))
 }

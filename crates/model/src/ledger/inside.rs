@@ -15,6 +15,7 @@ use crate::output::report::LedgerPlaceKind as Place;
 use super::calls::Calls;
 use super::connections::path_end;
 use super::count::Counts;
+use super::held_up::HeldUp;
 use super::thread_split::ThreadShares;
 use super::varying::{Levels, Varying};
 use super::{Account, Mean, PlaceMean, SlowerThanPeers, sum_of, times_own};
@@ -48,14 +49,17 @@ pub(crate) enum WaitEvidence {
     SlowerThanAlone(f64),
     /// Each request takes longer the more of them there are.
     Grows(Levels),
-    /// Their threads were found waiting for a lock that another process or thread holds, or for what takes no time while all is well.
+    /// Their threads were found waiting for a lock that another process or thread holds, for what takes no time while all is well, or for anything at all where one thread
+    /// serves all of them.
     Seen,
+    /// They stand unread while no thread of the tier runs.
+    HeldUp(HeldUp),
 }
 
 impl WaitEvidence {
     /// True if it does not say what the requests wait for.
     pub(crate) fn leaves_open(&self) -> bool {
-        matches!(self, Self::SlowerThanAlone(_) | Self::Grows(_) | Self::Seen)
+        matches!(self, Self::SlowerThanAlone(_) | Self::Grows(_) | Self::Seen | Self::HeldUp(_))
     }
 }
 
@@ -198,8 +202,11 @@ impl Account {
                 let awaited = Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value);
                 // Whoever waits for a lock waits for another request, at whatever pace clients ask.
                 let clients_wait = self.clients_wait(ctx);
-                if awaited.is_some_and(|awaited| awaited.is_lock() || clients_wait && awaited.is_fault()) {
+                if awaited.is_some_and(|awaited| awaited.is_lock() || clients_wait && (awaited.is_fault() || awaited.holds_up)) {
                     return Some(WaitEvidence::Seen);
+                }
+                if clients_wait && let Some(held_up) = self.loop_is_held_up(ctx, inside) {
+                    return Some(WaitEvidence::HeldUp(held_up));
                 }
                 if !clients_wait {
                     // Whoever keeps a pace of his own does not wait, but requests that take longer the more of them there are do.
@@ -221,6 +228,13 @@ impl Account {
             return Some(WaitEvidence::FullCalls(calls));
         }
         self.varying(ctx).growing().map(WaitEvidence::Grows)
+    }
+
+    /// What shows that the requests of a tier stand unread for as long as it hurts while none of its threads runs.
+    fn loop_is_held_up(&self, ctx: &Context<'_>, inside: &Inside) -> Option<HeldUp> {
+        // Before a pool whose threads are all taken, none of them is counted as inside.
+        let held_up = HeldUp::of(ctx, &ctx.path.tiers[inside.tier]).filter(|_| inside.unread > 0.0)?;
+        Cost::of_time(held_up.surely()).hurts().then_some(held_up)
     }
 
     /// Upper bound of the requests under way if each took as long as a single one (Little's law). `None` if that was not measured.

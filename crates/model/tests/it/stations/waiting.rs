@@ -7,6 +7,7 @@ mod peers;
 mod silent;
 
 mod awaited;
+mod held_up;
 mod limits;
 
 use std::collections::BTreeMap;
@@ -26,10 +27,10 @@ const ACCEPTED: u64 = 7;
 const MADE: u64 = 8;
 
 /// The sockets of the server's namespace in each sample, by its number.
-type Sockets<'a> = &'a dyn Fn(u64) -> Vec<RequestSocket>;
+pub(super) type Sockets<'a> = &'a dyn Fn(u64) -> Vec<RequestSocket>;
 
 /// A client's connection with a request of this age, or idle since the last answer.
-fn client(number: u16, age_ms: u64, is_asked: bool) -> RequestSocket {
+pub(super) fn client(number: u16, age_ms: u64, is_asked: bool) -> RequestSocket {
     let times = RequestTimes {
         last_data_recv_ms: age_ms,
         last_data_sent_ms: if is_asked { age_ms + 4 } else { age_ms.saturating_sub(4) },
@@ -94,7 +95,7 @@ fn made(number: u16, is_in_use: bool, came: u64) -> RequestSocket {
 }
 
 /// A stage with samples and an unchanged load.
-fn sampled(mut obs: Observation, sockets: Sockets<'_>) -> Observation {
+pub(super) fn sampled(mut obs: Observation, sockets: Sockets<'_>) -> Observation {
     cpu(&mut obs, 0.2);
     for number in 0..(WINDOW.1 - WINDOW.0) / STEP_US {
         let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets: sockets(number), ..RequestSample::default() };

@@ -24,6 +24,7 @@ finding-waits-inside-explanation-peers = { $caller } passes requests to { $tier 
 } that run the same program, and no more of them to { $tier }. Each takes longer there, so what slows them down is its own: its data, its disk, its host, a bad release, or work that only it does. Until that is mended, more requests pass without it, or with a smaller part for it.
 finding-waits-inside-title-late = { $number } of { $under_way } requests wait inside { $tier }, or until it reads them
 finding-waits-inside-explanation-late = { $tier } leaves requests unread for long, though it hardly computes meanwhile, and a single request is answered much faster. So one call holds up all others: a sleep, a lock, a write to a slow pipe or log, or a query that an event loop waits for. Which of these cannot be seen from outside.
+finding-waits-inside-explanation-held-up = { $tier } leaves requests unread for long, though its threads hardly run meanwhile. Whoever serves many connections in turns reads all that has come before it waits again, so one call holds up all others: a sleep, a lock, a program that it starts, a write to a slow pipe or log, or a query that an event loop waits for. Which of these cannot be seen from outside.
 finding-waits-inside-explanation-calls = { $kind ->
     [at-once] { $tier } has read these requests but does not work on them: they wait until one of the { $connections } that it has at { $remote } is answered. It passes no more than that at a time, although it has { $all } connections, so the number is most likely a limit: maxconn or max_conns of a proxy, or a limit of requests at once in a program. The server behind it gets no more work than that.
    *[all] { $tier } has read these requests but does not work on them: they wait until one of its { $connections } connections to { $remote } is free. It opens no more, so their number is most likely a limit: maxconn or max_conns of a proxy, or the size of a connection pool. The server behind it gets no more work than that.
@@ -109,6 +110,7 @@ evidence-waits-inside-little = { $rate }/s x { $ms } ms = { $at_once } at a time
 evidence-waits-inside-alone = The median response time was { $loaded } ms; a single request took { $alone } ms.
 evidence-waits-inside-alone-mean = A response took { $loaded } ms on average; a single request took { $alone } ms.
 evidence-waits-inside-grows = With { $few } requests in flight they had waited for { $few_ms } ms on average, with { $many } for { $many_ms } ms.
+evidence-waits-inside-held-up = In { $seen } of { $samples } samples requests of the usual length stood unread, and the threads of { $tier } ran or were ready to for { $busy } % of the time, all of them together.
 evidence-waits-inside-bound = Without that wait, at most { $low } to { $high } times as many requests could pass, and no more than the next limit allows.
 evidence-waits-inside-bound-exact = Without that wait, at most { $high } times as many requests could pass, and no more than the next limit allows.
 

@@ -18,7 +18,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
-use crate::ledger::{Inside, Levels, WaitEvidence, going_on, tenths};
+use crate::ledger::{HeldUp, Inside, Levels, WaitEvidence, going_on, tenths};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
@@ -113,7 +113,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::SlowerThanAlone(_) if awaited.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
         }
-        WaitEvidence::Grows(_) | WaitEvidence::Seen if awaited.is_some() => {
+        WaitEvidence::Grows(_) | WaitEvidence::Seen | WaitEvidence::HeldUp(_) if awaited.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::Medium)
         }
         WaitEvidence::SlowerThanPeers(_) => {
@@ -124,8 +124,9 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
             ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::High)
         }
         WaitEvidence::SlowerThanAlone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
+        WaitEvidence::HeldUp(_) => ("finding-waits-inside-title-late", "finding-waits-inside-explanation-held-up", Confidence::Medium),
         WaitEvidence::Grows(_) if is_late(inside) => {
-            ("finding-waits-inside-title-late", "finding-waits-inside-explanation-late", Confidence::Medium)
+            ("finding-waits-inside-title-late", "finding-waits-inside-explanation-held-up", Confidence::Medium)
         }
         WaitEvidence::Grows(_) | WaitEvidence::Seen => {
             ("finding-waits-inside-title", "finding-waits-inside-explanation-grows", Confidence::Medium)
@@ -198,6 +199,11 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
             proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(used))));
         }
         WaitEvidence::Seen => {}
+        WaitEvidence::HeldUp(HeldUp { samples, seen, busy }) => {
+            let text = args(ctx, "evidence-waits-inside-held-up", inside).with("seen", *seen as f64).with("samples", *samples as f64);
+            let text = text.with("busy", 100.0 * busy);
+            proofs.push(Evidence::new(text, format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(*seen as f64 / *samples as f64)));
+        }
         WaitEvidence::SlowerThanAlone(_) => proofs.extend(at_a_time(ctx, inside)),
         WaitEvidence::Grows(Levels { few, many }) => {
             let text =

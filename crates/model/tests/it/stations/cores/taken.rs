@@ -2,12 +2,15 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{BusyProcess, CoreTimes, CpuTimes, CpuUse, Observation, Socket, SocketAddress, TcpState, ThreadTimes};
+use chokepoint_model::observation::{
+    BusyProcess, CoreTimes, CpuTimes, CpuUse, Observation, RequestSocket, Socket, SocketAddress, TcpState, ThreadTimes, WireAnswers,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Verdict};
 use proptest::prelude::*;
 
 use crate::stage::*;
+use crate::stations::waiting::{client, sampled};
 
 /// The one thread of nginx ran and waited for its core for these shares of the time, and others used `others` of it; `stolen` went to other guests.
 #[derive(Debug, Clone, Copy)]
@@ -141,6 +144,31 @@ fn requests_that_fail_at_once_do_not_wait_for_a_core() {
     };
     assert!(!with(|load, failed| load.errors.reset = failed) && !with(|load, failed| load.errors.closed_before_answer = failed));
     assert!(with(|load, failed| load.errors.response_timeout = failed));
+}
+
+/// Watched, what looks like answers with an error makes no cause, and takes one away where it is most of them.
+#[test]
+fn watched_servers_that_refuse_most_requests_are_not_told_to_lack_cores() {
+    let with = |errors: u64| {
+        let unread = |_| (0..12).map(|n| RequestSocket { receive_queue: 100, ..client(n, 20, true) }).collect();
+        let mut obs = sampled(STARVED.observed(&[program(77, 0.8)]), &unread);
+        // `sampled` has cores of its own.
+        obs.cpu = STARVED.observed(&[]).cpu;
+        (obs.load, obs.request.loaded) = (None, false);
+        let statuses = [(200, 100 - errors), (502, errors)].into_iter().filter(|(_, count)| *count > 0).collect();
+        let kept = [((ip(SERVER_IP), 80).into(), statuses)].into_iter().collect();
+        let counted = WireAnswers { open_us: 250_000, kept, ..WireAnswers::default() };
+        obs.netns.get_mut(&SERVER).unwrap().answers.push(5_000_000, Reading::Ok(counted));
+        told(&obs)
+    };
+    for errors in [0, 30] {
+        assert_eq!(causes(&with(errors)), ["cores-taken-by-others"], "{errors}: {}", with(errors).summary);
+    }
+    for errors in [60, 100] {
+        let refusing = with(errors);
+        assert_eq!((refusing.verdict, causes(&refusing).len()), (Verdict::Unknown, 0), "{errors}: {}", refusing.summary);
+        assert!(refusing.summary.contains("look like responses"), "{}", refusing.summary);
+    }
 }
 
 #[test]
