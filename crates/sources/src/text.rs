@@ -35,6 +35,7 @@ pub(crate) const ALL: &[&Source] = &[
     &process::fd_count::PROCESS_FD_COUNT,
     &process::syscall::PROCESS_SYSCALL,
     &process::tracing::PROCESS_TRACING,
+    &process::thread_names::PROCESS_THREAD_NAMES,
     &process::memory::PROCESS_MEMORY,
     &process::limits::PROCESS_LIMITS,
     &cgroup::process::PROCESS_CGROUPS,

@@ -307,6 +307,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "accepts-slowly",
     "processes-stopped",
     "processes-traced",
+    "collects-garbage",
     "answers-none",
     "answers-errors",
 ];

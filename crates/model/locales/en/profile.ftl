@@ -153,5 +153,7 @@ remedy-use-more-cores-text-turns = Let the program use more cores: more worker p
 remedy-use-more-cores-risk = Each process needs memory. What they share (sessions, in-memory caches) must be stored outside of them.
 remedy-spread-received-packets-text = Spread received packets over the cores: configure more queues of the network card (ethtool -L), or else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).
 remedy-spread-received-packets-risk = Moving packets between cores takes some CPU time. The programs on those cores get less.
+remedy-give-more-heap-text = Start { $tier } with a larger heap: java -Xmx (its default is a quarter of the memory that the machine or the container has; -XX:MaxRAMPercentage changes that), DOTNET_GCHeapHardLimit for .NET. If it grows to any size, find what the program keeps: jcmd { $pid } GC.class_histogram.
+remedy-give-more-heap-risk = It takes memory from whatever else runs there, and each collection of a larger heap may take longer.
 remedy-look-at-answers-text = Judge the program by its responses: raise the load step by step (chokepoint bench --rate) until responses are late or fail. That is its capacity. If its cores are needed for something else, let it sleep when nothing arrives: a timeout in its poll or epoll_wait, HAProxy without busy-polling, net.core.busy_poll 0, the interrupt mode of a DPDK driver, idle_sleep of F-Stack.
 remedy-look-at-answers-risk = A sleeping program must be woken for a request that finds it idle, which takes some microseconds.

@@ -1,5 +1,6 @@
 //! The cores that the path's servers may run on: who used them, and who waited for one.
 
+mod collecting;
 mod cost;
 pub(crate) mod limiting;
 mod polling;
@@ -9,6 +10,7 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use collecting::Collecting;
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(crate) use polling::{Polling, PollingSign, polling};

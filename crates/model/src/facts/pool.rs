@@ -32,7 +32,7 @@ pub(crate) use service::{Service, held_s, supposes_no_waits};
 pub use staffing::Staffing;
 pub(crate) use stopped::StoppedProcesses;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
-pub(crate) use traced::TracedProcesses;
+pub(crate) use traced::{TracedProcesses, waiting_at};
 
 use unread::LeftOpen;
 

@@ -102,6 +102,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::let_go_on::LET_SOME_GO_ON,
     &by_hand::let_go_on::LET_DETACH,
     &by_hand::read_its_log::READ_ITS_LOG,
+    &by_hand::spend_less_cpu::GIVE_MORE_HEAP,
     &by_hand::look_inside::LOOK_AT_SILENT,
     &by_hand::look_inside::LOOK_AT_SLEEPERS,
     &by_hand::look_inside::LOOK_AT_ACCEPTING,

@@ -110,6 +110,8 @@ impl FindingId {
     pub(crate) const ANSWERS_NONE: Self = Self("answers-none");
     /// A server answers requests with errors of its own.
     pub(crate) const ANSWERS_ERRORS: Self = Self("answers-errors");
+    /// A runtime collects garbage for more of the time than is usual, and requests wait meanwhile.
+    pub(crate) const COLLECTS_GARBAGE: Self = Self("collects-garbage");
     /// A CPU quota stops servers whose cores have room.
     pub(crate) const THROTTLED: Self = Self("cgroup-cpu-throttled");
     /// A shaper holds answers back.

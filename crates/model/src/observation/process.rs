@@ -18,6 +18,8 @@ pub struct ProcessView {
     pub fd_count: Series<u32>,
     /// System calls of its threads over time.
     pub syscall: Series<Syscall>,
+    /// Names of its threads; at the beginning and at the end. Empty for a single thread, and for more than 256.
+    pub thread_names: Series<Vec<ThreadName>>,
     /// Who traces it; over time if anybody did when the observation began, else read once.
     pub tracing: Series<Tracing>,
     /// Memory; read at the end.
@@ -77,6 +79,12 @@ impl CpuUse {
     pub(crate) fn ran_since<'u>(&'u self, before: &'u Self) -> impl Iterator<Item = (u32, u64)> + 'u {
         let run = |id: u32| before.thread_times.iter().find(|times| times.id == id).map_or(0, |times| times.run_ns);
         self.thread_times.iter().map(move |times| (times.id, times.run_ns.saturating_sub(run(times.id))))
+    }
+
+    /// How long a thread was ready and waited for a core since `before`, nanoseconds.
+    pub(crate) fn delayed_since(&self, before: &Self, id: u32) -> u64 {
+        let delay = |used: &Self| used.thread_times.iter().find(|times| times.id == id).map_or(0, |times| times.delay_ns);
+        delay(self).saturating_sub(delay(before))
     }
 }
 
@@ -216,6 +224,15 @@ pub struct Tracing {
     pub name: Option<String>,
     /// Threads of a traced process, an even selection of many.
     pub threads: Vec<ThreadState>,
+}
+
+/// A thread and its name (`/proc/PID/task/TID/comm`), at most 15 bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadName {
+    /// Thread id. The main thread has the process id.
+    pub id: u32,
+    /// What the program called it; until then the name of whoever started it.
+    pub name: String,
 }
 
 /// A thread and its state letter (proc_pid_stat(5)): a tracer keeps it in state 't'.

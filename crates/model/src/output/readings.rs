@@ -148,7 +148,7 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 14] {
     ]
 }
 
-fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 9] {
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 10] {
     [
         ("process_identity", fate(&view.identity)),
         ("process_cpu", fate(&view.cpu)),
@@ -156,6 +156,7 @@ fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 9] {
         ("process_fd_count", fate(&view.fd_count)),
         ("process_syscall", fate(&view.syscall)),
         ("process_tracing", fate(&view.tracing)),
+        ("process_thread_names", fate(&view.thread_names)),
         ("process_memory", fate(&view.memory)),
         ("process_limits", fate(&view.limits)),
         ("process_cgroups", fate(&view.cgroups)),

@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 43;
+const KINDS: u32 = 44;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -214,7 +214,7 @@ impl Blind {
     }
 
     fn process(&mut self, view: &mut ProcessView) {
-        let ProcessView { identity, cpu, files, fd_count, syscall, tracing, memory, limits, cgroups } = view;
+        let ProcessView { identity, cpu, files, fd_count, syscall, thread_names, tracing, memory, limits, cgroups } = view;
         self.take(identity);
         self.change(cpu, |used| (used.run_ns, used.run_delay_ns) = (None, None));
         self.take(cpu);
@@ -227,6 +227,8 @@ impl Blind {
         let instance = self.instance;
         self.instance(42, instance);
         self.take(tracing);
+        self.instance(43, instance);
+        self.take(thread_names);
     }
 
     fn server(&mut self, view: &mut ServerView) {

@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod stat;
 pub(crate) mod syscall;
+pub(crate) mod thread_names;
 pub(crate) mod tracing;
 mod waits;
 pub(crate) mod workers;

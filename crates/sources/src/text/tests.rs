@@ -107,6 +107,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "process_fd_count" => count([&process.fd_count]),
         "process_syscall" => count([&process.syscall]),
         "process_tracing" => count([&process.tracing]),
+        "process_thread_names" => count([&process.thread_names]),
         "process_memory" => count([&process.memory]),
         "process_limits" => count([&process.limits]),
         "process_cgroups" => count([&process.cgroups]),

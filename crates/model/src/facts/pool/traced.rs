@@ -62,7 +62,7 @@ impl TracedProcesses {
             return None;
         }
         let is_never_idle = threads.iter().any(|thread| thread.awake_share() >= READY_SHARE);
-        let waiting = waiting(ctx, tier) * pids.len() as f64 / serving.len().max(1) as f64;
+        let waiting = waiting_at(ctx, tier) * pids.len() as f64 / serving.len().max(1) as f64;
         Some(Self { of: serving.len(), pids, tracer, name, looks, stopped, is_never_idle, waiting })
     }
 
@@ -79,7 +79,7 @@ impl TracedProcesses {
 }
 
 /// Mean number of requests that wait for a tier's threads, or are at one.
-fn waiting(ctx: &Context<'_>, tier: &Tier) -> f64 {
+pub(crate) fn waiting_at(ctx: &Context<'_>, tier: &Tier) -> f64 {
     let waits = |place: Place| {
         matches!(place, Place::AcceptQueue | Place::TlsHandshake | Place::Unread | Place::Cpu | Place::Ready | Place::Waiting)
     };

@@ -7,6 +7,7 @@ mod peers;
 mod silent;
 
 mod awaited;
+mod collector;
 mod held_up;
 mod limits;
 

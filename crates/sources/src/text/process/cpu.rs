@@ -15,7 +15,7 @@ use crate::text::facts;
 const NAME: &str = "process_cpu";
 /// Most threads of a process whose times are read: a pool of 200 (Tomcat's default) and those of its runtime. Each costs some 4 us (222 threads of a Java server took 0.85 to
 /// 1.25 ms without optimisation), so that a reading of as many takes an eighth of what the budget pays in a second (`observer/bucket.rs`), which spaces more of them out.
-const THREADS_MAX: u32 = 256;
+pub(super) const THREADS_MAX: u32 = 256;
 /// Three decimal numbers.
 const SCHEDSTAT_BYTES_MAX: usize = 256;
 

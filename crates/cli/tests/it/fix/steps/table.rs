@@ -27,6 +27,7 @@ const ALONE: &[(&str, &str)] = &[
 /// Advice in words: somebody else decides, or what is to be set depends on the program.
 const WORDS: &[&str] = &[
     "allow-more-connections",
+    "give-more-heap",
     "ask-clients",
     "ask-limit-owner",
     "compress-less",

@@ -133,6 +133,14 @@ pub(in crate::fix::remedies) const SPREAD_PACKETS: AdviceDef = def("spread-recei
 pub(in crate::fix::remedies) const LOOK_AT_ANSWERS: AdviceDef =
     def("look-at-answers", FindingId::BUSY_POLLING, |_, _| advice("remedy-look-at-answers-text", "remedy-look-at-answers-risk"));
 
+/// A larger heap for a program that collects garbage too often.
+pub(in crate::fix::remedies) const GIVE_MORE_HEAP: AdviceDef = def("give-more-heap", FindingId::COLLECTS_GARBAGE, |ctx, placed| {
+    let tier = ctx.only_tier(&placed.owner)?;
+    let pid = tier.pids.first().map(u32::to_string).unwrap_or_default();
+    let text = Message::new("remedy-give-more-heap-text").with("tier", tier.name.as_str()).with("pid", pid);
+    Some(Advice::words(text, "remedy-give-more-heap-risk", Lift::Further))
+});
+
 fn advice(text: &'static str, risk: &'static str) -> Option<Advice> {
     Some(Advice::words(Message::new(text), risk, Lift::Cost))
 }

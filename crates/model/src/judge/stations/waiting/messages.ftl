@@ -114,6 +114,17 @@ evidence-waits-inside-held-up = In { $seen } of { $samples } samples requests of
 evidence-waits-inside-bound = Without that wait, at most { $low } to { $high } times as many requests could pass, and no more than the next limit allows.
 evidence-waits-inside-bound-exact = Without that wait, at most { $high } times as many requests could pass, and no more than the next limit allows.
 
+finding-collects-garbage-title = { $kind ->
+    [stands] { $tier } stands still for { $share } % of the time to collect garbage
+   *[cores] { $tier } spends { $share } % of the time of its cores on collecting garbage
+}
+finding-collects-garbage-explanation = { $tier } gives memory back that it no longer uses, again and again: what it still uses leaves little room below the limit of its heap, or each request makes much that is thrown away. A larger heap makes that seldom. With the usual share of { $usual } % or less, about { $times } times as many requests would pass, and no more than the next limit allows.
+evidence-collects-garbage-used = Threads that collect garbage ({ $names }) used { $used } of the { $own } cores that { $tier } used.
+evidence-collects-garbage-stands = One of them ran or was ready to for { $stands } % of the time, and all other threads of the program stand still while it does.
+evidence-collects-garbage-usual = A virtual machine of Java aims at { $usual } % of the time or less for this, and enlarges its heap for it as long as it may.
+coupling-collector-quota = The CPU quota stops collectors as well, and everything stands still for longer.
+coupling-collector-pool = The server's threads stand still while its garbage is collected, and this may be how that shows. With a larger heap it can be measured again.
+
 coupling-silent-found = Another finding shows why the server does not answer. If there were none, the server itself would be the place to look.
 coupling-inside-found = Another station holds requests back, and those inside the program may wait for that. If no other station did, the program would be the place to look.
 coupling-inside-cores = All cores are busy, so whatever the requests inside the program wait for runs too late. If cores were idle, the program would be the place to look.

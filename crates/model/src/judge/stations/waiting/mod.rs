@@ -1,6 +1,7 @@
 //! Station `waiting`: requests that wait inside a program that neither computes nor waits for anything observable: for a lock, an inner limit, a connection
 //! from its pool, a timer.
 
+mod collector;
 mod errors;
 mod silent;
 
@@ -22,10 +23,10 @@ use crate::ledger::{HeldUp, Inside, Levels, WaitEvidence, going_on, tenths};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
-const FINDINGS: [FindingId; 3] = [FindingId::WAITS_INSIDE, FindingId::ANSWERS_NONE, FindingId::ANSWERS_ERRORS];
+const FINDINGS: [FindingId; 4] = [FindingId::WAITS_INSIDE, FindingId::ANSWERS_NONE, FindingId::ANSWERS_ERRORS, FindingId::COLLECTS_GARBAGE];
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["allow-more-connections", "look-inside", "read-its-log"],
+    remedies: &["allow-more-connections", "look-inside", "read-its-log", "give-more-heap"],
     graph: &[
         CouplingDef::found(FindingId::PROCESSES_STOPPED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::ACCEPTS_NONE, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
@@ -34,12 +35,18 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::PACKET_LOSS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::THROTTLED, FindingId::COLLECTS_GARBAGE, Relation::Tier, "coupling-collector-quota"),
+        CouplingDef::found(FindingId::COLLECTS_GARBAGE, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-collector-pool"),
+        CouplingDef::found(FindingId::COLLECTS_GARBAGE, FindingId::POOL_TAKES_TURNS, Relation::Behind, "coupling-collector-pool"),
+        CouplingDef::found(FindingId::COLLECTS_GARBAGE, FindingId::ACCEPT_QUEUE_FULL, Relation::Behind, "coupling-collector-pool"),
         CouplingDef::any(FindingId::ANSWERS_ERRORS, Relation::Behind, "coupling-errors-found"),
         CouplingDef::any_but(FindingId::ANSWERS_ERRORS, FindingId::WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
         CouplingDef::station(StationId::CPU, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
         CouplingDef::station(StationId::LINK, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
     ],
+    // Collectors take the time of cores; whoever waits for these as well waits for them.
     standing: |ctx, finding, _| match finding.owner.tiers().iter().find_map(|tier| perhaps_starved(ctx, *tier)) {
+        _ if finding.id == FindingId::COLLECTS_GARBAGE => Standing::Alone,
         Some(why) => Standing::Behind(why),
         None if want_cores(ctx) => Standing::Perhaps,
         None => Standing::Alone,
@@ -80,7 +87,13 @@ pub(crate) fn found(ctx: &Context<'_>) -> Option<Inside> {
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let judged = found(ctx).and_then(|inside| Some((inside.evidence.clone()?, inside)));
-    judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().chain(silent::judge(ctx)).chain(errors::judge(ctx)).collect()
+    judged
+        .map(|(shown, inside)| finding(ctx, &inside, &shown))
+        .into_iter()
+        .chain(silent::judge(ctx))
+        .chain(errors::judge(ctx))
+        .chain(collector::judge(ctx))
+        .collect()
 }
 
 /// A message with the arguments of the sentences.

@@ -24,6 +24,18 @@ page-waits-inside-remedies =
 page-waits-inside-sources =
     As for station waiting. proc_pid_syscall(5), /proc/PID/fd, proc_locks(5), /proc/PID/task/PID/children and /proc/PID/net/udp for what threads wait for. Queues in closed networks: Denning and Buzen 1978. Response time and number: Little 1961.
 
+page-collects-garbage-title = Garbage is collected too often
+page-collects-garbage-limits =
+    Throughput and response time of a program whose runtime gives unused memory back by itself: its other threads stand still for that, or have fewer cores.
+page-collects-garbage-shows =
+    Threads with the names of collectors (HotSpot's GC Thread#, G1 Conc#, VM Thread where nobody else collects, ZWorker, Shenandoah; .NET's server GC; JavaScriptCore's HeapHelper), and how long each ran or was ready to. Where the cores are full their part of what the servers used is lost, else the time of the busiest thread that makes the others stand still. A cause if a tenth more requests would pass with one part in thirteen, the goal of Java's virtual machine.
+page-collects-garbage-sure =
+    High with a load, medium when watching; silent while watched requests are seen not to wait for each other. Names are given by the program and can be anything. Runtimes whose collectors have no threads of their own are not seen: Go, Node.js, Python, Ruby, .NET without server GC. With more than 256 threads no times are read.
+page-collects-garbage-remedies =
+    A larger heap (java -Xmx; in a container -XX:MaxRAMPercentage, whose default is 25; .NET: DOTNET_GCHeapHardLimit), or less that is kept and thrown away: jcmd PID GC.class_histogram shows what fills it.
+page-collects-garbage-sources =
+    proc_pid_comm(5); HotSpot: src/hotspot/share/gc, Hotspot Virtual Machine Garbage Collection Tuning Guide (GCTimeRatio).
+
 page-answers-none-title = A server answers nothing
 page-answers-none-limits =
     The requests that are passed to this server: they take their callers' time until somebody gives up, and fail.
