@@ -51,24 +51,41 @@ pub fn file(profile: &Profile, product: &str) -> String {
         };
         track.samples.push((at, sample.time_ms));
     }
-    let other = interned::other_thread();
-    let threads: Vec<Value> = (profile.threads.iter().zip(&tracks).chain([(&other, &shared)]))
-        .filter(|(_, track)| !track.samples.is_empty())
-        .map(|(thread, track)| track.json(thread, profile.duration_s * 1000.0))
-        .collect();
     let categories: Vec<Value> =
         LAYERS.iter().map(|def| json!({ "name": def.title, "color": color(def.layer), "subcategories": ["Other"] })).collect();
     let interval = if profile.frequency_hz > 0 { 1000.0 / f64::from(profile.frequency_hz) } else { 1.0 };
-    let file = json!({
-        "meta": {
-            "categories": categories, "debug": false, "extensions": { "length": 0, "baseURL": [], "id": [], "name": [] },
-            "interval": interval, "preprocessedProfileVersion": VERSION, "version": 24, "processType": 0, "product": product, "oscpu": "Linux",
-            "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs" }, "startTime": 0.0, "symbolicated": true,
-            "pausedRanges": [], "usesOnlyOneStackType": true, "sourceCodeIsNotOnSearchfox": true, "markerSchema": [],
-        },
-        "libs": [], "threads": threads, "pages": [], "profilerOverhead": [], "counters": [],
+    let meta = json!({
+        "categories": categories, "debug": false, "extensions": { "length": 0, "baseURL": [], "id": [], "name": [] },
+        "interval": interval, "preprocessedProfileVersion": VERSION, "version": 24, "processType": 0, "product": product, "oscpu": "Linux",
+        "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs" }, "startTime": 0.0, "symbolicated": true,
+        "pausedRanges": [], "usesOnlyOneStackType": true, "sourceCodeIsNotOnSearchfox": true, "markerSchema": [],
     });
-    file.to_string()
+    let mut text = format!(r#"{{"meta":{meta},"libs":[],"pages":[],"profilerOverhead":[],"counters":[],"threads":["#);
+    let other = interned::other_thread();
+    let seen = profile.threads.iter().zip(&tracks).chain([(&other, &shared)]).filter(|(_, track)| !track.samples.is_empty());
+    for (number, (thread, track)) in seen.enumerate() {
+        text.push_str(if number > 0 { "," } else { "" });
+        track.write(thread, profile.duration_s * 1000.0, &mut text);
+    }
+    text.push_str("]}");
+    text
+}
+
+/// The value of a column in a row.
+type Column<'c> = (&'static str, &'c dyn Fn(usize) -> Value);
+
+/// Appends a table of so many rows, value by value: as a tree, a value takes ten times its text. `head`: what it has beside its columns.
+fn write_table(text: &mut String, name: &str, (rows, head): (usize, &str), columns: &[Column<'_>]) {
+    text.push_str(&format!(r#","{name}":{{"length":{rows}{head}"#));
+    for (column, value) in columns {
+        text.push_str(&format!(r#","{column}":["#));
+        for row in 0..rows {
+            text.push_str(if row > 0 { "," } else { "" });
+            text.push_str(&value(row).to_string());
+        }
+        text.push(']');
+    }
+    text.push('}');
 }
 
 /// The closest colour that the profiler knows.
@@ -113,48 +130,60 @@ impl Track {
         stacks.number((prefix, frame), || (prefix, frame))
     }
 
-    fn json(&self, thread: &Thread, duration_ms: f64) -> Value {
-        let same = |value: Value, length: usize| vec![value; length];
-        let (funcs, frames, resources) = (self.funcs.rows.len(), self.frames.rows.len(), self.resources.rows.len());
-        let mut before = 0;
-        let deltas: Vec<u32> = (self.samples.iter())
-            .map(|(_, time)| {
-                let delta = time.saturating_sub(before);
-                before = *time;
-                delta
-            })
-            .collect();
-        json!({
+    /// Appends the thread.
+    fn write(&self, thread: &Thread, duration_ms: f64, text: &mut String) {
+        let head = json!({
             "name": thread.name, "isMainThread": thread.pid == thread.tid, "processName": thread.program, "processType": "default",
             "pid": thread.pid.to_string(), "tid": thread.tid, "registerTime": 0.0, "unregisterTime": duration_ms, "processStartupTime": 0.0,
-            "processShutdownTime": duration_ms, "pausedRanges": [], "showMarkersInTimeline": false, "stringArray": self.strings.rows,
-            "samples": {
-                "length": self.samples.len(), "weightType": "samples", "timeDeltas": deltas,
-                "stack": self.samples.iter().map(|(stack, _)| *stack).collect::<Vec<_>>(), "weight": null,
-            },
-            "stackTable": {
-                "length": self.stacks.rows.len(), "prefix": self.stacks.rows.iter().map(|(prefix, _)| *prefix).collect::<Vec<_>>(),
-                "frame": self.stacks.rows.iter().map(|(_, frame)| *frame).collect::<Vec<_>>(),
-            },
-            "frameTable": {
-                "length": frames, "func": self.frames.rows.iter().map(|(func, _)| *func).collect::<Vec<_>>(),
-                "category": self.frames.rows.iter().map(|(_, category)| *category).collect::<Vec<_>>(), "subcategory": same(json!(0), frames),
-                "address": same(json!(-1), frames), "inlineDepth": same(json!(0), frames), "nativeSymbol": same(Value::Null, frames),
-                "innerWindowID": same(json!(0), frames), "line": same(Value::Null, frames), "column": same(Value::Null, frames),
-            },
-            "funcTable": {
-                "length": funcs, "name": self.funcs.rows.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-                "resource": self.funcs.rows.iter().map(|(_, resource)| resource.map_or(json!(-1), |index| json!(index))).collect::<Vec<_>>(),
-                "isJS": same(json!(false), funcs), "relevantForJS": same(json!(false), funcs), "fileName": same(Value::Null, funcs),
-                "lineNumber": same(Value::Null, funcs), "columnNumber": same(Value::Null, funcs),
-            },
-            "resourceTable": {
-                "length": resources, "name": self.resources.rows, "lib": same(Value::Null, resources), "host": same(Value::Null, resources),
-                "type": same(json!(1), resources),
-            },
+            "processShutdownTime": duration_ms, "pausedRanges": [], "showMarkersInTimeline": false,
             "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
             "markers": { "length": 0, "category": [], "data": [], "endTime": [], "name": [], "phase": [], "startTime": [] },
-        })
+        });
+        // The tables follow inside the same object.
+        let head = head.to_string();
+        text.push_str(head.strip_suffix('}').unwrap_or(&head));
+        self.write_tables(text);
+        text.push('}');
+    }
+
+    fn write_tables(&self, text: &mut String) {
+        let Self { strings, funcs, resources, frames, stacks, samples, .. } = self;
+        let (zero, null, no, one, none) = (|_| json!(0), |_| Value::Null, |_| json!(false), |_| json!(1), |_| json!(-1));
+        text.push_str(r#","stringArray":["#);
+        for (number, one) in strings.rows.iter().enumerate() {
+            text.push_str(if number > 0 { "," } else { "" });
+            text.push_str(&json!(one).to_string());
+        }
+        text.push(']');
+        let since = |row: usize| samples[row].1.saturating_sub(row.checked_sub(1).map_or(0, |before| samples[before].1));
+        let of_samples: [Column<'_>; 2] = [("timeDeltas", &|row| json!(since(row))), ("stack", &|row| json!(samples[row].0))];
+        write_table(text, "samples", (samples.len(), r#","weightType":"samples","weight":null"#), &of_samples);
+        let of_stacks: [Column<'_>; 2] = [("prefix", &|row| json!(stacks.rows[row].0)), ("frame", &|row| json!(stacks.rows[row].1))];
+        write_table(text, "stackTable", (stacks.rows.len(), ""), &of_stacks);
+        let of_frames: [Column<'_>; 9] = [
+            ("func", &|row| json!(frames.rows[row].0)),
+            ("category", &|row| json!(frames.rows[row].1)),
+            ("subcategory", &zero),
+            ("address", &none),
+            ("inlineDepth", &zero),
+            ("nativeSymbol", &null),
+            ("innerWindowID", &zero),
+            ("line", &null),
+            ("column", &null),
+        ];
+        write_table(text, "frameTable", (frames.rows.len(), ""), &of_frames);
+        let of_funcs: [Column<'_>; 7] = [
+            ("name", &|row| json!(funcs.rows[row].0)),
+            ("resource", &|row| funcs.rows[row].1.map_or(json!(-1), |index| json!(index))),
+            ("isJS", &no),
+            ("relevantForJS", &no),
+            ("fileName", &null),
+            ("lineNumber", &null),
+            ("columnNumber", &null),
+        ];
+        write_table(text, "funcTable", (funcs.rows.len(), ""), &of_funcs);
+        let of_resources: [Column<'_>; 4] = [("name", &|row| json!(resources.rows[row])), ("lib", &null), ("host", &null), ("type", &one)];
+        write_table(text, "resourceTable", (resources.rows.len(), ""), &of_resources);
     }
 }
 

@@ -79,11 +79,11 @@ impl Incidents {
     /// Of no server yet. The days before come from the history.
     pub(super) fn new(interrupt: &Interrupt, keeping: &Keeping, now_s: u64) -> Self {
         let mut daily: BTreeMap<String, Daily> = BTreeMap::new();
-        for minute in keeping.minutes(now_s.saturating_sub(DAYS_S)) {
+        keeping.each_minute(now_s.saturating_sub(DAYS_S), |minute| {
             for target in &minute.targets {
                 daily.entry(target.target.clone()).or_insert_with(|| Daily::new(&target.target)).remember(minute.at_s, target);
             }
-        }
+        });
         Self {
             daily,
             interrupt: interrupt.clone(),

@@ -64,10 +64,20 @@ impl Keeping {
         minute
     }
 
-    /// The minutes of the last days that are kept, the oldest first.
-    pub(super) fn minutes(&self, since_s: u64) -> impl Iterator<Item = Sample> {
-        let kept = history(&self.dir).and_then(|history| history.samples(MINUTE_S, since_s, u64::MAX, u32::MAX)).unwrap_or_default();
-        kept.into_iter().filter_map(|json| serde_json::from_str(&json).ok())
+    /// Gives the minutes that are kept since a time, one by one, the oldest first: those of a week are not held at once.
+    pub(super) fn each_minute(&self, since_s: u64, mut give: impl FnMut(Sample)) {
+        let visited = history(&self.dir).and_then(|history| {
+            let from = history.begin_of_samples(MINUTE_S, since_s, u64::MAX, u32::MAX)?;
+            history.visit_samples(MINUTE_S, from, u64::MAX, |_, json| {
+                if let Ok(minute) = serde_json::from_str(&json) {
+                    give(minute);
+                }
+                true
+            })
+        });
+        if let Err(error) = visited {
+            output::note(&format!("note: the days before cannot be compared with: {error}"));
+        }
     }
 
     /// Keeps what is under way, and waits until it is written.
