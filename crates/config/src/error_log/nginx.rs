@@ -19,6 +19,10 @@ pub enum NginxEvent {
     ClientClosed,
     /// Every server of an upstream is down or was tried.
     NoLiveUpstreams,
+    /// The header of an upstream's answer is larger than the buffer for it.
+    AnswerHeaderTooBig,
+    /// An upstream's answer breaks its protocol.
+    AnswerInvalid,
     /// `worker_connections` is used up, and nginx refused a connection.
     WorkerConnectionsExhausted,
     /// `worker_connections` is nearly used up. nginx closed kept connections, or connections without a request yet, to make room. It logs
@@ -190,6 +194,18 @@ const BEGINNINGS: &[Beginning] = &[
         NginxEvent::ClientClosed,
     ),
     (&["no live upstreams"], &["error"], NginxEvent::NoLiveUpstreams),
+    (&["upstream sent too big header"], &["error"], NginxEvent::AnswerHeaderTooBig),
+    (
+        &[
+            "upstream sent no valid HTTP",
+            "upstream sent invalid ",
+            "upstream sent unsupported ",
+            "upstream sent unexpected ",
+            "upstream sent duplicate header line",
+        ],
+        &["error"],
+        NginxEvent::AnswerInvalid,
+    ),
     (&["accept() failed (", "accept4() failed ("], &["error", "crit", "alert"], NginxEvent::AcceptFailed),
     (&["socket() failed (", "eventfd() failed (", "pipe() failed (", "epoll_create() failed ("], GRAVE, NginxEvent::SocketFailed),
     (&["bind() to ", "listen() to ", "bind() failed (", "listen() failed (", "still could not bind"], GRAVE, NginxEvent::BindFailed),
@@ -325,6 +341,10 @@ mod tests {
                 Some(104),
             ),
             ("error", "no live upstreams while connecting to upstream", NoLiveUpstreams, None),
+            ("error", "upstream sent too big header while reading response header from upstream", AnswerHeaderTooBig, None),
+            ("error", "upstream sent invalid header: \"a b: c\" while reading response header from upstream", AnswerInvalid, None),
+            ("error", "upstream sent no valid HTTP/1.0 header while reading response header from upstream", AnswerInvalid, None),
+            ("info", "upstream sent too big header while reading response header from upstream", Other, None),
             ("alert", "768 worker_connections are not enough", WorkerConnectionsExhausted, None),
             ("alert", "768 worker_connections are not enough while connecting to upstream", WorkerConnectionsExhausted, None),
             ("crit", "accept4() failed (24: Too many open files)", AcceptFailed, Some(24)),

@@ -43,7 +43,9 @@ use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
 use crate::facts::path::{Tier, starters};
 use crate::facts::queue::accepting::waited_at_each;
-use crate::observation::{Identity, ListenerAddress, LogEvent, NetnsView, PhpFpmPool, RequestSocket, Socket, SocketAddress, TcpState};
+use crate::observation::{
+    Identity, ListenerAddress, LogEvent, NetnsView, PhpFpmConfig, PhpFpmPool, RequestSocket, Setting, Socket, SocketAddress, TcpState,
+};
 
 /// The unit of event loops, whose limit is a number of connections and not of workers.
 pub(crate) const CONNECTIONS: &str = "connections";
@@ -121,11 +123,42 @@ pub fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
     servers.flat_map(|php_fpm| &php_fpm.pools).filter(here).collect()
 }
 
+/// `process.max` of the php-fpm behind these listeners, if its pools may have more workers than that: they have it together.
+pub(crate) fn process_max<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a Setting<u32>> {
+    common(ctx, tier).map(|(_, most)| most)
+}
+
+fn common<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(&'a PhpFpmConfig, &'a Setting<u32>)> {
+    let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.php_fpm());
+    let mut common = servers.filter_map(|php_fpm| Some((php_fpm, php_fpm.process_max.as_ref()?)));
+    let is_less = |(php_fpm, most): &(&PhpFpmConfig, &Setting<u32>)| {
+        u64::from(most.value) < php_fpm.pools.iter().map(|pool| u64::from(pool.max_children.value)).sum()
+    };
+    common.find(is_less)
+}
+
+/// True if so many workers and the fewest that the other pools have are all that `process.max` allows.
+fn are_all_in_common(ctx: &Context<'_>, tier: &Tier, workers: usize) -> bool {
+    let Some((php_fpm, most)) = common(ctx, tier) else { return false };
+    let own: Vec<&str> = configured(ctx, tier).iter().map(|pool| pool.name.as_str()).collect();
+    let others = php_fpm.pools.iter().filter(|pool| !own.contains(&pool.name.as_str()));
+    let least = |pool: &PhpFpmPool| match pool.pm.value.as_str() {
+        "static" => pool.max_children.value as usize,
+        "ondemand" => 0,
+        _ => 1,
+    };
+    workers + others.map(least).sum::<usize>() >= most.value as usize
+}
+
 /// The most workers of a pool that starts them on demand. `None` for a static pool, whose workers all exist, and if the file was changed after it was read:
 /// then only the existing workers show the limit.
 pub(crate) fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
     let pools = configured(ctx, tier);
     if setting::unforced_pool(ctx, tier, 0.0).is_some() {
+        return None;
+    }
+    // What other pools use of a common limit is not seen, so the workers that there are show what is left.
+    if process_max(ctx, tier).is_some() {
         return None;
     }
     let grows = pools.iter().any(|pool| pool.pm.value != "static");
@@ -188,7 +221,7 @@ impl Pool {
             unaccepted: Vec::new(),
             unread: false,
             // If the configuration shows the limit, a pool that has reached it grows no further.
-            grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
+            grows: allowed.is_none_or(|allowed| workers.len() < allowed) && !are_all_in_common(ctx, tier, workers.len()) && grew,
             reached: reached(ctx, tier),
         })
     }

@@ -11,7 +11,10 @@ use crate::observation::{RequestSample, RequestSocket};
 
 use super::thread_split::ThreadShares;
 
-/// How far the bytes that stand unread may be from those of a request, to be one: what is left of a long body, which a server reads when it wants to, has another length.
+/// Most bytes of a request that is read in one piece: those of a packet (RFC 9293, section 3.7.1, on Ethernet). The body of a longer one a server reads when it wants to, perhaps after it
+/// waited for something else.
+const WHOLE_BYTES_MAX: f64 = 1_460.0;
+/// How far the bytes that stand unread may be from those of a request, to be one: what is left of a long body among short ones has another length.
 const LIKE_A_REQUEST: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
 /// Samples of requests at a tier, and those with whole requests unread.
@@ -33,7 +36,7 @@ impl HeldUp {
         let busy = threads.shares.iter().map(|(run, delay)| run + delay).sum::<f64>() + threads.stopped;
         let view = ctx.obs.netns.get(&tier.netns)?;
         let samples: Vec<&RequestSample> = ctx.in_window(&view.request_samples).map(|(_, sample)| sample).collect();
-        let typical = request_bytes(&samples, tier);
+        let typical = request_bytes(&samples, tier).filter(|bytes| *bytes <= WHOLE_BYTES_MAX);
         let is_whole = |socket: &RequestSocket| {
             let (queue, all) = (f64::from(socket.receive_queue), socket.times.and_then(|times| times.bytes_received));
             queue > 0.0

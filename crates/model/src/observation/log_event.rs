@@ -17,6 +17,10 @@ pub enum LogEvent {
     UpstreamReset,
     /// Each upstream is down or was tried.
     NoLiveUpstreams,
+    /// The header of an upstream's answer is larger than the buffer for it.
+    AnswerHeaderTooBig,
+    /// An upstream's answer breaks its protocol.
+    AnswerInvalid,
     /// Another failure to read from or write to a connection.
     TransferFailed(Errno),
     /// A client closed before it had its answer.
@@ -91,6 +95,8 @@ const PLAIN: &[LogEvent] = &[
     LogEvent::UpstreamClosedWithinAnswer,
     LogEvent::UpstreamReset,
     LogEvent::NoLiveUpstreams,
+    LogEvent::AnswerHeaderTooBig,
+    LogEvent::AnswerInvalid,
     LogEvent::ClientClosed,
     LogEvent::ConnectionsExhausted,
     LogEvent::ConnectionsReused,
@@ -136,6 +142,8 @@ impl LogEvent {
             Self::UpstreamClosedWithinAnswer => "upstream closed within its answer",
             Self::UpstreamReset => "upstream reset",
             Self::NoLiveUpstreams => "no live upstreams",
+            Self::AnswerHeaderTooBig => "header too big",
+            Self::AnswerInvalid => "invalid answer",
             Self::TransferFailed(_) => "transfer",
             Self::ClientClosed => "client closed",
             Self::ConnectionsExhausted => "worker_connections",

@@ -380,6 +380,8 @@ pub struct PhpFpmConfig {
     pub pid_file: Option<String>,
     /// Seconds that children have to finish at a reload. 0, the default, kills requests under way.
     pub process_control_timeout_s: Setting<u64>,
+    /// `process.max`, the most workers of all pools together. `None` if there is no such limit.
+    pub process_max: Option<Setting<u32>>,
     /// The pools.
     pub pools: Vec<PhpFpmPool>,
 }

@@ -331,6 +331,8 @@ fn nginx_event(line: &NginxLine<'_>) -> LogEvent {
         NginxEvent::UpstreamClosed => LogEvent::UpstreamClosedWithinAnswer,
         NginxEvent::ClientClosed => LogEvent::ClientClosed,
         NginxEvent::NoLiveUpstreams => LogEvent::NoLiveUpstreams,
+        NginxEvent::AnswerHeaderTooBig => LogEvent::AnswerHeaderTooBig,
+        NginxEvent::AnswerInvalid => LogEvent::AnswerInvalid,
         NginxEvent::WorkerConnectionsExhausted => LogEvent::ConnectionsExhausted,
         NginxEvent::WorkerConnectionsReused => LogEvent::ConnectionsReused,
         NginxEvent::RateLimited => LogEvent::RateLimited(zone()),

@@ -20,8 +20,13 @@ pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>, room: &mut ConfigRoom
         files,
         pid_file: fpm.global.text("pid").map(|pid| pid.value),
         process_control_timeout_s: fpm.global.seconds("process_control_timeout").map_or_else(unset, |found| setting(found, positive)),
+        process_max: fpm.global.number("process.max").map(|found| setting(found, children)).filter(|most| most.value > 0),
         pools,
     })
+}
+
+fn children(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(0)
 }
 
 fn unset() -> Setting<u64> {
@@ -54,7 +59,7 @@ fn pool(pool: &Pool) -> Option<PhpFpmPool> {
         listen,
         backlog: setting(pool.backlog(), |backlog| backlog),
         pm: manager,
-        max_children: setting(pool.max_children()?, |children| u32::try_from(children).unwrap_or(0)),
+        max_children: setting(pool.max_children()?, children),
         max_requests: pool.number("pm.max_requests").map_or_else(unset, |found| setting(found, positive)),
         terminate_timeout_s: pool.seconds("request_terminate_timeout").map_or_else(unset, |found| setting(found, positive)),
     })

@@ -2,10 +2,10 @@
 
 use super::on_wire::Answered;
 use super::{Statuses, is_server_error};
-use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::observation::ListenerAddress;
+use crate::facts::{Context, Logged};
+use crate::observation::{ListenerAddress, LogEvent};
 
 /// Statuses that a gateway makes itself, for want of a response from behind it (RFC 9110, sections 15.6.3 and 15.6.5).
 const OF_GATEWAYS: [u16; 2] = [502, 504];
@@ -25,10 +25,57 @@ pub(crate) struct ServerErrors<'a> {
     pub(crate) per_s: f64,
     /// Where the clients' errors were counted: "load", "access log" or "packets".
     pub(crate) source: &'static str,
-    /// What was counted at `tier` on the wire.
-    pub(crate) own: Answered,
+    /// What was counted at `tier` on the wire. `None` if nothing was.
+    pub(crate) own: Option<Answered>,
     /// What the servers behind it answered.
     pub(crate) behind: Behind,
+    /// What its error log says of most of them.
+    pub(crate) reason: Option<Reason>,
+}
+
+/// What a server's own error log says of its errors.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reason {
+    pub(crate) event: LogEvent,
+    pub(crate) logged: Logged,
+    /// The other events of this kind in it, with their number.
+    pub(crate) others: Vec<(LogEvent, u64)>,
+}
+
+impl Reason {
+    /// The events after which a gateway answers with an error, by what most lines say. `None` if they are fewer than half of these errors, or end in another status than most.
+    fn of(ctx: &Context<'_>, tier: &Tier, (status, errors): (u16, u64)) -> Option<Self> {
+        // Without a local port, a place in a queue or a descriptor left, stations of their own judge what it says.
+        let ends_so = |event: &&LogEvent| match event {
+            LogEvent::ConnectFailed(errno) => !matches!(errno, Some(11 | 24 | 99)),
+            LogEvent::UpstreamTimedOut | LogEvent::UpstreamClosed | LogEvent::UpstreamReset => true,
+            LogEvent::NoLiveUpstreams | LogEvent::AnswerHeaderTooBig | LogEvent::AnswerInvalid => true,
+            _ => false,
+        };
+        let events = ctx.logged_events(tier).into_iter().filter(ends_so);
+        let mut seen: Vec<(LogEvent, Logged)> = events.filter_map(|event| Some((event.clone(), ctx.logged(tier, event)?))).collect();
+        seen.sort_by_key(|(_, logged)| std::cmp::Reverse(logged.count));
+        let mut seen = seen.into_iter();
+        let (event, logged) = seen.next().filter(|(_, logged)| logged.count as f64 >= PASSED_ON * errors as f64)?;
+        let [bad, late] = OF_GATEWAYS;
+        if status != (if event == LogEvent::UpstreamTimedOut { late } else { bad }) {
+            return None;
+        }
+        Some(Self { event, logged, others: seen.map(|(event, logged)| (event, logged.count)).collect() })
+    }
+
+    /// The word of its kind.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.event {
+            LogEvent::AnswerHeaderTooBig => "header",
+            LogEvent::AnswerInvalid => "invalid",
+            LogEvent::NoLiveUpstreams => "none-live",
+            LogEvent::UpstreamTimedOut => "timed-out",
+            LogEvent::UpstreamClosed => "closed",
+            LogEvent::UpstreamReset => "reset",
+            _ => "connect",
+        }
+    }
 }
 
 /// What is known of the servers behind the one that makes errors.
@@ -53,9 +100,13 @@ impl<'a> ServerErrors<'a> {
         // Rates on the wire are compared with each other: a load is not offered for all of the time in which packets are counted.
         let on_wire = Answered::of(ctx, first).filter(|own| own.errors() > 0).map(|own| own.errors_rps());
         let (tier, errors_rps) = innermost(ctx, (first, on_wire.unwrap_or(per_s)));
-        let behind = known(ctx, tier, (status, errors_rps))?;
-        let own = Answered::of(ctx, tier).filter(|own| own.errors() > 0)?;
-        Some(Self { tier, status, clients: (clients.errors(), clients.requests), per_s, source: clients.source, own, behind })
+        // Whoever writes of most of the errors how each came to be makes them.
+        let reason = Reason::of(ctx, tier, (status, clients.errors()));
+        let behind = known(ctx, tier, (status, errors_rps)).or(reason.as_ref().map(|_| Behind::Unread))?;
+        let own = Answered::of(ctx, tier).filter(|own| own.errors() > 0);
+        let found =
+            Self { tier, status, clients: (clients.errors(), clients.requests), per_s, source: clients.source, own, behind, reason };
+        (found.own.is_some() || found.reason.is_some()).then_some(found)
     }
 }
 

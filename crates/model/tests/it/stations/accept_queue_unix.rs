@@ -137,7 +137,7 @@ fn other_failures_or_another_socket_do_not_count_for_this_queue() {
         let mut obs = behind(peak);
         gateway_answers(&mut obs, 30_000);
         logs(&mut obs, &[(kind, 30_000, &line)]);
-        assert_eq!(causes(&told(&obs)), [""; 0], "{line}");
+        assert!(!causes(&told(&obs)).contains(&"accept-queue-full"), "{line}");
     }
 }
 

@@ -6,7 +6,9 @@ mod behind_loops;
 mod locks;
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, Syscall, TcpState, ThreadCalls, ThreadTimes};
+use chokepoint_model::observation::{
+    CpuUse, Identity, Listener, Observation, Origin, PhpFpmConfig, ServerConfig, Setting, Syscall, TcpState, ThreadCalls, ThreadTimes,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 
@@ -346,4 +348,29 @@ fn threads_that_compute_are_not_said_to_wait() {
     let (computing, waiting) = (text(0.6, 3.0), text(0.3, 0.2));
     assert!(computing.contains("running most of the time") && !computing.contains("wait for a disk"), "{computing}");
     assert!(!waiting.contains("running most of the time") && waiting.contains("wait for a disk"), "{waiting}");
+}
+
+#[test]
+fn a_limit_of_all_pools_together_is_the_one_that_a_pool_is_at() {
+    let with = |process_max: Option<u32>| {
+        let mut obs = php_pool(5, "dynamic", 20, false);
+        let config = obs.servers.get_mut(&50).unwrap().config.last().cloned().unwrap();
+        let ServerConfig::PhpFpm(php_fpm) = config else { panic!("it is php-fpm") };
+        let most = |value| Setting { value, origin: Origin { file: "/etc/php/8.2/fpm/php-fpm.conf".into(), line: 3 } };
+        let changed = PhpFpmConfig { process_max: process_max.map(most), ..php_fpm };
+        let view = &mut obs.servers.get_mut(&50).unwrap().config;
+        *view = Default::default();
+        view.push(0, Reading::Ok(ServerConfig::PhpFpm(changed)));
+        told(&obs)
+    };
+    let common = with(Some(7));
+    assert_eq!(causes(&common), ["worker-pool-exhausted"], "{}", common.summary);
+    let first = &common.findings[0];
+    assert!(first.evidence.iter().any(|proof| proof.text.contains("7 workers together (process.max)")), "{:?}", first.evidence);
+    let advised = format!("{:?}", first.remedies);
+    assert!(advised.contains("than the 7 that process.max") && advised.contains("changes nothing"), "{advised}");
+    // A common limit that the pools cannot reach is none.
+    for unreached in [None, Some(20), Some(100)] {
+        assert!(!format!("{:?}", with(unreached).findings).contains("process.max"), "{unreached:?}");
+    }
 }

@@ -1,6 +1,7 @@
 # What remedy raise-max-children does, and its risk.
 
 remedy-raise-max-children-text = Give the pool of { $tier } { $to } workers instead of { $from }: { $sum }.
+remedy-raise-max-children-text-common = Let the pools of php-fpm have { $more } workers more than the { $common } that process.max ({ $where }) gives all of them together: { $sum }. A larger pm.max_children changes nothing.
 remedy-raise-max-children-text-other = Give { $tier } { $to } { $unit ->
     [threads] threads
    *[workers] workers

@@ -4,12 +4,12 @@ use super::demand::Demand;
 use super::servers::{self, is_bound_to};
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::pool::{CONNECTIONS, Pool, PoolKind, PoolMemory, PoolSetting};
+use crate::facts::pool::{CONNECTIONS, Pool, PoolKind, PoolMemory, PoolSetting, process_max};
 use crate::fix::change::{Activation, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
-use crate::judge::station::StationReading;
+use crate::judge::station::{StationReading, setting_source};
 use crate::judge::stations::room_untold;
 use crate::observation::PhpFpmPool;
 use crate::output::message::Message;
@@ -33,7 +33,10 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         false => size(ctx, tier, placed, workers),
     };
     let to = size.demand.workers as u32;
+    let common = process_max(ctx, tier);
     let (change, from, risk) = match pool_of(ctx, tier) {
+        // Its own limit is not the one that it is at.
+        Some(_) if common.is_some() => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-other"),
         Some((server, pool)) => {
             let from = pool.max_children.value;
             let setting = ServerSetting::PhpFpmMaxChildren { pool: pool.name.clone() };
@@ -50,6 +53,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     }
     let behind = Pool::of(ctx, tier).and_then(|pool| room_untold(ctx, tier, &pool)).map(|(upstream, _)| upstream);
     let text = match change.is_empty() {
+        true if common.is_some() => "remedy-raise-max-children-text-common",
         true if behind.is_some() => "remedy-raise-max-children-text-loops-behind",
         true if is_loops => "remedy-raise-max-children-text-loops",
         true => "remedy-raise-max-children-text-other",
@@ -57,7 +61,8 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     };
     let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str()).with("unit", placed.unit);
     let text = text.with("sum", ctx.text(size.demand.sum)).with("setting", setting(ctx, tier, to));
-    let text = text.with("upstream", behind.unwrap_or_default());
+    let text = text.with("upstream", behind.unwrap_or_default()).with("more", to.saturating_sub(from));
+    let text = common.iter().fold(text, |text, most| text.with("common", most.value).with("where", setting_source(&most.origin)));
     Some(Proposal {
         reload: None,
         change,

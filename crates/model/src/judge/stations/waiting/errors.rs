@@ -1,10 +1,11 @@
 //! Finding `answers-errors`: a server answers with errors of its own.
 
 use crate::facts::Context;
-use crate::facts::traffic::errors::{Behind, ServerErrors};
+use crate::facts::traffic::errors::{Behind, Reason, ServerErrors};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
+use crate::observation::LogEvent;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
@@ -14,8 +15,11 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
     let found = ServerErrors::of(ctx)?;
     let tier = found.tier;
     let packets = format!("packet(7) ({})", ctx.netns_name(tier.netns));
-    let own = args(&found, "evidence-answers-errors-own").with("own", found.own.errors()).with("own_all", found.own.all());
-    let own = Evidence::new(own, packets, Some(found.own.errors() as f64));
+    let own = found.own.as_ref().map(|own| {
+        let text = args(&found, "evidence-answers-errors-own").with("own", own.errors()).with("own_all", own.all());
+        Evidence::new(text, packets, Some(own.errors() as f64))
+    });
+    let logged = found.reason.as_ref().map(|reason| logged(&found, reason));
     let behind = match found.behind {
         Behind::Answers(errors, all) => {
             let text = args(&found, "evidence-answers-errors-behind").with("behind_errors", errors).with("behind_all", all);
@@ -24,13 +28,28 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
         Behind::Nobody | Behind::Unread => None,
     };
     let clients = Evidence::new(args(&found, "evidence-answers-errors-clients"), found.source, Some(found.clients.0 as f64));
+    let explanation = match found.reason.as_ref().map(|reason| &reason.event) {
+        Some(LogEvent::AnswerHeaderTooBig) => "finding-answers-errors-explanation-header",
+        Some(LogEvent::NoLiveUpstreams) => "finding-answers-errors-explanation-none-live",
+        Some(_) => "finding-answers-errors-explanation-logged",
+        None => "finding-answers-errors-explanation",
+    };
     Some(Finding {
-        confidence: if found.behind == Behind::Unread { Confidence::Medium } else { Confidence::High },
+        confidence: if found.behind == Behind::Unread || found.own.is_none() { Confidence::Medium } else { Confidence::High },
         title: args(&found, "finding-answers-errors-title"),
-        evidence: [Some(clients), Some(own), behind].into_iter().flatten().collect(),
-        explanation: vec![args(&found, "finding-answers-errors-explanation")],
+        evidence: [Some(clients), logged, own, behind].into_iter().flatten().collect(),
+        explanation: vec![args(&found, explanation)],
         ..STATION.finding(FindingId::ANSWERS_ERRORS, tier, Location::in_netns(tier.netns))
     })
+}
+
+/// What its error log says of most of them, and of others.
+fn logged(found: &ServerErrors<'_>, reason: &Reason) -> Evidence {
+    let others: Vec<String> = reason.others.iter().map(|(event, count)| format!("{count} x {event}")).collect();
+    let text = args(found, "evidence-answers-errors-logged").with("count", reason.logged.count).with("event", reason.event.to_string());
+    let text = text.with("line", reason.logged.line.as_str()).with("others", others.join(", "));
+    let text = text.with("has_others", if others.is_empty() { "no" } else { "yes" });
+    Evidence::new(text, reason.logged.path.as_str(), Some(reason.logged.count as f64))
 }
 
 /// A message with the arguments of the sentences.
@@ -43,5 +62,5 @@ pub(super) fn args(found: &ServerErrors<'_>, id: &'static str) -> Message {
     };
     let message = Message::new(id).with("tier", found.tier.name.as_str()).with("status", found.status.to_string());
     let message = message.with("share", 100.0 * errors as f64 / all.max(1) as f64).with("errors", errors).with("requests", all);
-    message.with("behind", behind)
+    message.with("behind", behind).with("reason", found.reason.as_ref().map_or("none", Reason::word))
 }

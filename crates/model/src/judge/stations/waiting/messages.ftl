@@ -81,13 +81,29 @@ finding-answers-none-explanation = { $kind ->
 }
 evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
 evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
-finding-answers-errors-title = { $tier } answers { $share } % of the requests with errors, most with status { $status }
+finding-answers-errors-title = { $tier } answers { $share } % of the requests with errors, most with status { $status }{ $reason ->
+    [header] : the header of a response is larger than its buffer for it
+    [invalid] : a server behind it breaks the protocol
+    [none-live] : it has no server left to ask
+    [timed-out] : a server behind it does not answer in time
+    [closed] : a server behind it closes without an answer
+    [reset] : a server behind it resets connections
+    [connect] : it cannot connect to a server behind it
+   *[none] {""}
+}
+finding-answers-errors-explanation-header = { $tier } reads the header of a response into one buffer and ends the request with { $status } if it does not fit: a large cookie, or many headers. The server behind it has answered, and nothing is at its limit.
+finding-answers-errors-explanation-none-live = All servers that { $tier } may ask are out: marked as down, or taken out for a while after failures (nginx: after max_fails = 1 failure for fail_timeout = 10 s, unless set otherwise). Meanwhile it answers without asking anybody, however well they do. What failed before stands in its log as well.
+finding-answers-errors-explanation-logged = { $tier } makes these responses itself, and its error log says why.
 finding-answers-errors-explanation = { $behind ->
     [answers] { $tier } makes these responses itself: the servers behind it answered otherwise. It may have had no server to ask, reached its own limit of connections to them, or waited too long. Its error log says which.
     [unread] { $tier } sends these responses. The servers behind it were not seen to send any over plain HTTP, so whether one of them is why cannot be seen from outside. The log of { $tier } says it.
    *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log says why.
 }
 evidence-answers-errors-clients = { $errors } of { $requests } requests were answered with a server error, most with status { $status }.
+evidence-answers-errors-logged = Its error log has { $count } lines of that ({ $event }){ $has_others ->
+    [yes] , beside { $others }
+   *[no] {""}
+}, such as: { $line }
 evidence-answers-errors-own = Of { $own_all } responses of { $tier } that were read on the wire, { $own } were server errors.
 evidence-answers-errors-behind = Of { $behind_all } responses of the servers behind { $tier } that were read on the wire, { $behind_errors } were server errors.
 

@@ -90,6 +90,7 @@ evidence-worker-pool-busy = { $unit ->
     [threads] { $busy } of { $workers } threads held a connection on average, and all of them in { $full } of { $samples } samples.
    *[workers] { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 }
+evidence-worker-pool-process-max = All pools of this php-fpm may have { $limit } workers together (process.max), fewer than the sum of their own limits.
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
 evidence-worker-pool-active = In { $full } of { $looks } readings of php-fpm's status page, { $workers ->
     [1] the one worker of pool { $pool } was

@@ -11,13 +11,13 @@ use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
 use crate::facts::pool::awaited::Awaited;
-use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops};
+use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops, process_max};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
-use crate::judge::station::{StationDef, StationReading};
+use crate::judge::station::{StationDef, StationReading, setting_source};
 use crate::ledger::tenths;
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
@@ -215,6 +215,10 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
         let limit = f64::from(configured.max_children.value);
         proofs.push(Evidence::new(text, format!("{}:{}", origin.file, origin.line), Some(limit)));
         proofs.extend(told_by_page(ctx, tier, configured));
+    }
+    if let Some(most) = process_max(ctx, tier) {
+        let text = Message::new("evidence-worker-pool-process-max").with("limit", most.value);
+        proofs.push(Evidence::new(text, setting_source(&most.origin), Some(f64::from(most.value))));
     }
     let waiting = if pool.unread { "evidence-worker-pool-unread" } else { "evidence-worker-pool-waiting" };
     let waiting = Message::new(waiting).with("waiting", pool.waiting);

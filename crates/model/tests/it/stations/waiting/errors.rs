@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use chokepoint_model::observation::SocketAddress;
-use chokepoint_model::observation::{ListenerAddress, Observation, Socket, UnixPeer, WireAnswers};
+use chokepoint_model::observation::{
+    AccessLog, ErrorLog, ListenerAddress, LogEvent, LogExtent, Observation, Socket, UnixPeer, WireAnswers,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Verdict};
 use proptest::prelude::*;
@@ -169,4 +171,61 @@ proptest! {
         }
         prop_assert_eq!(named(&obs), Some(["caddy", "node", "node-2"][maker].to_owned()));
     }
+}
+
+/// What the error log of the front says of its errors.
+fn with_log(mut obs: Observation, events: &[(LogEvent, u64)]) -> Observation {
+    let line = |event: &LogEvent| (event.clone(), format!("2026/11/28 12:00:00 [error] 42#42: *7 {event}"));
+    let log = ErrorLog {
+        events: events.iter().cloned().collect(),
+        samples: events.iter().map(|(event, _)| line(event)).collect(),
+        extent: LogExtent::default(),
+    };
+    obs.servers.entry(42).or_default().error_logs.entry("/var/log/front.log".to_owned()).or_default().push(11_000_000, Reading::Ok(log));
+    obs
+}
+
+/// Of 4,000 responses of the front 2,000 are errors.
+const HALF: Counts = &[(200, 50), (502, 50)];
+const ALL_GOOD: Counts = &[(200, 50)];
+
+#[test]
+fn the_servers_own_log_says_why_it_answers_with_errors() {
+    for (event, words, fix) in [
+        (LogEvent::AnswerHeaderTooBig, "the header of a response is larger than its buffer for it", "proxy_buffer_size"),
+        (LogEvent::NoLiveUpstreams, "it has no server left to ask", "max_fails=0"),
+        (LogEvent::AnswerInvalid, "a server behind it breaks the protocol", "error log"),
+        (LogEvent::UpstreamReset, "a server behind it resets connections", "error log"),
+    ] {
+        let diagnosis = told(&with_log(watched(HALF, ALL_GOOD, ALL_GOOD), &[(event.clone(), 2_000), (LogEvent::UpstreamTimedOut, 3)]));
+        let first = &diagnosis.findings[0];
+        assert_eq!((first.id.as_str(), first.confidence), ("answers-errors", Confidence::High), "{event}: {}", diagnosis.summary);
+        assert!(first.title.ends_with(words), "{}", first.title);
+        assert!(first.evidence.iter().any(|proof| proof.text.contains("beside 3 x upstream timed out")), "{:?}", first.evidence);
+        let advised = format!("{:?}", first.remedies);
+        assert!(advised.contains(fix), "{advised}");
+        // On connections older than the watching its responses are not sure, but what it writes of them is.
+        let mut older = with_log(watched(&[], ALL_GOOD, ALL_GOOD), &[(event.clone(), 2_000)]);
+        let access = AccessLog { lines: 4_000, has_status: true, status: [(200, 2_000), (502, 2_000)].into(), ..AccessLog::default() };
+        older
+            .servers
+            .entry(42)
+            .or_default()
+            .access_logs
+            .entry("/var/log/access.log".to_owned())
+            .or_default()
+            .push(11_000_000, Reading::Ok(access));
+        assert_eq!(maker(&older), Some(("caddy".to_owned(), Confidence::Medium)), "{event}: {}", told(&older).summary);
+    }
+}
+
+#[test]
+fn few_lines_are_no_reason_for_many_errors() {
+    for lines in [1, 900] {
+        let diagnosis = told(&with_log(watched(HALF, ALL_GOOD, ALL_GOOD), &[(LogEvent::AnswerHeaderTooBig, lines)]));
+        assert!(diagnosis.findings[0].title.ends_with("most with status 502"), "{lines}: {}", diagnosis.findings[0].title);
+    }
+    // Without errors the lines say nothing.
+    let quiet = told(&with_log(watched(ALL_GOOD, ALL_GOOD, ALL_GOOD), &[(LogEvent::AnswerHeaderTooBig, 2_000)]));
+    assert!(causes(&quiet).is_empty(), "{:?}", quiet.findings);
 }

@@ -11,11 +11,19 @@ use crate::stage::*;
 
 /// Sixteen clients in a closed loop. In this share of the samples ten of their requests are unread, with so many bytes; each request has a hundred.
 fn loop_with(share: f64, busy: f64, unread_bytes: u32, waits: Option<WaitKind>) -> Diagnosis {
+    loop_of(share, busy, (unread_bytes, 1), waits)
+}
+
+/// The same, with requests that are so many times as long.
+fn loop_of(share: f64, busy: f64, (unread_bytes, times): (u32, u64), waits: Option<WaitKind>) -> Diagnosis {
     let sockets = |sample: u64| -> Vec<RequestSocket> {
         let is_late = (mixed(sample) % 1_000) as f64 <= 1_000.0 * share;
         let of = |n: u16| {
             let age_ms = 4 + mixed(u64::from(n) + sample) % 100 / 4 * 4;
-            let socket = later(client(n, age_ms, true), 5 * sample);
+            let mut socket = later(client(n, age_ms, true), 5 * sample);
+            if let Some(read) = socket.times.as_mut() {
+                read.bytes_received = read.bytes_received.map(|bytes| times * bytes);
+            }
             RequestSocket { receive_queue: if is_late && n < 10 { unread_bytes } else { 0 }, ..socket }
         };
         (0..16).map(of).collect()
@@ -53,6 +61,8 @@ fn requests_that_stand_unread_while_nothing_runs_wait_for_the_loop() {
     }
     // What is left of a long body stands there until the server wants it.
     assert!(!is_choked(&loop_with(1.0, 0.05, 40_000, None)));
+    // So does the whole body of each, where the header was read.
+    assert!(!is_choked(&loop_of(1.0, 0.05, (190_000, 2_000), None)));
 }
 
 #[test]
