@@ -42,8 +42,6 @@ pub(crate) struct Collecting {
     pub(crate) stands: f64,
     /// Share of the time that limits the tier: of its cores' if these are full, else the above.
     pub(crate) lost: f64,
-    /// True if the cores are full.
-    pub(crate) are_full: bool,
     /// Mean number of requests that wait for its threads or are at one.
     pub(crate) waiting: f64,
 }
@@ -80,7 +78,6 @@ impl Collecting {
             own,
             stands,
             lost: of_cores.unwrap_or(0.0).max(stands).min(1.0),
-            are_full: full.is_some(),
             waiting: waiting_at(ctx, tier),
         })
     }

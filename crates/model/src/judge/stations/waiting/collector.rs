@@ -7,6 +7,7 @@ use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
 use crate::judge::watched;
+use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
@@ -61,8 +62,4 @@ fn stands_still(found: &Collecting) -> bool {
 
 fn hundredths(value: f64) -> f64 {
     (100.0 * value).round() / 100.0
-}
-
-fn tenths(value: f64) -> f64 {
-    crate::ledger::tenths(value)
 }
