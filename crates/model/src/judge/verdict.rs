@@ -98,17 +98,21 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let judgement = with_what_is_unseen(ctx, judgement(ctx, &stations, (&findings, &couplings)));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
-    if judgement.verdict == Verdict::Choked {
+    // The sentence of a server that would be healthy without them says so itself.
+    if judgement.verdict != Verdict::Healthy && judgement.summary.id != PERHAPS_ERRORS {
         notes.extend(perhaps_failed(ctx, "warning-perhaps-errors"));
     }
     JudgedObservation { stations, findings, couplings, order, improvements: other, judgement, notes }
 }
 
+/// The verdict on a server of whose answers many look like errors, where nothing else is wrong.
+const PERHAPS_ERRORS: &str = "verdict-unknown-perhaps-errors";
+
 /// What a watched server answers is in its access log, or on the wire in plain text: without either, errors among quick answers do not show. The sentence of a healthy server says so itself.
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
     let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && Statuses::of(ctx).is_none();
     match ctx.path.tiers.first().filter(|_| is_unseen) {
-        Some(_) if let Some(perhaps) = perhaps_failed(ctx, "verdict-unknown-perhaps-errors") => Judgement::unknown(perhaps),
+        Some(_) if let Some(perhaps) = perhaps_failed(ctx, PERHAPS_ERRORS) => Judgement::unknown(perhaps),
         Some(tier) => {
             let summary = Message::new("verdict-healthy-unseen").with("why", judgement.summary).with("tier", tier.name.as_str());
             Judgement { summary, ..judgement }

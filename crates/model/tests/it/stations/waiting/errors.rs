@@ -229,3 +229,21 @@ fn few_lines_are_no_reason_for_many_errors() {
     let quiet = told(&with_log(watched(ALL_GOOD, ALL_GOOD, ALL_GOOD), &[(LogEvent::AnswerHeaderTooBig, 2_000)]));
     assert!(causes(&quiet).is_empty(), "{:?}", quiet.findings);
 }
+
+#[test]
+fn errors_on_older_connections_are_told_beside_whatever_else_is_unknown() {
+    let with = |errors: u64| {
+        let mut obs = super::seen(&|_| super::evenly(16, 10));
+        let statuses = [(200, 100 - errors), (502, errors)].into_iter().filter(|(_, count)| *count > 0).collect();
+        let kept = [(SocketAddr::new(ip(SERVER_IP), 80), statuses)].into_iter().collect();
+        let counted = WireAnswers { open_us: 250_000, kept, ..WireAnswers::default() };
+        obs.netns.get_mut(&SERVER).unwrap().answers.push(5_000_000, Reading::Ok(counted));
+        told(&obs)
+    };
+    let told_of =
+        |diagnosis: &chokepoint_model::report::Diagnosis| diagnosis.warnings.iter().any(|note| note.contains("look like responses"));
+    let many = with(60);
+    assert_eq!(many.verdict, Verdict::Unknown, "{}", many.summary);
+    assert!(many.summary.contains("wait inside") && told_of(&many), "{} {:?}", many.summary, many.warnings);
+    assert!(!told_of(&with(0)));
+}
