@@ -270,6 +270,11 @@ pub(crate) fn tenths(number: f64) -> f64 {
     (10.0 * number).round() / 10.0
 }
 
+/// Rounds to a hundredth: parts of cores.
+pub(crate) fn hundredths(number: f64) -> f64 {
+    (100.0 * number).round() / 100.0
+}
+
 /// A number that goes on at a time: with one digit behind the point, or all of a smaller one, which is not none.
 pub(crate) fn going_on(number: f64) -> f64 {
     if number < 1.0 { number } else { tenths(number) }

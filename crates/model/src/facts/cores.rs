@@ -10,7 +10,7 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use collecting::Collecting;
+pub(crate) use collecting::{Collecting, USUAL_SHARE};
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(crate) use polling::{Polling, PollingSign, polling};

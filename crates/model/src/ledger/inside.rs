@@ -233,7 +233,10 @@ impl Account {
     /// What shows that the requests of a tier stand unread for as long as it hurts while none of its threads runs.
     fn loop_is_held_up(&self, ctx: &Context<'_>, inside: &Inside) -> Option<HeldUp> {
         // Before a pool whose threads are all taken, none of them is counted as inside.
-        let held_up = HeldUp::of(ctx, &ctx.path.tiers[inside.tier]).filter(|_| inside.unread > 0.0)?;
+        if inside.unread <= 0.0 {
+            return None;
+        }
+        let held_up = HeldUp::of(ctx, &ctx.path.tiers[inside.tier])?;
         Cost::of_time(held_up.surely()).hurts().then_some(held_up)
     }
 

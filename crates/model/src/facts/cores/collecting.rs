@@ -1,6 +1,6 @@
 //! Threads of a runtime that collect garbage: how much of the cores they take, and for how long everything else of the program stands still meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Context, group_of, limiting, own_cores};
 use crate::facts::harm::Cost;
@@ -14,7 +14,7 @@ const COLLECTORS: &[(&str, bool)] = &[
     ("GC Thread#", true),
     ("GC task thread", true),
     ("Gang worker#", true),
-    ("VM Thread", true),
+    (OF_ALL, true),
     ("G1 Conc#", false),
     ("G1 Refine#", false),
     ("G1 Main Marker", false),
@@ -27,8 +27,11 @@ const COLLECTORS: &[(&str, bool)] = &[
     ("HeapHelper", false),
 ];
 
+/// HotSpot's thread for what concerns all others.
+const OF_ALL: &str = "VM Thread";
+
 /// Share of the time that a virtual machine of Java allows itself for this before it wants a larger heap: one part in thirteen (GCTimeRatio=12, HotSpot's g1Arguments.cpp).
-const USUAL_SHARE: f64 = 1.0 / 13.0;
+pub(crate) const USUAL_SHARE: f64 = 1.0 / 13.0;
 
 /// What the collection of garbage costs one tier.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,11 +90,6 @@ impl Collecting {
         (1.0 - (1.0 - self.lost) / (1.0 - USUAL_SHARE)).max(0.0)
     }
 
-    /// The share that is usual.
-    pub(crate) fn usual_share() -> f64 {
-        USUAL_SHARE
-    }
-
     /// Share of the clients' time that would not pass with a usual share.
     pub(crate) fn lost_time(&self, ctx: &Context<'_>) -> f64 {
         let waiting = match ctx.account() {
@@ -115,8 +113,10 @@ fn collectors(process: &ProcessView) -> BTreeMap<u32, (&'static str, bool)> {
         let (name, stops) = COLLECTORS.iter().find(|(begins, _)| thread.name.starts_with(begins))?;
         Some((thread.id, (*name, *stops)))
     });
-    let found: BTreeMap<u32, (&'static str, bool)> = found.collect();
+    let mut found: BTreeMap<u32, (&'static str, bool)> = found.collect();
     // The thread of the whole virtual machine does more than that; it collects where nobody else does.
-    let others: BTreeSet<&str> = found.values().map(|(name, _)| *name).filter(|name| *name != "VM Thread").collect();
-    found.into_iter().filter(|(_, (name, _))| *name != "VM Thread" || others.is_empty()).collect()
+    if found.values().any(|(name, _)| *name != OF_ALL) {
+        found.retain(|_, (name, _)| *name != OF_ALL);
+    }
+    found
 }

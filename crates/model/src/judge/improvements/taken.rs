@@ -6,7 +6,7 @@ use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::judge::watched;
-use crate::ledger::tenths;
+use crate::ledger::{hundredths, tenths};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
@@ -65,10 +65,6 @@ fn told(taker: &Taker<'_>) -> Evidence {
     let text = Message::new(id).with("name", first.comm.as_str()).with("pid", first.pid.to_string()).with("more", count as f64 - 1.0);
     let text = text.with("used", hundredths(taker.cores)).with("user", first.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string()));
     Evidence::new(text.with("group", group.unwrap_or("")), "/proc/PID/stat", Some(hundredths(taker.cores)))
-}
-
-fn hundredths(value: f64) -> f64 {
-    (100.0 * value).round() / 100.0
 }
 
 fn thousandths(value: f64) -> f64 {

@@ -1,13 +1,13 @@
 //! Finding `collects-garbage`: a runtime (Java, .NET) collects garbage for so much of the time that requests wait for it.
 
 use crate::facts::Context;
-use crate::facts::cores::Collecting;
+use crate::facts::cores::{Collecting, USUAL_SHARE};
 use crate::facts::path::Tier;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
 use crate::judge::watched;
-use crate::ledger::tenths;
+use crate::ledger::{hundredths, tenths};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
@@ -27,7 +27,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Vec<Finding> {
 /// A message with the arguments of the sentences.
 fn args(tier: &Tier, found: &Collecting, id: &'static str) -> Message {
     let message = Message::new(id).with("tier", tier.name.as_str()).with("kind", if stands_still(found) { "stands" } else { "cores" });
-    let message = message.with("share", 100.0 * found.lost).with("usual", 100.0 * Collecting::usual_share());
+    let message = message.with("share", 100.0 * found.lost).with("usual", 100.0 * USUAL_SHARE);
     let message = message.with("names", found.names.join(", ")).with("used", hundredths(found.used)).with("own", hundredths(found.own));
     message.with("times", tenths(1.0 / (1.0 - found.beyond_usual()).max(f64::MIN_POSITIVE)))
 }
@@ -40,11 +40,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, found: &Collecting) -> Finding {
         let stands = args("evidence-collects-garbage-stands").with("stands", 100.0 * found.stands);
         evidence.push(Evidence::new(stands, "/proc/PID/task/TID/schedstat", Some(100.0 * found.stands)));
     }
-    evidence.push(Evidence::new(
-        args("evidence-collects-garbage-usual"),
-        "GCTimeRatio of HotSpot",
-        Some(tenths(100.0 * Collecting::usual_share())),
-    ));
+    evidence.push(Evidence::new(args("evidence-collects-garbage-usual"), "GCTimeRatio of HotSpot", Some(tenths(100.0 * USUAL_SHARE))));
     Finding {
         confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
         lost_time: Some(found.lost_time(ctx)),
@@ -58,8 +54,4 @@ fn finding(ctx: &Context<'_>, tier: &Tier, found: &Collecting) -> Finding {
 /// True if the program's standing still is what costs most, and not the time that its cores lose.
 fn stands_still(found: &Collecting) -> bool {
     found.stands >= found.lost
-}
-
-fn hundredths(value: f64) -> f64 {
-    (100.0 * value).round() / 100.0
 }
