@@ -156,7 +156,7 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
         unaccounted: unaccounted(ctx, account),
         losses: losses::of(ctx),
     };
-    let mut warnings = warnings(ctx, &report, &account.counted);
+    let mut warnings = warnings(ctx, &report, account);
     let tick_ms = account.counted.tick_ms;
     if ctx.obs.load.is_none() && account.response_s.is_some_and(|seconds| 1e3 * seconds < tick_ms as f64) {
         warnings.push(ctx.text(Message::new("warning-ledger-fast").with("tick", tick_ms)));
@@ -203,14 +203,16 @@ fn clients(counted: &SampleCounts, under_way: f64) -> Vec<LedgerClient> {
 }
 
 /// Warnings about what the account leaves uncertain.
-fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &SampleCounts) -> Vec<String> {
-    let means = counted.means_uncorrected(ctx.path.tiers.len());
+fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, account: &Account) -> Vec<String> {
+    let means = account.counted.means_uncorrected(ctx.path.tiers.len());
     let mut told = Vec::new();
-    for (tier, counts) in ctx.path.tiers.iter().zip(&means) {
+    for (index, (tier, counts)) in ctx.path.tiers.iter().zip(&means).enumerate() {
+        // What the workers of the caller have decided is not left open.
+        let is_open = account.whole.iter().any(|at| at.tier == Some(index) && at.place == LedgerPlaceKind::Undecided && at.mean > 0.0);
         let cases = [
             ("warning-ledger-multiplexed", counts.multiplexed),
             ("warning-ledger-streaming", counts.streaming),
-            ("warning-ledger-undecided", counts.undecided),
+            ("warning-ledger-undecided", if is_open { counts.undecided } else { 0.0 }),
         ];
         // Fewer would be told as none.
         let is_told = |number: f64| number > TOLD_SHARE_MIN * ledger.under_way.max(1.0) && tenths(number) > 0.0;

@@ -1,6 +1,7 @@
 //! The account: from the counts of a time span, the mean number of requests at each place.
 
 use crate::facts::Context;
+use crate::facts::pool::looks;
 use crate::observation::load::Loop;
 use crate::observation::{Listener, ListenerAddress};
 use crate::output::report::LedgerPlaceKind;
@@ -27,6 +28,8 @@ pub(crate) struct Accountant<'c, 'a> {
     pub(crate) counted: &'c SampleCounts,
     threads: Vec<ThreadShares>,
     callers: Vec<Option<usize>>,
+    /// For each tier the share of its caller's requests that stand at it or behind it, at least and at most, by what the workers of the caller were found waiting for.
+    awaited: Vec<Option<(f64, f64)>>,
     /// For each tier the share of the accept queue whose client is still there.
     live: Vec<f64>,
     /// Ratio of the mean number of requests under way to their number at the first tier's samples: 1 if these found none, `None` if unknown.
@@ -44,11 +47,17 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let all = counts.unaccepted + counts.abandoned;
             if all > 0.0 { counts.unaccepted / all } else { 1.0 }
         };
+        let callers: Vec<Option<usize>> = (0..tiers.len()).map(|index| if index == 0 { None } else { caller(index) }).collect();
+        let is_unsure = |index: usize| whole.get(index).is_some_and(|counts| counts.undecided > 0.0);
+        let awaited = |(index, caller): (usize, &Option<usize>)| {
+            caller.filter(|_| is_unsure(index)).and_then(|caller| looks::share_waiting_at(ctx, &tiers[caller], &tiers[index]))
+        };
         Self {
             ctx,
             counted,
             threads: tiers.iter().map(|tier| ThreadShares::of(ctx, tier)).collect(),
-            callers: (0..tiers.len()).map(|index| if index == 0 { None } else { caller(index) }).collect(),
+            awaited: callers.iter().enumerate().map(awaited).collect(),
+            callers,
             live: whole.iter().map(live).collect(),
             scale: offered.zip(at_samples).map(|(offered, at_samples)| if at_samples > 0.0 { offered / at_samples } else { 1.0 }),
         }
@@ -82,6 +91,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         if is_sampled && under_way.is_some_and(|number| number > 0.0) {
             self.correct_for_queue(&mut counts, &mut queued);
         }
+        self.settle_by_workers(&mut counts, &queued);
         let held = self.hold_per_tier(&mut counts, &queued);
         let client = counts.first_mut().map_or(0.0, unread_by_client);
         let mut all = vec![PlaceMean { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
@@ -169,6 +179,21 @@ impl<'c, 'a> Accountant<'c, 'a> {
         if others > 0.0 {
             let fitted = (others + first.unaccepted - *queue).max(0.0) / others;
             counts.iter_mut().for_each(|counts| counts.multiply(fitted));
+        }
+    }
+
+    /// Decides connections that do not show whether a request is in flight, where the workers of the calling tier were seen to wait for one or not: each of them serves one request at a
+    /// time, and waits for its answer in a system call.
+    fn settle_by_workers(&self, counts: &mut [Counts], queued: &[f64]) {
+        for tier in 0..counts.len() {
+            let Some((caller, (least, most))) = self.callers[tier].zip(self.awaited[tier]) else { continue };
+            let all = counts[caller].service + counts[caller].undecided;
+            let of = &mut counts[tier];
+            let elsewhere = of.known_requests() + queued[tier];
+            let [in_service, at_most] = [least, most].map(|share| (share * all - elsewhere).clamp(0.0, of.undecided));
+            of.service += in_service;
+            of.idle += of.undecided - at_most;
+            of.undecided = at_most - in_service;
         }
     }
 

@@ -179,10 +179,16 @@ pub enum WaitKind {
     RetriedLock,
     /// A semaphore of System V: semop(2).
     Semaphore,
+    /// A lock or a semaphore in memory that several processes share: futex(2) without FUTEX_PRIVATE_FLAG, at a shared mapping.
+    SharedLock,
     /// Data that is read from a disk or written to it: fsync(2), read(2) of a file.
     Disk,
     /// Room in a pipe or FIFO: whoever reads from it is too slow.
     FullPipe,
+    /// Room in the queue of a Unix datagram socket: whoever reads from it, such as a log daemon, is too slow.
+    FullSocket,
+    /// What another process or thread writes to a pipe: a turn, an answer, or new work.
+    EmptyPipe,
     /// The answer of a name server: a UDP socket to port 53 (RFC 1035).
     NameServer,
     /// A process that it started: waitpid(2), or its output.
@@ -193,12 +199,15 @@ pub enum WaitKind {
 
 impl WaitKind {
     /// All, with their words in a recording.
-    const WORDS: [(Self, &'static str); 8] = [
+    const WORDS: [(Self, &'static str); 11] = [
         (Self::FileLock, "file-lock"),
         (Self::RetriedLock, "retried-lock"),
         (Self::Semaphore, "semaphore"),
+        (Self::SharedLock, "shared-lock"),
         (Self::Disk, "disk"),
         (Self::FullPipe, "full-pipe"),
+        (Self::FullSocket, "full-socket"),
+        (Self::EmptyPipe, "empty-pipe"),
         (Self::NameServer, "name-server"),
         (Self::Child, "child"),
         (Self::Timer, "timer"),

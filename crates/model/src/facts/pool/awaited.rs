@@ -57,7 +57,8 @@ impl Awaited {
         let is_loop = processes.len() == 1 && main_serves;
         let mut all: Vec<Self> =
             kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, (looks, moments.len()), is_loop)).collect();
-        all.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+        // A pipe may be where idle threads get their work from: what else is seen comes first.
+        all.sort_by(|a, b| (a.kind == WaitKind::EmptyPipe).cmp(&(b.kind == WaitKind::EmptyPipe)).then(b.threads.total_cmp(&a.threads)));
         // Where each process has one thread, no more requests than processes are worked on: the others wait for these.
         let worked_on = if has_threads { waiting.max(1.0) } else { waiting.max(1.0).min(threads) };
         // Threads that serve nobody may wait in the same way, for a time of their own: all that are not known to wait for new work count as those. None of these waits for what is
@@ -71,8 +72,8 @@ impl Awaited {
         };
         let surely = |share: f64| Cost::of_time(wilson(share.min(1.0), looks as u64).0);
         let is_contended = |awaited: &Self| awaited.is_lock() && awaited.is_always_waited_for() && surely(held_up(awaited)).hurts();
-        // Whoever writes to a pipe that stays full, others wait for in turn: for the lock of a log, as a rule.
-        let is_stuck = |awaited: &Self| awaited.kind == WaitKind::FullPipe && awaited.seen as f64 >= MOST * looks as f64;
+        // Whoever writes to a pipe or socket that stays full, others wait for in turn: for the lock of a log, as a rule.
+        let is_stuck = |awaited: &Self| awaited.is_output() && awaited.seen as f64 >= MOST * looks as f64;
         let most = all.iter().position(is_contended).or_else(|| all.iter().position(|awaited| explains(awaited) || is_stuck(awaited)))?;
         Some(all.swap_remove(most))
     }
@@ -83,8 +84,11 @@ impl Awaited {
             WaitKind::FileLock => "awaited-file-lock",
             WaitKind::RetriedLock => "awaited-retried-lock",
             WaitKind::Semaphore => "awaited-semaphore",
+            WaitKind::SharedLock => "awaited-shared-lock",
             WaitKind::Disk => "awaited-disk",
             WaitKind::FullPipe => "awaited-full-pipe",
+            WaitKind::FullSocket => "awaited-full-socket",
+            WaitKind::EmptyPipe => "awaited-empty-pipe",
             WaitKind::NameServer => "awaited-name-server",
             WaitKind::Child => "awaited-child",
             WaitKind::Timer => "awaited-timer",
@@ -107,12 +111,17 @@ impl Awaited {
 
     /// True for a lock: whoever holds it serves another request.
     pub(crate) fn is_lock(&self) -> bool {
-        matches!(self.kind, WaitKind::FileLock | WaitKind::RetriedLock | WaitKind::Semaphore)
+        matches!(self.kind, WaitKind::FileLock | WaitKind::RetriedLock | WaitKind::Semaphore | WaitKind::SharedLock)
     }
 
     /// True for what takes no time while all is well: a reader of the output, and a name server whose answers are kept.
     pub(crate) fn is_fault(&self) -> bool {
-        self.is_lock() || matches!(self.kind, WaitKind::FullPipe | WaitKind::NameServer)
+        self.is_lock() || self.is_output() || self.kind == WaitKind::NameServer
+    }
+
+    /// True for output that nobody reads in time.
+    fn is_output(&self) -> bool {
+        matches!(self.kind, WaitKind::FullPipe | WaitKind::FullSocket)
     }
 
     fn is_always_waited_for(&self) -> bool {

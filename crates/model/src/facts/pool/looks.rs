@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MOST, computes, is_seen_computing, worker_pids};
 use crate::facts::Context;
-use crate::facts::path::Tier;
+use crate::facts::path::{Tier, answers};
 use crate::observation::{Identity, Listener, ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
 
 /// Fewest samples of busy workers for a statement. Something that takes a fifth of the workers' time is found in most of five samples once in seventeen times
@@ -39,6 +39,22 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
         (!idle).then(peer)
     };
     calls.into_iter().filter_map(peer).collect()
+}
+
+/// Share of the requests that the workers of `caller` serve for which they wait at `tier`, at least and at most, by the looks at those that serve one: the other end of some sockets is
+/// not known. `None` with too few looks, or if the workers have several threads, of which only the main thread's sockets are known.
+pub(crate) fn share_waiting_at(ctx: &Context<'_>, caller: &Tier, tier: &Tier) -> Option<(f64, f64)> {
+    let mut workers = worker_pids(ctx, caller).into_iter().filter_map(|pid| ctx.obs.processes.get(&pid));
+    if !workers.all(|process| process.cpu.last().is_some_and(|used| used.threads == 1)) {
+        return None;
+    }
+    let is_there = |netns: NetnsId, address: &ListenerAddress| tier_at(ctx, netns, address) == Some(tier.id.0);
+    // What waits for its client serves nothing yet, or nothing more.
+    let serving: Vec<Option<Peer>> = at_busy(ctx, caller).into_iter().filter(|peer| *peer != Some(Peer::Client)).collect();
+    let at = serving.iter().filter(|peer| matches!(peer, Some(Peer::Upstream(netns, address)) if is_there(*netns, address))).count();
+    let unknown = serving.iter().filter(|peer| peer.is_none()).count();
+    let share = |looks: usize| looks as f64 / serving.len() as f64;
+    are_enough(serving.len()).then(|| (share(at), share(at + unknown)))
 }
 
 /// True for a thread that waits in accept(2), or in epoll_wait(2), for whatever comes.
@@ -170,4 +186,17 @@ fn see(
         }
         _ => {}
     }
+}
+
+/// The tier of the path that answers at an address called from a namespace.
+pub(crate) fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Option<usize> {
+    let here = |tier: &Tier| {
+        tier.listeners.iter().any(|placed| match address {
+            ListenerAddress::Tcp(ip, port) => {
+                ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == from, &placed.listener, *ip, *port))
+            }
+            ListenerAddress::Unix(_) => placed.listener.address == *address,
+        })
+    };
+    ctx.path.tiers.iter().position(here)
 }

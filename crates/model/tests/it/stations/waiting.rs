@@ -9,6 +9,7 @@ mod silent;
 mod awaited;
 mod collector;
 mod held_up;
+mod kept_connections;
 mod limits;
 
 use std::collections::BTreeMap;

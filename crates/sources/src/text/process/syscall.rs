@@ -7,7 +7,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::files::socket_inode;
 use super::stat::read_while_alive;
-use super::waits::{self, Wait};
+use super::waits::{self, SharedMemory, Wait};
 use crate::root::Root;
 use crate::scope::put_process;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
@@ -109,7 +109,8 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     let (mut call, names, arguments) = call_of(&String::from_utf8_lossy(&before));
     let mut sockets = Vec::new();
     let awaited = descriptors(root, pid, names, arguments);
-    let mut wait = number_of(&before).and_then(|number| waits::of(root, pid, (number, arguments), &awaited));
+    let memory = SharedMemory::default();
+    let mut wait = number_of(&before).and_then(|number| waits::of(root, pid, (number, arguments), &awaited, &memory));
     for descriptor in awaited {
         if let Outcome::Ok(target) = root.link_process(pid, &format!("fd/{descriptor}"), None) {
             sockets.extend(socket_inode(&String::from_utf8_lossy(&target)));
@@ -125,7 +126,7 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     for inode in sockets {
         facts::add(&mut text, "socket", inode.to_string().as_bytes());
     }
-    let (threads, others) = threads(root, pid);
+    let (threads, others) = threads(root, pid, &memory);
     if threads.looked > 0 {
         let counts = [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)];
         for (name, number) in counts.into_iter().chain([("untimed", threads.untimed), ("at_one", threads.at_one)]) {
@@ -140,7 +141,7 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
 
 /// The calls of the threads besides the main thread; of many threads an even selection in the order of their creation. Threads that end during the read are
 /// left out.
-fn threads(root: &Root, pid: u32) -> (ThreadCalls, BTreeMap<Wait, u32>) {
+fn threads(root: &Root, pid: u32, memory: &SharedMemory) -> (ThreadCalls, BTreeMap<Wait, u32>) {
     let names = root.names(&format!("proc/{pid}/task"), LISTED_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
     let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
     let mut calls = ThreadCalls::default();
@@ -153,7 +154,8 @@ fn threads(root: &Root, pid: u32) -> (ThreadCalls, BTreeMap<Wait, u32>) {
         let (call, names, arguments) = call_of(&line);
         let [address, ..] = arguments;
         calls.looked += 1;
-        if let Some(wait) = number.and_then(|number| waits::of(root, pid, (number, arguments), &descriptors(root, pid, names, arguments))) {
+        let awaited = descriptors(root, pid, names, arguments);
+        if let Some(wait) = number.and_then(|number| waits::of(root, pid, (number, arguments), &awaited, memory)) {
             *waits.entry(wait).or_default() += 1;
         }
         calls.accepting += u32::from(matches!(call.as_str(), "accept" | "accept4"));
@@ -310,7 +312,8 @@ mod tests {
         let tail = "0x0 0x7ffc00000000 0x7f0000000000\n";
         let call = |number: libc::c_long, a: u64, b: u64, c: u64| format!("{number} {a:#x} {b:#x} {c:#x} 0x0 0x0 {tail}");
         assert_eq!(parsed(&call(libc::SYS_recvfrom, 4, 16, 9), &[]), in_call("recvfrom", &[104]));
-        assert_eq!(parsed(&call(libc::SYS_read, 5, 16, 9), &[]), in_call("read", &[]), "a pipe");
+        let pipe = ThreadWait { kind: WaitKind::EmptyPipe, is_main: true, threads: 1, other: None, object: None };
+        assert_eq!(parsed(&call(libc::SYS_read, 5, 16, 9), &[]), Syscall { waits: vec![pipe], ..in_call("read", &[]) }, "a pipe");
         assert_eq!(parsed(&call(libc::SYS_accept4, 0xffff_ffff_0000_0004, 0, 0), &[]), in_call("accept4", &[104]));
         assert_eq!(parsed(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[5, 70, -1])), in_call("ppoll", &[170]));
         assert_eq!(parsed(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[4])), in_call("ppoll", &[]), "memory that ends too soon");
@@ -359,6 +362,11 @@ mod tests {
 
     /// Reads a process whose main thread waits in the first call, and other threads in the others. Its descriptor 4 is a socket, 5 a pipe, 6 a file.
     fn waits(calls: &[(libc::c_long, u64, u64)]) -> Vec<String> {
+        waits_with("70 77 ", calls)
+    }
+
+    /// The same of a process that has started these.
+    fn waits_with(children: &str, calls: &[(libc::c_long, u64, u64)]) -> Vec<String> {
         let tree = tempfile::tempdir().unwrap();
         let process = tree.path().join("proc/42");
         let file = tree.path().join("file");
@@ -371,7 +379,10 @@ mod tests {
             "7: FLOCK ADVISORY WRITE 50 fe:00:9 0 EOF\n7: -> FLOCK ADVISORY WRITE 42 fe:00:9 0 EOF\n",
         )
         .unwrap();
-        for (descriptor, target) in [(4, "socket:[104]".into()), (5, "pipe:[105]".into()), (6, file.clone())] {
+        std::fs::create_dir_all(process.join("net")).unwrap();
+        std::fs::write(process.join("net/unix"), "1: 2 0 0 0001 03 104\n2: 2 0 0 0002 01 107\n").unwrap();
+        std::fs::write(process.join("maps"), "1000-2000 rw-p 0 0:0 0\n2000-3000 rw-s 0 0:1 9 /dev/shm/sem.1\n").unwrap();
+        for (descriptor, target) in [(4, "socket:[104]".into()), (5, "pipe:[105]".into()), (6, file.clone()), (7, "socket:[107]".into())] {
             std::os::unix::fs::symlink::<std::path::PathBuf, _>(target, process.join(format!("fd/{descriptor}"))).unwrap();
         }
         for (thread, (call, first, second)) in (42..).zip(calls) {
@@ -381,7 +392,7 @@ mod tests {
             std::fs::write(directory.join("syscall"), &line).unwrap();
             if thread == 42 {
                 std::fs::write(process.join("syscall"), &line).unwrap();
-                std::fs::write(directory.join("children"), "70 77 ").unwrap();
+                std::fs::write(directory.join("children"), children).unwrap();
             }
         }
         let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
@@ -400,7 +411,17 @@ mod tests {
         assert_eq!(waits(&[(libc::SYS_fsync, 6, 0)]), ["main Disk 1 None Some(\"FILE\")"]);
         assert_eq!(waits(&[(libc::SYS_read, 6, 0)]), ["main Disk 1 None Some(\"FILE\")"]);
         assert_eq!(waits(&[(libc::SYS_write, 5, 0)]), ["main FullPipe 1 None None"]);
-        // The output of a process that it started; without one the pipe may be a work queue.
+        assert_eq!(waits(&[(libc::SYS_sendto, 7, 0)]), ["main FullSocket 1 None None"]);
+        assert_eq!(waits(&[(libc::SYS_write, 7, 0)]), ["main FullSocket 1 None None"]);
+        // A connection, at whose other end a client or a server is.
+        assert_eq!(waits(&[(libc::SYS_sendto, 4, 0)]), [""; 0]);
+        // FUTEX_WAIT_BITSET with FUTEX_CLOCK_REALTIME in memory that is shared; in memory that is not, as of a thread that waits for the end of another; FUTEX_WAKE; private.
+        assert_eq!(waits(&[(libc::SYS_futex, 0x2010, 0x109)]), ["main SharedLock 1 None None"]);
+        for (address, operation) in [(0x1010, 0x109), (0x2010, 1), (0x2010, 0x189)] {
+            assert_eq!(waits(&[(libc::SYS_futex, address, operation)]), [""; 0]);
+        }
+        assert_eq!(waits_with("", &[(libc::SYS_read, 5, 0)]), ["main EmptyPipe 1 None None"]);
+        // The output of a process that it started.
         assert_eq!(waits(&[(libc::SYS_read, 5, 0)]), ["main Child 1 Some(77) Some(\"convert\")"]);
         assert_eq!(waits(&[(libc::SYS_wait4, 77, 0)]), ["main Child 1 Some(77) Some(\"convert\")"]);
         for nothing in [libc::SYS_futex, libc::SYS_epoll_pwait, libc::SYS_accept4, libc::SYS_recvfrom] {
@@ -416,11 +437,16 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect("127.0.0.1:53").unwrap();
         let descriptor = std::os::fd::AsRawFd::as_raw_fd(&socket);
-        let wait = waits::of(&Root::default(), std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor]);
+        let root = Root::default();
+        let wait =
+            waits::of(&root, std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor], &SharedMemory::default());
         let named = Wait { kind: WaitKind::NameServer, object: "127.0.0.1:53".to_owned(), other: 0 };
         assert_eq!(wait, Some(named));
         socket.connect("127.0.0.1:5353").unwrap();
-        assert_eq!(waits::of(&Root::default(), std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor]), None);
+        assert_eq!(
+            waits::of(&root, std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor], &SharedMemory::default()),
+            None
+        );
     }
 
     #[test]

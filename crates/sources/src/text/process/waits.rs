@@ -1,7 +1,10 @@
-//! What a thread waits for in a system call, where that is no connection: a lock on a file, the disk, a pipe, a name server, a process that it started, a timer.
+//! What a thread waits for in a system call, where that is no connection: a lock on a file or in shared memory, the disk, a pipe, a full socket, a name server, a process that it
+//! started, a timer.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use std::os::unix::fs::MetadataExt;
 
@@ -14,6 +17,10 @@ use crate::root::Root;
 const LOCKS_BYTES_MAX: usize = 64 * 1024;
 /// `/proc/PID/net/udp` of a host with a thousand sockets.
 const UDP_BYTES_MAX: usize = 128 * 1024;
+/// `/proc/PID/net/unix` of a host with some thousand sockets.
+const UNIX_BYTES_MAX: usize = 512 * 1024;
+/// `/proc/PID/maps` of a runtime with some thousand mappings.
+const MAPS_BYTES_MAX: usize = 512 * 1024;
 const CHILDREN_BYTES_MAX: usize = 4_096;
 /// Descriptors of a sleeping process that are compared with the locked files.
 const OPEN_FILES_MAX: usize = 64;
@@ -55,10 +62,51 @@ const WRITE_CALLS: &[libc::c_long] = &[libc::SYS_write, libc::SYS_writev, libc::
 const TIMER_CALLS: &[libc::c_long] = &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 const CHILD_CALLS: &[libc::c_long] = &[libc::SYS_wait4, libc::SYS_waitid];
 const SEMAPHORE_CALLS: &[libc::c_long] = &[libc::SYS_semop, libc::SYS_semtimedop];
+const SEND_CALLS: &[libc::c_long] = &[libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg, libc::SYS_write, libc::SYS_writev];
+/// Operations of futex(2) that wait: FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2 (linux/futex.h), without their flags.
+const FUTEX_WAITS: [u64; 5] = [0, 6, 9, 11, 13];
+const FUTEX_OPERATION: u64 = 0x7f;
+/// FUTEX_PRIVATE_FLAG: no other process has the lock.
+const FUTEX_PRIVATE: u64 = 0x80;
+/// The type of a socket in `/proc/net/unix` (SOCK_DGRAM).
+const DATAGRAM: &str = "0002";
+
+/// The shared mappings of a process, read once when they are asked for: the threads of one look share them.
+#[derive(Default)]
+pub(super) struct SharedMemory(OnceCell<Vec<Range<u64>>>);
+
+impl SharedMemory {
+    /// True if other processes may have the memory at this address too.
+    fn has(&self, root: &Root, pid: u32, address: u64) -> bool {
+        let mappings = || text(root, &format!("proc/{pid}/maps"), MAPS_BYTES_MAX).map_or_else(Vec::new, |maps| shared(&maps));
+        self.0.get_or_init(mappings).iter().any(|mapping| mapping.contains(&address))
+    }
+}
+
+/// The mappings that are shared ("7f00-7f10 rw-s ...", proc_pid_maps(5)).
+fn shared(maps: &str) -> Vec<Range<u64>> {
+    let mapping = |line: &str| {
+        let (addresses, rest) = line.split_once(' ')?;
+        let (from, to) = addresses.split_once('-')?;
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        (rest.as_bytes().get(3) == Some(&b's')).then_some(number(from)?..number(to)?)
+    };
+    maps.lines().filter_map(mapping).collect()
+}
 
 /// The wait of a thread of `pid` in this call, whose arguments are these. `descriptors` are those that it waits for.
-pub(super) fn of(root: &Root, pid: u32, (call, [first, second, _]): (libc::c_long, [u64; 3]), descriptors: &[i32]) -> Option<Wait> {
+pub(super) fn of(
+    root: &Root,
+    pid: u32,
+    (call, [first, second, _]): (libc::c_long, [u64; 3]),
+    descriptors: &[i32],
+    memory: &SharedMemory,
+) -> Option<Wait> {
     let none = |kind| Some(Wait { kind, object: String::new(), other: 0 });
+    if call == libc::SYS_futex {
+        let may_be_shared = second & FUTEX_PRIVATE == 0 && FUTEX_WAITS.contains(&(second & FUTEX_OPERATION));
+        return if may_be_shared && memory.has(root, pid, first) { none(WaitKind::SharedLock) } else { None };
+    }
     // The kernel uses the lower half of the register.
     let descriptor = first as u32 as i32;
     let is = |calls: &[libc::c_long]| calls.contains(&call);
@@ -81,11 +129,15 @@ pub(super) fn of(root: &Root, pid: u32, (call, [first, second, _]): (libc::c_lon
         let target = link(root, pid, descriptor)?;
         return match (target.as_str(), is(WRITE_CALLS)) {
             (pipe, true) if pipe.starts_with("pipe:") => none(WaitKind::FullPipe),
-            // An empty pipe may be a worker's work queue as well, but not where the process has started others.
-            (pipe, false) if pipe.starts_with("pipe:") => child(root, pid),
+            // Where the process has started others, it waits for what they print.
+            (pipe, false) if pipe.starts_with("pipe:") => child(root, pid).or_else(|| none(WaitKind::EmptyPipe)),
             (path, _) if path.starts_with('/') => named_file(root, pid, descriptor, path, is(WRITE_CALLS)),
+            (socket, true) => full_socket(root, pid, socket),
             _ => name_server(root, pid, descriptor),
         };
+    }
+    if is(SEND_CALLS) {
+        return full_socket(root, pid, &link(root, pid, descriptor)?);
     }
     descriptors.iter().take(2).find_map(|descriptor| name_server(root, pid, *descriptor))
 }
@@ -209,6 +261,21 @@ fn remote(table: &str, inode: u64) -> Option<(IpAddr, u16)> {
     Some((ip, u16::from_str_radix(port, 16).ok()?))
 }
 
+/// A wait for room in the queue of whoever reads from a Unix datagram socket, such as a log daemon (unix(7), `net.unix.max_dgram_qlen`). A stream is a connection.
+fn full_socket(root: &Root, pid: u32, socket: &str) -> Option<Wait> {
+    let inode = super::files::socket_inode(socket)?;
+    let table = text(root, &format!("proc/{pid}/net/unix"), UNIX_BYTES_MAX)?;
+    is_datagram(&table, inode).then_some(Wait { kind: WaitKind::FullSocket, object: String::new(), other: 0 })
+}
+
+/// True if a socket in `/proc/net/unix` sends and receives datagrams (proc_net(5): number, references, protocol, flags, type, state, inode, path).
+fn is_datagram(table: &str, inode: u64) -> bool {
+    table.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(4);
+        fields.next() == Some(DATAGRAM) && fields.nth(1).is_some_and(|field| field.parse() == Ok(inode))
+    })
+}
+
 /// A path without what may be secret in it.
 fn masked(path: &str) -> String {
     let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, ',' | '-');
@@ -290,6 +357,19 @@ mod tests {
     }
 
     #[test]
+    fn shared_mappings_are_told_from_private_ones() {
+        let maps = "7f00-7f10 rw-s 00000000 00:01 7 /dev/shm/sem.1 (deleted)\n7f10-7f20 rw-p 00000000 00:00 0\n7f30-7f40 r--s 0 0:1 8 /run/a\nx\n7f20 rw-s\n";
+        assert_eq!(shared(maps), [0x7f00..0x7f10, 0x7f30..0x7f40]);
+    }
+
+    #[test]
+    fn datagram_sockets_are_told_from_streams() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 11 /run/a.sock\n0000000000000000: 00000002 00000000 00000000 0002 01 12\n";
+        assert_eq!((is_datagram(table, 11), is_datagram(table, 12), is_datagram(table, 13)), (false, true, false));
+    }
+
+    #[test]
     fn what_may_be_secret_in_a_path_is_not_kept() {
         assert_eq!(masked("/var/lib/php/sessions/sess_4f9q8vq1gq2h3l4m5n6o7p8q9r"), "/var/lib/php/sessions/sess_4f9q…");
         for plain in ["/srv/data/orders-2026.db", "/a", "/var/log/nginx/access.log (deleted)", "/srv/ünïcödé/1"] {
@@ -300,7 +380,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_text_is_read(text in ".{0,200}", inode in any::<u64>()) {
-            let _ = (masked(&text), remote(&text, inode), locked_files(&text, 1));
+            let _ = (masked(&text), remote(&text, inode), locked_files(&text, 1), shared(&text), is_datagram(&text, inode));
         }
     }
 }

@@ -53,6 +53,7 @@ awaited-retried-lock = { $is_known ->
    *[no] locks on files (it sleeps and tries again)
 }
 awaited-semaphore = a semaphore (semop)
+awaited-shared-lock = a lock in memory that processes share (futex)
 awaited-disk = { $is_known ->
     [yes] the disk ({ $object })
    *[no] the disk (several files)
@@ -61,6 +62,8 @@ awaited-full-pipe = { $is_known ->
     [yes] whoever reads { $object } (a full pipe)
    *[no] whoever reads its output (a full pipe)
 }
+awaited-full-socket = the reader of a full Unix datagram socket, such as a log daemon
+awaited-empty-pipe = what others write to a pipe
 awaited-name-server = { $is_known ->
     [yes] the name server { $object }
    *[no] name servers

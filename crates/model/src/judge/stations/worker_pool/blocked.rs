@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::cores::limiting;
 use crate::facts::harm::Cost;
-use crate::facts::path::{Tier, answers};
+use crate::facts::path::Tier;
 use crate::facts::pool::looks::{self, Peer};
 use crate::facts::pool::{Pool, PoolKind, as_quick_as_alone, computes, held_s, is_exhausted, share_at};
 use crate::facts::quota::stops;
@@ -83,7 +83,7 @@ impl Blocked {
             return None;
         }
         let part = |((netns, address), looks): ((NetnsId, ListenerAddress), usize)| {
-            let behind = tier_at(ctx, netns, &address);
+            let behind = looks::tier_at(ctx, netns, &address);
             let wait = Wait { tier: behind, address, looks, stands: behind.and_then(|behind| stands(ctx, (tier, behind), true)) };
             (looks as f64 >= PART_MIN * waiting as f64).then_some(wait)
         };
@@ -213,19 +213,6 @@ pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationR
         }
         None => Standing::Alone,
     }
-}
-
-/// The tier of the path that answers at an address called from a namespace.
-fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Option<usize> {
-    let here = |tier: &Tier| {
-        tier.listeners.iter().any(|placed| match address {
-            ListenerAddress::Tcp(ip, port) => {
-                ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == from, &placed.listener, *ip, *port))
-            }
-            ListenerAddress::Unix(_) => placed.listener.address == *address,
-        })
-    };
-    ctx.path.tiers.iter().position(here)
 }
 
 /// The servers that a pool calls, with the requests that stand there. `None` if its workers were seen to wait for something else.

@@ -159,6 +159,7 @@ finding-workers-wait-for-each-other-explanation-lock = All { $workers } { $unit 
    *[workers] workers
 } of { $tier } are taken, and more requests wait for one. They were found waiting for { $what }. { $kind ->
     [full-pipe] Whoever reads it reads more slowly than they write. More of them would wait as well.
+    [full-socket] Whoever reads there (for a log, its daemon) reads more slowly than they write. More of them would wait as well.
     [name-server] They look names up for each request instead of keeping the answers. A name cache on this host (nscd, systemd-resolved, dnsmasq) ends that; more of them would only ask more often.
    *[other] It is hardly ever free: whoever holds it lets the others wait. More of them would wait as well.
 }

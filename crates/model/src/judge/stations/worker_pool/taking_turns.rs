@@ -17,29 +17,34 @@ use super::STATION;
 pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Finding> {
     let awaited = LockAwaited::of(ctx, tier, pool);
     let seen = awaited.as_ref().map(|awaited| looked(pool, awaited));
+    let fault = Awaited::of(ctx, tier, pool.busy_mean()).filter(|awaited| pool.kind != PoolKind::Loops && awaited.is_fault());
+    let by_fault = |awaited: &Awaited| by_fault(tier, pool, awaited);
+    // Who waits for whoever reads the output, or for a name server, does not wait for the others.
+    if let Some(failed) = fault.as_ref().filter(|awaited| !awaited.is_lock()) {
+        return Some(by_fault(failed));
+    }
     let by_time = TakingTurns::of(ctx, tier, pool).map(|held| {
         let mut finding = finding(ctx, tier, pool, &held);
         finding.evidence.extend(seen.clone());
         finding
     });
-    by_time.or_else(|| Some(by_threads(ctx, tier, pool, &awaited?))).or_else(|| by_fault(ctx, tier, pool))
+    by_time.or_else(|| Some(by_threads(ctx, tier, pool, &awaited?))).or_else(|| fault.as_ref().map(by_fault))
 }
 
-/// Workers that were found waiting for a lock on a file, a semaphore, a full pipe or a name server, with or without load.
-fn by_fault(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Finding> {
-    let awaited = Awaited::of(ctx, tier, pool.busy_mean()).filter(|awaited| pool.kind != PoolKind::Loops && awaited.is_fault())?;
+/// Workers that were found waiting for a lock, a semaphore, output that nobody reads in time or a name server, with or without load.
+fn by_fault(tier: &Tier, pool: &Pool, awaited: &Awaited) -> Finding {
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("unit", pool.unit());
         message.with("what", awaited.what()).with("waiting", tenths(pool.waiting)).with("kind", awaited.word())
     };
     let taken = args("evidence-each-other-taken").with("busy", tenths(pool.busy_mean()));
-    Some(Finding {
+    Finding {
         confidence: Confidence::High,
         title: args("finding-workers-wait-for-each-other-title-lock"),
         evidence: vec![awaited.proof(), Evidence::new(taken, "sock_diag", Some(tenths(pool.busy_mean())))],
         explanation: vec![args("finding-workers-wait-for-each-other-explanation-lock")],
         ..STATION.finding(FindingId::POOL_TAKES_TURNS, tier, Location::in_netns(tier.netns))
-    })
+    }
 }
 
 /// What the looks at threads showed.

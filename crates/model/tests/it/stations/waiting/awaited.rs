@@ -125,11 +125,17 @@ fn waits_that_are_faults_are_causes_where_nothing_but_watching_shows_them() {
         (WaitKind::FileLock, "for a lock on /srv/object"),
         (WaitKind::FullPipe, "for whoever reads /srv/object (a full pipe)"),
         (WaitKind::NameServer, "for the name server /srv/object"),
+        (WaitKind::SharedLock, "for a lock in memory that processes share (futex)"),
+        (WaitKind::FullSocket, "for the reader of a full Unix datagram socket, such as a log daemon"),
     ] {
         let found = four_workers(kind, 0.7);
         assert!(is_choked(&found) && found.findings[0].title.ends_with(words), "{kind:?}: {} {:?}", found.summary, found.findings);
     }
-    for (kind, words) in [(WaitKind::Disk, "waiting for the disk (/srv/object)"), (WaitKind::Timer, "waiting for a timer")] {
+    for (kind, words) in [
+        (WaitKind::Disk, "waiting for the disk (/srv/object)"),
+        (WaitKind::Timer, "waiting for a timer"),
+        (WaitKind::EmptyPipe, "waiting for what others write to a pipe"),
+    ] {
         let told = four_workers(kind, 0.7);
         assert_eq!(told.verdict, Verdict::Unknown, "{kind:?}: {}", told.summary);
         assert!(told.summary.contains(words), "{kind:?}: {}", told.summary);
