@@ -175,6 +175,7 @@ prediction-refused-search = the cost per request after the fix is unknown; it wi
 verdict-unknown-polling = Cannot tell: nothing was refused, but requests wait. Whether they wait for CPU time of { $tier } is not known, because it keeps its cores busy with or without requests.
 verdict-unknown-whose = Cannot tell: nothing that was read is at its limit, but which processes serve { $tier } could not be read. Their threads and the servers that they call are therefore not known.
 verdict-healthy-unseen = { $why } No access log of { $tier } was read: errors among its responses would not show.
+verdict-healthy-pauses = { $why } Most of the time passes inside { $tier }: a pause or a pace that it sets itself would not show.
 verdict-unknown-cpu-whose = Cannot tell: nothing was refused, but { $why }
 verdict-unknown-cpu-processes = Cannot tell: nothing was refused, but it is not known which processes serve, so the CPU time that they use is not known either.
 verdict-unknown-cpu-delays = Cannot tell: { $inside } of { $under_way } requests wait inside { $tier }, and other programs use { $others } % of its cores ({ $cores }). Whether its threads wait for a core could not be read, so the requests wait for each other or for that. Measure while the other programs are idle.

@@ -1,11 +1,18 @@
 //! Limits set in a server's configuration: which one limits this traffic, and how.
 
+mod pace;
+
+pub(crate) use pace::Pace;
+
 use super::suffered::answers_with;
 use super::suffered::others::own_growth;
+use super::traffic::Statuses;
+use super::traffic::errors::makes_itself;
+use super::traffic::on_wire::Answered;
 use super::{Context, Logged};
-use crate::facts::harm::{Cost, NOISE_SHARE};
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::observation::load::LoadResult;
+use crate::observation::load::{LoadResult, Loop};
 use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit, Origin};
 use crate::output::message::Message;
 use crate::output::report::Ceiling;
@@ -85,8 +92,11 @@ impl<'a> Limit<'a> {
         (self.effect, self.is_logged) = if Cost::of_requests(answers, load.requests).hurts() {
             match refused >= LOGGED_SHARE * answers as f64 {
                 true => (Some(LimitEffect::Refused), true),
-                // The log is not readable or does not record it: the status and the exact rate are the evidence.
-                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(LimitEffect::Refused), false),
+                // The log is not readable or does not record it: the status is the evidence, with the exact rate, or with more requests at once than it allows.
+                false => {
+                    let refuses = is_surely_here && self.passes_all_it_may(load) || self.refuses_more_at_once(ctx, tier);
+                    (refuses.then_some(LimitEffect::Refused), false)
+                }
             }
         } else if self.config.burst > self.config.burst_at_once && load.wants_more() {
             match delayed >= DELAYED_SHARE * requests {
@@ -98,8 +108,37 @@ impl<'a> Limit<'a> {
         };
     }
 
+    /// True if a limit of connections is why this server answers with the limit's status, though no log says so: it makes these answers itself, no other limit of it refuses so, and more
+    /// requests than it lets pass were in flight.
+    fn refuses_more_at_once(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
+        let Some(connections) = self.config.connections.filter(|_| self.applies == Some(true)) else { return false };
+        let limits = ctx.nginx_of(tier).map_or(&[][..], |nginx| &nginx.limits);
+        let may_refuse =
+            |other: &&NginxLimit| other.bytes_per_s.is_none() && other.status == self.config.status && other.applies != Some(false);
+        let is_only_one = limits.iter().filter(may_refuse).count() == 1;
+        let at_once = match ctx.obs.load.as_ref().map(|load| &load.shape) {
+            Some(Loop::Closed { connections }) => Some(f64::from(*connections)),
+            _ => ctx.account().map(|account| account.under_way()),
+        };
+        is_only_one && at_once.is_some_and(|at_once| at_once > connections as f64) && self.status_hurts(ctx, tier)
+    }
+
+    /// True if so many of a tier's responses have the limit's status that it is harm, and the tier makes these itself.
+    fn status_hurts(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
+        let status = self.config.status;
+        let clients = || Statuses::of(ctx).map(|seen| (seen.by_status, seen.requests, seen.seconds));
+        let callers = || Answered::of(ctx, tier).map(|seen| (seen.by_status.clone(), seen.all(), seen.seconds));
+        let Some((by_status, requests, seconds)) = (if ctx.path.is_first(tier) { clients() } else { callers() }) else { return false };
+        let count = by_status.get(&status).copied().unwrap_or(0);
+        let per_s = count as f64 / seconds.max(1e-6);
+        Cost::of_requests(count, requests).hurts() && makes_itself(ctx, tier, status, per_s)
+    }
+
     /// The same for watched traffic.
     pub(crate) fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<LimitEffect>, bool) {
+        if refused == 0.0 && self.refuses_more_at_once(ctx, tier) {
+            return (Some(LimitEffect::Refused), false);
+        }
         let Some(seen) = WatchedTraffic::of(ctx, tier) else { return (None, false) };
         if Cost::share_of_requests(refused / seen.requests.max(1.0)).hurts() {
             return (Some(LimitEffect::Refused), true);
@@ -160,35 +199,6 @@ pub(crate) fn passes_all_it_may(config: &NginxLimit, load: &LoadResult) -> bool 
 /// [`Limit::is_exceeded`] of a configured limit.
 pub(crate) fn is_exceeded(config: &NginxLimit, load: &LoadResult) -> bool {
     allowed_rps(config, load).is_some_and(|allowed| load.goodput_rps() > allowed.high * (1.0 + RATE_SPREAD))
-}
-
-/// Responses that leave at the rate that a configuration allows each of them.
-pub(crate) struct Pace {
-    /// Bytes of a response.
-    pub(crate) bytes: f64,
-    /// How long one took, seconds: the median.
-    pub(crate) took_s: f64,
-    /// The least part of it that the pace explains, seconds.
-    pub(crate) paced_s: f64,
-}
-
-impl Pace {
-    /// nginx sends a second's worth at once and the rest at the rate (ngx_http_write_filter_module.c), so a response takes as long as all of it at the rate, or up to a second less. One
-    /// that takes longer waits for something else as well. `None` if the pace is no harm, or if it is not known how long a response is and takes.
-    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Option<Self> {
-        let rate = config.bytes_per_s? as f64;
-        let (bytes, took_s) = match &ctx.obs.load {
-            Some(load) => (load.received_bytes as f64 / load.requests.max(1) as f64, load.latency_us.p50 as f64 / 1e6),
-            None => {
-                let log = ctx.access_logs(tier).max_by_key(|log| log.lines)?;
-                (log.bytes as f64 / log.lines.max(1) as f64, log.request_time_us?.p50 as f64 / 1e6)
-            }
-        };
-        let all_s = (bytes - config.bytes_at_once as f64) / rate;
-        let paced_s = all_s - 1.0;
-        let is_paced = paced_s > 0.0 && (paced_s..=all_s * (1.0 + NOISE_SHARE)).contains(&took_s);
-        (is_paced && Cost::of_time(paced_s / took_s).hurts()).then_some(Self { bytes, took_s, paced_s })
-    }
 }
 
 /// Whether the request is subject to a limit. If clients reach the first server by an address that is not its own, as with a published port, this follows from

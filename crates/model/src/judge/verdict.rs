@@ -5,7 +5,7 @@ use crate::facts::cores::limiting::perhaps_for_cores;
 use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share};
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
-use crate::facts::path;
+use crate::facts::path::{self, Tier};
 use crate::facts::pool::supposes_no_waits;
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
@@ -110,6 +110,10 @@ const PERHAPS_ERRORS: &str = "verdict-unknown-perhaps-errors";
 
 /// What a watched server answers is in its access log, or on the wire in plain text: without either, errors among quick answers do not show. The sentence of a healthy server says so itself.
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
+    if let Some(tier) = pauses_inside(ctx).filter(|_| judgement.limited_by == Some(LimitedBy::Demand) && ctx.obs.load.is_some()) {
+        let summary = Message::new("verdict-healthy-pauses").with("why", judgement.summary).with("tier", tier.name.as_str());
+        return Judgement { summary, ..judgement };
+    }
     let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && Statuses::of(ctx).is_none();
     match ctx.path.tiers.first().filter(|_| is_unseen) {
         Some(_) if let Some(perhaps) = perhaps_failed(ctx, PERHAPS_ERRORS) => Judgement::unknown(perhaps),
@@ -119,6 +123,14 @@ fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
         }
         None => judgement,
     }
+}
+
+/// The server inside which most requests wait, if its configuration was not read: what looks like the time that they need may be a pause of its own.
+fn pauses_inside<'a>(ctx: &Context<'a>) -> Option<&'a Tier> {
+    let account = ctx.account()?;
+    let is_most = |tier: &&Tier| account.inside(tier.id.0).value > 0.5 * account.under_way();
+    let is_read = |tier: &Tier| tier.pids.iter().any(|pid| ctx.obs.servers.get(pid).is_some_and(|server| server.config.last().is_some()));
+    ctx.path.tiers.iter().find(is_most).filter(|tier| !is_read(tier))
 }
 
 /// Packets of watched connections that look like responses with an error, in numbers that would hurt, where nothing tells what they are.

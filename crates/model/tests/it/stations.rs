@@ -10,6 +10,7 @@ mod cpu_quota;
 mod ephemeral_ports;
 mod forged_log;
 mod idle_close;
+mod response_pace;
 mod sending;
 mod server_limits;
 mod setting_not_in_force;

@@ -66,7 +66,7 @@ pub(super) fn fills(all: &[Polling<'_>], busy: f64, limit: f64, waiting: Option<
 
 fn quiet<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
     let first = ctx.path.tiers.first()?;
-    if ![first.netns, tier.netns].into_iter().all(|id| is_quiet(ctx, id)) || is_asked(ctx, first) {
+    if ![first.netns, tier.netns].into_iter().all(|id| is_quiet(ctx, id)) || [first, tier].into_iter().any(|asked| is_asked(ctx, asked)) {
         return None;
     }
     let mut all =
@@ -122,10 +122,10 @@ fn is_quiet(ctx: &Context<'_>, id: NetnsId) -> bool {
     before.zip(under_load).is_some_and(|(before, under_load)| before <= QUIET_SEGMENTS_SHARE * under_load)
 }
 
-/// True if a client held a connection before the load. Its request may still be computed although nothing is received.
-fn is_asked(ctx: &Context<'_>, first: &Tier) -> bool {
-    let Some((_, sockets)) = ctx.obs.netns.get(&first.netns).and_then(|view| view.sockets.points().first()) else { return false };
-    sockets.iter().any(|socket| socket.inode != 0 && first.accepts(&socket.address))
+/// True if somebody held a connection to a tier before the load. The request on it may be computed all the time although nothing is received.
+fn is_asked(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let Some((_, sockets)) = ctx.obs.netns.get(&tier.netns).and_then(|view| view.sockets.points().first()) else { return false };
+    sockets.iter().any(|socket| socket.inode != 0 && tier.accepts(&socket.address))
 }
 
 fn sampled<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {

@@ -110,6 +110,15 @@ impl<'a> ServerErrors<'a> {
     }
 }
 
+/// True if a server makes most of its responses with this status itself, `per_s` of them: whoever it asks, or may ask, was read and gives fewer.
+pub(crate) fn makes_itself(ctx: &Context<'_>, tier: &Tier, status: u16, per_s: f64) -> bool {
+    let behind = behind(ctx, tier);
+    let passes_on = ctx.nginx_of(tier).is_some_and(|nginx| !nginx.passes.is_empty());
+    let is_read = if behind.is_empty() { !passes_on } else { behind.iter().all(|(_, seen)| seen.is_some()) };
+    let passed_on: f64 = behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(|seen| seen.rps_of(status)).sum();
+    tier.is_known() && is_read && passed_on < PASSED_ON * per_s
+}
+
 /// The servers that a tier asks, with their responses where these were read.
 fn behind<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a Tier, Option<Answered>)> {
     let upstreams = tier.upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index));

@@ -76,6 +76,11 @@ impl Answered {
         errors_among(&self.by_status)
     }
 
+    /// Responses a second with this status.
+    pub(crate) fn rps_of(&self, status: u16) -> f64 {
+        self.by_status.get(&status).map_or(0.0, |count| *count as f64 / self.seconds)
+    }
+
     /// Server errors a second.
     pub(crate) fn errors_rps(&self) -> f64 {
         self.errors() as f64 / self.seconds

@@ -9,7 +9,7 @@ finding-cores-taken-title-stolen = the hypervisor gives others { $share } % of t
 finding-cores-taken-explanation = { $tier } has work and no core for it: its threads are ready to run, and wait while other programs of this host run on { $count ->
     [1] core { $cores }
    *[other] cores { $cores }
-}. They are neither its clients nor servers that it calls. Requests wait that long, and queues fill up in front of { $tier } although its own limits are not reached.
+}. No connection between them and these servers was seen. Requests wait that long, and queues fill up in front of { $tier } although its own limits are not reached.
 finding-cores-taken-explanation-stolen = { $tier } has work and no core for it: its threads are ready to run, and wait while the hypervisor lets other guests run on { $count ->
     [1] core { $cores }
    *[other] cores { $cores }

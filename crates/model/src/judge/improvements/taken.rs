@@ -39,14 +39,15 @@ fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_,
         _ => args("finding-cores-taken-title-stolen"),
     };
     let ran = args("evidence-cores-taken-ran").with("ran", thousandths(taken.ran)).with("delayed", tenths(taken.delayed));
-    let mut evidence = vec![Evidence::new(ran, "/proc/PID/schedstat", Some(tenths(taken.delayed)))];
+    let times = tenths(taken.times());
+    let bound = Evidence::new(args("evidence-cores-taken-bound").with("times", times), "/proc/PID/schedstat", Some(times));
+    // How much these programs cost is what tells them from a cause beside another.
+    let mut evidence = vec![Evidence::new(ran, "/proc/PID/schedstat", Some(tenths(taken.delayed))), bound];
     evidence.extend(takers.iter().map(told));
     if hundredths(taken.stolen) > 0.0 {
         let stolen = args("evidence-cores-taken-stolen").with("stolen", hundredths(taken.stolen));
         evidence.push(Evidence::new(stolen, "/proc/stat", Some(hundredths(taken.stolen))));
     }
-    let times = tenths(taken.times());
-    evidence.push(Evidence::new(args("evidence-cores-taken-bound").with("times", times), "/proc/PID/schedstat", Some(times)));
     let explanation = if is_stolen { "finding-cores-taken-explanation-stolen" } else { "finding-cores-taken-explanation" };
     Some(Finding {
         // Below that, part of the wait may be that of a thread for its own clients.

@@ -487,7 +487,12 @@ fn a_pace_that_responses_take_as_long_as_is_a_cause() {
     let held = with(&pace, 1_000_000, 1_050);
     assert_eq!((causes(&held), held.findings[0].confidence), (vec![LIMITED], Confidence::High));
     assert!(held.findings[0].title.contains("at 500 kB/s at most"), "{}", held.findings[0].title);
+    // Without sendfile all of it leaves at the rate, and not only what comes after the first second's worth.
+    for (bytes, took_ms) in [(300_000, 590), (60_000, 125), (2_000_000, 4_100)] {
+        assert_eq!(causes(&with(&pace, bytes, took_ms)), [LIMITED], "{bytes} {took_ms}");
+    }
     let silent = |diagnosis: &Diagnosis, why: &str| assert!(!causes(diagnosis).contains(&LIMITED), "{why}");
+    silent(&with(&pace, 300_000, 700), "it takes longer");
     silent(&with(&pace, 400_000, 5), "it leaves at once");
     silent(&with(&pace, 1_000_000, 5), "it is not in force");
     silent(&with(&pace, 1_000_000, 5_000), "they take longer for something else");
@@ -514,13 +519,30 @@ fn a_server_whose_configuration_is_not_known_says_by_its_status_that_it_limits()
 }
 
 #[test]
-fn a_connection_limit_is_found_by_its_log_alone() {
-    let limit = NginxLimit { kind: "limit_conn".into(), rate_per_s: None, connections: Some(5), ..rate(Some(true), 0, 0) };
-    let mut obs = refused(limit);
-    assert_eq!(causes(&told(&obs)), [""; 0]);
+fn a_connection_limit_is_found_by_its_log_or_by_its_status() {
+    let limit = |applies| NginxLimit { kind: "limit_conn".into(), rate_per_s: None, connections: Some(5), ..rate(applies, 0, 0) };
+    let with = |limits: Vec<NginxLimit>, passes: bool| {
+        let mut obs = nginx(10, 1_024, passes, limits);
+        suffer(&mut obs, 0, &[(429, 7_980)]);
+        obs
+    };
+    let passes_on = with(vec![limit(Some(true))], true);
+    assert_eq!(causes(&told(&passes_on)), [""; 0], "the server behind may answer so");
+    assert_eq!(causes(&told(&with(vec![limit(None)], false))), [""; 0], "it may be another location's");
+    assert_eq!(
+        causes(&told(&with(vec![limit(Some(true)), NginxLimit { rate_per_s: Some(1_000.0), ..rate(Some(true), 0, 0) }], false))),
+        [""; 0],
+        "which of two limits is not known"
+    );
+    let mut wide = limit(Some(true));
+    wide.connections = Some(5_000);
+    assert_eq!(causes(&told(&with(vec![wide], false))), [""; 0], "there were never as many");
+    let mut obs = with(vec![limit(Some(true))], false);
+    let by_status = told(&obs);
+    assert_eq!((causes(&by_status), by_status.findings[0].confidence), (vec![LIMITED], Confidence::Medium));
     logged(&mut obs, "limiting connections one", 7_980, LIMITING);
     let diagnosis = told(&obs);
-    assert_eq!(causes(&diagnosis), [LIMITED]);
+    assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![LIMITED], Confidence::High));
     assert!(diagnosis.findings[0].title.contains("5"), "{}", diagnosis.findings[0].title);
     assert_eq!(remedy(&diagnosis, LIMITED).persistent[0].lines.as_deref(), Some("limit_conn one 5;"));
 }

@@ -12,7 +12,7 @@ state-rate-limit-pace-ok = { $directive } ({ $place }) lets each response leave 
 state-rate-limit-too-many = { $count } of { $requests } requests were answered with status 429 (Too Many Requests).
 
 finding-rate-limited-by-config-title-pace = { $tier } sends each response at { $pace } kB/s at most, by configuration
-finding-rate-limited-by-config-explanation-pace = The configuration of { $tier } lets each response leave at { $pace } kB/s ({ $directive }, { $place }), after the first second's worth. The server waits meanwhile, and its clients with it. The limit was set on purpose, but it is what these responses take their time for. It counts for each response: more connections get more at once.
+finding-rate-limited-by-config-explanation-pace = The configuration of { $tier } lets each response leave at { $pace } kB/s ({ $directive }, { $place }). The server waits meanwhile, and its clients with it. The limit was set on purpose, but it is what these responses take their time for. It counts for each response: more connections get more at once.
 finding-rate-limited-by-config-title-too-many = { $tier } refuses { $count } of { $requests } requests as too many (status 429)
 finding-rate-limited-by-config-explanation-too-many = Who answers "429 Too Many Requests" counts the requests of each client and refuses those above a rate or a number that somebody chose. { $behind ->
     [yes] That is { $tier } or a server behind it; its configuration was not read, so the limit is not known.
@@ -32,7 +32,12 @@ evidence-rate-limit-rate = The configuration allows { $rate } requests per secon
 }
 evidence-rate-limit-connections = The configuration allows { $connections } connections at once for each { $key } (zone { $zone }).
 evidence-rate-limit-answers = { $count } of { $requests } requests were answered with status { $status }; { $goodput } per second were answered as expected.
+evidence-rate-limit-answers-watched = { $count } of { $requests } responses had status { $status }. { $tier } made them itself, and nothing else in its configuration that counts requests answers so.
 evidence-rate-limit-pace = A response of { $bytes } kB took { $took } ms (median); at that pace it takes { $paced } ms at least.
+evidence-rate-limit-pace-connections = { $count ->
+    [1] One connection
+   *[other] { $count } connections
+} got { $each } kB/s each, for as long as they were watched; { $share } % of all bytes left there.
 evidence-rate-limit-pace-configured = The configuration allows each response { $pace } kB/s.
 evidence-rate-limit-too-many = { $count } of { $requests } requests were answered with status 429.
 evidence-rate-limit-waits = { $goodput } requests per second were answered as expected, and half of them took { $count } ms or longer.

@@ -145,16 +145,27 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limi
     }
 }
 
+/// What shows that responses leave at the allowed rate.
+fn paced(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, pace: Pace) -> Evidence {
+    match pace {
+        Pace::Responses { bytes, took_s, paced_s } => {
+            let text = told("evidence-rate-limit-pace", tier, limit.config).with("bytes", bytes / 1e3).with("took", took_s * 1e3);
+            let source = if ctx.obs.load.is_some() { "load" } else { "access log" };
+            Evidence::new(text.with("paced", paced_s * 1e3), source, Some(took_s * 1e6))
+        }
+        Pace::Connections { count, each_per_s, share } => {
+            let text = told("evidence-rate-limit-pace-connections", tier, limit.config).with("count", count as f64);
+            let text = text.with("each", each_per_s / 1e3).with("share", 100.0 * share);
+            Evidence::new(text, format!("sock_diag struct tcp_info ({})", ctx.netns_name(tier.netns)), Some(each_per_s))
+        }
+    }
+}
+
 fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, effect: LimitEffect) -> Vec<Evidence> {
     if let Some(pace) = Pace::of(ctx, tier, limit.config) {
-        let text = told("evidence-rate-limit-pace", tier, limit.config).with("bytes", pace.bytes / 1e3).with("took", pace.took_s * 1e3);
-        let source = if ctx.obs.load.is_some() { "load" } else { "access log" };
         let configured = told("evidence-rate-limit-pace-configured", tier, limit.config);
         let rate = limit.config.bytes_per_s.map(|rate| rate as f64);
-        return vec![
-            Evidence::new(text.with("paced", pace.paced_s * 1e3), source, Some(pace.took_s * 1e6)),
-            Evidence::new(configured, place(&limit.config.origin), rate),
-        ];
+        return vec![paced(ctx, tier, limit, pace), Evidence::new(configured, place(&limit.config.origin), rate)];
     }
     let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof()).collect();
     let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
@@ -167,5 +178,11 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, effect: LimitEffect
         let text = told(id, tier, limit.config).with("count", count).with("requests", load.requests).with("goodput", load.goodput_rps());
         proofs.push(Evidence::new(text, "load", Some(count)));
     }
+    let answers = Statuses::of(ctx).filter(|_| ctx.obs.load.is_none() && effect == LimitEffect::Refused && !limit.is_logged);
+    proofs.extend(answers.map(|seen| {
+        let count = seen.by_status.get(&limit.config.status).copied().unwrap_or(0);
+        let text = told("evidence-rate-limit-answers-watched", tier, limit.config).with("count", count).with("requests", seen.requests);
+        Evidence::new(text, seen.source, Some(count as f64))
+    }));
     proofs
 }
