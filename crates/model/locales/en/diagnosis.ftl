@@ -175,6 +175,7 @@ prediction-refused-search = the cost per request after the fix is unknown; it wi
 verdict-unknown-polling = Cannot tell: nothing was refused, but requests wait. Whether they wait for CPU time of { $tier } is not known, because it keeps its cores busy with or without requests.
 verdict-unknown-whose = Cannot tell: nothing that was read is at its limit, but which processes serve { $tier } could not be read. Their threads and the servers that they call are therefore not known.
 verdict-healthy-unseen = { $why } No access log of { $tier } was read: errors among its responses would not show.
+verdict-unknown-standing = Cannot tell: { $connections } of { $under_way } responses under way stand. What { $netns } sends on these connections is lost again and again, and nothing comes back: their clients are gone, or the way to them is broken. Ask for the page from there (curl).
 verdict-healthy-pauses = { $why } Most of the time passes inside { $tier }: a pause or a pace that it sets itself would not show.
 verdict-unknown-cpu-whose = Cannot tell: nothing was refused, but { $why }
 verdict-unknown-cpu-processes = Cannot tell: nothing was refused, but it is not known which processes serve, so the CPU time that they use is not known either.

@@ -2,6 +2,7 @@
 
 pub(crate) mod held;
 pub(crate) mod others;
+pub(crate) mod standing;
 
 use super::Context;
 use crate::facts::harm::Cost;

@@ -5,6 +5,7 @@ use crate::facts::cores::{cores_are_spare, other_tenants};
 use crate::facts::harm::Cost;
 use crate::facts::suffered::WAKES_US;
 use crate::facts::suffered::held::Held;
+use crate::facts::suffered::standing::Standing;
 use crate::ledger::tenths;
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
 use crate::observation::{NetnsId, NetnsView, TcpSample, TcpState};
@@ -70,6 +71,14 @@ pub(crate) fn kept_unsent(ctx: &Context<'_>) -> Option<Message> {
     let message = Message::new("verdict-unknown-unsent").with("netns", ctx.netns_name(netns)).with("share", held.share() * 100.0);
     let message = message.with("connections", tenths(held.connections)).with("under_way", tenths(held.under_way));
     held.cost().hurts().then_some(message)
+}
+
+/// All responses under way stand on connections from which no acknowledgement comes: their clients are gone, or the way to them is broken. Where others are answered meanwhile, some of
+/// many clients that went away mean nothing.
+pub(crate) fn standing(ctx: &Context<'_>) -> Option<Message> {
+    let Standing { netns, held, .. } = Standing::of(ctx).filter(Standing::is_all)?;
+    let message = Message::new("verdict-unknown-standing").with("netns", ctx.netns_name(netns));
+    Some(message.with("connections", tenths(held.connections)).with("under_way", tenths(held.under_way)))
 }
 
 /// Spells in which nothing was answered although requests stood.

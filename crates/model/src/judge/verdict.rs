@@ -22,7 +22,7 @@ use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
 use crate::judge::undelivered::undelivered;
-use crate::judge::unseen::{at_servers, kept_unsent, pauses, waits_unseen};
+use crate::judge::unseen::{at_servers, kept_unsent, pauses, standing, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -250,6 +250,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
     failed
         .or_else(was_gone)
         .or_else(|| cut_off(ctx))
+        .or_else(|| standing(ctx))
         .or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
 }
 

@@ -362,3 +362,72 @@ fn a_server_that_ends_again_and_again_is_not_healthy() {
     let restarted = gone(&|at_us| (5_000_000..5_300_000).contains(&at_us));
     assert_eq!(restarted.verdict, Verdict::Healthy, "it was started again once: {}", restarted.summary);
 }
+
+/// What clients of responses that do not arrive do meanwhile.
+#[derive(Clone, Copy)]
+struct Clients {
+    /// How many of the twenty connections stand.
+    standing: u64,
+    /// True if each of them gives up after a second and asks on a new connection.
+    ask_again: bool,
+    /// Bytes of each segment that they acknowledge.
+    acknowledged: u64,
+    /// Bytes of the segments that are out.
+    out: u32,
+}
+
+/// Watched: responses of which the first packets were sent again after a timeout, and lost again.
+fn standing(clients: Clients) -> Observation {
+    let mut obs = watched(100, 0);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for (at_us, mut samples) in std::mem::take(&mut view.tcp_samples).points().to_vec() {
+        for sample in samples.iter_mut().filter(|sample| sample.cookie < clients.standing) {
+            (sample.loss_state, sample.last_data_sent_ms) = (4, 500);
+            (sample.send_queue, sample.unsent) = (20_000 + clients.out, Some(20_000));
+        }
+        view.tcp_samples.push(at_us, Reading::Ok(samples));
+    }
+    for (at_us, mut sample) in std::mem::take(&mut view.request_samples).points().to_vec() {
+        for socket in sample.sockets.iter_mut().filter(|socket| socket.cookie < clients.standing) {
+            let times = socket.times.as_mut().unwrap();
+            let turn = if clients.ask_again { at_us / 1_000_000 } else { 0 };
+            socket.cookie += 100 * turn;
+            (times.data_segs_in, times.bytes_received, times.last_data_recv_ms) = (Some(1), Some(80), 900);
+            let segments = at_us / 100_000 % 10;
+            (times.data_segs_out, times.bytes_acked) = (Some(segments), Some(clients.acknowledged * segments));
+        }
+        view.request_samples.push(at_us, Reading::Ok(sample));
+    }
+    obs
+}
+
+#[test]
+fn packets_that_are_too_large_for_the_way_are_told_from_other_loss() {
+    let clients = Clients { standing: 20, ask_again: true, acknowledged: 0, out: 14_480 };
+    for standing_number in [20, 12, 6] {
+        let found = told(&standing(Clients { standing: standing_number, ..clients }));
+        assert_eq!(causes(&found), [LOSS], "{standing_number}: {}", found.summary);
+        let first = &found.findings[0];
+        assert!(first.title.starts_with("full-size packets that server sends"), "{}", first.title);
+        assert!(first.remedies[0].text.contains("tracepath"), "{:?}", first.remedies);
+    }
+    // Small responses arrive on the same connections: that only confirms it.
+    assert_eq!(causes(&told(&standing(Clients { acknowledged: 300, ..clients }))), [LOSS]);
+    // Full cores have nothing to do with it.
+    let mut busy = standing(clients);
+    cpu(&mut busy, 1.0);
+    assert!(causes(&told(&busy)).contains(&LOSS));
+    let silent = |clients: Clients, why: &str| {
+        let found = told(&standing(clients));
+        assert!(!found.findings.iter().any(|finding| finding.title.contains("full-size")), "{why}: {:#?}", found.findings);
+        found
+    };
+    silent(Clients { acknowledged: 1_448, ..clients }, "full packets of the same clients arrive");
+    silent(Clients { out: 300, ..clients }, "small packets are lost as well");
+    silent(Clients { standing: 1, ..clients }, "one client in twenty");
+    let gone = silent(Clients { ask_again: false, ..clients }, "they may be gone");
+    assert_eq!(gone.verdict, Verdict::Unknown, "nothing is answered: {}", gone.summary);
+    assert!(gone.summary.contains("20 of 20 responses under way stand"), "{}", gone.summary);
+    let some_gone = silent(Clients { ask_again: false, standing: 8, ..clients }, "some are gone");
+    assert_eq!(some_gone.verdict, Verdict::Healthy, "the others are answered: {}", some_gone.summary);
+}

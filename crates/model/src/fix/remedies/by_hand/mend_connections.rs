@@ -1,5 +1,6 @@
 //! Advice for problems of the connections themselves: on the network path, or between two servers whose settings do not match.
 
+use crate::facts::suffered::standing::Standing;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;
@@ -11,7 +12,11 @@ pub(in crate::fix::remedies) const FIND_LOSS: AdviceDef = AdviceDef {
     id: "find-lossy-link",
     finding: FindingId::PACKET_LOSS,
     activation: Activation::Live,
-    advise: |_, _| Some(advice(Message::new("remedy-find-lossy-link-text"), "remedy-find-lossy-link-risk")),
+    advise: |ctx, _| {
+        let is_of_size = Standing::of(ctx).is_some_and(|standing| standing.is_of_size());
+        let text = if is_of_size { "remedy-find-lossy-link-text-size" } else { "remedy-find-lossy-link-text" };
+        Some(advice(Message::new(text), "remedy-find-lossy-link-risk"))
+    },
 };
 
 pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {

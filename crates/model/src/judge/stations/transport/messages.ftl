@@ -10,6 +10,17 @@ finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, a
 finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. TCP takes each loss for congestion and reduces its congestion window (CUBIC by 30 %, Reno by half), so a long response needs many more round trips.
 finding-packet-loss-explanation-recovering = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. While a connection sends lost packets again, its response has a hole, its congestion window is small, and its client waits.
 
+finding-packet-loss-title-size = full-size packets that { $netns } sends do not arrive, smaller ones do
+finding-packet-loss-explanation-size = Responses that need more than one packet stay: TCP sends the first packet, with { $mss } bytes of data, again after ever longer pauses, and no acknowledgement comes. Meanwhile handshakes and requests of the same clients get through. So it is as if a part of the way takes only smaller packets (a tunnel, a VPN, PPPoE), and the message that says so (ICMP "fragmentation needed", ICMPv6 "packet too big") is dropped. A filter that drops what { $tier } sends on open connections looks the same: then small responses do not arrive either.
+
+evidence-loss-standing = On average { $connections } of { $under_way } requests under way stood on a connection with full-size packets out, on which for 200 ms or longer after a timeout nothing more was sent: { $time } % of the clients' time.
+evidence-loss-standing-opened = Meanwhile the same clients opened { $opened ->
+    [1] one connection
+   *[other] { $opened } connections
+} and sent requests on { $opened ->
+    [1] it
+   *[other] them
+}. None of them acknowledged a packet of that size.
 evidence-loss-counted = { $netns } lost { $lost } of { $segments } segments and sent them again ({ $share } %), not counting SYNs and segments that had arrived. Its senders waited { $waits } times for a timeout or a probe.
 evidence-loss-waited = In { $requests } requests, senders waited { $waits } times, and as many requests took at least { $ms } ms longer than the median.
 evidence-loss-waited-closed = In { $requests } requests, senders waited { $waits } times, and as many requests took at least { $ms } ms longer than the others: { $share } % of the clients' time.

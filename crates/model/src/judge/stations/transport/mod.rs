@@ -5,12 +5,14 @@ mod innocent;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
+use crate::facts::suffered::standing::Standing;
 use crate::facts::suffered::{others, segments};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
+use crate::ledger::tenths;
 use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
@@ -80,7 +82,8 @@ fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a Tier, view: &'a NetnsVi
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let senders = senders(ctx);
-    let worst = culprit(ctx, &senders).map(|(worst, _)| worst.netns);
+    let worst =
+        of_size(ctx, &senders).map(|(sent, _)| sent).or_else(|| culprit(ctx, &senders).map(|(worst, _)| worst)).map(|sent| sent.netns);
     senders.iter().map(|sent| reading(ctx, sent, worst == Some(sent.netns))).collect()
 }
 
@@ -104,8 +107,17 @@ fn culprit<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<(&'s Se
     Some((worst, harm::of(ctx, senders)?))
 }
 
+/// Full packets of the path that do not arrive, with what their namespace sent.
+fn of_size<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<(&'s Sent<'a>, Standing)> {
+    let standing = Standing::of(ctx).filter(Standing::is_of_size)?;
+    Some((senders.iter().find(|sent| sent.netns == standing.netns)?, standing))
+}
+
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let senders = senders(ctx);
+    if let Some((sent, standing)) = of_size(ctx, &senders) {
+        return vec![too_large(ctx, sent, &standing)];
+    }
     let Some((worst, harm)) = culprit(ctx, &senders) else { return Vec::new() };
     let mut proofs: Vec<Evidence> = senders.iter().filter(|sent| sent.lost > 0).map(|sent| counted(ctx, sent)).collect();
     proofs.push(harm.proof());
@@ -122,6 +134,26 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
         explanation: vec![worst.args(ctx, harm.explanation())],
         ..STATION.finding(FindingId::PACKET_LOSS, worst.tier, worst.at())
     }]
+}
+
+/// The finding of packets that are too large for a part of the way, which nobody tells their sender (RFC 2923, "TCP Problems with Path MTU Discovery", 2.1).
+fn too_large(ctx: &Context<'_>, sent: &Sent<'_>, standing: &Standing) -> Finding {
+    let args = |id: &'static str| {
+        let message = sent.args(ctx, id).with("mss", standing.mss).with("opened", standing.opened as f64);
+        let message = message.with("connections", tenths(standing.held.connections));
+        message.with("under_way", tenths(standing.held.under_way)).with("time", 100.0 * standing.held.share())
+    };
+    let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(sent.netns));
+    let stand = Evidence::new(args("evidence-loss-standing"), sockets.clone(), Some(standing.held.share()));
+    let opened = Evidence::new(args("evidence-loss-standing-opened"), sockets, Some(standing.opened as f64));
+    Finding {
+        // A filter that drops whatever a server sends on an open connection looks the same, unless small responses arrive.
+        confidence: Confidence::Medium,
+        title: args("finding-packet-loss-title-size"),
+        evidence: vec![stand, opened, counted(ctx, sent)],
+        explanation: vec![args("finding-packet-loss-explanation-size")],
+        ..STATION.finding(FindingId::PACKET_LOSS, sent.tier, sent.at())
+    }
 }
 
 fn counted(ctx: &Context<'_>, sent: &Sent<'_>) -> Evidence {
