@@ -164,6 +164,13 @@ pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     (!group.cores.is_empty()).then(|| own / group.count())
 }
 
+/// Share of a tier's cores used by its own processes alone. `None` if it could not be read.
+pub(crate) fn share_of_tier(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let group = group_of(ctx, tier)?;
+    let own = own_cores(ctx, &tier.pids)?;
+    (!group.cores.is_empty()).then(|| own / group.count())
+}
+
 /// Share of a tier's cores used by its own processes in kernel mode. `None` if it could not be read.
 pub(crate) fn kernel_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let group = group_of(ctx, tier)?;

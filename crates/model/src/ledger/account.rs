@@ -7,7 +7,7 @@ use crate::observation::{Listener, ListenerAddress};
 use crate::output::report::LedgerPlaceKind;
 
 use super::count::{Counts, SampleCounts};
-use super::thread_split::ThreadShares;
+use super::thread_split::{StateSplit, ThreadShares};
 
 /// One place, and the mean number of requests there.
 #[derive(Debug, Clone, PartialEq)]
@@ -206,8 +206,10 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let certain: f64 = behind.iter().map(|other| counts[*other].known_requests() + queued[*other]).sum();
             let unsure: f64 = behind.iter().map(|other| counts[*other].undecided).sum();
             let service = counts[tier].service;
-            // At most this many of the uncertain connections behind can belong to requests in front.
-            let room = (service - certain).max(0.0);
+            // At most this many of the uncertain connections behind can belong to requests in front: those that no thread works on.
+            let rest = (service - certain).max(0.0);
+            let own = if unsure > 0.0 { self.threads[tier].split(rest) } else { StateSplit::default() };
+            let room = (rest - own.cpu - own.ready).max(0.0);
             if unsure > room {
                 behind.iter().for_each(|other| counts[*other].undecided *= room / unsure);
             }

@@ -7,7 +7,7 @@ use crate::facts::cores::other_tenants;
 use crate::facts::path::Tier;
 use crate::facts::quota::stops;
 use crate::facts::suffered::GATEWAY;
-use crate::facts::traffic;
+use crate::facts::traffic::{self, Statuses};
 use crate::observation::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
 use crate::output::report::Ceiling;
@@ -67,7 +67,8 @@ pub(crate) fn held_s(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<f64>
         return Some(service.held_s);
     }
     let account = || ctx.account().filter(|_| ctx.obs.load.is_none());
-    let came = || Some(account()?.rate_rps()? - Queued::before(ctx, tier, Some(pool)).grown_rps(ctx));
+    let passed = || 1.0 - share_by_gateway(ctx, tier);
+    let came = || Some(passed() * account()?.rate_rps()? - Queued::before(ctx, tier, Some(pool)).grown_rps(ctx));
     let answers_rps = logged_rps(ctx, tier).or_else(came)?;
     (answers_rps > 0.0 && pool.busy_mean() > 0.0).then(|| pool.busy_mean() / answers_rps)
 }
@@ -79,6 +80,13 @@ fn logged_rps(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let by_gateway = GATEWAY.iter().filter_map(|status| watched.status.get(&status.to_string())).sum::<u64>();
     let others = if ctx.path.is_first(tier) { 0 } else { by_gateway };
     Some(watched.requests.saturating_sub(others) as f64 / watched.duration_s)
+}
+
+/// Share of the watched responses that a gateway before this tier made, because a server behind it refused or was silent.
+fn share_by_gateway(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let Some(seen) = Statuses::of(ctx).filter(|_| !ctx.path.is_first(tier)) else { return 0.0 };
+    let by_gateway = GATEWAY.iter().filter_map(|status| seen.by_status.get(status)).sum::<u64>();
+    by_gateway as f64 / seen.requests.max(1) as f64
 }
 
 /// Mean number of a tier's threads in the state that this clock counts.

@@ -2,7 +2,7 @@
 //! length grows with an outage.
 
 use crate::facts::Context;
-use crate::facts::cores::{Carried, carried, own_share};
+use crate::facts::cores::{Carried, carried, own_share, share_of_tier};
 use crate::facts::harm::NOISE_SHARE;
 use crate::facts::path::Tier;
 use crate::facts::pool::{Pool, Queued, Staffing, held_s};
@@ -42,10 +42,16 @@ impl Demand {
 
     /// Where it is not known what an answer costs: as many as fill the cores, if the workers that there are use this share of them.
     fn within_cores(self, ctx: &Context<'_>, tier: &Tier, workers: f64) -> Self {
-        match own_share(ctx, tier).filter(|share| *share > 0.0) {
+        // What the servers before it use for errors of their own does not grow with its workers.
+        let errs = ctx.obs.load.is_some() && !ctx.can_divide_by_good();
+        let (share, id) = match errs {
+            true => (share_of_tier(ctx, tier), "sum-workers-share-own"),
+            false => (own_share(ctx, tier), "sum-workers-share"),
+        };
+        match share.filter(|share| *share > 0.0) {
             Some(share) if (workers / share).ceil() < self.workers => {
                 let most = (workers / share).ceil();
-                let sum = Message::new("sum-workers-share").with("taken", workers).with("share", share * 100.0).with("workers", most);
+                let sum = Message::new(id).with("taken", workers).with("share", share * 100.0).with("workers", most);
                 Self { workers: most, sum }
             }
             _ => self,

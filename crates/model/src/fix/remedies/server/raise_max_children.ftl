@@ -16,7 +16,8 @@ remedy-raise-max-children-text-loops-behind = If a single request to { $upstream
 sum-workers-rate = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
 sum-workers-watched = { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }, and then measure again, for those that wait may ask for more
 sum-workers-cores = the cores have time for { $rate }/s, and { $rate }/s x { $ms } ms = { $at_once } at once, plus reserve: { $workers }
-sum-workers-share = { $taken } workers use { $share } % of the cores, so { $workers } fill them
+sum-workers-share-own = { $taken } workers use { $share } % of the cores, so { $workers } fill them
+sum-workers-share = with { $taken } workers { $share } % of the cores are used, so { $workers } fill them
 sum-workers-clients = { $clients } clients ask at once
 sum-workers-standing = { $taken } requests were in service at once and { $waiting } waited
 sum-workers-memory = as many as there is memory for

@@ -131,6 +131,7 @@ evidence-waits-inside-alone-mean = A response took { $loaded } ms on average; a 
 evidence-waits-inside-grows = With { $few } requests in flight they had waited for { $few_ms } ms on average, with { $many } for { $many_ms } ms.
 evidence-waits-inside-held-up = In { $seen } of { $samples } samples requests of the usual length stood unread, and the threads of { $tier } ran or were ready to for { $busy } % of the time, all of them together.
 evidence-waits-inside-bound = Without that wait, at most { $low } to { $high } times as many requests could pass, and no more than the next limit allows.
+evidence-waits-inside-bound-none = Nearly all of a request's time passes there: without that wait the next limit decides how many pass.
 evidence-waits-inside-bound-exact = Without that wait, at most { $high } times as many requests could pass, and no more than the next limit allows.
 
 finding-collects-garbage-title = { $kind ->

@@ -161,6 +161,9 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     }
 }
 
+/// Largest gain that is told as a number: beyond it next to nothing of a request's time passes elsewhere, and the next limit decides.
+const GAIN_TOLD_MAX: f64 = 20.0;
+
 /// True if more of the requests are not even read than can be a chance of the samples: an event loop that is held up.
 fn is_late(inside: &Inside) -> bool {
     Cost::of_time(inside.unread / inside.mean.value.max(f64::MIN_POSITIVE)).hurts()
@@ -237,7 +240,11 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
     let gain = |number: f64| (number - alone < under_way).then(|| tenths(under_way / (under_way - (number - alone).max(0.0))));
     // If all of a request's time may pass there, the gain has no bound.
     if let (Some(low), Some(high)) = (gain(mean.low), gain(mean.high)) {
-        let id = if low < high { "evidence-waits-inside-bound" } else { "evidence-waits-inside-bound-exact" };
+        let id = match () {
+            () if low > GAIN_TOLD_MAX => "evidence-waits-inside-bound-none",
+            () if low < high => "evidence-waits-inside-bound",
+            () => "evidence-waits-inside-bound-exact",
+        };
         let text = args(ctx, id, inside).with("low", low).with("high", high);
         proofs.push(Evidence::new(text, "1 / (1 - share of the response time)", gain(mean.value)));
     }

@@ -163,7 +163,6 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     let because = awaited
         .iter()
         .map(|awaited| Message::new("finding-worker-pool-exhausted-awaited").with("what", awaited.what()).with("unit", pool.unit()));
-    let untold = untold(ctx, tier, pool, idle);
     let (upstream, number) = behind.as_ref().map_or(("", 0.0), |(upstream, number)| (upstream.as_str(), *number));
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
@@ -172,7 +171,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     Finding {
         confidence: match idle {
             // A server behind may be at a limit that nothing shows, and so may the workers together.
-            IdleEvidence::Workers(_) if behind.is_some() || untold.is_some() => Confidence::Medium,
+            IdleEvidence::Workers(_) if behind.is_some() || may_take_turns(ctx, pool, idle) => Confidence::Medium,
             IdleEvidence::Workers(_) | IdleEvidence::Beside(_) | IdleEvidence::Left => Confidence::High,
             // Idle cores may be withheld from the workers. Whether the workers wait for a core could not be read.
             IdleEvidence::Cores(_) => Confidence::Low,
@@ -184,15 +183,22 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
             _ => args("finding-worker-pool-exhausted-title"),
         },
         evidence: awaited.iter().map(Awaited::proof).chain(proofs(ctx, tier, pool, idle)).collect(),
-        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation")).chain(because).chain(untold).collect(),
+        explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation"))
+            .chain(because)
+            .chain(untold(ctx, tier, pool, idle))
+            .collect(),
         ..STATION.finding(FindingId::POOL_EXHAUSTED, tier, Location::in_netns(tier.netns))
     }
 }
 
+/// True if the workers may wait for each other: watching does not tell.
+fn may_take_turns(ctx: &Context<'_>, pool: &Pool, idle: &IdleEvidence) -> bool {
+    ctx.obs.load.is_none() && pool.kind != PoolKind::Loops && !matches!(idle, IdleEvidence::Beside(_))
+}
+
 /// What watching does not tell of workers that wait, and what would.
 fn untold(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> Option<Message> {
-    let may_wait = ctx.obs.load.is_none() && pool.kind != PoolKind::Loops && !matches!(idle, IdleEvidence::Beside(_));
-    let held_s = may_wait.then(|| held_s(ctx, tier, pool)).flatten()?;
+    let held_s = may_take_turns(ctx, pool, idle).then(|| held_s(ctx, tier, pool)).flatten()?;
     Some(Message::new("finding-worker-pool-exhausted-untold").with("ms", 1e3 * held_s))
 }
 
