@@ -74,7 +74,7 @@ verdict-unknown-undelivered = Cannot tell: { $dropped } packets that reached { $
 verdict-unknown-unsent = Cannot tell: on average { $connections } of { $under_way } requests under way stood on a connection of { $netns } that had a segment or more to send, nothing on its way and a peer with room: { $share } % of the clients' time. The host itself holds these packets back or drops them as they leave, which TCP does not count as loss: a rule in the output path (nft list ruleset, iptables -S OUTPUT), a filter of tc, or a paced socket.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.
-verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener }, and its cores are not full. It may have too few workers, or they may wait for something themselves.
+verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener }, and it does not fill its cores. It may have too few workers, or they may wait for something themselves.
 verdict-unknown-waits = Cannot tell: a response took { $loaded } ms with { $connections } connections and { $alone } ms alone, { $others ->
     [0] while the cores are idle
    *[other] while its servers do not fill the cores (other programs use { $others } % of them)
@@ -175,6 +175,7 @@ prediction-refused-search = the cost per request after the fix is unknown; it wi
 verdict-unknown-polling = Cannot tell: nothing was refused, but requests wait. Whether they wait for CPU time of { $tier } is not known, because it keeps its cores busy with or without requests.
 verdict-unknown-whose = Cannot tell: nothing that was read is at its limit, but which processes serve { $tier } could not be read. Their threads and the servers that they call are therefore not known.
 verdict-healthy-unseen = { $why } No access log of { $tier } was read: errors among its responses would not show.
+verdict-unknown-late-elsewhere = Cannot tell: half of the requests took { $usual } ms, but one in a hundred took { $late } ms or longer, and all took { $mean } ms on average. { $elsewhere } % of that time they stood at no server, so packets are lost or dropped on the way. Nothing here counts them: look for filters at the client and on the way (nft list ruleset), and capture at both ends (chokepoint streams).
 verdict-unknown-standing = Cannot tell: { $connections } of { $under_way } responses under way stand. What { $netns } sends on these connections is lost again and again, and nothing comes back: their clients are gone, or the way to them is broken. Ask for the page from there (curl).
 verdict-healthy-pauses = { $why } Most of the time passes inside { $tier }: a pause or a pace that it sets itself would not show.
 verdict-unknown-cpu-whose = Cannot tell: nothing was refused, but { $why }

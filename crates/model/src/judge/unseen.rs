@@ -6,7 +6,7 @@ use crate::facts::harm::Cost;
 use crate::facts::suffered::WAKES_US;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
-use crate::ledger::tenths;
+use crate::ledger::{Account, tenths};
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
 use crate::observation::{NetnsId, NetnsView, TcpSample, TcpState};
 use crate::output::message::Message;
@@ -23,6 +23,9 @@ const ANSWERS_MIN: f64 = 10.0;
 const QUICK_SHARE: f64 = 0.5;
 /// Share of the requests whose answers are due that must stand in a pause.
 const STANDING_SHARE: f64 = 0.5;
+
+/// The shortest time after which TCP sends again (TCP_RTO_MIN, include/net/tcp.h), less a tenth for the clock, microseconds.
+const SENT_AGAIN_US: u64 = 180_000;
 
 /// Age from which unsent data stays, milliseconds: a tick of the kernel's clock is up to 10 ms long.
 const KEPT_MS: u64 = 20;
@@ -44,12 +47,30 @@ pub(crate) fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
 /// a core makes longer.
 pub(crate) fn at_servers(ctx: &Context<'_>) -> bool {
     let Some((account, (alone, loaded))) = ctx.account().zip(ctx.answer_us()) else { return false };
+    is_slower(ctx, alone, share_at_servers(account) * loaded)
+}
+
+/// Share of the requests' time in which they surely stand at a server.
+fn share_at_servers(account: &Account) -> f64 {
     let is_at_server = |place| {
         use LedgerPlaceKind::{AcceptQueue, Cpu, Ready, Throttled, Unread, Waiting};
         matches!(place, AcceptQueue | Unread | Cpu | Ready | Throttled | Waiting)
     };
-    let share = account.at(is_at_server) / account.under_way().max(f64::MIN_POSITIVE);
-    is_slower(ctx, alone, share.min(1.0) * loaded)
+    (account.at(is_at_server) / account.under_way().max(f64::MIN_POSITIVE)).min(1.0)
+}
+
+/// Requests of which most are quick and some wait for as long as TCP waits before it sends again, while they stand at no server: something on the way drops packets, and no counter of this
+/// host has them (what a packet filter of the sender drops is no retransmission).
+pub(crate) fn late_elsewhere(ctx: &Context<'_>) -> Option<Message> {
+    let (load, account) = ctx.obs.load.as_ref().zip(ctx.account())?;
+    let (mean_us, usual_us) = (1e6 * account.response_s()?, load.latency_us.p50 as f64);
+    let is_late = load.latency_us.p99 >= SENT_AGAIN_US && usual_us < QUICK_SHARE * SENT_AGAIN_US as f64;
+    let elsewhere = 1.0 - share_at_servers(account);
+    // What the quick ones take passes at servers and on the way.
+    let lost = 1.0 - usual_us / mean_us;
+    let is_so = is_late && elsewhere >= STANDING_SHARE && Cost::of_time(lost).hurts();
+    let message = Message::new("verdict-unknown-late-elsewhere").with("usual", usual_us / 1e3).with("mean", mean_us / 1e3);
+    is_so.then(|| message.with("late", load.latency_us.p99 as f64 / 1e3).with("elsewhere", 100.0 * elsewhere))
 }
 
 fn is_slower(ctx: &Context<'_>, alone: f64, loaded: f64) -> bool {
@@ -122,7 +143,7 @@ pub(crate) fn pauses(ctx: &Context<'_>) -> Option<Message> {
     let Pauses { share, longest_us, standing } = Pauses::of(ctx, load).filter(|pauses| Cost::of_time(pauses.share).hurts())?;
     let message = Message::new("verdict-unknown-pauses").with("share", share * 100.0).with("longest", longest_us as f64 / 1e3);
     let message = message.with("standing", tenths(standing)).with("ms", load.latency_us.p50 as f64 / 1e3);
-    let at = |account: &crate::ledger::Account, tier: &crate::facts::path::Tier| account.at_tier(tier.id.0, true);
+    let at = |account: &Account, tier: &crate::facts::path::Tier| account.at_tier(tier.id.0, true);
     let most = ctx.account().and_then(|account| {
         let mut tiers: Vec<_> = ctx.path.tiers.iter().map(|tier| (at(account, tier), tier)).collect();
         tiers.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -2,8 +2,8 @@
 
 use crate::facts::Context;
 use crate::facts::cores::limiting::perhaps_for_cores;
-use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share};
-use crate::facts::harm::Cost;
+use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share, own_share};
+use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::owner::Owner;
 use crate::facts::path::{self, Tier};
 use crate::facts::pool::supposes_no_waits;
@@ -22,7 +22,7 @@ use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
 use crate::judge::undelivered::undelivered;
-use crate::judge::unseen::{at_servers, kept_unsent, pauses, standing, waits_unseen};
+use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -417,7 +417,7 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
     if let Some(link) = in_state(StationId::LINK, StationState::Saturated) {
         return at_limit(ctx, LimitedBy::Link, ("verdict-healthy-link", "verdict-overloaded-link"), link);
     }
-    if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated).filter(|_| !perhaps_inside(ctx)) {
+    if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated).filter(|_| !perhaps_inside(ctx) && use_cores(ctx)) {
         return at_limit(ctx, LimitedBy::Cpu, ("verdict-healthy-cpu", "verdict-overloaded-cpu"), cpu);
     }
     if let Some(cpu) = in_state(StationId::CPU, StationState::Unknown).filter(|_| ctx.core_groups().iter().any(|group| !group.is_known())) {
@@ -484,6 +484,13 @@ fn generator_waited(ctx: &Context<'_>, findings: &[Finding], judgement: &Judgeme
     Some(Message::new("warning-generator-waited").with("share", share * 100.0))
 }
 
+/// False if the servers themselves use next to nothing of their cores: these are full of other programs, or of processes that the servers start and that end soon, and how much the servers
+/// could do does not follow from that.
+fn use_cores(ctx: &Context<'_>) -> bool {
+    let mut groups = ctx.core_groups().iter().filter_map(|group| group.tiers.first());
+    groups.any(|tier| own_share(ctx, tier).is_none_or(|share| share >= NOISE_SHARE))
+}
+
 /// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that
 /// cannot be observed.
 fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> Judgement {
@@ -501,6 +508,9 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
         let own = waited_much(ctx).filter(|_| !at_servers(ctx));
         let waits = own.map_or(waits, |share| Message::new(GENERATOR_WAITS).with("share", share * 100.0));
         return Judgement::unknown(waits.with("connections", connections));
+    }
+    if let Some(late) = late_elsewhere(ctx).filter(|_| waited_much(ctx).is_none()) {
+        return Judgement::unknown(late);
     }
     // Of servers whose processes are not known neither threads nor what they call are seen. That answers hardly wait shows that nothing holds them back.
     let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);

@@ -540,3 +540,24 @@ proptest! {
         prop_assert_eq!(causes(&diagnosis), ["conntrack-table-full"]);
     }
 }
+
+/// Full cores limit a server only if it uses them: others may fill them, or processes that it starts and that end before they are read.
+#[test]
+fn cores_that_the_servers_hardly_use_do_not_limit_them() {
+    let with = |own_share: f64| {
+        let mut obs = healthy();
+        cpu(&mut obs, 0.99);
+        let process = obs.processes.get_mut(&42).unwrap();
+        process.cpu = Default::default();
+        for second in 0..=11_u64 {
+            let ns = (second as f64 * 1e9 * own_share) as u64;
+            let used = CpuUse { user_ticks: ns / 10_000_000, run_ns: Some(ns), run_delay_ns: Some(0), threads: 1, ..CpuUse::default() };
+            process.cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+        told(&obs)
+    };
+    assert_eq!(with(0.9).limited_by, Some(LimitedBy::Cpu), "{}", with(0.9).summary);
+    for little in [0.0, 0.02, 0.08] {
+        assert_ne!(with(little).limited_by, Some(LimitedBy::Cpu), "{little}: {}", with(little).summary);
+    }
+}

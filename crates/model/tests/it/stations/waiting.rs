@@ -10,6 +10,7 @@ mod awaited;
 mod collector;
 mod held_up;
 mod kept_connections;
+mod late;
 mod limits;
 
 use std::collections::BTreeMap;
