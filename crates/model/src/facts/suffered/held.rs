@@ -19,16 +19,20 @@ pub(crate) struct Held {
     count: u64,
 }
 
+/// The connections of the path in one namespace, in each sample of the window. `None` if the namespace was not read.
+pub(super) fn of_path<'a>(ctx: &Context<'a>, netns: NetnsId) -> Option<Vec<Vec<&'a TcpSample>>> {
+    let view = ctx.obs.netns.get(&netns)?;
+    let is_own = |sample: &&TcpSample| {
+        let ends = SocketAddress::Tcp { local: sample.local, remote: sample.remote };
+        path_end(ctx, netns, &ends).is_some()
+    };
+    Some(ctx.in_window(&view.tcp_samples).map(|(_, samples)| samples.iter().filter(is_own).collect()).collect())
+}
+
 impl Held {
     /// `None` if no request under way is known.
     pub(crate) fn of(ctx: &Context<'_>, netns: NetnsId, is_so: impl Fn(&TcpSample) -> bool) -> Option<Self> {
-        let view = ctx.obs.netns.get(&netns)?;
-        let is_own = |sample: &&TcpSample| {
-            let ends = SocketAddress::Tcp { local: sample.local, remote: sample.remote };
-            path_end(ctx, netns, &ends).is_some()
-        };
-        let own: Vec<Vec<&TcpSample>> =
-            ctx.in_window(&view.tcp_samples).map(|(_, samples)| samples.iter().filter(is_own).collect()).collect();
+        let own = of_path(ctx, netns)?;
         let connections = mean(own.iter().map(|samples| samples.iter().filter(|sample| is_so(sample)).count() as u64));
         let sampled = mean(own.iter().map(|samples| samples.len() as u64));
         // Of very many connections a part is sampled, those that send first.

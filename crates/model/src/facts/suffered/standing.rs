@@ -1,9 +1,9 @@
 //! Connections on which nothing arrives any more: TCP sends the first lost segment again after ever longer pauses, and no acknowledgement comes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::held::Held;
+use super::held::{Held, of_path};
 use crate::facts::Context;
 use crate::observation::{NetnsId, NetnsView, RequestSocket, SocketAddress, TcpSample};
 
@@ -43,8 +43,7 @@ impl Standing {
     }
 
     fn seen(ctx: &Context<'_>, (netns, view): (NetnsId, &NetnsView), held: Held) -> Self {
-        let standing: Vec<&TcpSample> =
-            ctx.in_window(&view.tcp_samples).flat_map(|(_, samples)| samples).filter(|sample| is_standing(sample)).collect();
+        let standing: Vec<&TcpSample> = of_path(ctx, netns).into_iter().flatten().flatten().filter(|sample| is_standing(sample)).collect();
         let mss = standing.iter().map(|sample| sample.mss).max().unwrap_or(0);
         let peers: BTreeSet<IpAddr> = standing.iter().map(|sample| sample.remote.0.to_canonical()).collect();
         let has_full_out = |sample: &&TcpSample| u64::from(sample.send_queue).saturating_sub(sample.unsent.unwrap_or(0)) >= sample.mss;
@@ -69,7 +68,7 @@ struct Connections<'a>(Vec<(bool, Vec<&'a RequestSocket>)>);
 
 impl<'a> Connections<'a> {
     fn of(ctx: &Context<'_>, view: &'a NetnsView, peers: &BTreeSet<IpAddr>) -> Self {
-        let mut seen: std::collections::BTreeMap<u64, (bool, Vec<&RequestSocket>)> = Default::default();
+        let mut seen: BTreeMap<u64, (bool, Vec<&RequestSocket>)> = BTreeMap::new();
         for (number, (_, sample)) in ctx.in_window(&view.request_samples).enumerate() {
             let is_theirs = |socket: &&RequestSocket| matches!(socket.address, SocketAddress::Tcp { remote, .. } if peers.contains(&remote.0.to_canonical()));
             for socket in sample.sockets.iter().filter(|socket| socket.cookie != 0).filter(is_theirs) {

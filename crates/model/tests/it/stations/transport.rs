@@ -417,6 +417,15 @@ fn packets_that_are_too_large_for_the_way_are_told_from_other_loss() {
     let mut busy = standing(clients);
     cpu(&mut busy, 1.0);
     assert!(causes(&told(&busy)).contains(&LOSS));
+    // Neither have connections of another server of the namespace, whose clients are gone.
+    let mut beside = standing(clients);
+    let view = beside.netns.get_mut(&SERVER).unwrap();
+    for (at_us, mut samples) in std::mem::take(&mut view.tcp_samples).points().to_vec() {
+        let (local, remote) = ((ip(SERVER_IP), 9_999), (ip("10.0.0.77"), 4_000));
+        samples.push(TcpSample { local, remote, cookie: 77, send_queue: 100, unsent: Some(0), ..samples[0].clone() });
+        view.tcp_samples.push(at_us, Reading::Ok(samples));
+    }
+    assert_eq!(causes(&told(&beside)), [LOSS]);
     let silent = |clients: Clients, why: &str| {
         let found = told(&standing(clients));
         assert!(!found.findings.iter().any(|finding| finding.title.contains("full-size")), "{why}: {:#?}", found.findings);
