@@ -484,11 +484,16 @@ fn generator_waited(ctx: &Context<'_>, findings: &[Finding], judgement: &Judgeme
     Some(Message::new("warning-generator-waited").with("share", share * 100.0))
 }
 
-/// False if the servers themselves use next to nothing of their cores: these are full of other programs, or of processes that the servers start and that end soon, and how much the servers
-/// could do does not follow from that.
+/// False if the servers themselves use next to nothing of their cores, and no thread of theirs waits for one: these are full of other programs, or of processes that the servers start and
+/// that end soon, and how much the servers could do does not follow from that.
 fn use_cores(ctx: &Context<'_>) -> bool {
-    let mut groups = ctx.core_groups().iter().filter_map(|group| group.tiers.first());
-    groups.any(|tier| own_share(ctx, tier).is_none_or(|share| share >= NOISE_SHARE))
+    let want = |group: &CoreGroup<'_>| {
+        let used = group.tiers.first().and_then(|tier| own_share(ctx, tier))?;
+        let pids = group.tiers.iter().flat_map(|tier| &tier.pids);
+        let ready: f64 = pids.filter_map(|pid| ctx.clocked(*pid, |used| used.run_delay_ns)).sum();
+        Some(used + ready / group.count())
+    };
+    ctx.core_groups().iter().any(|group| want(group).is_none_or(|share| share >= NOISE_SHARE))
 }
 
 /// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that

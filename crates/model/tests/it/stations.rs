@@ -10,7 +10,6 @@ mod cpu_quota;
 mod ephemeral_ports;
 mod forged_log;
 mod idle_close;
-mod response_pace;
 mod sending;
 mod server_limits;
 mod setting_not_in_force;

@@ -3,6 +3,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod pace;
+
 use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::{Loop, Percentiles};
 use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, NginxLimit, NginxStatus, Observation, OpenFiles, ServerStatus};

@@ -161,7 +161,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     }
 }
 
-/// Largest gain that is told as a number: beyond it next to nothing of a request's time passes elsewhere, and the next limit decides.
+/// Largest gain that is shown as a number: beyond it next to nothing of a request's time passes elsewhere, and the next limit decides.
 const GAIN_TOLD_MAX: f64 = 20.0;
 
 /// True if more of the requests are not even read than can be a chance of the samples: an event loop that is held up.

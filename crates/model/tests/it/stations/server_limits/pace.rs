@@ -6,7 +6,7 @@ use chokepoint_model::observation::{NginxLimit, RequestSample};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Diagnosis;
 
-use super::waiting::client;
+use super::super::waiting::client;
 use crate::stage::limits::{nginx, rate};
 use crate::stage::*;
 
