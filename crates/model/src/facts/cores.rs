@@ -160,14 +160,18 @@ pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 /// Share of a tier's cores used by the path's processes: this tier and those that share its cores. `None` if it could not be read.
 pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let group = group_of(ctx, tier)?;
-    let own = own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))?;
-    (!group.cores.is_empty()).then(|| own / group.count())
+    share_of_cores(ctx, group, group.tiers.iter().flat_map(|tier| &tier.pids))
 }
 
 /// Share of a tier's cores used by its own processes alone. `None` if it could not be read.
 pub(crate) fn share_of_tier(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let group = group_of(ctx, tier)?;
-    let own = own_cores(ctx, &tier.pids)?;
+    share_of_cores(ctx, group, &tier.pids)
+}
+
+/// Share of a group's cores used by these processes. `None` if none of them was read twice.
+fn share_of_cores<'p>(ctx: &Context<'_>, group: &CoreGroup<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
+    let own = own_cores(ctx, pids)?;
     (!group.cores.is_empty()).then(|| own / group.count())
 }
 

@@ -18,6 +18,10 @@ pub(crate) const WAKES_US: f64 = 100.0;
 /// Shortest measured time that counts as a SYN retransmission, microseconds: nine tenths of the timeout.
 const RETRY_SEEN_US: u64 = INITIAL_RTO_US * 9 / 10;
 
+/// The smallest delay of an answer if a packet of it or of its request was lost and no later packet reveals the loss. The shortest retransmission timeout is
+/// 200 ms (TCP_RTO_MIN, include/net/tcp.h), and a tail loss probe of a lone packet waits as long; a tenth is subtracted for the clock.
+pub(crate) const SENT_AGAIN_US: u64 = 180_000;
+
 /// Statuses of a gateway whose upstream refused or did not answer.
 pub(crate) const GATEWAY: &[u16] = &[502, 503, 504];
 

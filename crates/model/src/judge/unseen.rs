@@ -3,9 +3,9 @@
 use crate::facts::Context;
 use crate::facts::cores::{cores_are_spare, other_tenants};
 use crate::facts::harm::Cost;
-use crate::facts::suffered::WAKES_US;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
+use crate::facts::suffered::{SENT_AGAIN_US, WAKES_US};
 use crate::ledger::{Account, tenths};
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
 use crate::observation::{NetnsId, NetnsView, TcpSample, TcpState};
@@ -23,9 +23,6 @@ const ANSWERS_MIN: f64 = 10.0;
 const QUICK_SHARE: f64 = 0.5;
 /// Share of the requests whose answers are due that must stand in a pause.
 const STANDING_SHARE: f64 = 0.5;
-
-/// The shortest time after which TCP sends again (TCP_RTO_MIN, include/net/tcp.h), less a tenth for the clock, microseconds.
-const SENT_AGAIN_US: u64 = 180_000;
 
 /// Age from which unsent data stays, milliseconds: a tick of the kernel's clock is up to 10 ms long.
 const KEPT_MS: u64 = 20;

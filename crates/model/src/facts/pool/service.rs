@@ -77,9 +77,7 @@ pub(crate) fn held_s(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<f64>
 /// server's workers did not.
 fn logged_rps(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let watched = traffic::of(ctx).filter(|watched| ctx.obs.load.is_none() && watched.duration_s > 0.0)?;
-    let by_gateway = GATEWAY.iter().filter_map(|status| watched.status.get(&status.to_string())).sum::<u64>();
-    let others = if ctx.path.is_first(tier) { 0 } else { by_gateway };
-    Some(watched.requests.saturating_sub(others) as f64 / watched.duration_s)
+    Some((1.0 - share_by_gateway(ctx, tier)) * watched.requests as f64 / watched.duration_s)
 }
 
 /// Share of the watched responses that a gateway before this tier made, because a server behind it refused or was silent.

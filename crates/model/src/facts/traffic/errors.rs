@@ -113,10 +113,14 @@ impl<'a> ServerErrors<'a> {
 /// True if a server makes most of its responses with this status itself, `per_s` of them: whoever it asks, or may ask, was read and gives fewer.
 pub(crate) fn makes_itself(ctx: &Context<'_>, tier: &Tier, status: u16, per_s: f64) -> bool {
     let behind = behind(ctx, tier);
-    let passes_on = ctx.nginx_of(tier).is_some_and(|nginx| !nginx.passes.is_empty());
-    let is_read = if behind.is_empty() { !passes_on } else { behind.iter().all(|(_, seen)| seen.is_some()) };
+    let is_read = if behind.is_empty() { !passes_on(ctx, tier) } else { behind.iter().all(|(_, seen)| seen.is_some()) };
     let passed_on: f64 = behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(|seen| seen.rps_of(status)).sum();
     tier.is_known() && is_read && passed_on < PASSED_ON * per_s
+}
+
+/// True if a tier's configuration passes requests on, whether or not it was seen to.
+fn passes_on(ctx: &Context<'_>, tier: &Tier) -> bool {
+    ctx.nginx_of(tier).is_some_and(|nginx| !nginx.passes.is_empty())
 }
 
 /// The servers that a tier asks, with their responses where these were read.
@@ -146,7 +150,7 @@ fn known(ctx: &Context<'_>, tier: &Tier, (status, per_s): (u16, f64)) -> Option<
     if !tier.is_known() || Answered::errors_beside_rps(ctx, tier) >= PASSED_ON * per_s {
         return None;
     }
-    let passes_on = ctx.nginx_of(tier).is_some_and(|nginx| !nginx.passes.is_empty());
+    let passes_on = passes_on(ctx, tier);
     if behind.is_empty() && !passes_on {
         return Some(Behind::Nobody);
     }

@@ -2,7 +2,7 @@
 
 use chokepoint_model::observation::{
     CoreTimes, CpuTimes, CpuUse, Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool,
-    ProcessView, RequestSample, RequestSocket, RequestTimes, ServerConfig, Setting, Socket, SocketAddress, Syscall, TcpState,
+    ProcessView, RequestSample, RequestSocket, RequestTimes, ServerConfig, Setting, Socket, SocketAddress, Syscall, TcpState, UnixPeer,
 };
 use chokepoint_model::reading::Reading;
 
@@ -41,6 +41,12 @@ pub(crate) fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
 
 pub(crate) fn tcp(inode: u64, local: (std::net::IpAddr, u16), remote: (std::net::IpAddr, u16)) -> Socket {
     let address = SocketAddress::Tcp { local, remote };
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
+}
+
+/// One end of a unix connection: its inode, the path of the end that accepted it, and the inode of its other end.
+pub(crate) fn unix(inode: u64, path: Option<&str>, peer: u64) -> Socket {
+    let address = SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) };
     Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
 }
 

@@ -3,9 +3,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{
-    ErrorLog, Identity, ListenerAddress, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState, UnixPeer,
-};
+use chokepoint_model::observation::{ErrorLog, Identity, ListenerAddress, Observation, OpenFiles, ProcessView};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Role, Verdict};
 
@@ -35,16 +33,7 @@ pub(super) fn behind(peak: u32) -> Observation {
         listeners.push(own);
         view.listeners.push(at, Reading::Ok(listeners));
     }
-    let unix = |inode, path: Option<&str>, peer| Socket {
-        address: SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) },
-        state: TcpState::Established,
-        inode,
-        uid: None,
-        receive_queue: 0,
-        send_queue: 0,
-        wait: None,
-    };
-    view.sockets.push(1_000_000, Reading::Ok(vec![unix(600, None, 601), unix(601, Some(PATH), 600)]));
+    view.sockets.push(1_000_000, Reading::Ok(vec![pool::unix(600, None, 601), pool::unix(601, Some(PATH), 600)]));
     process(&mut obs, 42, "nginx", &[100, 600]);
     process(&mut obs, 60, "php-fpm8.2", &[300, 601]);
     obs

@@ -5,15 +5,13 @@ use super::Sent;
 use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
+use crate::facts::suffered::SENT_AGAIN_US;
 use crate::facts::suffered::held::Held;
 use crate::judge::finding::Evidence;
 use crate::ledger::tenths;
 use crate::observation::load::{LoadResult, Loop, Percentiles};
 use crate::output::message::Message;
 
-/// The smallest delay of an answer if a packet of it or of its request was lost and no later packet reveals the loss. The shortest retransmission timeout is
-/// 200 ms (TCP_RTO_MIN, include/net/tcp.h), and a tail loss probe of a lone packet waits as long; a tenth is subtracted for the clock.
-const WAITED_US: u64 = 180_000;
 /// Loss below which a congestion window hardly stays small: 1.22 / sqrt(0.001) is 39 segments.
 const LOSS_SHARE_MIN: f64 = 0.001;
 /// Segments that most servers send at first (RFC 6928). Shorter answers need no larger window.
@@ -96,7 +94,7 @@ fn waited(ctx: &Context<'_>, load: &LoadResult, waits: u64) -> Option<Harm> {
     let share = waits as f64 / load.requests as f64;
     let usual = if share < 0.5 { load.latency_us.p50 as f64 } else { ctx.alone_us()? };
     let longer_us = (exceeded_by(&load.latency_us, share)? as f64 - usual).max(0.0) as u64;
-    if longer_us < WAITED_US {
+    if longer_us < SENT_AGAIN_US {
         return None;
     }
     let time_share = match load.shape {

@@ -2,9 +2,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{
-    CpuUse, ListenerAddress, RequestSocket, Socket, SocketAddress, Syscall, TcpState, ThreadWait, UnixPeer, WaitKind,
-};
+use chokepoint_model::observation::{CpuUse, ListenerAddress, RequestSocket, Syscall, TcpState, ThreadWait, WaitKind};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, LedgerPlaceKind, Verdict};
 
@@ -19,14 +17,10 @@ fn ends(worker: u32) -> (u64, u64) {
     (600 + u64::from(worker), 700 + u64::from(worker))
 }
 
-fn address((path, peer): (Option<&str>, u64)) -> SocketAddress {
-    SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) }
-}
-
 /// Watched: eight workers with a request each, and a connection each to the database. In so many of ten looks a worker waits there, in the others for a semaphore.
 fn watched(at_database: u64, threads: u32) -> Diagnosis {
-    let connection = |inode: u64, end: (Option<&str>, u64)| RequestSocket {
-        address: address(end),
+    let connection = |inode: u64, (path, peer): (Option<&str>, u64)| RequestSocket {
+        address: pool::unix(inode, path, peer).address,
         cookie: inode,
         state: TcpState::Established,
         inode,
@@ -46,18 +40,9 @@ fn watched(at_database: u64, threads: u32) -> Diagnosis {
         listeners.push(listener(ListenerAddress::Unix(DATABASE.to_owned()), 300, 0, 0));
         view.listeners.push(at_us, Reading::Ok(listeners));
     }
-    let socket = |(inode, end): (u64, (Option<&str>, u64))| Socket {
-        address: address(end),
-        state: TcpState::Established,
-        inode,
-        uid: None,
-        receive_queue: 0,
-        send_queue: 0,
-        wait: None,
-    };
     let pair = |worker| {
         let (own, theirs) = ends(worker);
-        [(own, (None, theirs)), (theirs, (Some(DATABASE), own))].map(socket)
+        [pool::unix(own, None, theirs), pool::unix(theirs, Some(DATABASE), own)]
     };
     view.sockets.push(5_000_000, Reading::Ok((0..WORKERS).flat_map(pair).collect()));
     pool::process(&mut obs, 42, 1, "server", &[100]);
