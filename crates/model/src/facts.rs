@@ -27,6 +27,8 @@ pub mod url;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use crate::facts::path::Tier;
+use crate::facts::pool::Workers;
 use crate::ledger::Account;
 use crate::observation::NetnsId;
 
@@ -44,6 +46,7 @@ pub(crate) struct Facts<'a> {
     quotas: OnceCell<Vec<Quota<'a>>>,
     account: OnceCell<Option<Account>>,
     others: OnceCell<BTreeMap<NetnsId, Others>>,
+    workers: OnceCell<Vec<Workers>>,
 }
 
 impl<'a> Context<'a> {
@@ -61,6 +64,12 @@ impl<'a> Context<'a> {
     pub(crate) fn others(&self, id: NetnsId) -> Others {
         let all = self.facts.others.get_or_init(|| self.obs.netns.iter().map(|(id, view)| (*id, Others::of(self, *id, view))).collect());
         all.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Which processes of a tier serve. `None` for a tier that is not of this path.
+    pub(crate) fn workers(&self, tier: &Tier) -> Option<&Workers> {
+        let all = self.facts.workers.get_or_init(|| self.path.tiers.iter().map(|tier| Workers::of(self, tier)).collect());
+        all.get(tier.id.0)
     }
 
     /// Where requests were. `None` without samples.

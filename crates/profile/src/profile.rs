@@ -1,6 +1,6 @@
 //! A finished profile: samples by thread, core and time, with named stacks. It is plain data that can be stored, read back and compared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +57,9 @@ pub struct Profile {
     /// The samples in time order.
     #[serde(deserialize_with = "stored::list")]
     pub samples: Vec<Sample>,
+    /// How many processes began while it was taken, by the process that was there before and started them, itself or through others. It is not stored.
+    #[serde(skip)]
+    pub starts: BTreeMap<u32, u64>,
 }
 
 /// A core and how it spent the time (proc_stat(5), including guests' time).
@@ -137,6 +140,9 @@ pub struct Thread {
     pub name: String,
     /// The name of its process; for a kernel thread, its own name in brackets.
     pub program: String,
+    /// If its process was started while the profile was taken: the one that started it, or the first of a row of those, which was there before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<u32>,
 }
 
 /// One sample.
@@ -216,6 +222,7 @@ impl Profile {
             stacks: Vec::new(),
             threads: Vec::new(),
             samples: Vec::new(),
+            starts: BTreeMap::new(),
         }
     }
 

@@ -284,6 +284,7 @@ pub(crate) const HARMLESS: &[&str] = &[
     "cores-taken-by-others",
     "lock-contention",
     "opcode-cache-off",
+    "process-starts-hot",
     "single-core-saturated",
     "softirq-on-one-core",
     "tls-handshake-hot",

@@ -1,5 +1,7 @@
 //! The profile of a diagnosis, taken in the last third of its window in a separate thread: counts of samples without stacks.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ const SPAN_MIN: Duration = Duration::from_millis(300);
 /// The most parts and functions that are kept: a recording holds them, and a report lists the largest.
 const PARTS_MAX: usize = 4096;
 const FUNCTIONS_MAX: usize = 64;
+/// Most processes that started others, those with the most starts first: a host has few of them at a time.
+const STARTERS_MAX: usize = 256;
 /// Time between two checks whether the load ended early.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -76,6 +80,7 @@ pub(crate) fn counted(profile: &Profile, from_us: u64) -> CpuProfile {
     }
     let part = |part: parts::Part| ProfilePart {
         pid: part.pid,
+        is_started: part.is_started,
         program: part.program,
         cpu: part.cpu,
         layer: part.layer.def().id.to_owned(),
@@ -103,7 +108,15 @@ pub(crate) fn counted(profile: &Profile, from_us: u64) -> CpuProfile {
         cores: profile.cores.iter().map(|core| core.cpu).collect(),
         parts: parts::parts(profile, PARTS_MAX).into_iter().map(part).collect(),
         functions: parts::functions(profile, FUNCTIONS_MAX).into_iter().map(function).collect(),
+        starts: Some(most_starts(profile)),
     }
+}
+
+/// How many processes each process started, of those that started the most.
+fn most_starts(profile: &Profile) -> BTreeMap<u32, u64> {
+    let mut starts: Vec<(u32, u64)> = profile.starts.iter().map(|(pid, count)| (*pid, *count)).collect();
+    starts.sort_by_key(|(pid, count)| (Reverse(*count), *pid));
+    starts.into_iter().take(STARTERS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod collecting;
 mod cost;
 pub(crate) mod limiting;
+mod own;
 mod polling;
 mod taken;
 mod threads;
@@ -13,8 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use collecting::{Collecting, USUAL_SHARE};
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
+pub(super) use own::cores_used_by;
+pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores};
 pub(crate) use polling::{Polling, PollingSign, polling};
-pub(crate) use taken::{Taken, Taker, taken};
+pub(crate) use taken::{Taken, Taker, may_be_its_children, taken};
 pub(crate) use threads::{READY_SHARE, Threads};
 pub(crate) use turns::Turns;
 
@@ -115,24 +118,6 @@ pub(crate) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
     (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0), others })
 }
 
-/// Cores used by each of these processes, from the clock ticks charged to it. Processes read less than twice are left out.
-fn charged<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Vec<f64> {
-    let ticks_per_s = ticks_per_s(ctx);
-    pids.into_iter().filter_map(|pid| cores_used_by(ctx, *pid, ticks_per_s)).collect()
-}
-
-/// CPU time of these processes, in cores, as far as it was read. `None` if none was.
-pub(crate) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
-    let own = charged(ctx, pids);
-    (!own.is_empty()).then(|| own.iter().sum())
-}
-
-/// Share of their time that these processes spent on cores. `None` if no process was read twice.
-pub(crate) fn charged_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
-    let own = charged(ctx, pids);
-    (!own.is_empty()).then(|| own.iter().sum::<f64>() / own.len() as f64)
-}
-
 /// Use of a set of cores.
 pub(crate) struct CoreUse {
     /// Number of cores.
@@ -173,18 +158,6 @@ pub(crate) fn share_of_tier(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 fn share_of_cores<'p>(ctx: &Context<'_>, group: &CoreGroup<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
     let own = own_cores(ctx, pids)?;
     (!group.cores.is_empty()).then(|| own / group.count())
-}
-
-/// Share of a tier's cores used by its own processes in kernel mode. `None` if it could not be read.
-pub(crate) fn kernel_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let group = group_of(ctx, tier)?;
-    let ticks_per_us = ticks_per_s(ctx) / 1e6;
-    let used = |pid: &u32| {
-        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        Some(last.system_ticks.saturating_sub(first.system_ticks) as f64 / ticks_per_us / elapsed_us as f64)
-    };
-    let own: Vec<f64> = tier.pids.iter().filter_map(used).collect();
-    (!own.is_empty() && !group.cores.is_empty()).then(|| own.iter().sum::<f64>() / group.count())
 }
 
 /// The groups of cores with more than [`TENANTS_SHARE_MAX`] used by other programs, and that share.
@@ -248,16 +221,6 @@ pub(crate) fn interrupts(times: &CoreTimes) -> u64 {
 /// Clock ticks a second in which the kernel counts CPU time.
 pub(crate) fn ticks_per_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64
-}
-
-/// Cores that a process used in the window: the larger of the figure from its clock ticks and that from its threads' clocks. Many young processes have too few
-/// ticks, each truncated to whole ones; the threads' clocks miss threads that ended. Both are taken over the time between the process's own readings, which
-/// may differ from those of other processes and of the cores.
-pub(super) fn cores_used_by(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
-    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
-    let ticks = (last.user_ticks + last.system_ticks).saturating_sub(first.user_ticks + first.system_ticks);
-    let ticked = ticks as f64 / ticks_per_s * 1e6 / elapsed_us as f64;
-    Some(ctx.clocked(pid, |used| used.run_ns).map_or(ticked, |clocked| ticked.max(clocked)))
 }
 
 fn times(cores: &[(u32, CoreTimes)], core: u32) -> Option<&CoreTimes> {

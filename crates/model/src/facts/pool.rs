@@ -19,6 +19,7 @@ mod stopped;
 mod taking_turns;
 mod traced;
 mod unread;
+pub(crate) mod workers;
 
 pub(crate) use callers::share_at;
 pub(crate) use ended::EndsAwaited;
@@ -35,13 +36,14 @@ pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 pub(crate) use traced::{TracedProcesses, waiting_at};
 
 use unread::LeftOpen;
+pub(crate) use workers::{Workers, identities, worker_pids};
 
-use super::cores::are_spent;
 use super::cores::limiting::are_crowded;
+use super::cores::{are_spent, may_be_its_children};
 use super::sum::mean;
 use super::{Context, Logged, setting};
 use crate::facts::harm::Cost;
-use crate::facts::path::{Tier, starters};
+use crate::facts::path::Tier;
 use crate::facts::queue::accepting::waited_at_each;
 use crate::observation::{
     Identity, ListenerAddress, LogEvent, NetnsView, PhpFpmConfig, PhpFpmPool, RequestSocket, Setting, Socket, SocketAddress, TcpState,
@@ -167,18 +169,6 @@ pub(crate) fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
 
 pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
     configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &LogEvent::WorkersExhausted(Some(pool.name.clone()))))
-}
-
-/// The workers of a tier: its processes that are not the parent of another one.
-pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity> {
-    let mut all: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
-    let starters = starters(ctx.obs, &tier.pids);
-    all.retain(|identity| !starters.contains(&identity.pid));
-    all
-}
-
-pub(crate) fn worker_pids(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
-    identities(ctx, tier).into_iter().map(|identity| identity.pid).collect()
 }
 
 impl Pool {
@@ -393,7 +383,7 @@ pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, IdleEvi
     if pool.kind == PoolKind::Loops && loops::leave_out(ctx, tier, &pool) {
         return Some((pool, IdleEvidence::Left));
     }
-    if are_spent(ctx) || are_crowded(ctx, tier) {
+    if are_spent(ctx) || are_crowded(ctx, tier) || may_be_its_children(ctx, tier) {
         return None;
     }
     let idle = IdleEvidence::of(ctx, tier, &pool)?;

@@ -1,6 +1,6 @@
 //! The profile by tier: shares of CPU time, and the cores that samples stand for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_statistics::wilson;
 
@@ -25,11 +25,26 @@ pub(crate) const TLS_HANDSHAKE: &str = "tls-handshake";
 pub(crate) const TLS_SIGNATURE: &str = "tls-signature";
 pub(crate) const SCRIPT_COMPILE: &str = "script-compile";
 pub(crate) const ERROR_LOG: &str = "error-log";
+pub(crate) const PAGE_FAULT: &str = "page-fault";
+pub(crate) const PROCESS_START: &str = "process-start";
 pub(crate) const SOFTIRQ: &str = "softirq";
 pub(crate) const POLLING: &str = "polling";
 /// Every layer and aspect that the model knows by name. A test checks that the profiler has each.
-pub const NAMED: &[&str] =
-    &[PORT_SEARCH, CONNECTION, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, TLS_SIGNATURE, SCRIPT_COMPILE, ERROR_LOG, SOFTIRQ, POLLING];
+pub const NAMED: &[&str] = &[
+    PORT_SEARCH,
+    CONNECTION,
+    ALLOCATOR,
+    COMPRESSION,
+    LOCK,
+    TLS_HANDSHAKE,
+    TLS_SIGNATURE,
+    SCRIPT_COMPILE,
+    ERROR_LOG,
+    PAGE_FAULT,
+    PROCESS_START,
+    SOFTIRQ,
+    POLLING,
+];
 
 /// A share of the CPU time in the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,6 +110,20 @@ impl<'a> Profiled<'a> {
         let value = part as f64 / whole.max(1) as f64;
         let (low, high) = wilson(value, of);
         (of >= SAMPLES_MIN && whole > 0).then_some(ProfileShare { value, low, high, of })
+    }
+
+    /// Mean number of cores that processes kept busy which began in the profile's time, and were started by one of these, itself or through others. `None` if it was not read.
+    pub(crate) fn cores_of_started(&self, pids: &BTreeSet<u32>) -> Option<f64> {
+        self.profile.starts.as_ref()?;
+        let is_theirs = |part: &&ProfilePart| part.is_started && pids.contains(&part.pid);
+        Some(self.cores_of(self.profile.parts.iter().filter(is_theirs).map(|part| part.samples).sum()))
+    }
+
+    /// Processes that a tier started, itself or through others, each second. `None` if that was not read.
+    pub(crate) fn starts_per_s(&self, tier: &Tier) -> Option<f64> {
+        let starts = self.profile.starts.as_ref()?;
+        let own: u64 = tier.pids.iter().filter_map(|pid| starts.get(pid)).fold(0, |sum, count| sum.saturating_add(*count));
+        Some(own as f64 / self.profile.seconds())
     }
 
     /// The hottest function of a layer in the tier's programs.

@@ -77,6 +77,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::spend_less_cpu::RESUME_SESSIONS,
     &by_hand::spend_less_cpu::KEEP_SCRIPTS,
     &by_hand::spend_less_cpu::SWITCH_STEPS_OFF,
+    &by_hand::spend_less_cpu::KEEP_PROCESSES,
     &by_hand::spend_less_cpu::OTHER_ALLOCATOR,
     &by_hand::spend_less_cpu::SPLIT_LOCK,
     &by_hand::spend_less_cpu::GIVE_CORES_BACK,

@@ -122,6 +122,8 @@ impl FindingId {
     pub(crate) const TLS_HANDSHAKE_HOT: Self = Self("tls-handshake-hot");
     /// Scripts are compiled for each request.
     pub(crate) const OPCODE_CACHE_OFF: Self = Self("opcode-cache-off");
+    /// Processes are started and ended all the time, which takes much CPU time.
+    pub(crate) const PROCESS_STARTS: Self = Self("process-starts-hot");
     /// A log of each step of a request takes much CPU time.
     pub(crate) const DEBUG_LOG: Self = Self("debug-log");
     /// The allocator takes much CPU time.
@@ -144,6 +146,7 @@ pub(crate) const CPU_FINDINGS: &[FindingId] = &[
     FindingId::TLS_HANDSHAKE_HOT,
     FindingId::OPCODE_CACHE_OFF,
     FindingId::DEBUG_LOG,
+    FindingId::PROCESS_STARTS,
     FindingId::ALLOCATOR_HOT,
     FindingId::LOCK_CONTENTION,
     FindingId::SINGLE_CORE,

@@ -12,6 +12,7 @@ mod handshakes;
 mod hot;
 mod polling;
 mod port_search;
+mod process_starts;
 mod single_core;
 mod taken;
 

@@ -1,8 +1,10 @@
 //! Waits that no station shows: all requests take long, all stand at times, or packets stay in the host that wants to send them.
 
 use crate::facts::Context;
-use crate::facts::cores::{cores_are_spare, other_tenants};
+use crate::facts::CoreGroup;
+use crate::facts::cores::{children_cores, cores_are_spare, other_tenants, own_cores};
 use crate::facts::harm::Cost;
+use crate::facts::profile::Profiled;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
 use crate::facts::suffered::{SENT_AGAIN_US, WAKES_US};
@@ -68,6 +70,18 @@ pub(crate) fn late_elsewhere(ctx: &Context<'_>) -> Option<Message> {
     let is_so = is_late && elsewhere >= STANDING_SHARE && Cost::of_time(lost).hurts();
     let message = Message::new("verdict-unknown-late-elsewhere").with("usual", usual_us / 1e3).with("mean", mean_us / 1e3);
     is_so.then(|| message.with("late", load.latency_us.p99 as f64 / 1e3).with("elsewhere", 100.0 * elsewhere))
+}
+
+/// Servers whose CPU time is mostly that of processes which they start and which end soon, where it was not read how much of that is the start itself. It may be nearly all of it.
+pub(crate) fn started_untold(ctx: &Context<'_>) -> Option<Message> {
+    let is_told = Profiled::of(ctx).is_some_and(|profiled| profiled.profile.starts.is_some());
+    let most = |group: &CoreGroup<'_>| {
+        let pids: Vec<u32> = group.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
+        let (children, own) = (children_cores(ctx, &pids), own_cores(ctx, &pids)?);
+        (2.0 * children > own).then_some(children / own)
+    };
+    let share = ctx.core_groups().iter().filter(|_| !is_told).find_map(most)?;
+    Some(Message::new("verdict-unknown-started").with("share", 100.0 * share))
 }
 
 fn is_slower(ctx: &Context<'_>, alone: f64, loaded: f64) -> bool {

@@ -22,7 +22,7 @@ use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
 use crate::judge::undelivered::undelivered;
-use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, waits_unseen};
+use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, started_untold, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -418,6 +418,9 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         return at_limit(ctx, LimitedBy::Link, ("verdict-healthy-link", "verdict-overloaded-link"), link);
     }
     if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated).filter(|_| !perhaps_inside(ctx) && use_cores(ctx)) {
+        if let Some(started) = started_untold(ctx) {
+            return Judgement::unknown(started);
+        }
         return at_limit(ctx, LimitedBy::Cpu, ("verdict-healthy-cpu", "verdict-overloaded-cpu"), cpu);
     }
     if let Some(cpu) = in_state(StationId::CPU, StationState::Unknown).filter(|_| ctx.core_groups().iter().any(|group| !group.is_known())) {

@@ -62,6 +62,8 @@ pub struct CpuUse {
     pub user_ticks: u64,
     /// System time, clock ticks.
     pub system_ticks: u64,
+    /// User and system time of its children that ended and that it waited for, with that of theirs, clock ticks. `None` if it was not read.
+    pub reaped_ticks: Option<u64>,
     /// Time on a CPU, nanoseconds, summed over its living threads. `None` without schedstats or with more than 256 threads. It may fall when a thread ends.
     pub run_ns: Option<u64>,
     /// Time runnable but waiting for a CPU, nanoseconds, of the same threads.

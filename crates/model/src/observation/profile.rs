@@ -1,5 +1,7 @@
 //! A CPU profile as counts by process, core and layer, small enough for a recording.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// CPU samples, sorted into layers.
@@ -32,13 +34,19 @@ pub struct CpuProfile {
     pub parts: Vec<ProfilePart>,
     /// The hottest functions, by process name and layer.
     pub functions: Vec<ProfileFunction>,
+    /// How many processes began in its time, by the process that was there before and started them, itself or through others. `None` in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<BTreeMap<u32, u64>>,
 }
 
 /// Samples of one process on one core in one layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilePart {
-    /// The process. 0 is the idle process: its samples are interrupts while nothing ran.
+    /// The process, or the one that was there before and started it in the profile's time. 0 is the idle process: its samples are interrupts while nothing ran.
     pub pid: u32,
+    /// True for a process that began in the profile's time, and for those that it started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_started: bool,
     /// Its name.
     pub program: String,
     /// The core.

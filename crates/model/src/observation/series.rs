@@ -63,6 +63,12 @@ impl<T> Series<T> {
         }
     }
 
+    /// When it was last found that there is nothing to read, if no value came after that: of a process, since when it has ended at the latest.
+    pub fn gone_us(&self) -> Option<u64> {
+        let last_us = self.points.last().map(|(at_us, _)| *at_us);
+        self.absent.as_ref().map(|(at_us, _)| *at_us).filter(|absent_us| last_us.is_none_or(|last_us| *absent_us > last_us))
+    }
+
     /// All values with their times (microseconds).
     pub fn points(&self) -> &[(u64, T)] {
         &self.points

@@ -9,8 +9,10 @@ use crate::profile::{Profile, Stack, Thread};
 /// Samples of one process on one core, in one layer and with the same aspects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The process.
+    /// The process, or the one that was there before and started it ([`Thread::started_by`]).
     pub pid: u32,
+    /// True for a process that began while the profile was taken.
+    pub is_started: bool,
     /// Its name.
     pub program: String,
     /// The core.
@@ -38,7 +40,7 @@ pub struct Function {
     pub weight: u64,
 }
 
-type Key<'a> = (u32, &'a str, u32, Layer, Vec<&'static str>);
+type Key<'a> = (u32, bool, &'a str, u32, Layer, Vec<&'static str>);
 
 /// The parts of a profile, heaviest first. Beyond `parts_max` the rest of each core becomes one part without a process, so that sums are preserved.
 pub fn parts(profile: &Profile, parts_max: usize) -> Vec<Part> {
@@ -46,13 +48,21 @@ pub fn parts(profile: &Profile, parts_max: usize) -> Vec<Part> {
     let mut counts: BTreeMap<Key<'_>, (u64, u64)> = BTreeMap::new();
     for (sample, stack, thread) in profile.busy() {
         let within = usize::try_from(sample.stack).ok().and_then(|index| aspects.get(index)).cloned().unwrap_or_default();
-        let key = (thread.pid, thread.program.as_str(), sample.cpu, stack.layer, within);
+        let key = (
+            thread.started_by.unwrap_or(thread.pid),
+            thread.started_by.is_some(),
+            thread.program.as_str(),
+            sample.cpu,
+            stack.layer,
+            within,
+        );
         let (samples, weight) = counts.entry(key).or_default();
         (*samples, *weight) = (*samples + 1, weight.saturating_add(sample.weight));
     }
     let mut parts: Vec<Part> = (counts.into_iter())
-        .map(|((pid, program, cpu, layer, aspects), (samples, weight))| Part {
+        .map(|((pid, is_started, program, cpu, layer, aspects), (samples, weight))| Part {
             pid,
+            is_started,
             program: program.to_owned(),
             cpu,
             layer,
@@ -70,7 +80,7 @@ pub fn parts(profile: &Profile, parts_max: usize) -> Vec<Part> {
     }
     let joined = |(cpu, (samples, weight))| {
         let program = "[others]".to_owned();
-        Part { pid: u32::MAX, program, cpu, layer: Layer::Unknown, aspects: Vec::new(), samples, weight }
+        Part { pid: u32::MAX, is_started: false, program, cpu, layer: Layer::Unknown, aspects: Vec::new(), samples, weight }
     };
     parts.extend(others.into_iter().map(joined));
     parts

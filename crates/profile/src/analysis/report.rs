@@ -132,6 +132,10 @@ const ASPECTS: &[Aspect] = &[
         below: &["net_rx_action", "__napi_poll", "process_backlog"] },
     Aspect { id: "script-compile", what: "compiling scripts", by: "an opcode cache", layers: NO_LAYER,
         below: &["compile_file", "zend_compile*", "zendparse", "lex_scan", "phar_compile_file", "open_file_for_scanning", "php_compile*", "_PyParser_*", "_PyAST_Compile", "rb_parser_compile*"] },
+    Aspect { id: "process-start", what: "starting and ending processes", by: "processes that stay and serve many requests", layers: NO_LAYER,
+        below: &["kernel_clone", "_do_fork", "do_fork", "do_execveat_common*", "bprm_execve", "load_elf_binary", "do_exit", "do_group_exit", "release_task", "wp_page_copy", "do_wp_page",
+            "_dl_start*", "_dl_sysdep_start", "dl_main", "_dl_relocate_object*", "_dl_map_object*", "_dl_init*", "__dls*", "Py_InitializeFromConfig", "pyinit_*", "Py_FinalizeEx", "php_module_startup", "php_module_shutdown",
+            "zend_startup*", "zend_shutdown*", "perl_construct", "perl_parse", "perl_destruct", "ruby_setup", "ruby_cleanup", "JNI_CreateJavaVM", "node::InitializeOncePerProcess*"] },
     Aspect { id: "error-log", what: "writing error logs, with all work that follows from it", by: "logging only errors", layers: NO_LAYER,
         below: &["ngx_log_error_core", "ngx_log_debug_core"] },
 ];

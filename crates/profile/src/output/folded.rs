@@ -165,7 +165,7 @@ impl Lines {
         let place = is_kept.then(|| {
             let frames = names.map(|name| interned.frame(frame(name))).collect();
             let stack = interned.stack(frames, StackEnd::Whole, Layer::Unknown)?;
-            Some((interned.thread(Thread { pid: 0, tid: 0, name: program.clone(), program })?, stack))
+            Some((interned.thread(Thread { pid: 0, tid: 0, name: program.clone(), program, started_by: None })?, stack))
         });
         let Some((thread, stack)) = place.flatten() else {
             self.other = self.other.saturating_add(weight);

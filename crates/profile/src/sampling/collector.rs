@@ -1,6 +1,6 @@
 //! Takes records in time order, keeps the mappings and names of processes, unwinds each sample at once, and counts equal stacks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use indexmap::IndexSet;
@@ -31,6 +31,8 @@ const STACK_FRAMES_MAX: usize = 1 << 24;
 const INLINE_SHARE_MIN: f64 = 0.01;
 /// Maximum number of processes whose mappings are kept.
 const PROCESSES_MAX: usize = 1 << 16;
+/// Maximum number of processes whose starter is kept, 8 bytes each: those of a minute in which 16 cores start a process in a millisecond each. Pids come again.
+const STARTS_MAX: usize = 1 << 20;
 
 /// Maximum number of distinct peers that threads wait for.
 const PEERS_MAX: usize = 1 << 10;
@@ -100,6 +102,8 @@ pub(crate) struct NamedSamples {
     pub(crate) notes: Vec<String>,
     /// What was left out for its size, in sentences.
     pub(crate) left_out: Vec<String>,
+    /// How many processes each process started, itself or through others that began meanwhile.
+    pub(crate) starts: BTreeMap<u32, u64>,
     /// All named threads, and the index in `threads` of each thread that has one.
     named: Vec<Thread>,
     numbers: HashMap<u32, u32>,
@@ -124,6 +128,10 @@ pub(crate) struct Collector {
     wanted: Wanted,
     begin_ns: u64,
     processes: HashMap<u32, Process>,
+    /// Of the processes that began since then, the one that was there before and started them, itself or through others.
+    starters: HashMap<u32, u32>,
+    /// How many processes each of those started.
+    starts: BTreeMap<u32, u64>,
     unwinder: Unwinder,
     stacks: HashMap<Key, u32>,
     /// Functions of all of them.
@@ -218,6 +226,13 @@ impl Collector {
             return;
         }
         self.wanted.inherit(parent, pid);
+        let starter = self.starters.get(&parent).copied().unwrap_or(parent);
+        if self.starters.len() < STARTS_MAX {
+            self.starters.insert(pid, starter);
+        }
+        if self.starts.len() < PROCESSES_MAX || self.starts.contains_key(&starter) {
+            *self.starts.entry(starter).or_default() += 1;
+        }
         let known = self.processes.get(&parent).map(|process| (process.mappings.clone(), process.space.clone()));
         if let Some((mappings, space)) = known
             && self.processes.len() < PROCESSES_MAX
@@ -315,13 +330,13 @@ impl Collector {
     /// Adds a thread under its current name.
     fn name_thread(&mut self, pid: u32, tid: u32, name: Option<&str>) -> u32 {
         let thread = if pid == 0 {
-            Thread { pid, tid, name: "idle".to_owned(), program: "[idle]".to_owned() }
+            Thread { pid, tid, name: "idle".to_owned(), program: "[idle]".to_owned(), started_by: None }
         } else {
             let name = name.map(str::to_owned).or_else(|| host::comm(pid, tid)).unwrap_or_else(|| format!("{tid} (gone)"));
             let process = if pid == tid { None } else { host::comm(pid, pid) };
             let program = if host::is_kernel_thread(pid) { format!("[{name}]") } else { process.unwrap_or_else(|| name.clone()) };
             self.owners.see(pid);
-            Thread { pid, tid, name, program }
+            Thread { pid, tid, name, program, started_by: self.starters.get(&pid).copied() }
         };
         let (index, _) = self.threads.insert_full(thread);
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -370,7 +385,7 @@ impl Collector {
         let (frames, stacks, _) = interned.into_lists();
         let Unnamed { notes, mut left_out } = unnamed;
         left_out.extend(interned::left_out(other));
-        NamedSamples { frames, stacks, threads, samples, notes, left_out, named: named_threads, numbers }
+        NamedSamples { frames, stacks, threads, samples, notes, left_out, starts: self.starts, named: named_threads, numbers }
     }
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn other_frame() -> Frame {
 
 /// The thread that stands for those beyond a bound.
 pub(crate) fn other_thread() -> Thread {
-    Thread { pid: 0, tid: 0, name: OTHER.to_owned(), program: OTHER.to_owned() }
+    Thread { pid: 0, tid: 0, name: OTHER.to_owned(), program: OTHER.to_owned(), started_by: None }
 }
 
 /// What is said of samples beyond a bound; nothing if there are none.
@@ -160,7 +160,7 @@ mod tests {
         let mut stack = |frames: Option<Vec<u32>>| interned.stack(frames, StackEnd::Whole, Layer::Tls);
         assert_eq!([stack(Some(vec![0, 1])), stack(None), stack(Some(vec![1, 0])), stack(Some(vec![0]))], [Some(0), None, Some(1), None]);
         assert_eq!(stack(Some(vec![1, 0])), Some(1));
-        let thread = |tid| Thread { pid: 1, tid, name: "t".to_owned(), program: "p".to_owned() };
+        let thread = |tid| Thread { pid: 1, tid, name: "t".to_owned(), program: "p".to_owned(), started_by: None };
         assert_eq!([interned.thread(thread(1)), interned.thread(thread(2)), interned.thread(thread(1))], [Some(0), None, Some(0)]);
         assert_eq!([interned.other_stack(), interned.other_stack(), interned.other_thread()], [2, 2, 1]);
         let (frames, stacks, threads) = interned.into_lists();

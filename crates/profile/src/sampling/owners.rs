@@ -78,7 +78,13 @@ mod tests {
     fn named(owners: &[(u32, u32, u64)]) -> Vec<String> {
         let owner = |uid, inode| Owner { uid, executable: FileId { device: 1, inode }, path: format!("/bin/{inode}") };
         let known = Owners(owners.iter().map(|(pid, uid, inode)| (*pid, Some(owner(*uid, *inode)))).collect());
-        let thread = |(pid, ..): &(u32, u32, u64)| Thread { pid: *pid, tid: *pid, name: "t".to_owned(), program: "nginx".to_owned() };
+        let thread = |(pid, ..): &(u32, u32, u64)| Thread {
+            pid: *pid,
+            tid: *pid,
+            name: "t".to_owned(),
+            program: "nginx".to_owned(),
+            started_by: None,
+        };
         let mut threads: Vec<Thread> = owners.iter().map(thread).collect();
         known.rename(&mut threads);
         threads.into_iter().map(|thread| thread.program).collect()
@@ -95,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_keeps_its_name() {
-        let mut threads = [Thread { pid: 5, tid: 5, name: "t".to_owned(), program: "a".to_owned() }];
+        let mut threads = [Thread { pid: 5, tid: 5, name: "t".to_owned(), program: "a".to_owned(), started_by: None }];
         let mut owners = Owners::default();
         owners.see(u32::MAX);
         owners.see(std::process::id());

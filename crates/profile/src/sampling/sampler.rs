@@ -172,6 +172,7 @@ impl Sampler {
             stacks: collected.stacks,
             threads: collected.threads,
             samples: collected.samples,
+            starts: collected.starts,
             ..Profile::new(clock, describe(&options))
         };
         profile.classify();

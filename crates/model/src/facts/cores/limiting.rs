@@ -3,7 +3,7 @@
 use super::polling::{self, Polling, polling};
 use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
-    busy, cores_used_by, delayed, interrupts, others_share, ticks_between, ticks_per_s, waiting,
+    busy, cores_used_by, delayed, interrupts, others_share, own_cores, ticks_between, ticks_per_s, waiting,
 };
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -18,8 +18,9 @@ fn wanted_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     let ticks_per_s = ticks_per_s(ctx);
     let served = |core: &u32| ticks_between(first, last, *core, interrupts);
     let interrupts = group.cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s / elapsed_s);
-    let ready = |pid: &u32| Some(cores_used_by(ctx, *pid, ticks_per_s)? + delayed(ctx, *pid)?);
-    let own: f64 = group.tiers.iter().flat_map(|tier| lasting(ctx, tier)).map(ready).sum::<Option<f64>>()?;
+    let ready = |pid: &u32| cores_used_by(ctx, *pid, ticks_per_s).and(delayed(ctx, *pid));
+    let waiting: f64 = group.tiers.iter().flat_map(|tier| lasting(ctx, tier)).map(ready).sum::<Option<f64>>()?;
+    let own = own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))? + waiting;
     Some((own + interrupts.sum::<f64>()) / group.cores.len().max(1) as f64)
 }
 

@@ -144,32 +144,13 @@ fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
 
 /// The programs that used these cores, the greediest first.
 fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
-    let servers: BTreeSet<u32> = ctx.path.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
-    let points = ctx.obs.busy_processes.points();
-    // What they used is known from one reading to the next: of all that lie in the window or around it.
-    let begin = points.iter().rposition(|(at_us, _)| *at_us <= ctx.window_us.0).unwrap_or(0);
-    let end = points.iter().position(|(at_us, _)| *at_us >= ctx.window_us.1).unwrap_or(points.len().saturating_sub(1));
-    let Some([first, readings @ ..]) = points.get(begin..=end) else { return Vec::new() };
-    let elapsed_s = readings.last().map_or(0, |last| last.0.saturating_sub(first.0)) as f64 / 1e6;
-    let mut seen: BTreeMap<(u32, u64), Vec<&BusyProcess>> = BTreeMap::new();
-    for process in readings.iter().flat_map(|(_, processes)| processes) {
-        seen.entry((process.pid, process.start_ticks)).or_default().push(process);
-    }
     let sockets = KnownSockets::of(ctx);
-    let ticks_per_s = ticks_per_s(ctx);
-    let mut used: Vec<(u64, &BusyProcess)> = Vec::new();
-    for readings in seen.values() {
-        let last = readings[readings.len() - 1];
-        let is_server = servers.contains(&last.pid) || last.parents.iter().any(|parent| servers.contains(parent));
-        let was_here = readings.iter().any(|process| process.core.is_some_and(|core| group.cores.contains(&core)));
-        if was_here && !is_server && !readings.iter().any(|process| sockets.may_be_clients(process)) {
-            used.push((readings.iter().map(|process| process.grown_ticks).fold(0, u64::saturating_add), last));
-        }
-    }
-    used.sort_by_key(|(ticks, process)| (std::cmp::Reverse(*ticks), process.pid));
+    let mut used = of_others(ctx, group);
+    used.retain(|(_, readings)| !readings.iter().any(|process| sockets.may_be_clients(process)));
+    used.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first[0].pid.cmp(&second[0].pid)));
     let mut takers: Vec<Taker<'_>> = Vec::new();
-    for (ticks, process) in used {
-        let cores = ticks as f64 / ticks_per_s / elapsed_s.max(f64::MIN_POSITIVE);
+    for (cores, readings) in used {
+        let process = readings[readings.len() - 1];
         let is_same = |taker: &&mut Taker<'_>| {
             let first = taker.first();
             (&first.comm, first.uid, &first.cgroup) == (&process.comm, process.uid, &process.cgroup)
@@ -184,6 +165,42 @@ fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
     }
     takers.sort_by(|a, b| b.cores.total_cmp(&a.cores).then(a.first().pid.cmp(&b.first().pid)));
     takers
+}
+
+/// The readings of each process that ran on these cores, is no server of the path and was not started by one, and how many cores it used.
+fn of_others<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<(f64, Vec<&'a BusyProcess>)> {
+    let servers: BTreeSet<u32> = ctx.path.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
+    let points = ctx.obs.busy_processes.points();
+    // What they used is known from one reading to the next: of all that lie in the window or around it.
+    let begin = points.iter().rposition(|(at_us, _)| *at_us <= ctx.window_us.0).unwrap_or(0);
+    let end = points.iter().position(|(at_us, _)| *at_us >= ctx.window_us.1).unwrap_or(points.len().saturating_sub(1));
+    let Some([first, readings @ ..]) = points.get(begin..=end) else { return Vec::new() };
+    let elapsed_s = readings.last().map_or(0, |last| last.0.saturating_sub(first.0)) as f64 / 1e6;
+    let mut seen: BTreeMap<(u32, u64), Vec<&BusyProcess>> = BTreeMap::new();
+    for process in readings.iter().flat_map(|(_, processes)| processes) {
+        seen.entry((process.pid, process.start_ticks)).or_default().push(process);
+    }
+    let is_other =
+        |process: &BusyProcess| !servers.contains(&process.pid) && !process.parents.iter().any(|parent| servers.contains(parent));
+    seen.retain(|_, readings| readings.last().is_some_and(|last| is_other(last)));
+    seen.retain(|_, readings| readings.iter().any(|process| process.core.is_some_and(|core| group.cores.contains(&core))));
+    let used = |readings: Vec<&'a BusyProcess>| {
+        let ticks = readings.iter().map(|process| process.grown_ticks).fold(0, u64::saturating_add);
+        (ticks as f64 / ticks_per_s(ctx) / elapsed_s.max(f64::MIN_POSITIVE), readings)
+    };
+    seen.into_values().map(used).collect()
+}
+
+/// True if a tier's cores are full, and most of that is the work of programs which no reading names: they may be processes that the tier starts and that end soon. False
+/// where nobody looked for such programs.
+pub(crate) fn may_be_its_children(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let are_unnamed = |group: &CoreGroup<'_>| {
+        let is_full = busy(ctx, &group.cores).is_some_and(|busy| busy >= SATURATED_UTILIZATION * group.count());
+        let others = CoreUsers::of(ctx, group).map_or(0.0, |users| users.others());
+        let named: f64 = of_others(ctx, group).iter().map(|(cores, _)| cores).sum();
+        is_full && 2.0 * (others - named) > group.count()
+    };
+    ctx.obs.busy_processes.points().len() > 1 && ctx.core_groups().iter().any(|group| group.has(tier.id) && are_unnamed(group))
 }
 
 /// What is known of the TCP sockets of the host's namespaces.

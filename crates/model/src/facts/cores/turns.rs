@@ -26,7 +26,8 @@ impl Turns {
         let ticks_per_s = ticks_per_s(ctx);
         let user = last.user_ticks.saturating_sub(first.user_ticks) as f64 / ticks_per_s * 1e6 / elapsed_us.max(1) as f64;
         let ran = cores_used_by(ctx, pid, ticks_per_s)?;
-        let threads = first.threads.max(last.threads);
+        // A thread that serves one connection is seldom met at the ends.
+        let threads = ctx.in_window(&process.cpu).map(|(_, used)| used.threads).fold(first.threads.max(last.threads), u32::max);
         (threads > 1 && ran >= SATURATED_UTILIZATION && user <= USER_MAX).then_some(Self { threads, ran })
     }
 

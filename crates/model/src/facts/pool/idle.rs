@@ -1,8 +1,8 @@
 //! Whether more workers could do more: the existing ones wait for something other than a core, or compute while cores are idle.
 
-use super::{Pool, PoolKind, looks};
+use super::{MOST, Pool, PoolKind, looks};
 use crate::facts::Context;
-use crate::facts::cores::{SATURATED_UTILIZATION, Turns, charged_share, utilization_of};
+use crate::facts::cores::{SATURATED_UTILIZATION, Turns, charged_share, children_cores, group_of, utilization_of};
 use crate::facts::path::{Runtime, Tier};
 
 /// Largest share of time running or ready for workers that count as waiting for something other than a core. Workers that compute, or that lose their cores to
@@ -39,6 +39,10 @@ impl IdleEvidence {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         // Of threads under one lock one runs at a time, however many there are.
         if pool.kind == PoolKind::Threads && Turns::of_tier(ctx, tier).is_some() {
+            return None;
+        }
+        // Workers that wait for processes which they started compute in these.
+        if has_full_cores(ctx, tier) && group_of(ctx, tier).is_some_and(|group| children_cores(ctx, &tier.pids) >= MOST * group.count()) {
             return None;
         }
         let cores = || utilization_of(ctx, tier);

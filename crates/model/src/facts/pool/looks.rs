@@ -41,10 +41,22 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
     calls.into_iter().filter_map(peer).collect()
 }
 
+/// Those of these processes whose main thread was seen to wait at a listener, in accept(2), or for a client.
+pub(super) fn at_clients(ctx: &Context<'_>, pids: &[u32]) -> BTreeSet<u32> {
+    let processes = pids.iter().filter_map(|pid| Some((*pid, ctx.obs.processes.get(pid)?)));
+    let calls: Vec<(u32, &Syscall)> = processes.flat_map(|(pid, process)| process.syscall.values().map(move |call| (pid, call))).collect();
+    let ends = ends(ctx, &calls.iter().flat_map(|(_, call)| call.sockets.iter().copied()).collect());
+    let serves = |call: &Syscall| {
+        let is_clients = |inode: &u64| matches!(ends.get(inode), Some(Peer::Listener | Peer::Client));
+        matches!(call.call.as_deref(), Some("accept" | "accept4")) || call.sockets.iter().any(is_clients)
+    };
+    calls.into_iter().filter(|(_, call)| serves(call)).map(|(pid, _)| pid).collect()
+}
+
 /// Share of the requests that the workers of `caller` serve for which they wait at `tier`, at least and at most, by the looks at those that serve one: the other end of some sockets is
 /// not known. `None` with too few looks, or if the workers have several threads, of which only the main thread's sockets are known.
 pub(crate) fn share_waiting_at(ctx: &Context<'_>, caller: &Tier, tier: &Tier) -> Option<(f64, f64)> {
-    let mut workers = worker_pids(ctx, caller).into_iter().filter_map(|pid| ctx.obs.processes.get(&pid));
+    let mut workers = worker_pids(ctx, caller).iter().filter_map(|pid| ctx.obs.processes.get(pid));
     if !workers.all(|process| process.cpu.last().is_some_and(|used| used.threads == 1)) {
         return None;
     }
@@ -88,7 +100,7 @@ pub(crate) fn locked_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
 /// Share of the looks at a tier's busy workers at which they waited in a system call for a lock: of a file (flock(2), fcntl(2)), of memory (futex(2)), or a semaphore (semop(2)).
 /// `None` with too few looks.
 pub(crate) fn lock_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let processes = worker_pids(ctx, tier).into_iter().filter_map(|pid| ctx.obs.processes.get(&pid));
+    let processes = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid));
     let calls: Vec<&Syscall> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call)).collect();
     let is_lock = |call: &&&Syscall| matches!(call.call.as_deref(), Some("flock" | "fcntl" | "futex" | "semop" | "semtimedop"));
     let busy = at_busy(ctx, tier).len();

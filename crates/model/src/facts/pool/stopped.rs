@@ -28,7 +28,7 @@ impl StoppedProcesses {
     /// `None` if none is stopped, or only those that are told already.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, told: &[u32]) -> Option<Self> {
         let serving = worker_pids(ctx, tier);
-        let all = stopped(ctx, &serving);
+        let all = stopped(ctx, serving);
         let pids: Vec<u32> = all.iter().copied().filter(|pid| !told.contains(pid)).collect();
         if pids.is_empty() {
             return None;

@@ -43,7 +43,7 @@ impl TracedProcesses {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let serving = worker_pids(ctx, tier);
         let (mut pids, mut by, mut threads) = (Vec::new(), None, Vec::new());
-        for pid in &serving {
+        for pid in serving {
             let Some(process) = ctx.obs.processes.get(pid) else { continue };
             let seen: Vec<&Tracing> = ctx.in_window(&process.tracing).map(|(_, tracing)| tracing).collect();
             let Some((tracer, name)) = seen.last().and_then(|last| Some((last.tracer?, last.name.clone()))) else { continue };

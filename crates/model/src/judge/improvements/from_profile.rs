@@ -1,7 +1,7 @@
 //! Improvements that a profile shows: one kind of work that takes much of the limiting CPU time, or CPU time that is badly spread.
 
 use super::hot::{Hot, Sight, TLS, WorkJudgement};
-use super::{debug_log, handshakes};
+use super::{debug_log, handshakes, process_starts};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
 use crate::facts::harm::{NOISE_SHARE, gain_of};
@@ -32,6 +32,8 @@ const HOT: &[Hot] = &[
         title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
     Hot { id: FindingId::DEBUG_LOG, what: profile::ERROR_LOG, layer: None, avoidable: 1.0, judge: debug_log::judge,
         title: "finding-debug-log-title", explanation: "finding-debug-log-explanation" },
+    Hot { id: FindingId::PROCESS_STARTS, what: profile::PROCESS_START, layer: None, avoidable: 1.0, judge: process_starts::judge,
+        title: "finding-process-starts-hot-title", explanation: "finding-process-starts-hot-explanation" },
     Hot { id: FindingId::ALLOCATOR_HOT, what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, judge: trade,
         title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
     Hot { id: FindingId::LOCK_CONTENTION, what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, judge: trade,

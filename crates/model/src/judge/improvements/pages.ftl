@@ -52,6 +52,18 @@ page-opcode-cache-off-remedies =
 page-opcode-cache-off-sources =
     perf_event_open(2); PHP Manual, OPcache.
 
+page-process-starts-hot-title = Processes are started and ended all the time
+page-process-starts-hot-limits =
+    The CPU time of a tier that starts a process for each request, or for every few, if CPU time is its limit: CGI scripts, a server that forks for each connection, workers that end after a few requests.
+page-process-starts-hot-shows =
+    In a profile: time in fork, exec and exit in the kernel, in the dynamic linker, in the start of an interpreter, and in page faults of processes that began meanwhile, as a share of the cores or threads that are the limit; and how many processes the tier started. What a process does after its start (reading its configuration, importing modules) counts only where the interpreter's functions have names, so that the share is what it takes at least.
+page-process-starts-hot-sure =
+    A cause if even the lower end of the share's interval would raise throughput beyond noise; otherwise a possible improvement. Silent without a profile of the whole machine, if CPU time is not the limit, and for threads, which cost less.
+page-process-starts-hot-remedies =
+    Processes that stay: FastCGI or an application server instead of CGI, a server with workers instead of a fork for each connection, more requests for each worker.
+page-process-starts-hot-sources =
+    perf_event_open(2) (PERF_RECORD_FORK), fork(2), execve(2), ld.so(8); RFC 3875 (CGI); Amdahl 1967.
+
 page-allocator-hot-title = The allocator takes CPU time that limits
 page-allocator-hot-limits =
     Nothing on its own. It is shown as a possible improvement, with the highest possible gain, if CPU time is the limit of a tier.

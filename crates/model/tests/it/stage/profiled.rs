@@ -13,6 +13,7 @@ pub(crate) const SECONDS: u64 = 4;
 pub(crate) fn profile(obs: &mut Observation, counted: &[Counted<'_>]) {
     let part = |(pid, cpu, layer, aspects, samples): &Counted<'_>| ProfilePart {
         pid: *pid,
+        is_started: false,
         program: if *pid == 42 { "nginx".into() } else { format!("program {pid}") },
         cpu: *cpu,
         layer: (*layer).into(),

@@ -1,4 +1,5 @@
 //! Cores that are busy with something else than requests.
 
 mod busy_polling;
+mod children;
 mod taken;

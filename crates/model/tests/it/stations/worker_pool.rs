@@ -4,6 +4,7 @@
 
 mod behind_loops;
 mod locks;
+mod process_pools;
 
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{

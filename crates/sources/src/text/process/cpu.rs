@@ -93,6 +93,7 @@ pub(crate) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseEr
         state: stat.state,
         user_ticks: stat.user_ticks,
         system_ticks: stat.system_ticks,
+        reaped_ticks: Some(stat.reaped_ticks),
         run_ns: times.map(|(run, _)| run),
         run_delay_ns: times.map(|(_, delay)| delay),
         thread_times: if times.is_some() && all_apart { threads } else { Vec::new() },

@@ -51,6 +51,7 @@ const WORDS: &[&str] = &[
     "spread-received-packets",
     "switch-steps-off",
     "try-another-allocator",
+    "keep-processes",
     "use-more-cores",
     "widen-first-window",
 ];

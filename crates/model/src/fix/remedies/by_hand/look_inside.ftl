@@ -25,4 +25,5 @@ remedy-look-inside-redis = Redis: SLOWLOG GET 20 shows the commands that took lo
 remedy-look-inside-peer-text = Find what { $tier } has that the others behind { $caller } have not: look at the stacks where its threads stop, its disk, its data, its version. Until it is as quick as they are, take it out of the servers that { $caller } asks.
 remedy-look-inside-silent-text = Find why { $tier } does not answer: look at the stacks where its threads stop. Then restart it. Until it answers, take it out of the servers that are asked (a health check does that).
 remedy-look-inside-sleepers-text = Find why { $tier } does not accept at { $listener }: look at the stacks where its threads stop. Then restart it.
+remedy-look-inside-replaced-text = Let each process of { $tier } serve more requests before it ends (gunicorn --max-requests, php-fpm pm.max_requests, Apache MaxConnectionsPerChild), or find in its error log why it ends.
 remedy-look-inside-accepting-text = Give { $tier } more of what accepts and serves (workers, threads, connections at once; see its documentation), or find what its threads wait for before they accept again.

@@ -3,6 +3,7 @@
 use crate::facts::Context;
 use crate::facts::path::Runtime;
 use crate::facts::pool::awaited::Awaited;
+use crate::facts::pool::workers::replaced;
 use crate::facts::pool::{Pool, TakingTurns, worker_pids};
 use crate::facts::queue::accepting::{Idle, holders, idle};
 use crate::fix::change::Activation;
@@ -105,6 +106,7 @@ fn at_accepting(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let text = match idle(ctx, tier, listener) {
         Some(Idle::Stopped(_)) => return None,
         Some(Idle::Asleep(_)) => "remedy-look-inside-sleepers-text",
+        None if replaced(ctx, tier).is_some() => "remedy-look-inside-replaced-text",
         None => "remedy-look-inside-accepting-text",
     };
     let pid = holders(ctx, tier, listener).into_iter().max();

@@ -31,6 +31,9 @@ pub(in crate::fix::remedies) const SWITCH_STEPS_OFF: AdviceDef = def("switch-ste
     let is_any_left = tiers(ctx, placed).into_iter().filter_map(|tier| ctx.nginx_of(tier)).any(is_left);
     advice("remedy-switch-steps-off-text", "remedy-switch-steps-off-risk").filter(|_| is_any_left)
 });
+/// Which way is open is the program's: nobody but its owner can turn a script into a server.
+pub(in crate::fix::remedies) const KEEP_PROCESSES: AdviceDef =
+    def("keep-processes", FindingId::PROCESS_STARTS, |_, _| advice("remedy-keep-processes-text", "remedy-keep-processes-risk"));
 pub(in crate::fix::remedies) const OTHER_ALLOCATOR: AdviceDef = def("try-another-allocator", FindingId::ALLOCATOR_HOT, |_, _| {
     advice("remedy-try-another-allocator-text", "remedy-try-another-allocator-risk")
 });

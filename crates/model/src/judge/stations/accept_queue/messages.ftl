@@ -106,6 +106,11 @@ evidence-processes-traced-by = { $name } (pid { $tracer }) traces { $processes -
 evidence-processes-traced-stopped = In { $share } % of { $looks } looks the tracer had stopped the thread that was looked at (state t). Threads count by how often they were seen awake.
 evidence-processes-traced-waiting = Of { $under_way } requests in flight, { $waiting } waited for these threads or were at one of them.
 evidence-accepts-slowly-queue = { $waiting } connections waited at { $listener } on average; the queue (room for { $limit }) was full in { $full } of { $samples } samples, and { $refused } connections were refused.
+finding-accepts-slowly-explanation-replaced = Connections come to { $listener } faster than { $tier } accepts them, and they wait there all the time. { $tier } does not lack cores: it starts processes all the time, more than it has to serve, and a new process accepts nothing until it is ready. They end after few requests: by a limit of requests for each, or by an error.
+evidence-accepts-slowly-replaced = { $tier } started { $per_s } processes a second, and { $serving ->
+    [one] one process was
+   *[other] { $serving } processes were
+  } seen that may serve.
 evidence-accepts-slowly-ran = The busiest thread of { $tier } ran or was ready to { $share } % of the time.
 evidence-accepts-stand-rated = Of { $under_way } requests in flight, { $number } waited to be accepted by { $tier }: { $ms } ms of each request, at { $rate }/s.
 evidence-accepts-stand = Of { $under_way } requests in flight, { $number } waited to be accepted by { $tier }.

@@ -6,6 +6,7 @@ use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::pool::WAITED_SHARE;
+use crate::facts::pool::workers::replaced;
 use crate::facts::queue::accepting::{Idle, Lengths, at_same_address, idle, shares_address, stopped_looks};
 use crate::facts::queue::unix;
 use crate::facts::suffered;
@@ -169,12 +170,18 @@ fn slowly(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier,
         let share = 100.0 * shares.busiest();
         proofs.push(Evidence::new(args("evidence-accepts-slowly-ran").with("share", share), "/proc/PID/task/TID/schedstat", Some(share)));
     }
+    let replaced = replaced(ctx, tier);
+    if let Some((per_s, serving)) = replaced {
+        let text = args("evidence-accepts-slowly-replaced").with("per_s", per_s).with("serving", serving as f64);
+        proofs.insert(0, Evidence::new(text, "perf_event_open(2)", Some(per_s)));
+    }
+    let id = if replaced.is_some() { "finding-accepts-slowly-explanation-replaced" } else { "finding-accepts-slowly-explanation" };
     Finding {
         // What was not read may be what they wait for: a core, or a descriptor.
         confidence: if shares.shares.is_empty() || !are_files_known(ctx, tier) { Confidence::Low } else { Confidence::High },
         title: args("finding-accepts-slowly-title"),
         evidence: proofs,
-        explanation: vec![args("finding-accepts-slowly-explanation")],
+        explanation: vec![args(id)],
         ..reading.finding(FindingId::ACCEPTS_SLOWLY)
     }
 }

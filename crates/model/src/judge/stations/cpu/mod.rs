@@ -22,6 +22,7 @@ pub(super) const STATION: StationDef = StationDef {
         "resume-tls-sessions",
         "keep-scripts-compiled",
         "switch-steps-off",
+        "keep-processes",
         "try-another-allocator",
         "split-lock",
         "raise-worker-processes",
