@@ -22,7 +22,7 @@ mod tcp_sample;
 mod warmth;
 mod wire;
 
-pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
+pub use cgroup::{CgroupCpu, CgroupId, CgroupTasks, CgroupVersion};
 pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
@@ -91,6 +91,10 @@ pub struct Observation {
     pub processes: BTreeMap<u32, ProcessView>,
     /// Every cgroup that may limit the CPU of a process on the path: the processes' own cgroups and all their ancestors.
     pub cgroups: BTreeMap<CgroupId, Series<CgroupCpu>>,
+    /// Every cgroup that may limit how many processes and threads there are beside those of the path: their own cgroups and all ancestors.
+    pub cgroup_tasks: BTreeMap<CgroupId, Series<CgroupTasks>>,
+    /// Number of processes and threads of each user, by its real id; read at both ends.
+    pub user_tasks: Series<BTreeMap<u32, u64>>,
     /// Servers of a known kind, by process id of the master.
     pub servers: BTreeMap<u32, ServerView>,
     /// Network namespaces found on the host. Absent if this user may not see all of them.

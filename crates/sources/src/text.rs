@@ -22,6 +22,8 @@ pub(crate) const ALL: &[&Source] = &[
     &host::ksoftirqd::KSOFTIRQD,
     &host::kernel_log::KERNEL_LOG,
     &cgroup::cpu::CGROUP_CPU,
+    &cgroup::tasks::CGROUP_TASKS,
+    &host::user_tasks::USER_TASKS,
     &net::sysctls::SYSCTLS,
     &net::netstat::NETSTAT,
     &net::sockstat::SOCKSTAT,

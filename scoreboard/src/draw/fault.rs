@@ -309,6 +309,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "processes-stopped",
     "processes-traced",
     "collects-garbage",
+    "tasks-exhausted",
     "answers-none",
     "answers-errors",
 ];

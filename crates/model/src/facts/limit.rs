@@ -1,6 +1,7 @@
 //! Limits set in a server's configuration: which one limits this traffic, and how.
 
 mod pace;
+pub(crate) mod tasks;
 
 pub(crate) use pace::Pace;
 

@@ -71,6 +71,7 @@ pub fn group_of(remedy: &str) -> Option<&'static str> {
 /// All advice, after the remedies of the same finding.
 const ADVICE: &[&AdviceDef] = &[
     &server::raise_nofile_by_hand::ADVICE,
+    &kernel::allow_more_tasks::ADVICE,
     &by_hand::ask_limit_owner::ADVICE,
     &kernel::keep_cpu_quota::ADVICE,
     &by_hand::spend_less_cpu::COMPRESS_LESS,

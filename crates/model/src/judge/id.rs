@@ -40,6 +40,8 @@ impl StationId {
     pub const WORKER_CONNECTIONS: Self = Self("worker-connections");
     /// File descriptors of a process.
     pub const FILE_DESCRIPTORS: Self = Self("file-descriptors");
+    /// Processes and threads of a cgroup or a user.
+    pub const TASKS: Self = Self("tasks");
     /// Local ports towards an upstream.
     pub const EPHEMERAL_PORTS: Self = Self("ephemeral-ports");
     /// Workers that serve one connection at a time.
@@ -84,6 +86,8 @@ impl FindingId {
     pub(crate) const CONNECTIONS_EXHAUSTED: Self = Self("worker-connections-exhausted");
     /// A process had no descriptor left.
     pub(crate) const FILES_EXHAUSTED: Self = Self("file-descriptors-exhausted");
+    /// No process or thread could be started.
+    pub(crate) const TASKS_EXHAUSTED: Self = Self("tasks-exhausted");
     /// As many requests or connections as the configuration of a server allows at once.
     pub(crate) const SERVER_LIMIT_REACHED: Self = Self("server-limit-reached");
     /// The configuration limits this traffic.

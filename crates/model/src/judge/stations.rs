@@ -17,6 +17,7 @@ pub(crate) mod sending;
 pub(crate) mod server_limit;
 mod shaper;
 pub(crate) mod syn_queue;
+pub(crate) mod tasks;
 pub(crate) mod transport;
 pub(crate) mod upstream_connect;
 pub(crate) mod waiting;
@@ -42,6 +43,7 @@ pub const STATIONS: &[&StationDef] = &[
     &accept_queue::STATION,
     &worker_connections::STATION,
     &file_descriptors::STATION,
+    &tasks::STATION,
     &rate_limit::STATION,
     &server_limit::STATION,
     &ephemeral_ports::STATION,

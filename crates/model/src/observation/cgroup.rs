@@ -36,6 +36,16 @@ impl CgroupId {
         path.starts_with('/').then(|| Self { version, path: path.clone() })
     }
 
+    /// The cgroup that limits how many processes and threads there are beside a process, from its paths by controller. As for [`CgroupId::of_cpu`].
+    pub fn of_tasks(paths: &BTreeMap<String, String>) -> Option<Self> {
+        let (version, path) = match (paths.get("pids"), paths.get("")) {
+            (Some(path), _) => (CgroupVersion::V1, path),
+            (None, Some(path)) => (CgroupVersion::V2, path),
+            (None, None) => return None,
+        };
+        path.starts_with('/').then(|| Self { version, path: path.clone() })
+    }
+
     /// Parses the written form of a [`CgroupId`]. `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (version, path) = text.split_once(':')?;
@@ -99,6 +109,19 @@ pub struct CgroupCpu {
     pub used_ns: Option<u64>,
     /// True if the limit's file is writable by its mode and its mount.
     pub writable: Option<bool>,
+}
+
+/// Processes and threads of one cgroup and of all below it (Documentation/admin-guide/cgroup-v1/pids.rst; version 2: Documentation/admin-guide/cgroup-v2.rst, "PID").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CgroupTasks {
+    /// Directory of its files, as the reader sees it.
+    pub dir: String,
+    /// The most that may exist (`pids.max`); `None` is unlimited.
+    pub limit: Option<u64>,
+    /// How many exist (`pids.current`).
+    pub current: u64,
+    /// How often fork(2) or clone(2) failed for this limit since the cgroup was created (`max` of `pids.events`). `None` if this kernel does not count it.
+    pub refused: Option<u64>,
 }
 
 impl CgroupCpu {

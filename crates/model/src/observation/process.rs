@@ -277,4 +277,8 @@ pub struct Limits {
     pub open_files_soft: Option<u64>,
     /// Open files, hard limit.
     pub open_files_hard: Option<u64>,
+    /// Processes and threads of its user together, soft limit. `None` is unlimited, and in text that does not have it.
+    pub tasks_soft: Option<u64>,
+    /// The same, hard limit.
+    pub tasks_hard: Option<u64>,
 }

@@ -56,6 +56,9 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     for (place, series) in &obs.cgroups {
         add(format!("cgroup_cpu ({place})"), fate(series));
     }
+    for (place, series) in &obs.cgroup_tasks {
+        add(format!("cgroup_tasks ({place})"), fate(series));
+    }
     for view in obs.processes.values() {
         for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
             alike.entry((name, format!("{fate:?}"))).or_insert((fate, 0)).1 += 1;
@@ -117,6 +120,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
         ("kernel", fate(&obs.kernel)),
         ("cpu", fate(&obs.cpu)),
         ("memory", fate(&obs.memory)),
+        ("user_tasks", fate(&obs.user_tasks)),
         ("softnet", fate(&obs.softnet)),
         ("kernel_log", fate(&obs.kernel_log)),
         ("namespaces", fate(&obs.namespaces_seen)),

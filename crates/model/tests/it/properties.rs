@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 44;
+const KINDS: u32 = 46;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -109,6 +109,8 @@ impl Blind {
             netns,
             processes,
             cgroups,
+            cgroup_tasks,
+            user_tasks,
             servers,
             namespaces_seen,
             processes_seen,
@@ -157,6 +159,12 @@ impl Blind {
         }
         self.instance(41, 0);
         self.take(busy_processes);
+        for (place, series) in cgroup_tasks.values_mut().enumerate() {
+            self.instance(42, place as u64);
+            self.take(series);
+        }
+        self.instance(43, 0);
+        self.take(user_tasks);
     }
 
     fn namespace(&mut self, view: &mut NetnsView) {
@@ -276,7 +284,7 @@ fn one_or_two_missing_kinds_of_readings_are_never_replaced_by_a_guess() {
 /// Multiplies the limit of every station with one of these names. Everything else is unchanged.
 type Room = (&'static [&'static str], fn(&mut Observation, u32));
 
-const ROOM: [Room; 11] = [
+const ROOM: [Room; 12] = [
     (&["conntrack-table"], |obs, times| sysctl(obs, "net.netfilter.nf_conntrack_max", times)),
     (&["accept-queue", "syn-queue"], |obs, times| {
         for view in obs.netns.values_mut() {
@@ -322,6 +330,11 @@ const ROOM: [Room; 11] = [
     (&["cpu-quota"], |obs, times| {
         for series in obs.cgroups.values_mut() {
             change(series, |cpu| cpu.quota_us = cpu.quota_us.map(|quota| quota * u64::from(times)));
+        }
+    }),
+    (&["tasks"], |obs, times| {
+        for series in obs.cgroup_tasks.values_mut() {
+            change(series, |tasks| tasks.limit = tasks.limit.map(|limit| limit * u64::from(times)));
         }
     }),
     (&["load-generator"], |obs, times| {

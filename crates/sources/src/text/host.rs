@@ -8,3 +8,4 @@ pub(crate) mod ksoftirqd;
 pub(crate) mod memory;
 pub(crate) mod softnet;
 pub(crate) mod usage;
+pub(crate) mod user_tasks;

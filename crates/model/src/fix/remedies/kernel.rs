@@ -1,5 +1,6 @@
 //! Remedies that change the kernel's limits: sysctls, cgroups, send buffers and routes.
 
+pub(super) mod allow_more_tasks;
 pub(super) mod keep_cpu_quota;
 pub(super) mod mend_sending;
 pub(super) mod raise_conntrack_max;

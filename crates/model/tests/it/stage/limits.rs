@@ -49,7 +49,7 @@ pub(crate) fn process(obs: &mut Observation, pid: u32, parent: u32, sockets: u64
     let identity =
         Identity { pid, parent, comm: "nginx".into(), start_ticks: u64::from(pid), cpus_allowed: vec![1], ..Identity::default() };
     view.identity.push(0, Reading::Ok(identity));
-    view.limits.push(0, Reading::Ok(Limits { open_files_soft: Some(nofile), open_files_hard: Some(nofile) }));
+    view.limits.push(0, Reading::Ok(Limits { open_files_soft: Some(nofile), open_files_hard: Some(nofile), ..Limits::default() }));
     for second in 0..=10_u64 {
         let inodes = (100..100 + sockets).collect();
         view.files.push(second * 1_000_000, Reading::Ok(OpenFiles { count: sockets as u32, sockets: inodes }));

@@ -4,6 +4,7 @@
 //! Deterministic: observations made up by the tests.
 
 mod pace;
+mod tasks;
 
 use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::{Loop, Percentiles};

@@ -7,12 +7,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-use chokepoint_model::observation::Limits;
+use chokepoint_model::observation::{CgroupTasks, Limits};
+use chokepoint_model::reading::Reading;
 use chokepoint_model::series::Series;
 
 use super::recorded::{Recorded, only};
 use super::{Shell, commands};
-use crate::harness::{Running, has_programs, is_root, wait_until};
+use crate::harness::{Chokepoint, Running, has_programs, is_root, wait_until};
 
 /// Limits of open files as systemd starts services. To raise the hard one takes CAP_SYS_RESOURCE, which root in a container may lack.
 const SOFT: u64 = 80;
@@ -36,10 +37,10 @@ fn nice(pid: u32) -> String {
     fields.split_whitespace().nth(16).unwrap().to_owned()
 }
 
-/// Soft and hard limit of the open files of a process.
-fn open_files(pid: u32) -> String {
+/// Soft and hard limit of a process by its name.
+fn limits_of(pid: u32, name: &str) -> String {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.split_whitespace().take(2).collect::<Vec<_>>().join(":")
 }
 
@@ -64,7 +65,8 @@ fn the_steps_for_the_open_files_of_a_program_change_its_limits() {
     let master = recorded.master("nginx.conf");
     recorded.observation.servers.get_mut(&master).unwrap().config = Series::default();
     for process in recorded.observation.processes.values_mut() {
-        let limits = process.limits.last().map(|_| Limits { open_files_soft: Some(SOFT), open_files_hard: Some(HARD) });
+        let limits =
+            process.limits.last().map(|_| Limits { open_files_soft: Some(SOFT), open_files_hard: Some(HARD), ..Limits::default() });
         process.limits = limits.map(only).unwrap_or_default();
     }
     let remedy = recorded.remedy("raise-nofile-by-hand");
@@ -73,7 +75,7 @@ fn the_steps_for_the_open_files_of_a_program_change_its_limits() {
     let process = || Running::start(Command::new("prlimit").args([&limits, "sleep", "1000"])).unwrap();
     let processes: BTreeMap<u32, Running> = pids(&recorded, &undo).into_iter().map(|pid| (pid, process())).collect();
     assert!(processes.len() > 1, "the master and its worker: {remedy:#}");
-    let in_force = || processes.values().map(|process| open_files(process.0.id())).collect::<Vec<_>>();
+    let in_force = || processes.values().map(|process| limits_of(process.0.id(), "Max open files")).collect::<Vec<_>>();
     let before = vec![format!("{SOFT}:{HARD}"); processes.len()];
     wait_until("prlimit(1) has set the limits", || in_force() == before);
     let carry_out = |steps: &[String]| of_processes(steps, &processes).iter().for_each(|command| Shell::of_host().run(command));
@@ -81,6 +83,52 @@ fn the_steps_for_the_open_files_of_a_program_change_its_limits() {
     assert!(in_force().iter().all(|now| *now == format!("256:{HARD}")), "{:?}", in_force());
     carry_out(&undo);
     assert_eq!(in_force(), before, "{remedy:#}");
+}
+
+#[test]
+fn the_steps_that_allow_more_tasks_change_the_limit_of_a_users_processes() {
+    if !is_root() || !has_programs(&["prlimit"]) {
+        return;
+    }
+    let mut recorded = Recorded::of("misses/tasks/user-threads");
+    for process in recorded.observation.processes.values_mut() {
+        let limits = process.limits.last().map(|limits| Limits { tasks_hard: Some(HARD), ..limits.clone() });
+        process.limits = limits.map(only).unwrap_or_default();
+    }
+    let remedy = recorded.remedy("allow-more-tasks");
+    let (runtime, undo) = (commands(&remedy, "runtime"), commands(&remedy, "undo"));
+    let process = || Running::start(Command::new("prlimit").args([&format!("--nproc=14:{HARD}"), "sleep", "1000"])).unwrap();
+    let processes: BTreeMap<u32, Running> = pids(&recorded, &undo).into_iter().map(|pid| (pid, process())).collect();
+    let in_force = || processes.values().map(|process| limits_of(process.0.id(), "Max processes ")).collect::<Vec<_>>();
+    let before = vec![format!("14:{HARD}"); processes.len()];
+    wait_until("prlimit(1) has set the limits", || in_force() == before);
+    of_processes(&runtime, &processes).iter().for_each(|command| Shell::of_host().run(command));
+    assert!(!processes.is_empty() && in_force().iter().all(|now| *now == format!("32:{HARD}")), "{:?}", in_force());
+    of_processes(&undo, &processes).iter().for_each(|command| Shell::of_host().run(command));
+    assert_eq!(in_force(), before, "{remedy:#}");
+}
+
+/// A directory stands for the cgroup.
+#[test]
+fn the_steps_that_allow_more_tasks_write_the_limit_of_a_cgroup() {
+    let chokepoint = Chokepoint::new();
+    let dir = chokepoint.path("a cgroup");
+    std::fs::create_dir(&dir).unwrap();
+    let mut recorded = Recorded::of("misses/tasks/cgroup-threads");
+    for series in recorded.observation.cgroup_tasks.values_mut() {
+        let there = series.last().map(|tasks| CgroupTasks { dir: dir.clone(), ..tasks.clone() });
+        let points: Vec<_> = series.points().iter().map(|(at_us, tasks)| (*at_us, tasks.refused)).collect();
+        *series = Series::default();
+        for (at_us, refused) in points {
+            series.push(at_us, Reading::Ok(CgroupTasks { refused, ..there.clone().unwrap() }));
+        }
+    }
+    let remedy = recorded.remedy("allow-more-tasks");
+    let written = || std::fs::read_to_string(chokepoint.file("a cgroup").join("pids.max")).unwrap();
+    Shell::of_host().carry_out(&remedy, "runtime");
+    assert_eq!(written(), "32\n");
+    Shell::of_host().carry_out(&remedy, "undo");
+    assert_eq!(written(), "12\n");
 }
 
 #[test]

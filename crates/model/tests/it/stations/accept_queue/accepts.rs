@@ -18,7 +18,7 @@ pub(super) fn standing(limit: u32, good: u64) -> Observation {
     cpu(&mut obs, 0.05);
     let sysctls = &mut obs.netns.get_mut(&SERVER).unwrap().sysctls;
     sysctls.entry("net.core.somaxconn".into()).or_default().push(0, Reading::Ok("4096".into()));
-    let limits = Limits { open_files_soft: Some(1_024), open_files_hard: Some(1_024) };
+    let limits = Limits { open_files_soft: Some(1_024), open_files_hard: Some(1_024), ..Limits::default() };
     obs.processes.get_mut(&42).unwrap().limits.push(0, Reading::Ok(limits));
     obs
 }

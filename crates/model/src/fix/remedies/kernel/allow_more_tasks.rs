@@ -1,0 +1,58 @@
+//! Advice `allow-more-tasks`: more processes and threads for a cgroup or a user.
+
+use crate::facts::Context;
+use crate::facts::limit::tasks::{TaskScope, Tasks};
+use crate::fix::change::Activation;
+use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::fix::remedies::sums::Advised;
+use crate::fix::remedy::{Signal, Step};
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
+use crate::observation::{CgroupId, CgroupTasks};
+use crate::output::message::Message;
+use crate::predict::Lift;
+
+pub(in crate::fix::remedies) const ADVICE: AdviceDef =
+    AdviceDef { id: "allow-more-tasks", finding: FindingId::TASKS_EXHAUSTED, activation: Activation::Live, advise };
+
+fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
+    let tier = ctx.only_tier(&placed.owner)?;
+    let tasks = Tasks::of(ctx, tier)?;
+    let advised = Advised::twice(tasks.limit).power_of_two(u64::MAX);
+    let wanted = advised.number;
+    let text = Message::new("remedy-allow-more-tasks-text").with("from", tasks.limit).with("to", wanted).with("sum", advised.sum);
+    let (text, at, unit) = match &tasks.scope {
+        TaskScope::Cgroup(id, group) => (text.with("whose", id.path.as_str()).with("scope", "cgroup"), Some((*id, *group)), "TasksMax"),
+        TaskScope::User(user) => (text.with("whose", user.to_string()).with("scope", "user"), None, "LimitNPROC"),
+    };
+    let set = |number: Option<u64>| match at {
+        Some((id, group)) => vec![Step::command(of_group(id, group, number.unwrap_or(tasks.limit)))],
+        None => tier.pids.iter().filter_map(|pid| of_process(ctx, *pid, number)).collect(),
+    };
+    Some(Advice {
+        runtime: set(Some(wanted)),
+        undo: set(None),
+        persistent: vec![Step::lines(Message::new("step-unit-tasks"), format!("[Service]\n{unit}={wanted}"))],
+        signal: Signal::Refusals(StationId::TASKS),
+        ..Advice::words(text, "remedy-allow-more-tasks-risk", Lift::Away)
+    })
+}
+
+/// Raises the limit of a process, or sets what it was. What it starts later inherits that.
+fn of_process(ctx: &Context<'_>, pid: u32, number: Option<u64>) -> Option<Step> {
+    let limits = ctx.obs.processes.get(&pid)?.limits.last()?;
+    let soft = limits.tasks_soft?;
+    let hard = limits.tasks_hard.map(|hard| hard.max(number.unwrap_or(0)));
+    let hard = hard.map_or_else(|| "unlimited".to_owned(), |hard| hard.to_string());
+    Some(Step::command(format!("prlimit --pid {pid} --nproc={}:{hard}", number.unwrap_or(soft))))
+}
+
+/// A unit's limit is set through the service manager, which would set its own again. Names that somebody else chose are in no command.
+fn of_group(id: &CgroupId, group: &CgroupTasks, number: u64) -> String {
+    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@._-".contains(&byte));
+    let unit = id.path.strip_prefix("/system.slice/").filter(|name| name.ends_with(".service")).filter(is_plain);
+    match unit {
+        Some(unit) => format!("systemctl set-property --runtime {unit} TasksMax={number}"),
+        None => format!("echo {number} > '{}/pids.max'", group.dir.replace('\'', "'\\''")),
+    }
+}
