@@ -111,7 +111,7 @@ pub enum StackEnd {
     Deep,
     /// Before the thread's first function.
     Broken,
-    /// There is no user stack: a kernel thread or the idle thread.
+    /// There is no user stack: a kernel thread or the idle thread. Or nobody asked for it: the process is none of those that were to be walked.
     Kernel,
     /// The stack could not be walked: a 32-bit program, or an unsupported machine.
     Unread,

@@ -22,7 +22,7 @@ mod visibility;
 
 pub use assemble::{assemble, assemble_recorded, place};
 pub use netns::{Namespaces, NetnsError, NetnsRef};
-pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer, Recent, Stop, UnderWay, descriptors_left_out};
+pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer, PathSoFar, Recent, Stop, UnderWay, descriptors_left_out};
 pub use packet::{CaptureStartError, LivePacket, PacketRing};
 pub use redact::redact;
 pub use reduce::reduce;

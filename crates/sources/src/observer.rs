@@ -18,6 +18,7 @@ mod stop;
 mod store;
 pub(crate) mod under_way;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,11 +41,41 @@ pub use under_way::UnderWay;
 /// Longest wait for the sampler to hand over what was read. It has more to do than usual then, and hands it over at the next call.
 const DRAIN_MAX: Duration = Duration::from_millis(200);
 
+/// What of the path is known so far, for those who do something else meanwhile.
+#[derive(Debug, Clone, Default)]
+pub struct PathSoFar(Arc<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    answered: AtomicBool,
+    pids: Mutex<BTreeSet<u32>>,
+}
+
+impl PathSoFar {
+    /// Whether a listener on this host answers for the target.
+    fn is_found(&self) -> bool {
+        self.0.answered.load(Ordering::Relaxed)
+    }
+
+    /// The processes of its servers.
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.0.pids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn tell(&self, answered: bool, pids: &BTreeSet<u32>) {
+        self.0.answered.store(answered, Ordering::Relaxed);
+        let mut known = self.0.pids.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != *pids {
+            known.clone_from(pids);
+        }
+    }
+}
+
 /// A running observation.
 #[derive(Debug)]
 pub struct Observer {
     clock: Clock,
-    found: Arc<AtomicBool>,
+    found: PathSoFar,
     events: SyncSender<SamplerEvent>,
     stop: Stop,
     /// Entries that were asked for and not handed over yet.
@@ -57,8 +88,8 @@ impl Observer {
     /// of that in them.
     pub fn start(options: ObserveOptions) -> Result<Self, ObserveError> {
         let clock = Clock(Instant::now());
-        let (found, endless) = (Arc::new(AtomicBool::new(false)), options.endless);
-        let (mut sampler, events) = Sampler::new(options, clock, Arc::clone(&found))?;
+        let (found, endless) = (PathSoFar::default(), options.endless);
+        let (mut sampler, events) = Sampler::new(options, clock, found.clone())?;
         sampler.prepare()?;
         if !endless {
             sampler.begin()?;
@@ -76,7 +107,12 @@ impl Observer {
 
     /// Whether a listener on this host answers for the target.
     pub fn path_found(&self) -> bool {
-        self.found.load(Ordering::Relaxed)
+        self.found.is_found()
+    }
+
+    /// What of the path is known at any moment from now on.
+    pub fn path_so_far(&self) -> PathSoFar {
+        self.found.clone()
     }
 
     /// Adds an entry that is no reading, with its JSON (names in `assemble`).

@@ -1,7 +1,7 @@
 //! The profile of a diagnosis, taken in the last third of its window in a separate thread: counts of samples without stacks.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use chokepoint_model::observation::{CpuProfile, ProfileFunction, ProfilePart};
 use chokepoint_profile::analysis::parts;
 use chokepoint_profile::{Error, Options, Profile, Sampler, Scope, StackEnd};
 use chokepoint_recording::Outcome;
+use chokepoint_sources::PathSoFar;
 
 use crate::run::background_task::BackgroundTask;
 
@@ -27,11 +28,11 @@ const STARTERS_MAX: usize = 256;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Samples the last third of a window that begins now. `begin_us`: now, by the observation's clock. `bytes_max`: the most that is held of other programs' files.
-pub(crate) fn start(window: Duration, begin_us: u64, bytes_max: Option<u64>) -> BackgroundTask {
-    BackgroundTask::start("profile", move |stop| take(window, begin_us, bytes_max, stop))
+pub(crate) fn start(window: Duration, begin_us: u64, bytes_max: Option<u64>, path: PathSoFar) -> BackgroundTask {
+    BackgroundTask::start("profile", move |stop| take(window, begin_us, (bytes_max, &path), stop))
 }
 
-fn take(window: Duration, begin_us: u64, bytes_max: Option<u64>, stop: &AtomicBool) -> Outcome {
+fn take(window: Duration, begin_us: u64, (bytes_max, path): (Option<u64>, &PathSoFar), stop: &AtomicBool) -> Outcome {
     let begin = Instant::now();
     let early = || Outcome::Absent("the load ended before its last third".to_owned(), None);
     let third = window / 3;
@@ -46,7 +47,7 @@ fn take(window: Duration, begin_us: u64, bytes_max: Option<u64>, stop: &AtomicBo
     }
     let at_us = |since: Duration| begin_us.saturating_add(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     let from_us = at_us(begin.elapsed());
-    match sampled(bytes_max, || begin.elapsed() < window && !stop.load(Ordering::Relaxed)) {
+    match sampled(bytes_max, path.processes(), || begin.elapsed() < window && !stop.load(Ordering::Relaxed)) {
         Ok(profile) if profile.duration_s < SPAN_MIN.as_secs_f64() => early(),
         Ok(profile) => match serde_json::to_vec(&counted(&profile, from_us)) {
             Ok(json) => Outcome::Ok(json),
@@ -60,9 +61,10 @@ fn take(window: Duration, begin_us: u64, bytes_max: Option<u64>, stop: &AtomicBo
     }
 }
 
-/// Samples all cores while this is true. `bytes_max`: the most that is held of other programs' files.
-pub(crate) fn sampled(bytes_max: Option<u64>, goes_on: impl Fn() -> bool) -> Result<Profile, Error> {
-    let sampler = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })?;
+/// Samples all cores while this is true, with the user stacks of these processes and of those that they start; of all if there are none. `bytes_max`: the most that is
+/// held of other programs' files.
+pub(crate) fn sampled(bytes_max: Option<u64>, walked: BTreeSet<u32>, goes_on: impl Fn() -> bool) -> Result<Profile, Error> {
+    let sampler = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })?.with_stacks_of(walked);
     let sampler = match bytes_max {
         Some(bytes) => sampler.with_memory_limit(bytes),
         None => sampler,
@@ -154,9 +156,9 @@ mod tests {
 
     #[test]
     fn a_window_that_is_too_short_or_ends_early_gives_an_absent_profile() {
-        let outcome = take(Duration::from_millis(30), 0, None, &AtomicBool::new(false));
+        let outcome = take(Duration::from_millis(30), 0, (None, &PathSoFar::default()), &AtomicBool::new(false));
         assert!(matches!(outcome, Outcome::Absent(ref why, None) if why.contains("third")), "{outcome:?}");
-        let waiting = start(Duration::from_secs(600), 0, None);
+        let waiting = start(Duration::from_secs(600), 0, None, PathSoFar::default());
         assert!(matches!(waiting.finish(), Outcome::Absent(ref why, None) if why.contains("ended before")));
     }
 }

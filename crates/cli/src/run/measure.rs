@@ -154,7 +154,7 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Ba
     let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);
     let is_here = plan.is_none() || observer.path_found();
     let lasts = lasts.filter(|_| setup.profile && is_here)?;
-    Some(last_third::start(warm_up + lasts, observer.elapsed_us(), setup.profile_bytes))
+    Some(last_third::start(warm_up + lasts, observer.elapsed_us(), setup.profile_bytes, observer.path_so_far()))
 }
 
 /// Why a load is not sent.

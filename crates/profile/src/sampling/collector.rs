@@ -1,6 +1,6 @@
 //! Takes records in time order, keeps the mappings and names of processes, unwinds each sample at once, and counts equal stacks.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use indexmap::IndexSet;
@@ -149,6 +149,8 @@ pub(crate) struct Collector {
     pub(crate) peer: Option<Rc<str>>,
     /// The most that it holds of other programs' files.
     limit: MemoryLimit,
+    /// The processes whose user stacks are walked, with those that they start; all if there are none.
+    pub(crate) walked: BTreeSet<u32>,
     /// User stacks are not walked once this thread has used this much CPU time, seconds.
     pub(crate) unwind_cpu_s_max: Option<f64>,
 }
@@ -291,6 +293,10 @@ impl Collector {
             let kernel_only = !sample.compat && crate::sampling::event::USER_STACKS;
             return (raws, if kernel_only { StackEnd::Kernel } else { StackEnd::Unread });
         };
+        let family = self.starters.get(&sample.pid).copied().unwrap_or(sample.pid);
+        if !self.walked.is_empty() && !self.walked.contains(&family) && !self.walked.contains(&sample.pid) {
+            return (raws, StackEnd::Kernel);
+        }
         if self.unwind_cpu_s_max.is_some_and(|until| thread_cpu_s() > until) {
             return (raws, StackEnd::Unread);
         }

@@ -1,6 +1,6 @@
 //! The sampler. It opens events for the whole machine or, with fewer privileges, for each thread, and collects samples until told to stop.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ pub struct Sampler {
     share_max: Option<f64>,
     /// The most that it holds of other programs' files.
     limit: MemoryLimit,
+    /// The processes whose user stacks are walked; all if there are none.
+    walked: BTreeSet<u32>,
 }
 
 /// Open events, with the clock and privileges they were opened with.
@@ -94,7 +96,19 @@ impl Sampler {
         let rings = opened.leaders.iter().map(ring).collect::<Result<Vec<_>, _>>()?;
         gather(&opened.leaders, &opened.followers)?;
         let OpenedEvents { leaders, followers, cores, clock, .. } = opened;
-        Ok(Self { options, clock, cores, rings, leaders, followers, wanted, notes, share_max: None, limit: MemoryLimit::default() })
+        Ok(Self {
+            options,
+            clock,
+            cores,
+            rings,
+            leaders,
+            followers,
+            wanted,
+            notes,
+            share_max: None,
+            limit: MemoryLimit::default(),
+            walked: BTreeSet::new(),
+        })
     }
 
     /// Limits sampling to this share of a core, plus [`START_CPU_S`] at the start. Above the limit user stacks are not walked and count as not walked. Use it to
@@ -102,6 +116,13 @@ impl Sampler {
     #[must_use]
     pub fn with_cpu_limit(mut self, share_max: f64) -> Self {
         self.share_max = Some(share_max);
+        self
+    }
+
+    /// Walks the user stacks of these processes alone, and of those that they start meanwhile: the others count without functions. All of them if there are none.
+    #[must_use]
+    pub fn with_stacks_of(mut self, pids: BTreeSet<u32>) -> Self {
+        self.walked = pids;
         self
     }
 
@@ -126,6 +147,7 @@ impl Sampler {
         let cost_before = thread_cpu_s();
         let wanted = Wanted::new(&self.options.scope, std::mem::take(&mut self.wanted));
         let mut collector = Collector::new(wanted, monotonic_ns()).within(self.limit);
+        collector.walked = std::mem::take(&mut self.walked);
         let share_max = self.share_max;
         let (begin, times) = (Instant::now(), host::core_times());
         for fd in self.leaders.iter().chain(&self.followers) {

@@ -9,7 +9,6 @@ mod translations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use lane::ReaderLane;
 
+use super::PathSoFar;
 use super::bucket::{Account, Bucket, FLOW_RECORDER_US};
 use super::costs::{self, Costs};
 use super::messages::{ReadOrder, ReadResult, ReaderEnvironment, ReaderJob, ReaderReply, SamplerEvent};
@@ -100,7 +100,7 @@ pub(super) struct Sampler {
     /// There are readings that the scout has not seen yet.
     news: bool,
     path: PathScope,
-    found: Arc<AtomicBool>,
+    found: PathSoFar,
     bounds: BTreeSet<String>,
     costs: Costs,
     /// The observation has no end and forgets processes that ended.
@@ -108,11 +108,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(
-        options: ObserveOptions,
-        clock: Clock,
-        found: Arc<AtomicBool>,
-    ) -> Result<(Self, SyncSender<SamplerEvent>), ObserveError> {
+    pub(super) fn new(options: ObserveOptions, clock: Clock, found: PathSoFar) -> Result<(Self, SyncSender<SamplerEvent>), ObserveError> {
         let (events, inbox) = sync_channel(EVENTS_MAX);
         let ObserveOptions { root, mut request, mut also, bound_bytes, endless, under_way, stop } = options;
         for request in [&mut request].into_iter().chain(&mut also).filter(|request| request.client_netns == NetnsId(0)) {

@@ -1,5 +1,6 @@
 //! Diagnoses in threads of their own: during a drop, and now and then while nothing is wrong, to compare with.
 
+use std::collections::BTreeSet;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -125,7 +126,8 @@ fn profiled(duration: Duration, interrupt: &Interrupt) -> Option<JoinHandle<Opti
     let interrupt = interrupt.clone();
     spawn(move || {
         let begin = Instant::now();
-        let profile = last_third::sampled(Some(PROFILE_BYTES), || begin.elapsed() < duration && !interrupt.is_set()).ok()?;
+        let profile =
+            last_third::sampled(Some(PROFILE_BYTES), BTreeSet::new(), || begin.elapsed() < duration && !interrupt.is_set()).ok()?;
         Some(folded::write_with_left_out(&profile)).filter(|stacks| stacks.len() <= STACKS_BYTES_MAX)
     })
 }

@@ -36,7 +36,9 @@ fn without_gains(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut parts = words.split("would raise throughput by");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |all, part| all + part.split_once("not counted").map_or(part, |(_, rest)| rest))
+    parts.fold(first, |all, part| {
+        all + ["not counted", "Fewer wake-ups"].iter().find_map(|end| part.split_once(end)).map_or(part, |(_, rest)| rest)
+    })
 }
 
 /// What is wrong with the shares and the times of a text.

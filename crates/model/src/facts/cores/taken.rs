@@ -183,12 +183,14 @@ fn of_others<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<(f64, Vec<&'a 
     let is_other =
         |process: &BusyProcess| !servers.contains(&process.pid) && !process.parents.iter().any(|parent| servers.contains(parent));
     seen.retain(|_, readings| readings.last().is_some_and(|last| is_other(last)));
-    seen.retain(|_, readings| readings.iter().any(|process| process.core.is_some_and(|core| group.cores.contains(&core))));
     let used = |readings: Vec<&'a BusyProcess>| {
         let ticks = readings.iter().map(|process| process.grown_ticks).fold(0, u64::saturating_add);
-        (ticks as f64 / ticks_per_s(ctx) / elapsed_s.max(f64::MIN_POSITIVE), readings)
+        // Each reading says on which core it ran last: as often as on others it used those.
+        let cores = || readings.iter().filter_map(|process| process.core);
+        let here = cores().filter(|core| group.cores.contains(core)).count() as f64 / cores().count().max(1) as f64;
+        (here * ticks as f64 / ticks_per_s(ctx) / elapsed_s.max(f64::MIN_POSITIVE), readings)
     };
-    seen.into_values().map(used).collect()
+    seen.into_values().map(used).filter(|(cores, _)| *cores > 0.0).collect()
 }
 
 /// True if a tier's cores are full, and most of that is the work of programs which no reading names: they may be processes that the tier starts and that end soon. False

@@ -118,8 +118,13 @@ pub(crate) fn makes_itself(ctx: &Context<'_>, tier: &Tier, status: u16, per_s: f
     tier.is_known() && is_read && passed_on < PASSED_ON * per_s
 }
 
-/// True if a tier's configuration passes requests on, whether or not it was seen to.
+/// True if a tier's configuration passes requests on, whether or not it was seen to: at the first tier those that were asked for, if it decides that.
 fn passes_on(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let configs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
+    let decided: Vec<bool> = configs.filter_map(|config| Some(!config.leads_to()?.is_empty())).collect();
+    if ctx.path.is_first(tier) && !decided.is_empty() {
+        return decided.into_iter().any(|passes| passes);
+    }
     ctx.nginx_of(tier).is_some_and(|nginx| !nginx.passes.is_empty())
 }
 

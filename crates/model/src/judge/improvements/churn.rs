@@ -4,13 +4,13 @@ use crate::facts::Context;
 use crate::facts::cores::limiting;
 use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
-use crate::facts::profile::{CONNECTION, Profiled, is_of};
+use crate::facts::profile::{CONNECTION, ProfileShare, Profiled, TLS_HANDSHAKE, is_of};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::StationId;
 use crate::judge::station::StationReading;
 use crate::judge::stations::upstream_connect::{Edge, edges};
-use crate::observation::CpuUse;
 use crate::observation::load::LoadResult;
+use crate::observation::{CpuUse, ProfilePart};
 use crate::output::report::StationState;
 
 /// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and php-fpm cost 63 to
@@ -31,10 +31,15 @@ fn sampled(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>
     let limiting = limiting(ctx);
     let is_its = |tier: &Tier| tier.id == edge.tier.id;
     let Some(limiting) = limiting.iter().find(|limiting| limiting.tiers.iter().any(|tier| is_its(tier))) else { return Some(None) };
-    let of = |tier: &Tier| profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, CONNECTION));
-    let dialling = of(edge.tier)?.times(dialled_share(ctx, edge));
-    let answering = edge.upstream.and_then(of);
-    let share = answering.map_or(dialling, |answering| dialling.plus(answering));
+    let of = |tier: &Tier, is_such: PartFilter| profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_such(part));
+    let shaken = |tier: &Tier| of(tier, only_shakes).filter(|share| share.value > 0.0);
+    // A server that calls itself has both ends.
+    let answering = edge.upstream.filter(|upstream| !is_its(upstream));
+    let ends = if edge.upstream.is_some_and(is_its) { 2.0 } else { 1.0 };
+    let dialling = of(edge.tier, opens)?.times(dialled_share(ctx, edge, ends));
+    let dialled = shaken(edge.tier).map(|share| share.times(surely_dialled_share(ctx, edge, ends)));
+    let at_other_end = answering.into_iter().flat_map(|upstream| [of(upstream, opens), shaken(upstream)]).flatten();
+    let share = dialled.into_iter().chain(at_other_end).fold(dialling, ProfileShare::plus);
     if gain_of(share.value) < NOISE_SHARE {
         return Some(None);
     }
@@ -51,13 +56,34 @@ fn sampled(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>
     Some(Some((edge.finding(proofs, explanation), is_wasted)))
 }
 
-/// The part of the dialling tier's opened and accepted connections that belongs to this edge and not to its clients.
-fn dialled_share(ctx: &Context<'_>, edge: &Edge<'_>) -> f64 {
-    let opened = edge.opened.unwrap_or(1.0);
-    // Behind another tier, and in watched traffic, each request may arrive on its own connection.
+type PartFilter = fn(&ProfilePart) -> bool;
+
+/// True for the work of opening and closing connections.
+fn opens(part: &ProfilePart) -> bool {
+    is_of(part, CONNECTION)
+}
+
+/// True for the work of a TLS handshake that is not opening.
+fn only_shakes(part: &ProfilePart) -> bool {
+    is_of(part, TLS_HANDSHAKE) && !is_of(part, CONNECTION)
+}
+
+/// The part of the dialling tier's opened and accepted connections that belongs to this edge, of which it has so many ends, and not to its clients.
+fn dialled_share(ctx: &Context<'_>, edge: &Edge<'_>, ends: f64) -> f64 {
+    let opened = ends * edge.opened.unwrap_or(1.0);
+    opened / (opened + taken(ctx, edge))
+}
+
+/// The part of its handshakes that belongs to this edge at least: each connection of a client may take one, and whether those to the upstream do is not known.
+fn surely_dialled_share(ctx: &Context<'_>, edge: &Edge<'_>, ends: f64) -> f64 {
+    let opened = ends * edge.opened.unwrap_or(1.0);
+    (1.0 - taken(ctx, edge) / opened.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+}
+
+/// Connections of clients for each request. Behind another tier, and in watched traffic, each may arrive on its own.
+fn taken(ctx: &Context<'_>, edge: &Edge<'_>) -> f64 {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(edge.tier));
-    let taken = load.map_or(1.0, |load| load.connections as f64 / load.requests.max(1) as f64);
-    opened / (opened + taken)
+    load.map_or(1.0, |load| load.connections as f64 / load.requests.max(1) as f64)
 }
 
 /// Without a profile: a connection for each request, with pages so cheap that the connection is a part of their cost beyond noise.

@@ -1,7 +1,6 @@
 //! The search for the paths in what was read, and what is read because of it.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use chokepoint_model::observation::{NetnsId, Request};
 use chokepoint_model::path::Reach;
@@ -55,7 +54,6 @@ impl Sampler {
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
         self.path.calls |= wanted.calls;
-        self.found.store(self.path.answered, Ordering::Relaxed);
         let mut fresh = false;
         for id in wanted.netns {
             if self.path.netns.insert(id) {
@@ -73,6 +71,7 @@ impl Sampler {
                 self.add_scope(Scope::Host, Scope::Process(pid));
             }
         }
+        self.found.tell(self.path.answered, &self.path.pids);
         Ok(fresh)
     }
 
@@ -163,12 +162,11 @@ impl Sampler {
 #[cfg(test)]
 mod live {
     use std::net::TcpListener;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
     use std::time::Instant;
 
     use super::super::super::options::ObserveOptions;
     use super::*;
+    use crate::PathSoFar;
     use crate::clock::Clock;
 
     /// Never a process: pids end at 4,194,304 (proc_sys_kernel(5)).
@@ -180,7 +178,7 @@ mod live {
         let request =
             Request { addresses: vec!["127.0.0.1".parse().unwrap()], port: listener.local_addr().unwrap().port(), ..Request::default() };
         let options = ObserveOptions::endless(request.clone(), Vec::new());
-        let (mut sampler, _events) = Sampler::new(options, Clock(Instant::now()), Arc::new(AtomicBool::new(false))).unwrap();
+        let (mut sampler, _events) = Sampler::new(options, Clock(Instant::now()), PathSoFar::default()).unwrap();
         sampler.prepare().unwrap();
         sampler.begin().unwrap();
         assert!(sampler.path.answered);

@@ -32,18 +32,20 @@ pub(super) fn limits(
     }
     let translated = if route.is_none() { Route::translated(nginx, request) } else { Vec::new() };
     let zones: Vec<&LimitZone> = nginx.http.iter().flat_map(|http| &http.zones).collect();
-    // By line: many levels inherit the same limit.
-    let mut limits: BTreeMap<ModelOrigin, NginxLimit> = BTreeMap::new();
+    // By line and what it limits there: many levels inherit the same limit, and a line may have several.
+    let mut limits: BTreeMap<(ModelOrigin, String, String, u64), NginxLimit> = BTreeMap::new();
     for level in levels.iter().filter(|level| level.http.is_some()) {
         for mut limit in of_level(level.settings, &zones) {
-            if limits.contains_key(&limit.origin) {
+            let number = limit.connections.unwrap_or(limit.burst);
+            let key = (limit.origin.clone(), limit.kind.clone(), limit.zone.clone(), number);
+            if limits.contains_key(&key) {
                 continue;
             }
             limit.applies = route.as_ref().and_then(|route| route.passes(&limit));
             let known = translated.iter().filter_map(|(address, route)| Some((address.clone(), route.passes(&limit)?)));
             limit.applies_at = known.collect();
             room.take(limit_bytes(&limit))?;
-            limits.insert(limit.origin.clone(), limit);
+            limits.insert(key, limit);
         }
     }
     Ok(limits.into_values().collect())
@@ -216,6 +218,8 @@ mod tests {
         let pace = &limits_of("limit_rate 500k;\nlimit_rate_after 1m;", "/", "10.0.0.2")[0];
         assert_eq!((pace.kind.as_str(), pace.bytes_per_s, pace.bytes_at_once), ("limit_rate", Some(500 << 10), 1 << 20));
         assert_eq!((pace.applies, pace.origin.line), (Some(true), 7));
+        let line = limits_of("limit_rate 500k; limit_conn open 5; limit_req zone=one; limit_req zone=two;", "/", "10.0.0.2");
+        assert_eq!(line.len(), 4, "each of a line: {line:?}");
         assert!(limits_of("limit_rate 0;", "/", "10.0.0.2").is_empty(), "none");
         assert!(limits_of("limit_req zone=one;\nlimit_req_dry_run on;\n", "/", "10.0.0.2").is_empty(), "a dry run limits nothing");
     }
