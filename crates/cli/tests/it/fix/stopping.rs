@@ -152,7 +152,9 @@ fn unproven_changes_are_taken_back_whatever_stops_the_fix() {
     terminal.wait_for("Apply it? [y/N]");
     // What it found stands before what it asks.
     let at = |words: &str| terminal.text.find(words).unwrap_or_else(|| panic!("{words}: {}", terminal.text));
-    assert!(at("CHOKED") < at("good,") && at("good,") < at("Apply it?"), "{}", terminal.text);
+    // A generator without optimisation may be at its own limit beside the queue.
+    let headline = if terminal.text.contains("CHOKED") { "CHOKED" } else { "CLIENT-LIMITED" };
+    assert!(at(headline) < at("good,") && at("good,") < at("Apply it?"), "{}", terminal.text);
     terminal.press("\u{3}");
     let (status, text) = terminal.end();
     assert!(status.code() == Some(130) && text.contains("stopped: nothing was changed"), "{status:?} {text}");
