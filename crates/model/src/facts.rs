@@ -28,7 +28,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::facts::path::Tier;
-use crate::facts::pool::Workers;
+use crate::facts::pool::serving_pids;
 use crate::ledger::Account;
 use crate::observation::NetnsId;
 
@@ -46,7 +46,7 @@ pub(crate) struct Facts<'a> {
     quotas: OnceCell<Vec<Quota<'a>>>,
     account: OnceCell<Option<Account>>,
     others: OnceCell<BTreeMap<NetnsId, Others>>,
-    workers: OnceCell<Vec<Workers>>,
+    workers: OnceCell<Vec<Vec<u32>>>,
 }
 
 impl<'a> Context<'a> {
@@ -66,10 +66,10 @@ impl<'a> Context<'a> {
         all.get(&id).copied().unwrap_or_default()
     }
 
-    /// Which processes of a tier serve. `None` for a tier that is not of this path.
-    pub(crate) fn workers(&self, tier: &Tier) -> Option<&Workers> {
-        let all = self.facts.workers.get_or_init(|| self.path.tiers.iter().map(|tier| Workers::of(self, tier)).collect());
-        all.get(tier.id.0)
+    /// Which processes of a tier serve. None for a tier that is not of this path.
+    pub(crate) fn workers(&self, tier: &Tier) -> &[u32] {
+        let all = self.facts.workers.get_or_init(|| self.path.tiers.iter().map(|tier| serving_pids(self, tier)).collect());
+        all.get(tier.id.0).map_or(&[], Vec::as_slice)
     }
 
     /// Where requests were. `None` without samples.

@@ -10,6 +10,8 @@ use crate::netlink::Sockets;
 use crate::netns::NetnsRef;
 use crate::observer::under_way::UnderWay;
 use crate::root::Root;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// What one read gave: items by name, each with what came of it. A source that reads one thing names its item with the empty text.
 pub type Items = Vec<(String, Outcome)>;
@@ -114,6 +116,18 @@ impl Notes {
         let mut notes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if notes.len() < Self::KEYS_MAX || notes.contains_key(key) {
             notes.insert(key.to_owned(), value);
+        }
+    }
+
+    /// What was kept under this key by [`Notes::keep`]; the default if nothing was.
+    pub(crate) fn kept<T: DeserializeOwned + Default>(&self, key: &str) -> T {
+        self.get(key).and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    /// Keeps a value under this key.
+    pub(crate) fn keep<T: Serialize>(&self, key: &str, value: &T) {
+        if let Ok(bytes) = serde_json::to_vec(value) {
+            self.set(key, bytes);
         }
     }
 

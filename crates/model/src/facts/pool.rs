@@ -36,7 +36,8 @@ pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 pub(crate) use traced::{TracedProcesses, waiting_at};
 
 use unread::LeftOpen;
-pub(crate) use workers::{Workers, identities, worker_pids};
+pub(in crate::facts) use workers::serving as serving_pids;
+pub(crate) use workers::{identities, worker_pids};
 
 use super::cores::limiting::are_crowded;
 use super::cores::{are_spent, may_be_its_children};

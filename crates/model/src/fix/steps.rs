@@ -12,7 +12,7 @@ use crate::fix::remedy::Step;
 use crate::observation::NetnsId;
 use crate::output::message::Message;
 
-pub(in crate::fix) use owner::CgroupOwner;
+pub(in crate::fix) use owner::{CgroupOwner, plain_unit};
 use server::ServerByHand;
 
 /// The directories of files that set sysctls and load modules at boot (sysctl.d(5), modules-load.d(5)).

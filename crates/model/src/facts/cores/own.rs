@@ -103,6 +103,9 @@ fn ended_children(ctx: &Context<'_>, pid: u32, pids: &BTreeSet<u32>, ticks_per_s
     let used = &ctx.obs.processes.get(&pid)?.cpu;
     let (first, last, elapsed_us) = ctx.inside(used)?;
     let grown = last.reaped_ticks?.saturating_sub(first.reaped_ticks?);
+    if grown == 0 {
+        return Some(0.0);
+    }
     let mut own_us = ctx.in_window(used).map(|(at_us, _)| *at_us);
     let begin_us = own_us.next()?;
     // Processes that are known from the beginning are read one after the other; what began later is first read at a later turn.

@@ -82,7 +82,6 @@ impl<'a> Tasks<'a> {
     }
 
     fn among(scope: TaskScope<'a>, limit: u64, counts: &[u64], refused: Option<u64>) -> Option<Self> {
-        let counts: Vec<u64> = counts.to_vec();
         let room = ((limit as f64 * CHURN_SHARE) as u64).max(1);
         let full = counts.iter().filter(|count| **count + room >= limit).count();
         Some(Self { scope, limit, peak: counts.iter().copied().max()?.min(limit), full, samples: counts.len(), refused })

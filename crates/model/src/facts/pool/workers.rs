@@ -8,39 +8,29 @@ use crate::facts::path::{Tier, starters};
 use crate::facts::profile::Profiled;
 use crate::observation::Identity;
 
-/// The processes of a tier that serve, and those that only work for these.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Workers {
-    /// Processes that serve.
-    pub(crate) serving: Vec<u32>,
-    /// Children of those that serve nobody themselves: a process pool (`multiprocessing`, `child_process.fork`). They have the listener open because they began as a copy of their
-    /// parent, as a prefork server's workers do.
-    pub(crate) helpers: Vec<u32>,
-}
-
-impl Workers {
-    /// A parent with connections of its own, none of whose children were seen with one, serves; these children work for it. Else a parent serves nobody and its children do.
-    pub(in crate::facts) fn of(ctx: &Context<'_>, tier: &Tier) -> Self {
-        let known: Vec<u32> = tier.pids.iter().copied().filter(|pid| identity(ctx, *pid).is_some()).collect();
-        let starters = starters(ctx.obs, &tier.pids);
-        let mut workers = Self { serving: known, helpers: Vec::new() };
-        let families: Vec<(u32, Vec<u32>)> = starters
-            .iter()
-            .map(|starter| (*starter, workers.serving.iter().copied().filter(|pid| parent(ctx, *pid) == Some(*starter)).collect()))
-            .collect();
-        let seen = Seen::of(ctx, tier);
-        let serves_alone = |starter: u32, children: &[u32]| seen.serves(starter) && !children.iter().any(|child| seen.serves(*child));
-        let (parents, masters): (Vec<_>, Vec<_>) = families.into_iter().partition(|(starter, children)| serves_alone(*starter, children));
-        workers.helpers = parents.into_iter().flat_map(|(_, children)| children).collect();
-        let is_other = |pid: u32| workers.helpers.contains(&pid) || masters.iter().any(|(master, _)| *master == pid);
-        workers.serving.retain(|pid| !is_other(*pid));
-        workers
+/// The processes of a tier that serve. A parent with connections of its own, none of whose children were seen with one, serves, and these children work for it: a process pool
+/// (`multiprocessing`, `child_process.fork`), which has the listener open because it began as a copy of its parent, as a prefork server's workers do. Else a parent serves
+/// nobody and its children do.
+pub(in crate::facts) fn serving(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
+    let mut serving: Vec<u32> = tier.pids.iter().copied().filter(|pid| identity(ctx, *pid).is_some()).collect();
+    let starters = starters(ctx.obs, &tier.pids);
+    if starters.is_empty() {
+        return serving;
     }
+    let seen = Seen::of(ctx, tier);
+    let children = |starter: u32| serving.iter().copied().filter(move |pid| parent(ctx, *pid) == Some(starter));
+    let mut others: BTreeSet<u32> = BTreeSet::new();
+    for starter in starters {
+        let serves_alone = seen.serves(starter) && !children(starter).any(|child| seen.serves(child));
+        if serves_alone { others.extend(children(starter)) } else { others.extend([starter]) }
+    }
+    serving.retain(|pid| !others.contains(pid));
+    serving
 }
 
 /// The workers of a tier.
 pub(crate) fn worker_pids<'c>(ctx: &'c Context<'_>, tier: &Tier) -> &'c [u32] {
-    ctx.workers(tier).map_or(&[], |workers| &workers.serving)
+    ctx.workers(tier)
 }
 
 /// Who they are.

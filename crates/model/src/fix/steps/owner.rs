@@ -54,6 +54,12 @@ impl<'a> CgroupOwner<'a> {
     }
 }
 
+/// The unit that root's service manager started in this very cgroup, if its name may stand in a command as it is: names that somebody else chose are in none.
+pub(in crate::fix) fn plain_unit(path: &str) -> Option<&str> {
+    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@._-".contains(&byte));
+    path.strip_prefix("/system.slice/").filter(|name| name.ends_with(".service")).filter(is_plain)
+}
+
 /// The short id of a container, from "ID", "docker-ID.scope" or "libpod-ID".
 fn container(name: &str) -> Option<&str> {
     let is_id = |part: &&str| part.len() == CONTAINER_ID_LENGTH && part.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::mounts::Mounts;
 use crate::root::{Root, WHY_MISSING, reading_of};
 use crate::scope::{is_of_host, unplaced};
-use crate::table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::text::error::{ParseError, TextLine};
 use crate::text::facts::{self, Fact};
 use crate::text::net::sysctls;
@@ -50,22 +50,10 @@ struct KnownCgroups {
     left_out: usize,
 }
 
-impl KnownCgroups {
-    fn of(notes: &Notes) -> Self {
-        notes.get(NAME).and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-    }
-
-    fn keep(&self, notes: &Notes) {
-        if let Ok(bytes) = serde_json::to_vec(self) {
-            notes.set(NAME, bytes);
-        }
-    }
-}
-
 /// Adds the cgroups of a process, given by its path in each controller, to those that are read from now on.
 pub(super) fn add_process(context: &ReadContext<'_>, pid: u32, paths: &BTreeMap<String, String>) {
     let Some(own) = CgroupId::of_cpu(paths) else { return };
-    let mut known = KnownCgroups::of(context.notes);
+    let mut known = context.notes.kept::<KnownCgroups>(NAME);
     let levels = own.levels();
     if levels.iter().all(|level| known.levels.contains_key(&level.to_string())) {
         return;
@@ -86,11 +74,11 @@ pub(super) fn add_process(context: &ReadContext<'_>, pid: u32, paths: &BTreeMap<
         let account = mounts.dir(level, "cpuacct").filter(|_| accounted);
         known.levels.insert(level.to_string(), CgroupFiles { dir, account, limited: None });
     }
-    known.keep(context.notes);
+    context.notes.keep(NAME, &known);
 }
 
 fn read(context: &ReadContext<'_>) -> Items {
-    let mut known = KnownCgroups::of(context.notes);
+    let mut known = context.notes.kept::<KnownCgroups>(NAME);
     let mut entries = Vec::new();
     for (item, level) in &mut known.levels {
         let Some(id) = CgroupId::parse(item) else { continue };
@@ -114,7 +102,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     if known.left_out > 0 && context.phase == Phase::Last {
         entries.push((LEFT_OUT.to_owned(), Outcome::Ok(known.left_out.to_string().into_bytes())));
     }
-    known.keep(context.notes);
+    context.notes.keep(NAME, &known);
     entries
 }
 

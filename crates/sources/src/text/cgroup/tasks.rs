@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::mounts::Mounts;
 use crate::root::{Root, WHY_MISSING, reading_of};
 use crate::scope::{is_of_host, unplaced};
-use crate::table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::text::error::{ParseError, TextLine};
 use crate::text::facts::{self, Fact};
 
@@ -30,22 +30,10 @@ pub(crate) const CGROUP_TASKS: Source =
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KnownCgroups(BTreeMap<String, (String, Option<bool>)>);
 
-impl KnownCgroups {
-    fn of(notes: &Notes) -> Self {
-        notes.get(NAME).and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-    }
-
-    fn keep(&self, notes: &Notes) {
-        if let Ok(bytes) = serde_json::to_vec(self) {
-            notes.set(NAME, bytes);
-        }
-    }
-}
-
 /// Adds the cgroups of a process, given by its path in each controller, to those that are read from now on. What no mount shows is left out.
 pub(super) fn add_process(context: &ReadContext<'_>, pid: u32, paths: &BTreeMap<String, String>) {
     let Some(own) = CgroupId::of_tasks(paths) else { return };
-    let mut known = KnownCgroups::of(context.notes);
+    let mut known = context.notes.kept::<KnownCgroups>(NAME);
     let levels = own.levels();
     if levels.iter().all(|level| known.0.contains_key(&level.to_string())) {
         return;
@@ -56,11 +44,11 @@ pub(super) fn add_process(context: &ReadContext<'_>, pid: u32, paths: &BTreeMap<
             known.0.entry(level.to_string()).or_insert((dir, None));
         }
     }
-    known.keep(context.notes);
+    context.notes.keep(NAME, &known);
 }
 
 fn read(context: &ReadContext<'_>) -> Items {
-    let mut known = KnownCgroups::of(context.notes);
+    let mut known = context.notes.kept::<KnownCgroups>(NAME);
     let mut entries = Vec::new();
     for (item, (dir, is_limited)) in &mut known.0 {
         if *is_limited == Some(false) && context.phase != Phase::Last {
@@ -78,7 +66,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         };
         entries.push((item.clone(), outcome));
     }
-    known.keep(context.notes);
+    context.notes.keep(NAME, &known);
     entries
 }
 

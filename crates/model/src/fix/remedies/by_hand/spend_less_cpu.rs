@@ -6,6 +6,7 @@ use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::server::servers::tiers;
 use crate::fix::remedy::Step;
+use crate::fix::steps::plain_unit;
 use crate::judge::id::FindingId;
 use crate::judge::station::{StationReading, setting_source};
 use crate::observation::{BusyProcess, NginxConfig, Setting};
@@ -111,10 +112,9 @@ fn yields_no_more(process: &BusyProcess) -> Vec<Step> {
     }
 }
 
-/// The unit of a program that root's service manager started. Names that somebody else chose are in no command.
+/// The unit of a program that root's service manager started.
 fn unit(process: &BusyProcess) -> Option<&str> {
-    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@._-".contains(&byte));
-    process.cgroup.as_deref()?.strip_prefix("/system.slice/").filter(|name| name.ends_with(".service")).filter(is_plain)
+    process.cgroup.as_deref().and_then(plain_unit)
 }
 
 fn weight(unit: &str, weight: &str) -> Step {

@@ -6,6 +6,7 @@ use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::sums::Advised;
 use crate::fix::remedy::{Signal, Step};
+use crate::fix::steps::plain_unit;
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::observation::{CgroupId, CgroupTasks};
@@ -47,11 +48,9 @@ fn of_process(ctx: &Context<'_>, pid: u32, number: Option<u64>) -> Option<Step> 
     Some(Step::command(format!("prlimit --pid {pid} --nproc={}:{hard}", number.unwrap_or(soft))))
 }
 
-/// A unit's limit is set through the service manager, which would set its own again. Names that somebody else chose are in no command.
+/// A unit's limit is set through the service manager, which would set its own again.
 fn of_group(id: &CgroupId, group: &CgroupTasks, number: u64) -> String {
-    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@._-".contains(&byte));
-    let unit = id.path.strip_prefix("/system.slice/").filter(|name| name.ends_with(".service")).filter(is_plain);
-    match unit {
+    match plain_unit(&id.path) {
         Some(unit) => format!("systemctl set-property --runtime {unit} TasksMax={number}"),
         None => format!("echo {number} > '{}/pids.max'", group.dir.replace('\'', "'\\''")),
     }

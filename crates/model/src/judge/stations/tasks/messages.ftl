@@ -23,4 +23,4 @@ evidence-tasks = There were { $peak } of { $limit } processes and threads{ $is_c
 evidence-tasks-lost = { $lost } of { $requests } requests had no good response.
 evidence-tasks-standing = On average { $standing } requests stood at { $tier } without being worked on.
 
-coupling-tasks = What serves requests could not be started. If it could, the other would be the cause.
+coupling-tasks = No process or thread could be started to serve these requests. If there were room for more, the other finding would be the cause.

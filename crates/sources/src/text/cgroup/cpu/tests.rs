@@ -2,6 +2,7 @@
 
 use super::super::process::parse as parse_paths;
 use super::*;
+use crate::table::Notes;
 use chokepoint_recording::Scope;
 use std::path::Path;
 
