@@ -13,16 +13,15 @@ mod inside;
 mod kept_unix;
 mod losses;
 mod pauses;
-mod peers;
 mod rate;
 mod rhythm;
 mod sample_weights;
-mod silent;
 mod starved;
 mod strangers;
 #[cfg(test)]
 mod tests;
 mod thread_split;
+mod upstreams;
 mod varying;
 
 use crate::facts::Context;
@@ -39,10 +38,9 @@ use count::SampleCounts;
 pub(crate) use held_up::HeldUp;
 pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use pauses::Pauses;
-pub(crate) use peers::SlowerThanPeers;
-pub(crate) use silent::{Silent, silent};
 pub(crate) use starved::{Starved, starved};
 pub(crate) use thread_split::ThreadShares;
+pub(crate) use upstreams::{Silent, SlowerThanPeers, Unreachable, Unreached, silent, unreached};
 pub(crate) use varying::{Levels, Varying};
 
 /// Most batches that the window is divided into.

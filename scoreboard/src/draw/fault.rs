@@ -311,5 +311,6 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "collects-garbage",
     "tasks-exhausted",
     "answers-none",
+    "upstream-unreachable",
     "answers-errors",
 ];

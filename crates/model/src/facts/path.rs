@@ -21,7 +21,9 @@ pub use translation::{ArrivalAddress, Endpoint, Hop, Translations};
 
 use crate::facts::TierId;
 use crate::observation::Request;
-use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, TcpState, UnixPeer};
+use crate::observation::{
+    Listener, ListenerAddress, NetnsId, NetnsView, Observation, ServerConfig, Socket, SocketAddress, TcpState, UnixPeer,
+};
 
 /// Most tiers followed in a row, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
@@ -279,10 +281,15 @@ impl<'a> Walk<'a> {
                     // Where nothing was seen to go, nothing is told of it.
                     self.path.elsewhere.truncate(seen);
                 }
+                let mut others = if edge == Edge::Seen { self.alternatives_to(index, &called.listeners) } else { Vec::new() };
+                self.leave_out_others(index, &mut others);
                 called.hops.retain(|hop| !self.path.translated.contains(hop));
                 self.path.translated.extend(called.hops);
                 if !called.listeners.is_empty() {
                     self.follow(called.listeners, Some((index, edge)), depth + 1);
+                }
+                if !others.is_empty() {
+                    self.follow(others, Some((index, Edge::Configured)), depth + 1);
                 }
             }
         }
@@ -409,6 +416,20 @@ impl<'a> Walk<'a> {
         let named_by = configured_by(self.obs, tier);
         let named = self.reach.configured(&tier.pids, tier.netns).into_iter();
         named.filter(|listener| !is_own(tier, *listener) && self.counts(&named_by, listener.1)).map(PlacedListener::of).collect()
+    }
+
+    /// The listeners that the configuration of a tier's master passes the same requests to as one of those `seen`.
+    fn alternatives_to(&self, index: usize, seen: &[PlacedListener]) -> Vec<PlacedListener> {
+        let tier = &self.path.tiers[index];
+        let names = |placed: &PlacedListener, address: &&ListenerAddress| {
+            names_listener(&self.obs.netns[&placed.netns], placed.netns == tier.netns, &placed.listener, address)
+        };
+        let configs = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.config.last());
+        let mut sets: Vec<Vec<&ListenerAddress>> = configs.flat_map(ServerConfig::alternatives).collect();
+        sets.retain(|set| set.iter().any(|address| seen.iter().any(|placed| names(placed, address))));
+        let mut others = self.configured_for(index);
+        others.retain(|placed| !seen.contains(placed) && sets.iter().flatten().any(|address| names(placed, address)));
+        others
     }
 
     /// True if these users' word is enough to say that they reach a listener: root's, or that of the user who has it.

@@ -100,6 +100,8 @@ impl FindingId {
     pub(crate) const CHURN: Self = Self("upstream-connection-churn");
     /// Requests fail because they meet kept connections that the upstream is just closing.
     pub(crate) const CLOSE_RACE: Self = Self("idle-close-race");
+    /// Nobody answers the connections to an upstream.
+    pub(crate) const UNREACHABLE: Self = Self("upstream-unreachable");
     /// All workers are busy or waiting, and none is free.
     pub(crate) const POOL_EXHAUSTED: Self = Self("worker-pool-exhausted");
     /// The pool's workers wait for another server.

@@ -28,6 +28,11 @@ pub(crate) struct Calls {
     samples: Vec<(u64, f64, f64)>,
     /// Segments received in answers.
     pub(crate) answered: u64,
+    /// Mean number of those that are being established: their SYN has no answer.
+    pub(crate) connecting: f64,
+    /// Connections that were seen so, and those that were seen to be established.
+    pub(crate) tried: usize,
+    pub(crate) established: usize,
 }
 
 impl Calls {
@@ -99,8 +104,16 @@ pub(super) fn of(
         let rhythm = Rhythm::of(pairs.iter().map(|(_, pair)| *pair), false);
         let mut counts: Vec<(u64, f64, f64)> = mirrored.iter().map(|(at_us, _)| (*at_us, 0.0, 0.0)).collect();
         let mut answered = 0;
+        let mut connecting = 0.0;
+        let (mut tried, mut established) = (BTreeSet::new(), BTreeSet::new());
         for (at, (socket, before)) in pairs {
             let weight = 1.0 / mirrored[at].1.share;
+            if socket.state == TcpState::SynSent {
+                connecting += weight / mirrored.len() as f64;
+                tried.insert(socket.cookie);
+            } else {
+                established.insert(socket.cookie);
+            }
             counts[at].1 += weight;
             counts[at].2 += if is_in_use(socket, before, rhythm.as_ref(), tick_ms) { weight } else { 0.0 };
             let came = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_out).unwrap_or(0);
@@ -108,7 +121,8 @@ pub(super) fn of(
             let earlier = if at == 0 { came(socket) } else { before.map_or(0, came) };
             answered += came(socket).saturating_sub(earlier);
         }
-        Calls { tier, remote, to: called(ctx, id, remote), samples: counts, answered }
+        let to = called(ctx, id, remote);
+        Calls { tier, remote, to, samples: counts, answered, connecting, tried: tried.len(), established: established.len() }
     };
     groups.into_iter().map(group).collect()
 }

@@ -260,6 +260,11 @@ impl Account {
         full.or_else(|| at_once().max_by_key(|calls| calls.answered)).cloned()
     }
 
+    /// The calls of all tiers, by address.
+    pub(crate) fn calls(&self) -> &[Calls] {
+        &self.counted.calls
+    }
+
     /// The connections of a tier to an address.
     pub(crate) fn calls_to(&self, tier: usize, (ip, port): Endpoint) -> Option<&Calls> {
         let is_it = |calls: &&Calls| calls.tier == tier && (calls.remote.0.to_canonical(), calls.remote.1) == (ip.to_canonical(), port);

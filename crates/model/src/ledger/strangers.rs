@@ -18,7 +18,7 @@ struct Calling {
     cookie: u64,
     /// The tier that it calls.
     to: usize,
-    /// The first and the last sample that has it, microseconds.
+    /// The first and the last sample at which a process holds it, microseconds.
     seen_us: (u64, u64),
 }
 
@@ -39,7 +39,8 @@ pub(super) fn strangers(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, Reques
         if tiers.entry(socket.cookie).or_insert_with(|| tier_of(ctx, id, &socket.address)).is_some() {
             accepted.insert((remote, local), socket.cookie);
         } else if let Some(known) = calling.get_mut(&(local, remote)) {
-            known.seen_us.1 = at_us;
+            // Whoever closed it no longer holds it, while the kernel still waits for the other end.
+            known.seen_us.1 = if socket.inode == known.inode { at_us } else { known.seen_us.1 };
         } else if let Some(to) = called(ctx, id, remote).filter(|to| *to > 0 && is_held_by_another(socket, &held)) {
             let first_us = listed.get(&socket.inode).map_or(at_us, |first_us| at_us.min(*first_us));
             calling.insert((local, remote), Calling { inode: socket.inode, cookie: socket.cookie, to, seen_us: (first_us, at_us) });

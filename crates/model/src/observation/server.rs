@@ -184,6 +184,15 @@ impl ServerConfig {
         }
     }
 
+    /// The known addresses that it passes the same requests to, one or another: a list for each set of servers.
+    pub fn alternatives(&self) -> Vec<Vec<&ListenerAddress>> {
+        match self {
+            Self::Nginx(nginx) => nginx.passes.iter().map(|pass| pass.servers.iter().collect()).collect(),
+            Self::PhpFpm(_) => Vec::new(),
+            Self::Stated(stated) => stated.alternatives(),
+        }
+    }
+
     /// The main file.
     pub fn file(&self) -> &str {
         match self {

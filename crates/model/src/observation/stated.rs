@@ -1,5 +1,7 @@
 //! What the configuration of a server states, in words that hold for any kind: where it listens, where it passes requests to, and its limits.
 
+use std::collections::BTreeMap;
+
 use super::{ListenerAddress, Origin, Setting};
 
 /// The configuration of a server.
@@ -19,6 +21,18 @@ pub struct StatedConfig {
     pub leads_to: Option<Vec<ListenerAddress>>,
     /// Its limits.
     pub limits: Vec<StatedLimit>,
+}
+
+impl StatedConfig {
+    /// The known addresses of each set of servers that it passes the same requests to, one or another.
+    pub fn alternatives(&self) -> Vec<Vec<&ListenerAddress>> {
+        let mut sets: BTreeMap<&str, Vec<&ListenerAddress>> = BTreeMap::new();
+        for pass in &self.passes {
+            let set = pass.to.rsplit_once('/').map_or(pass.to.as_str(), |(set, _)| set);
+            sets.entry(set).or_default().extend(&pass.address);
+        }
+        sets.into_values().collect()
+    }
 }
 
 /// An address that a server listens on.

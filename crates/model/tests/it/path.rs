@@ -242,6 +242,25 @@ fn passing(servers: &[&[u16]]) -> NginxConfig {
 }
 
 #[test]
+fn a_server_that_was_not_seen_is_on_the_path_if_it_stands_for_one_that_was() {
+    let of = |servers: &[&[u16]], uid| {
+        let mut obs = of_one_user(Some(passing(servers)), false);
+        // Connections to php-fpm were seen, and none to node.
+        let nginx = obs.processes.get_mut(&42).unwrap();
+        nginx.files.push(1, Reading::Ok(OpenFiles { count: 9, sockets: vec![100, 900] }));
+        let identity = nginx.identity.last().cloned().unwrap();
+        nginx.identity = Default::default();
+        nginx.identity.push(0, Reading::Ok(Identity { uid, ..identity }));
+        let path = discover(&obs);
+        (names(&path).join(" "), path.tiers[0].configured.len())
+    };
+    assert_eq!(of(&[&[9000, 9100]], 0), ("nginx php-fpm node".to_owned(), 1));
+    assert_eq!(of(&[&[9000], &[9100]], 0), ("nginx php-fpm".to_owned(), 0), "for other requests");
+    assert_eq!(of(&[&[9000, 9101]], 0), ("nginx php-fpm".to_owned(), 0), "nobody listens there");
+    assert_eq!(of(&[&[9000, 9100]], 33), ("nginx php-fpm".to_owned(), 0), "a user's configuration does not lead to root's server");
+}
+
+#[test]
 fn of_servers_with_one_user_each_calls_what_its_configuration_names() {
     let of = |config, works| {
         let path = discover(&of_one_user(config, works));

@@ -5,6 +5,7 @@
 mod errors;
 mod peers;
 mod silent;
+mod unreached;
 
 mod awaited;
 mod collector;

@@ -36,6 +36,7 @@ const WORDS: &[&str] = &[
     "free-send-buffer",
     "keep-idle-longer",
     "keep-scripts-compiled",
+    "leave-it-out",
     "let-go-on",
     "let-it-detach",
     "let-idle-connections-go",

@@ -8,3 +8,8 @@ remedy-keep-idle-longer-text = Let the client side close idle connections first.
    *[other] Let the connections of { $tier } end when they were idle for at least a second less than the time for which { $remote } keeps them.
 } Or make { $remote } keep them for longer: keepalive_timeout of nginx, KeepAliveTimeout of Apache httpd (default 5 s), server.keepAliveTimeout of Node.js (5 s), --keep-alive of gunicorn (2 s).
 remedy-keep-idle-longer-risk = If the server gives each connection its own worker (prefork, php-fpm), idle connections kept for longer occupy workers for longer. A retry by proxy_next_upstream non_idempotent hides the race, but may execute a request twice.
+remedy-leave-it-out-text = Start the server at { $remote }, or let connections to it pass. Until then take it out of the list of { $tier }, or let { $tier } find out by itself that nobody is there: { $kind ->
+    [nginx] max_fails (not 0) and fail_timeout of the server's line in the upstream block, and a proxy_connect_timeout (fastcgi_connect_timeout) as short as the network allows; the default is 60 s.
+   *[other] health checks and a short timeout for connecting: "check" on the server's line, option redispatch and timeout connect of HAProxy; retry= and connectiontimeout= of Apache's BalancerMember; .probe and .connect_timeout of a Varnish backend.
+}
+remedy-leave-it-out-risk = The servers that are left get all requests: look whether they carry them. A timeout for connecting below 1 s gives up before a lost SYN is sent again.

@@ -30,6 +30,17 @@ pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     },
 };
 
+pub(in crate::fix::remedies) const LEAVE_IT_OUT: AdviceDef = AdviceDef {
+    id: "leave-it-out",
+    finding: FindingId::UNREACHABLE,
+    activation: Activation::Reload,
+    advise: |ctx, placed| {
+        let kind = ctx.only_tier(&placed.owner).map_or("other", |tier| ctx.words_for(tier));
+        let text = remote(placed, "remedy-leave-it-out-text").with("kind", kind).with("tier", ctx.owner_name(&placed.owner));
+        Some(advice(text, "remedy-leave-it-out-risk"))
+    },
+};
+
 /// A message with the remote address of this reading's edge.
 fn remote(placed: &StationReading, id: &'static str) -> Message {
     Message::new(id).with("remote", placed.at.listener_name())

@@ -8,6 +8,11 @@ state-upstream-connect-kept = { $tier } reuses connections to { $remote } (conne
 state-upstream-connect-kept-configured = { $tier } is configured to reuse connections to { $remote }.
 state-upstream-connect-race = { $met } requests of { $tier } were sent on a kept connection that { $remote } was closing.
 
+state-upstream-connect-unreachable = { $kind ->
+    [refused] Nothing listens at { $remote }, and the kernel refused { $tried } connections.
+   *[unanswered] Nobody answered the { $tried } connections of { $tier } to { $remote } that were seen.
+}
+
 finding-upstream-connection-churn-title = { $tier } opens a connection to { $remote } for each request
 finding-upstream-connection-churn-explanation-far = Before each request { $tier } waits for a new connection to { $remote }: one round trip in which nothing else happens. The cores are idle while the clients wait. A connection that is reused needs this only once.
 
@@ -24,3 +29,21 @@ evidence-race-failed = { $failed ->
 } answered with 502; { $met } were sent on a connection that was being closed.
 evidence-race-resets = { $netns } answered { $resets } segments with a reset, as it does when a request reaches a closed socket. A program that crashes during a request has read the request before.
 evidence-race-kept = Each worker keeps up to { $kept } idle connections to { $remote }.
+
+finding-upstream-unreachable-title = { $kind ->
+    [refused] { $tier } passes requests to { $remote }, where nothing listens
+   *[unanswered] { $tier } passes requests to { $remote }, which answers none of its connections
+}
+finding-upstream-unreachable-explanation = { $kind ->
+    [refused] The kernel refuses each connection at once. { $tier } waits before it tries again, or answers with an error, and its requests lose that time. More workers or longer queues change nothing.
+   *[unanswered] No server is there, or a packet filter drops what is sent to it. { $tier } waits for each connection until its timeout for connecting, and only then asks another server or answers with an error. More workers or longer queues change nothing.
+}
+coupling-unreachable = Nobody answers the connections. If somebody did, opening one for each request would be the place to look.
+
+evidence-unreachable-unanswered = { $tried } connections to { $remote } were seen waiting for an answer to their SYN, and none was seen to be established.
+evidence-unreachable-refused = The configuration of { $tier } names { $remote }, no socket listens there, and the kernel counted { $tried } connections that were refused.
+evidence-unreachable-waiting = { $kind ->
+    [refused] { $waiting } of { $under_way } requests in flight wait inside { $tier }.
+   *[unanswered] { $waiting } of { $under_way } requests in flight wait for such a connection.
+}
+evidence-unreachable-failed = { $failed } of { $requests } requests failed because no server answered them.

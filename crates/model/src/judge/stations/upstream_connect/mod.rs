@@ -2,6 +2,7 @@
 //! connections are opened once.
 
 mod race;
+mod unreachable;
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier, names_listener};
 use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
-use crate::judge::id::FindingId;
-use crate::judge::id::StationId;
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::{FindingId, StationId};
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
 use crate::observation::load::{INITIAL_RTO_S, Loop};
@@ -29,9 +30,13 @@ pub(super) const STATION: StationDef = StationDef {
         "reuse-upstream-connections",
         "move-to-unix-socket-by-hand",
         "keep-idle-longer",
+        "leave-it-out",
     ],
-    ..StationDef::new(StationId("upstream-connect"), StationKind::Rate, &[FindingId::CHURN, FindingId::CLOSE_RACE], read, judge)
+    graph: &[CouplingDef::found(FindingId::UNREACHABLE, FindingId::CHURN, Relation::Tier, "coupling-unreachable")],
+    ..StationDef::new(StationId("upstream-connect"), StationKind::Rate, &FINDINGS, read, judge)
 };
+
+const FINDINGS: [FindingId; 3] = [FindingId::CHURN, FindingId::CLOSE_RACE, FindingId::UNREACHABLE];
 
 /// Connections per request from which each request counts as having its own. The counters are read up to a sampling interval apart.
 const EACH_MIN: f64 = 0.9;
@@ -227,7 +232,11 @@ fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    edges(ctx).iter().map(|edge| reading(ctx, edge)).collect()
+    let unreached = unreachable::readings(ctx);
+    let is_told = |reading: &StationReading| unreached.iter().any(|told| told.is_same(reading));
+    let mut readings: Vec<StationReading> = edges(ctx).iter().map(|edge| reading(ctx, edge)).filter(|reading| !is_told(reading)).collect();
+    readings.extend(unreached);
+    readings
 }
 
 fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> StationReading {
@@ -260,6 +269,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
         edge.finding(proofs, "finding-upstream-connection-churn-explanation-far")
     })
     .chain(race::findings(ctx))
+    .chain(unreachable::findings(ctx))
     .collect()
 }
 

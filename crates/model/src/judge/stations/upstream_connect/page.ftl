@@ -8,7 +8,7 @@ page-upstream-connect-shows =
 page-upstream-connect-sure =
     The configuration shows the intention, the counter what happens. Nothing counts connections to unix sockets. The counter includes connections that other programs of the namespace open: it can show that requests have no connection of their own, but not for which edge they have one.
 page-upstream-connect-remedies =
-    See upstream-connection-churn.
+    See upstream-connection-churn, idle-close-race and upstream-unreachable.
 page-upstream-connect-sources =
     Tcp.ActiveOpens in /proc/net/snmp (RFC 4022); sock_diag(7) for connections in SYN-SENT; nginx: ngx_http_upstream_module (keepalive, keepalive_requests), ngx_http_fastcgi_module (fastcgi_keep_conn).
 
@@ -35,3 +35,15 @@ page-idle-close-race-remedies =
     Advice only: the idle timeout of the connecting side must be the shorter one. Which of the two to change depends on who owns them.
 page-idle-close-race-sources =
     nginx error log; Tcp.OutRsts of /proc/net/snmp (RFC 4022); RFC 9293, section 3.10.7.1 (a segment that comes to a closed socket is answered by a reset); RFC 9112, section 9.6; ngx_http_upstream_module (keepalive_timeout), ngx_http_proxy_module (proxy_next_upstream).
+
+page-upstream-unreachable-title = An upstream answers no connection
+page-upstream-unreachable-limits =
+    The requests that are passed to this server: each waits until its caller gives up connecting, and then fails or goes to another server. With two servers, one of which is not there, half of all requests wait so.
+page-upstream-unreachable-shows =
+    Connections to one address stand in SYN-SENT, none of at least 12 was seen to be established, none has ended in TIME_WAIT, and packets showed no response from there. Or the configuration passes the requests to an address of this host at which no socket listens, and the kernel counts refused connections, as many as requests wait inside the caller or fail. Requests must wait for it for a tenth of the throughput, or a hundredth of them fail with status 502, 503, 504 or without an answer.
+page-upstream-unreachable-sure =
+    High. A connection that carries a request and its answer is established for at least as long as its SYN takes, so 12 that are seen without an established one come from a server that answers once in four thousand times. Medium for refused connections if other programs of the namespace connect as well. Refused connections to another host, or of a program whose configuration is not read, are over too soon to be seen: the errors that follow are told as answers-errors. Silent if a server behind the same caller is asked instead without a wait.
+page-upstream-unreachable-remedies =
+    Start the server, or take it out of the list. Health checks, or limits of failed connections, do that by themselves: max_fails and fail_timeout of nginx, check and option redispatch of HAProxy. Until then a short timeout for connecting bounds what each request loses.
+page-upstream-unreachable-sources =
+    sock_diag(7), SYN-SENT; tcp(7), tcp_syn_retries; Tcp.AttemptFails and Tcp.OutRsts in /proc/net/snmp (RFC 4022); RFC 9293, 3.10.7.1; ngx_http_upstream_module (max_fails, fail_timeout); HAProxy configuration manual (timeout connect, retries, option redispatch).

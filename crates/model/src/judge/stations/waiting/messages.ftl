@@ -79,10 +79,11 @@ finding-waits-inside-untold = { $tier } has read these requests, and other progr
 
 finding-answers-none-title = { $tier } at { $listener } was not seen to answer any request: { $waiting } of { $under_way } requests wait for it
 finding-answers-none-explanation = { $kind ->
-    [other] { $tier } accepts connections and their requests, and sent nothing on any of those that were seen, while { $other } answers what { $caller } passes to it. Requests that { $caller } passes to { $tier } fail when somebody gives up, and those that wait for it make up most of all.
+    [other] { $tier } accepts connections and their requests, and sent nothing on any of those that were seen, while { $other } answers what { $caller } passes to it. What { $caller } passes to { $tier } waits until somebody gives up, and that makes up most of all requests in flight.
    *[alone] { $tier } accepts connections and their requests, and sent nothing on any of those that were seen. The requests fail when somebody gives up.
 }
 evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
+evidence-answers-none-sibling = Packets showed { $answered } responses of { $other }, and none of { $tier }.
 evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
 finding-answers-errors-title = { $tier } answers { $share } % of the requests with errors, most with status { $status }{ $reason ->
     [header] : the header of a response is larger than its buffer for it

@@ -44,9 +44,9 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::station(StationId::CPU, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
         CouplingDef::station(StationId::LINK, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
     ],
-    // Collectors take the time of cores; whoever waits for these as well waits for them.
+    // Collectors take the time of cores; whoever waits for these as well waits for them. A server that is said to answer nothing had cores.
     standing: |ctx, finding, _| match finding.owner.tiers().iter().find_map(|tier| perhaps_starved(ctx, *tier)) {
-        _ if finding.id == FindingId::COLLECTS_GARBAGE => Standing::Alone,
+        _ if [FindingId::COLLECTS_GARBAGE, FindingId::ANSWERS_NONE].contains(&finding.id) => Standing::Alone,
         Some(why) => Standing::Behind(why),
         None if want_cores(ctx) => Standing::Perhaps,
         None => Standing::Alone,

@@ -2,6 +2,8 @@
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
+use crate::facts::traffic::Statuses;
+use crate::facts::traffic::on_wire::Answered;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
@@ -16,14 +18,18 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
     let tier = &ctx.path.tiers[found.tier];
     let args = |id: &'static str| args(ctx, id, (&found, tier));
     let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(tier.netns));
-    let failed = if ctx.obs.load.is_some() { "load" } else { "access log" };
+    let source = Statuses::of(ctx).map_or("", |statuses| statuses.source);
+    let failed = found.failed.map(|(failed, _)| Evidence::new(args("evidence-answers-none-failed"), source, Some(failed as f64)));
+    let other = found.other.and_then(|other| Some((other, Answered::of(ctx, &ctx.path.tiers[other])?.all())));
+    let sibling = other.filter(|_| Answered::of(ctx, tier).is_none()).map(|(_, answered)| {
+        let text = args("evidence-answers-none-sibling").with("answered", answered);
+        Evidence::new(text, format!("packet(7) ({})", ctx.netns_name(tier.netns)), Some(answered as f64))
+    });
+    let sockets = Evidence::new(args("evidence-answers-none-sockets"), sockets, Some(found.connections as f64));
     Some(Finding {
         confidence: Confidence::Medium,
         title: args("finding-answers-none-title"),
-        evidence: vec![
-            Evidence::new(args("evidence-answers-none-sockets"), sockets, Some(found.connections as f64)),
-            Evidence::new(args("evidence-answers-none-failed"), failed, Some(found.failed.0 as f64)),
-        ],
+        evidence: [Some(sockets), sibling, failed].into_iter().flatten().collect(),
         explanation: vec![args("finding-answers-none-explanation")],
         ..STATION.finding(FindingId::ANSWERS_NONE, tier, Location::in_netns(tier.netns))
     })
@@ -40,5 +46,6 @@ fn args(ctx: &Context<'_>, id: &'static str, (found, tier): (&Silent, &Tier)) ->
     let under_way = ctx.account().map_or(0.0, |account| account.under_way());
     let message = message.with("waiting", tenths(found.waiting)).with("under_way", tenths(under_way));
     let message = message.with("connections", found.connections as f64).with("oldest", found.oldest_ms);
-    message.with("failed", found.failed.0).with("requests", found.failed.1)
+    let (failed, requests) = found.failed.unwrap_or_default();
+    message.with("failed", failed).with("requests", requests)
 }

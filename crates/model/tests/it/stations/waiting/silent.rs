@@ -6,8 +6,9 @@ use chokepoint_model::observation::{
     ListenerAddress, Observation, RequestSample, RequestSocket, RequestTimes, Socket, SocketAddress, TcpState,
 };
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Confidence, Verdict};
+use chokepoint_model::report::{Confidence, Evidence, Verdict};
 
+use super::peers::{EQUAL, beside};
 use crate::stage::pool::{process, ran, tcp};
 use crate::stage::*;
 
@@ -132,4 +133,37 @@ fn a_server_that_is_slow_and_answers_is_not_silent() {
         silent.chain([answering(number)]).collect()
     });
     assert_eq!(causes(&told(&fell_silent)), ["answers-none"]);
+}
+
+#[test]
+fn a_server_that_answers_nothing_beside_one_that_does_the_same_work_needs_no_failures() {
+    let found = |obs: &Observation| told(obs).findings.iter().any(|finding| finding.id == "answers-none");
+    let told_of = told(&beside((0, 10), EQUAL));
+    assert_eq!(causes(&told_of), ["answers-none"], "{}", told_of.summary);
+    let is_told = |evidence: &Evidence| {
+        evidence.text.starts_with("Packets showed ") && evidence.text.ends_with(" responses of node, and none of node-2.")
+    };
+    assert!(told_of.findings[0].evidence.iter().any(is_told), "{:?}", told_of.findings[0].evidence);
+    // Nobody else on the host takes its cores: the other one has them, too.
+    let mut busy = beside((0, 10), EQUAL);
+    cpu(&mut busy, 0.99);
+    assert_eq!(causes(&told(&busy)), ["answers-none"]);
+    assert!(!found(&beside((0, 10), ["node app.js 8080", "node reports.js 8081"])), "another program has its own time");
+    assert!(!found(&beside((1, 10), EQUAL)), "one answer is one");
+    assert!(!found(&beside((0, 0), EQUAL)), "no packets of the other one, either");
+}
+
+#[test]
+fn a_server_whose_requests_are_not_over_may_answer_them_yet() {
+    // All came at the beginning, and none of them has ended.
+    let mut obs = beside((0, 10), EQUAL);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let samples = view.request_samples.points().to_vec();
+    view.request_samples = Default::default();
+    for (number, (at_us, mut sample)) in samples.into_iter().enumerate() {
+        sample.sockets.retain(|socket| socket.inode != 9);
+        sample.sockets.extend((0..40).map(|n| accepted(SILENT, n, 9, 200 * number as u64 + 5, 0)));
+        view.request_samples.push(at_us, Reading::Ok(sample));
+    }
+    assert!(told(&obs).findings.iter().all(|finding| finding.id != "answers-none"));
 }

@@ -1,11 +1,11 @@
 //! One of several equal servers that takes longer for each request than the others: what requests wait for there is its own, and no lock that they share.
 
 use crate::facts::Context;
-use crate::facts::path::Tier;
 use crate::facts::suffered::WAKES_US;
 use crate::facts::traffic::on_wire::Answered;
 
-use super::Account;
+use super::{caller_of, siblings};
+use crate::ledger::Account;
 
 /// Fewest responses of each server for its rate.
 const ANSWERS_MIN: u64 = 30;
@@ -27,17 +27,16 @@ pub(crate) struct SlowerThanPeers {
 }
 
 impl Account {
-    /// Evidence that one server is slower than its equals: the same program with the same words, asked by the same server, as often as the others or less. `None` if the times of one of them are not
+    /// Evidence that one server is slower than its siblings, which are asked by the same server, and as often as it or more. `None` if the times of one of them are not
     /// known.
-    pub(super) fn slower_than_peers(&self, ctx: &Context<'_>, tier: usize) -> Option<SlowerThanPeers> {
+    pub(in crate::ledger) fn slower_than_peers(&self, ctx: &Context<'_>, tier: usize) -> Option<SlowerThanPeers> {
         let own = ctx.path.tiers.get(tier)?;
-        let caller = ctx.path.tiers.iter().find(|caller| caller.id != own.id && caller.upstreams.contains(&tier))?;
-        let others: Vec<usize> = caller.upstreams.iter().copied().filter(|other| *other != tier).collect();
-        let peers: Vec<usize> = others.into_iter().filter(|other| are_equal(ctx, own, &ctx.path.tiers[*other])).collect();
+        let caller = caller_of(ctx, own)?;
+        let peers = siblings(ctx, own);
         let (own_rps, own_ms) = self.pace(ctx, tier, false)?;
         let mut others_ms: f64 = 0.0;
         for peer in &peers {
-            let (rps, ms) = self.pace(ctx, *peer, true)?;
+            let (rps, ms) = self.pace(ctx, peer.id.0, true)?;
             if own_rps > TIMES * rps {
                 return None;
             }
@@ -53,14 +52,4 @@ impl Account {
         let rps = answered.all() as f64 / answered.seconds;
         Some((rps, 1e3 * self.at_tier(tier, undecided) / rps))
     }
-}
-
-/// True if both run the same program, started with the same words but for numbers: ports, names with a number.
-fn are_equal(ctx: &Context<'_>, one: &Tier, other: &Tier) -> bool {
-    let words = |tier: &Tier| {
-        let identity = tier.pids.first().and_then(|pid| ctx.obs.processes.get(pid))?.identity.last()?;
-        let plain: String = identity.cmdline.chars().filter(|letter| !letter.is_ascii_digit()).collect();
-        Some((identity.exe.clone().unwrap_or_else(|| identity.comm.clone()), plain))
-    };
-    words(one).is_some_and(|words_of_one| Some(words_of_one) == words(other))
 }

@@ -1,0 +1,60 @@
+//! The servers that a tier passes requests to, one by one: which of them do the same work, and which of them costs the requests that reach it more than the others do.
+
+mod peers;
+mod silent;
+mod unreached;
+
+pub(crate) use peers::SlowerThanPeers;
+pub(crate) use silent::{Silent, silent};
+pub(crate) use unreached::{Unreachable, Unreached, unreached};
+
+use crate::facts::Context;
+use crate::facts::path::{Tier, names_listener};
+use crate::facts::traffic::Statuses;
+use crate::observation::{ListenerAddress, ServerConfig};
+
+/// The statuses of a gateway that got no answer from a server, or had none to ask (RFC 9110, 15.6.3 to 15.6.5).
+const GAVE_UP: [u16; 3] = [502, 503, 504];
+
+/// Requests that failed because a server behind the first one did not answer, and all that ended. `None` if it is not known how requests ended.
+fn unanswered(ctx: &Context<'_>) -> Option<(u64, u64)> {
+    let statuses = Statuses::of(ctx)?;
+    let given_up: u64 = GAVE_UP.iter().filter_map(|status| statuses.by_status.get(status)).sum();
+    Some((given_up + ctx.obs.load.as_ref().map_or(0, |load| load.errors.response_timeout), statuses.requests))
+}
+
+/// The tier that passes requests to another one.
+fn caller_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a Tier> {
+    ctx.path.tiers.iter().find(|caller| caller.id != tier.id && caller.upstreams.contains(&tier.id.0))
+}
+
+/// The other tiers that a tier's caller passes the same requests to: by its configuration, or because they run the same program with the same words.
+fn siblings<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Tier> {
+    let Some(caller) = caller_of(ctx, tier) else { return Vec::new() };
+    let configs = caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
+    let sets: Vec<Vec<&ListenerAddress>> = configs.flat_map(ServerConfig::alternatives).collect();
+    let are_in_one = |other: &Tier| sets.iter().any(|set| [tier, other].iter().all(|one| is_named(ctx, caller, one, set)));
+    let others = caller.upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index)).filter(|other| other.id != tier.id);
+    others.filter(|other| are_in_one(other) || are_equal(ctx, tier, other)).collect()
+}
+
+/// True if one of these addresses, as the caller uses them, reaches a tier.
+fn is_named(ctx: &Context<'_>, caller: &Tier, tier: &Tier, set: &[&ListenerAddress]) -> bool {
+    tier.listeners.iter().any(|placed| {
+        let view = ctx.obs.netns.get(&placed.netns);
+        let names = |address: &&ListenerAddress| {
+            view.is_some_and(|view| names_listener(view, placed.netns == caller.netns, &placed.listener, address))
+        };
+        set.iter().any(names)
+    })
+}
+
+/// True if both run the same program, started with the same words but for numbers: ports, names with a number.
+fn are_equal(ctx: &Context<'_>, one: &Tier, other: &Tier) -> bool {
+    let words = |tier: &Tier| {
+        let identity = tier.pids.first().and_then(|pid| ctx.obs.processes.get(pid))?.identity.last()?;
+        let plain: String = identity.cmdline.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+        Some((identity.exe.clone().unwrap_or_else(|| identity.comm.clone()), plain))
+    };
+    words(one).is_some_and(|words_of_one| Some(words_of_one) == words(other))
+}

@@ -1,0 +1,97 @@
+//! Servers that a tier tries to connect to in vain.
+
+use crate::facts::Context;
+use crate::facts::harm::Cost;
+use crate::facts::path::{Endpoint, Tier, answers, is_local};
+use crate::observation::{ListenerAddress, NetnsView};
+
+use super::unanswered;
+use crate::ledger::Calls;
+
+/// Fewest connections that were seen with an unanswered SYN. One that carries a request and its answer is established for a round trip or more, as long as its SYN takes at
+/// least: of a server that answers, so many are seen without one that is established once in four thousand times.
+const TRIED_MIN: usize = 12;
+
+/// An address that a tier passes requests to, and where no connection comes about.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unreached {
+    /// Index of the tier that connects.
+    pub(crate) tier: usize,
+    /// The address.
+    pub(crate) remote: Endpoint,
+    /// What happens to the connections.
+    pub(crate) how: Unreachable,
+    /// Mean number of requests that wait for it; at most, where the kernel refuses: the tier waits for as long as it likes before it tries again.
+    pub(crate) waiting: f64,
+    /// Requests that failed for want of an answer, and all that ended; `None` if too few failed to do harm, or it is not known.
+    pub(crate) failed: Option<(u64, u64)>,
+}
+
+/// What happens to connections that do not come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreachable {
+    /// Nobody answers their SYN: so many were seen.
+    Unanswered(usize),
+    /// Nobody listens there, and the kernel of this host refuses them: so many connections of the namespace failed.
+    Refused(u64),
+}
+
+/// Those that cost the requests much: they wait for a connection, or fail for want of one.
+pub(crate) fn unreached(ctx: &Context<'_>) -> Vec<Unreached> {
+    let Some(account) = ctx.account() else { return Vec::new() };
+    let failed = unanswered(ctx).filter(|(failed, of)| Cost::of_requests(*failed, *of).hurts());
+    let silent = account.calls().iter().filter(|calls| is_unanswered(ctx, calls)).map(|calls| Unreached {
+        tier: calls.tier,
+        remote: calls.remote,
+        how: Unreachable::Unanswered(calls.tried),
+        waiting: calls.connecting.min(account.under_way()),
+        failed,
+    });
+    let refused = ctx.path.tiers.iter().flat_map(|tier| {
+        let waiting = account.inside(tier.id.0).value;
+        // Whoever asks another server at once loses next to nothing. Requests that wait inside the tier for another reason are not that many.
+        let is_most = 2.0 * waiting > account.under_way();
+        let how = attempts(ctx, tier, waiting).filter(|_| is_most || failed.is_some()).map(Unreachable::Refused);
+        let remotes = how.map(|how| (how, unheard(ctx, tier)));
+        remotes.into_iter().flat_map(move |(how, remotes)| {
+            remotes.into_iter().map(move |remote| Unreached { tier: tier.id.0, remote, how, waiting, failed })
+        })
+    });
+    let costs = |of: &Unreached| of.failed.is_some() || Cost::of_time(of.waiting / account.under_way().max(f64::MIN_POSITIVE)).hurts();
+    silent.chain(refused).filter(costs).collect()
+}
+
+/// True if connections to an address were tried, and no sign of one that came about was seen: none established, none that ended, no response in packets.
+fn is_unanswered(ctx: &Context<'_>, calls: &Calls) -> bool {
+    let Some(view) = ctx.obs.netns.get(&ctx.path.tiers[calls.tier].netns) else { return false };
+    let is_it = |ip: std::net::IpAddr, port: u16| (ip.to_canonical(), port) == calls.remote;
+    let came = ctx.in_window(&view.answers).flat_map(|(_, counted)| counted.came.keys()).any(|from| is_it(from.ip(), from.port()));
+    let ended = ctx.in_window(&view.time_waits).flat_map(|(_, waits)| &waits.dialled).any(|group| is_it(group.remote.0, group.remote.1));
+    calls.tried >= TRIED_MIN && calls.established == 0 && !came && !ended
+}
+
+/// The addresses of this host that a tier's configuration passes the requests asked for to, and at which nobody listens.
+fn unheard(ctx: &Context<'_>, tier: &Tier) -> Vec<Endpoint> {
+    let Some(view) = ctx.obs.netns.get(&tier.netns).filter(|view| view.listeners.last().is_some()) else { return Vec::new() };
+    let configs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
+    let asked = configs.flat_map(|config| config.leads_to().map_or_else(|| config.passes_to(), |asked| asked.iter().collect()));
+    let mut unheard: Vec<Endpoint> = asked.filter_map(|address| is_unheard(view, address)).collect();
+    unheard.sort_unstable();
+    unheard.dedup();
+    unheard
+}
+
+/// The address, if it is one of the namespace's own and no listener was seen at it.
+fn is_unheard(view: &NetnsView, address: &ListenerAddress) -> Option<Endpoint> {
+    let ListenerAddress::Tcp(ip, port) = address else { return None };
+    let is_heard = || view.listeners.values().flatten().any(|listener| answers(view, true, listener, *ip, *port));
+    (is_local(view, true, *ip) && !is_heard()).then(|| (ip.to_canonical(), *port))
+}
+
+/// Connections of a tier's namespace that were refused there: each is answered with a reset. `None` if they are too few for the requests that wait inside the tier, or that fail.
+fn attempts(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<u64> {
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    let refused = ctx.netstat_growth(view, "Tcp.AttemptFails")?.min(ctx.netstat_growth(view, "Tcp.OutRsts")?);
+    let failed = unanswered(ctx).map_or(0, |(failed, _)| failed);
+    (refused > 0 && refused >= failed && refused as f64 >= waiting).then_some(refused)
+}
