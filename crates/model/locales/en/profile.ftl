@@ -89,8 +89,14 @@ evidence-single-ran = { $tier } kept { $ran } cores busy.
 evidence-port-search-gain = Without the search throughput could rise by at least { $gain } %; other effects are not counted.
 evidence-single-waits = { $waiting } of { $under_way } requests waited on average until { $tier } had time for them.
 evidence-single-setting = worker_processes is { $count }: nginx starts so many workers, each with one serving thread.
-evidence-single-bound = On the idle cores throughput could rise to at most { $times } times, if more threads used them and nothing else is the limit first.
-evidence-single-idle = Of the { $cores } cores it may run on, { $idle } were idle on average.
+evidence-single-bound = { $are_held ->
+    [yes] On the cores that are idle or that other programs hold,
+   *[no] On the idle cores
+} throughput could rise to at most { $times } times, if more threads used them and nothing else is the limit first.
+evidence-single-idle = Of the { $cores } cores it may run on, { $idle } were idle on average{ $are_held ->
+    [yes] , and other programs held { $held }
+   *[no] { "" }
+}.
 evidence-softirq-share = Core { $cpu } was { $busy } % busy. Soft interrupts for received packets took { $share } % ({ $low } to { $high } %) of that time. No other core was above 70 %.
 
 finding-compression-hot-title = { $tier } spends { $share } % of { $of } on compression
@@ -120,10 +126,22 @@ finding-single-core-saturated-title = { $tier } serves requests with { $threads 
    *[other] { $threads } threads
 }, although it may run on { $cores } cores
 finding-single-core-saturated-title-turns = the interpreter of { $tier } runs one of its { $turns } threads at a time, although it may use { $cores } cores
-finding-single-core-saturated-explanation-turns = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, while { $idle } cores are idle. More processes could use them; more threads could not.
-finding-single-core-saturated-explanation-turns-waits = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, and requests wait for it, while { $idle } cores that { $tier } may use are idle. More processes could use them; more threads could not.
-finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $idle } cores are idle. More threads or processes could use them.
-finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $idle } cores that { $tier } may use are idle. More threads or processes could use them.
+finding-single-core-saturated-explanation-turns = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, while { $free } cores are { $are_held ->
+    [yes] idle or held by other programs
+   *[no] idle
+}. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation-turns-waits = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, and requests wait for it, while { $free } cores that { $tier } may use are { $are_held ->
+    [yes] idle or held by other programs
+   *[no] idle
+}. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $free } cores are { $are_held ->
+    [yes] idle or held by other programs
+   *[no] idle
+}. More threads or processes could use them.
+finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $free } cores that { $tier } may use are { $are_held ->
+    [yes] idle or held by other programs
+   *[no] idle
+}. More threads or processes could use them.
 finding-port-search-sampled-title = { $tier } spends { $share } % of { $of } on the search for free local ports
 finding-port-search-sampled-explanation = { $tier } opens so many connections that the kernel searches long for a free port for each. Kept connections to the upstream need no port; net.ipv4.tcp_tw_reuse = 1 and a wider net.ipv4.ip_local_port_range shorten the search.
 finding-softirq-on-one-core-title = core { $cpu } receives all packets

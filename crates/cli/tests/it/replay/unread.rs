@@ -50,7 +50,8 @@ const UNNAMED: [&str; 2] = ["waits-inside", "accepts-slowly"];
 /// Local ports that run out where each request has a connection of its own, which costs CPU time as well.
 const PORTS: [&str; 2] = ["ephemeral-ports-exhausted", "upstream-connection-churn"];
 /// Limits of a server's own before which requests wait in it.
-const OWN_LIMITS: [&str; 3] = ["rate-limited-by-config", "file-descriptors-exhausted", "worker-connections-exhausted"];
+const OWN_LIMITS: [&str; 4] =
+    ["rate-limited-by-config", "file-descriptors-exhausted", "worker-connections-exhausted", "server-limit-reached"];
 
 fn told(entries: &[Entry], words: &Catalogue) -> Value {
     serde_json::to_value(diagnose(&assemble_recorded(entries).unwrap(), words)).unwrap()

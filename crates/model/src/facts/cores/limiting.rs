@@ -146,13 +146,13 @@ pub(crate) struct Limiting<'c, 'a> {
 }
 
 impl Limiting<'_, '_> {
-    /// The most that throughput could grow on the idle cores, as a share of today's. All that grows with it takes its part of them: servers, interrupts, and the
-    /// load generator where it runs there.
-    pub(crate) fn room(&self, ctx: &Context<'_>) -> f64 {
+    /// The most that throughput could grow on the cores that are idle, and those that others `held` and could do without, as a share of today's. All that grows with it takes its part
+    /// of them: servers, interrupts, and the load generator where it runs there.
+    pub(crate) fn room(&self, ctx: &Context<'_>, held: f64) -> f64 {
         let others = others_share(ctx, self.group).unwrap_or(0.0).max(0.0) * self.group.count();
         // Threads that run all the time use as many cores.
         let least = self.threads.map_or(f64::MIN_POSITIVE, |threads| threads as f64);
-        self.idle / (self.group.count() - self.idle - others).max(least)
+        (self.idle + held) / (self.group.count() - self.idle - others).max(least)
     }
 }
 

@@ -4,8 +4,9 @@ use super::awaited::Awaited;
 use super::{BUSY_TIMES_MAX, MOST, Queued, STEADY_SHARE, Staffing};
 use crate::facts::Context;
 use crate::facts::cores::limiting::limiting;
-use crate::facts::harm::Cost;
-use crate::facts::path::{Tier, is_bound_to};
+use crate::facts::harm::{Cost, NOISE_SHARE};
+use crate::facts::path::{PlacedListener, Tier, is_bound_to};
+use crate::facts::suffered::others::own_growth;
 use crate::facts::traffic::errors::ServerErrors;
 use crate::ledger::{Mean, STEADY_SAMPLES_MIN};
 use crate::observation::load::Loop;
@@ -50,7 +51,7 @@ impl<'a> Used<'a> {
                 if is_shared { None } else { Self::of_upstream(ctx, tier, limit, pid) }
             }
             (LimitScope::Listener | LimitScope::Server, LimitOf::Connections) => Self::of_connections(ctx, tier, limit, pid),
-            // How many connections came in each second is not read.
+            (LimitScope::Listener | LimitScope::Server, LimitOf::ConnectionRate) => Self::of_rate(ctx, tier, limit, pid),
             _ => None,
         };
         asked.iter().filter_map(of).collect()
@@ -68,8 +69,7 @@ impl<'a> Used<'a> {
     }
 
     fn of_connections(ctx: &Context<'a>, tier: &Tier, limit: &'a StatedLimit, pid: u32) -> Option<Self> {
-        let is_here = |address: &ListenerAddress| limit.at.is_empty() || limit.at.iter().any(|at| is_bound_to(at, address));
-        let listeners: Vec<_> = tier.listeners.iter().filter(|placed| is_here(&placed.listener.address)).collect();
+        let listeners = listeners(tier, limit);
         let view = ctx.obs.netns.get(&tier.netns).filter(|_| !listeners.is_empty())?;
         // Those that wait to be accepted belong to nobody.
         let is_open = |socket: &&RequestSocket| {
@@ -87,9 +87,15 @@ impl<'a> Used<'a> {
         let reached = counts.iter().filter(|count| **count >= REACHED_SHARE * limit.value as f64).count() as f64;
         let waits = queued.waited_share() >= STEADY_SHARE;
         let is_reached = counts.len() >= STEADY_SAMPLES_MIN && reached >= STEADY_SHARE * all && waits;
-        let mean = ctx.queued_mean([tier]);
-        let waiting = Mean { value: mean, low: mean, high: mean };
-        Some(Self { limit, pid, used, waiting, is_reached, is_slow_behind: false, to: None })
+        Some(Self { limit, pid, used, waiting: unaccepted(ctx, tier), is_reached, is_slow_behind: false, to: None })
+    }
+
+    /// A limit of new connections a second is reached if as many were accepted, and others wait for that all the time.
+    fn of_rate(ctx: &Context<'a>, tier: &Tier, limit: &'a StatedLimit, pid: u32) -> Option<Self> {
+        let used = accepted_per_s(ctx, tier).filter(|_| !listeners(tier, limit).is_empty())?;
+        let is_at_limit = (used / limit.value as f64 - 1.0).abs() <= NOISE_SHARE;
+        let is_reached = is_at_limit && Queued::of(ctx, tier).waited_share() >= STEADY_SHARE;
+        Some(Self { limit, pid, used, waiting: unaccepted(ctx, tier), is_reached, is_slow_behind: false, to: None })
     }
 
     /// What it costs those who wait for it.
@@ -125,6 +131,9 @@ impl<'a> Used<'a> {
     /// many if that is not known.
     pub(crate) fn enough(&self, ctx: &Context<'_>, tier: &Tier) -> (u64, Option<(f64, f64)>) {
         let unknown = TIMES_UNKNOWN * self.limit.value as f64;
+        if self.limit.of == LimitOf::ConnectionRate {
+            return (unknown as u64, None);
+        }
         let arrives_rps = match ctx.obs.load.as_ref().map(|load| load.shape) {
             Some(Loop::Open { rate_per_s, .. }) => Some(rate_per_s),
             // All of its connections ask at once if nothing holds them.
@@ -138,6 +147,31 @@ impl<'a> Used<'a> {
             Some(staffing) => (staffing.workers() as u64, Some((staffing.rate_rps, staffing.held_s))),
             None => (unknown as u64, None),
         }
+    }
+}
+
+/// The listeners of a tier that come under a limit.
+fn listeners<'t>(tier: &'t Tier, limit: &StatedLimit) -> Vec<&'t PlacedListener> {
+    let is_here = |placed: &&PlacedListener| limit.at.is_empty() || limit.at.iter().any(|at| is_bound_to(at, &placed.listener.address));
+    tier.listeners.iter().filter(is_here).collect()
+}
+
+/// Mean number of connections that wait to be accepted.
+fn unaccepted(ctx: &Context<'_>, tier: &Tier) -> Mean {
+    let value = ctx.queued_mean([tier]);
+    Mean { value, low: value, high: value }
+}
+
+/// Connections a second that a tier accepted: of the first one as many as the load opened, or as the namespace counts if nobody else there had any; else as many as requests ended, if each has
+/// a connection of its own.
+fn accepted_per_s(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let per_s = |count: u64| count as f64 / ctx.seconds().max(1e-6);
+    let is_first = ctx.path.is_first(tier);
+    match &ctx.obs.load {
+        // Those that wait were opened, too.
+        Some(load) if is_first => Some((load.connections as f64 - ctx.queued_mean([tier])).max(0.0) * 1e6 / load.duration_us.max(1) as f64),
+        Some(_) => None,
+        None => own_growth(ctx, tier.netns, "Tcp.PassiveOpens").map(per_s).or_else(|| ctx.account()?.rate_rps().filter(|_| is_first)),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Fewer serving threads than cores, at their limit while cores that they may use are idle: a cause where requests wait for them.
 
 use crate::facts::Context;
-use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, group_of, limiting};
+use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, group_of, limiting, own_cores, taken};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::Tier;
 use crate::facts::profile::Profiled;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::{StationReading, setting_source};
-use crate::ledger::tenths;
+use crate::ledger::{hundredths, tenths};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
@@ -24,7 +24,9 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
 }
 
 fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'_, '_>) -> Option<(Finding, bool)> {
-    let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
+    // Cores that other programs hold, while a thread waits for its own, are none that this server could not have.
+    let held = taken(ctx).iter().filter(|taken| taken.group.id == limiting.group.id).map(|taken| taken.named).sum::<f64>();
+    let threads = limiting.threads.filter(|_| limiting.idle + held >= IDLE_MIN)?;
     let tier = *limiting.tiers.first()?;
     let at = |reading: &&StationReading| reading.station == StationId::CPU;
     // The station's readings follow the order of the groups.
@@ -32,13 +34,21 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
     let profiled = Profiled::of(ctx);
     let ran = profiled.as_ref().map(|profiled| profiled.cores_used(tier));
     // The samples are a second clock beside the scheduler's.
-    if ran.is_some_and(|ran| ran < (SATURATED_UTILIZATION - RAN_GRAIN) * threads as f64) {
+    // Beside other programs threads that are always ready may hardly run: then these are the limit.
+    let used = ran.or_else(|| own_cores(ctx, &tier.pids).filter(|_| held > 0.0));
+    if used.is_some_and(|used| used < (SATURATED_UTILIZATION - RAN_GRAIN) * threads as f64) {
         return None;
     }
-    let is_cause = waits(ctx, tier) && limiting.room(ctx) >= NOISE_SHARE;
+    let is_cause = waits(ctx, tier) && limiting.room(ctx, held) >= NOISE_SHARE;
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
-        message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("turns", limiting.turns.unwrap_or(0))
+        message
+            .with("cores", limiting.group.cores.len() as f64)
+            .with("idle", limiting.idle)
+            .with("free", limiting.idle + held)
+            .with("held", hundredths(held))
+            .with("are_held", if held > 0.0 { "yes" } else { "no" })
+            .with("turns", limiting.turns.unwrap_or(0))
     };
     let mut proofs = vec![Evidence::new(args("evidence-single-idle"), "/proc/stat", Some(limiting.idle))];
     if let Some((profiled, ran)) = profiled.zip(ran) {
@@ -47,7 +57,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
     if is_cause {
         proofs.extend(waiting(ctx, tier));
         proofs.extend(setting(ctx, tier));
-        let times = tenths(1.0 + limiting.room(ctx));
+        let times = tenths(1.0 + limiting.room(ctx, held));
         proofs.push(Evidence::new(args("evidence-single-bound").with("times", times), "/proc/stat", Some(times)));
     }
     let explanation = match (is_cause, limiting.turns) {

@@ -5,13 +5,25 @@ short-server-limit = server limit
 state-server-limit-ok = { $setting }{ $is_named ->
     [no] {""}
    *[yes] {" "}of { $owner }
-} ({ $place }) allows { $limit } { $of } at a time; { $used } were in use on average.
-state-server-limit-harmless = All { $limit } { $of } that { $setting } ({ $place }) allows at a time were in use, but hardly any request waited for it, or the cores have no time for more.
+} ({ $place }) allows { $limit } { $of ->
+    [requests] requests at a time
+    [connections] connections at a time
+   *[other] new connections a second
+}; { $used } were in use on average.
+state-server-limit-harmless = All { $limit } { $of ->
+    [requests] requests at a time
+    [connections] connections at a time
+   *[other] new connections a second
+} that { $setting } ({ $place }) allows were in use, but hardly any request waited for it, or the cores have no time for more.
 state-server-limit-slow = All { $limit } { $of } that { $setting } of { $owner } ({ $place }) allows at a time were in use, because the server at { $address } is slow by itself.
-state-server-limit-reached = All { $limit } { $of } that { $setting }{ $is_named ->
+state-server-limit-reached = All { $limit } { $of ->
+    [requests] requests at a time
+    [connections] connections at a time
+   *[other] new connections a second
+} that { $setting }{ $is_named ->
     [no] {""}
    *[yes] {" "}of { $owner }
-} ({ $place }) allows at a time were in use, and { $waiting } more waited.
+} ({ $place }) allows were in use, and { $waiting } more waited.
 
 finding-server-limit-reached-title = { $waiting } of { $under_way } requests wait inside { $tier } for { $setting } of { $owner }: it allows { $limit } at a time
 finding-server-limit-reached-explanation = { $tier } has at most { $limit } { $of } at a time at { $address }{ $is_seen ->
@@ -26,8 +38,18 @@ finding-server-limit-reached-title-connections = { $tier } accepts { $limit } co
    *[yes] {" "}of { $owner }
 }), and { $waiting } more wait
 finding-server-limit-reached-explanation-connections = The configuration of { $tier } allows { $limit } connections of clients at a time ({ $setting }, { $place }). All of them are taken. { $tier } leaves the others in the accept queue until one ends, while it has little to do: clients see a server that does not answer. Kept connections without a request count as well.
+finding-server-limit-reached-title-rate = { $tier } accepts { $limit } connections a second by configuration ({ $setting }{ $is_named ->
+    [no] {""}
+   *[yes] {" "}of { $owner }
+}), and { $waiting } more wait
+finding-server-limit-reached-explanation-rate = The configuration of { $tier } allows { $limit } new connections of clients a second ({ $setting }, { $place }). { $tier } leaves those beyond in the accept queue, while it has little to do. Connections that are kept for further requests are not held back. Somebody set the limit on purpose, perhaps against floods.
 
-evidence-server-limit-stated = The configuration allows { $limit } { $of } at a time ({ $setting }).
+evidence-server-limit-stated = The configuration allows { $limit } { $of ->
+    [requests] requests at a time
+    [connections] connections at a time
+   *[other] new connections a second
+} ({ $setting }).
+evidence-server-limit-rate = { $tier } accepted { $used } connections a second.
 evidence-server-limit-calls = On average { $used } requests of { $tier } waited for an answer of { $address }, and never many more.
 evidence-server-limit-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them, and none of its connections waited for them.
 evidence-server-limit-accepted = { $tier } had { $used } accepted connections on average.

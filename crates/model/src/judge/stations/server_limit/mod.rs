@@ -70,13 +70,12 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
         LimitScope::Listener => "listener",
         LimitScope::Server => "server",
     };
-    let of = if limit.of == LimitOf::Requests { "requests" } else { "connections" };
     let under_way = ctx.account().map_or(0.0, |account| account.under_way()).max(used.waiting.value);
     let behind = used.to.and_then(|to| ctx.path.tiers.get(to)).map(|tier| tier.name.as_str());
     Message::new(id)
         .with("tier", tier.name.as_str())
         .with("scope", scope)
-        .with("of", of)
+        .with("of", unit(limit.of))
         .with("limit", limit.value)
         .with("setting", limit.setting.as_str())
         .with("owner", limit.owner.as_str())
@@ -92,13 +91,21 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
         .with("under_way", under_way.round())
 }
 
+/// What a limit counts.
+fn unit(of: LimitOf) -> &'static str {
+    match of {
+        LimitOf::Requests => "requests",
+        LimitOf::Connections => "connections",
+        LimitOf::ConnectionRate => "connections/s",
+    }
+}
+
 fn yes_or_no(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
 fn reading(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> StationReading {
-    let unit = if used.limit.of == LimitOf::Requests { "requests" } else { "connections" };
-    let mut station = STATION.reading(tier, at(tier, used), unit);
+    let mut station = STATION.reading(tier, at(tier, used), unit(used.limit.of));
     let limit = used.limit.value as f64;
     (station.limit, station.used, station.utilization) = (Some(limit), Some(used.used), Some((used.used / limit.max(1.0)).min(1.0)));
     station.waiting = Some(used.waiting.value).filter(|_| used.is_reached);
@@ -117,14 +124,12 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
 
 fn finding(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Finding {
     let args = |id: &'static str| args(ctx, id, tier, used);
-    let title = match used.limit.scope {
-        LimitScope::Upstream => "finding-server-limit-reached-title",
-        LimitScope::Listener | LimitScope::Server => "finding-server-limit-reached-title-connections",
+    let (title, explanation) = match (used.limit.scope, used.limit.of) {
+        (LimitScope::Upstream, _) => ("finding-server-limit-reached-title", "finding-server-limit-reached-explanation"),
+        (_, LimitOf::ConnectionRate) => ("finding-server-limit-reached-title-rate", "finding-server-limit-reached-explanation-rate"),
+        _ => ("finding-server-limit-reached-title-connections", "finding-server-limit-reached-explanation-connections"),
     };
-    let mut explanation = vec![args(match used.limit.scope {
-        LimitScope::Upstream => "finding-server-limit-reached-explanation",
-        LimitScope::Listener | LimitScope::Server => "finding-server-limit-reached-explanation-connections",
-    })];
+    let mut explanation = vec![args(explanation)];
     if let Some((count, requests, status)) = used.refused(ctx, tier) {
         let ms = used.limit.gives_up_ms.as_ref().map_or(0, |time| time.value);
         let refused = args("finding-server-limit-reached-refused").with("ms", ms).with("status", u64::from(status));
@@ -153,9 +158,10 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Vec<Evidence> {
     let args = |id: &'static str| args(ctx, id, tier, used);
     let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(tier.netns));
     let stated = Evidence::new(args("evidence-server-limit-stated"), place(&used.limit.origin), Some(used.limit.value as f64));
-    let (taken, waits) = match used.limit.scope {
-        LimitScope::Upstream => ("evidence-server-limit-calls", "evidence-server-limit-inside"),
-        LimitScope::Listener | LimitScope::Server => ("evidence-server-limit-accepted", "evidence-server-limit-queued"),
+    let (taken, waits) = match (used.limit.scope, used.limit.of) {
+        (LimitScope::Upstream, _) => ("evidence-server-limit-calls", "evidence-server-limit-inside"),
+        (_, LimitOf::ConnectionRate) => ("evidence-server-limit-rate", "evidence-server-limit-queued"),
+        _ => ("evidence-server-limit-accepted", "evidence-server-limit-queued"),
     };
     let mut proofs = vec![
         stated,

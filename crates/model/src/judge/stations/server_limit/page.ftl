@@ -2,9 +2,9 @@
 
 page-server-limit-title = Limit of a server
 page-server-limit-limits =
-    The requests or connections that a server's configuration allows at a time: at one server behind it, at a listener, or in all. What exceeds it waits. HAProxy: maxconn of a server line, of a frontend, of a bind line and in global. nginx and php-fpm have stations of their own for theirs.
+    The requests or connections that a server's configuration allows at a time: at one server behind it, at a listener, or in all; and the new connections that it allows in a second. What exceeds it waits. HAProxy: maxconn of a server line, of a frontend, of a bind line and in global; rate-limit sessions of a frontend, and maxsessrate in global. nginx and php-fpm have stations of their own for theirs.
 page-server-limit-shows =
-    For each server with such a limit, the limit that holds requests back, else the one that is used most: what is in use on average, and how many wait. Limits of connections per second (rate-limit sessions) are read, but not judged yet.
+    For each server with such a limit, the limit that holds requests back, else the one that is used most: what is in use on average, and how many wait. For a limit of new connections, how many were accepted in a second.
 page-server-limit-sure =
     The limit is read from the configuration, its use from the sockets. If two lines name one address, their use cannot be told apart and neither is judged. Names of servers are not resolved, and their limits are not judged.
 page-server-limit-remedies =
@@ -16,10 +16,10 @@ page-server-limit-reached-title = A limit in the configuration of a server is re
 page-server-limit-reached-limits =
     All requests that pass the limit. Those in excess wait until one ends, or until the server gives up and answers with an error (HAProxy: 503 after timeout queue).
 page-server-limit-reached-shows =
-    As many requests as allowed wait for the server behind, all the time, and more have been read and stand inside; or as many connections as allowed are accepted, and more stand in the accept queue. Cores are idle.
+    As many requests as allowed wait for the server behind, all the time, and more have been read and stand inside; or as many connections as allowed are accepted (at a time, or within a tenth in a second), and more stand in the accept queue in most samples. Cores are idle.
 page-server-limit-reached-sure =
     High with load, if the server behind takes no longer for a request than for a single one before. Medium if traffic is only watched, since the server behind may not be as fast with more, and if the file was changed after it was read. Silent if fewer are in use than allowed; if what waits costs less than a tenth of the time; if the cores have no time for more; if requests wait unread at the server behind; and if that server takes twice as long as alone, because then it is the place.
 page-server-limit-reached-remedies =
-    Advice: the line with its file and a higher number. The number follows from the demand: the rate that is asked for times the time of a request, and a reserve; the load's connections in a closed loop; twice the limit if the demand is not known. chokepoint does not change it.
+    Advice: the line with its file and a higher number. The number follows from the demand: the rate that is asked for times the time of a request, and a reserve; the load's connections in a closed loop; twice the limit if the demand is not known, and for a limit of new connections, whose demand nothing shows. chokepoint does not change it.
 page-server-limit-reached-sources =
     As for station server-limit.

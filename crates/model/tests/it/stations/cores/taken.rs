@@ -80,6 +80,39 @@ fn the_program_that_keeps_a_server_off_its_core_is_named() {
     assert!(shown.iter().any(|step| step.contains("renice -n 19 -p 77")), "{shown:?}");
 }
 
+/// The same thread may run on core 0 as well, which another program fills for this share.
+fn on_two(core: Core, share: f64) -> Observation {
+    let mut obs = core.observed(&[program(77, core.others), BusyProcess { core: Some(0), ..program(78, share) }]);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = process.identity.last().unwrap().clone();
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(chokepoint_model::observation::Identity { cpus_allowed: vec![0, 1], ..identity }));
+    let points = obs.cpu.points().to_vec();
+    obs.cpu = Default::default();
+    for (at_us, mut times) in points {
+        let ticks = |share: f64| (at_us as f64 / 1e4 * share).round() as u64;
+        times.cores[0].1 = CoreTimes { user: ticks(share), idle: ticks(1.0 - share), ..CoreTimes::default() };
+        obs.cpu.push(at_us, Reading::Ok(times));
+    }
+    obs
+}
+
+proptest! {
+    #[test]
+    fn one_thread_that_fills_most_of_a_core_is_the_limit_beside_programs_that_hold_the_others(ran in 0.1_f64..0.9) {
+        let found = told(&on_two(Core { ran, delayed: 0.99 - ran, others: 0.99 - ran, stolen: 0.0 }, 0.97));
+        let first = causes(&found).first().copied();
+        // The count of ticks has a grain of a hundredth of a core, and below this share of its core the thread waits for the others for longer than its own time.
+        if ran < 0.74 {
+            prop_assert_eq!(first, Some("cores-taken-by-others"), "{} {}", ran, &found.summary);
+        } else if ran > 0.76 && causes(&found).contains(&"cores-taken-by-others") {
+            prop_assert_eq!(first, Some("single-core-saturated"), "{} {}", ran, &found.summary);
+            let told = "idle on average, and other programs held";
+            prop_assert!(found.findings[0].evidence.iter().any(|evidence| evidence.text.contains(told)));
+        }
+    }
+}
+
 #[test]
 fn a_service_yields_by_its_unit_unless_its_name_could_be_a_command() {
     for (cgroup, expected) in [

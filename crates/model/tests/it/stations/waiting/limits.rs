@@ -9,6 +9,8 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Verdict};
 
 use super::{at_random, later, made, sampled, seen};
+use proptest::prelude::*;
+
 use crate::stage::*;
 
 /// A limit of requests at the server that [`made`] connections lead to.
@@ -117,5 +119,46 @@ fn connections_of_clients_at_a_limit_wait_to_be_accepted() {
     assert_eq!(found.title, "nginx accepts 40 connections at a time by configuration (maxconn of www), and 60 more wait");
     for (value, waiting) in [(40, 0), (50, 60)] {
         assert!(!causes(&with(value, waiting)).contains(&"server-limit-reached"), "{value} {waiting}");
+    }
+}
+
+/// A listener that may accept so many connections a second, and did so many; `waiting` more stand in its queue.
+fn at_rate(limit_per_s: u64, accepted_per_s: u64, waiting: u32) -> Observation {
+    let of_listener = StatedLimit {
+        scope: LimitScope::Listener,
+        of: LimitOf::ConnectionRate,
+        setting: "rate-limit sessions".to_owned(),
+        owner: "www".to_owned(),
+        line: "rate-limit sessions".to_owned(),
+        at: Vec::new(),
+        ..limit(limit_per_s)
+    };
+    let mut obs = stating(healthy(), vec![of_listener]);
+    cpu(&mut obs, 0.05);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let listeners = std::mem::take(&mut view.listeners);
+    for (at_us, seen) in listeners.points() {
+        let seen = seen.iter().cloned().map(|listener| chokepoint_model::observation::Listener { accept_queue: waiting, ..listener });
+        view.listeners.push(*at_us, Reading::Ok(seen.collect()));
+    }
+    let load = obs.load.as_mut().unwrap();
+    (load.requests, load.good, load.keep_alive) = (10 * accepted_per_s, 10 * accepted_per_s, false);
+    (load.connections, load.status) = (10 * accepted_per_s + u64::from(waiting), [(200, 10 * accepted_per_s)].into());
+    load.shape = chokepoint_model::load::Loop::Closed { connections: waiting + 1 };
+    obs
+}
+
+proptest! {
+    #[test]
+    fn a_limit_of_new_connections_is_the_cause_where_as_many_are_accepted(limit in 20_u64..200, accepted in 10_u64..300, waiting in 0_u32..90) {
+        let diagnosis = told(&at_rate(limit, accepted, waiting));
+        let found = diagnosis.findings.iter().find(|found| found.id == "server-limit-reached");
+        let is_at_limit = (accepted as f64 / limit as f64 - 1.0).abs() <= 0.1;
+        prop_assert_eq!(found.is_some(), is_at_limit && waiting > 0, "{} of {}, {} wait: {}", accepted, limit, waiting, &diagnosis.summary);
+        if let Some(found) = found {
+            let title = format!("nginx accepts {limit} connections a second by configuration (rate-limit sessions of www), and {waiting} more wait");
+            prop_assert_eq!(&found.title, &title);
+            prop_assert_eq!(causes(&diagnosis), ["server-limit-reached"]);
+        }
     }
 }
