@@ -36,6 +36,7 @@ pub mod merge;
 pub mod nginx;
 pub mod php_fpm;
 mod piece;
+pub mod postgresql;
 mod quantity;
 pub mod server_setting;
 mod source_line;

@@ -11,6 +11,7 @@ mod haproxy;
 mod master;
 mod nginx;
 mod php_fpm;
+mod postgresql;
 mod tomcat;
 mod uwsgi;
 
@@ -53,8 +54,16 @@ impl PartialEq for ServerDef {
 }
 
 /// Every known server.
-pub const SERVERS: &[&ServerDef] =
-    &[&nginx::NGINX, &php_fpm::PHP_FPM, &gunicorn::GUNICORN, &uwsgi::UWSGI, &apache::APACHE, &haproxy::HAPROXY, &tomcat::TOMCAT];
+pub const SERVERS: &[&ServerDef] = &[
+    &nginx::NGINX,
+    &php_fpm::PHP_FPM,
+    &gunicorn::GUNICORN,
+    &uwsgi::UWSGI,
+    &apache::APACHE,
+    &haproxy::HAPROXY,
+    &tomcat::TOMCAT,
+    &postgresql::POSTGRESQL,
+];
 
 /// The server that a process belongs to.
 pub fn recognise(identity: &Identity) -> Option<&'static ServerDef> {
@@ -123,7 +132,7 @@ mod tests {
         for kind in [ServerKind::Nginx, ServerKind::PhpFpm] {
             assert_eq!(master_of(kind).kind, Some(kind));
         }
-        for dialect in [Dialect::Nginx, Dialect::PhpFpm, Dialect::Haproxy] {
+        for dialect in [Dialect::Nginx, Dialect::PhpFpm, Dialect::Haproxy, Dialect::Postgresql] {
             assert_eq!(master_with(dialect).dialect, dialect);
         }
     }
@@ -136,6 +145,7 @@ mod tests {
             ("openresty", Some(Dialect::Nginx)),
             ("php-fpm8.2", Some(Dialect::PhpFpm)),
             ("haproxy", Some(Dialect::Haproxy)),
+            ("postgres", Some(Dialect::Postgresql)),
             ("my-nginx", None),
             ("", None),
         ] {

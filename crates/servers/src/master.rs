@@ -14,6 +14,7 @@ pub enum Dialect {
     Nginx,
     PhpFpm,
     Haproxy,
+    Postgresql,
 }
 
 impl Dialect {
@@ -23,6 +24,7 @@ impl Dialect {
             Self::Nginx => "nginx",
             Self::PhpFpm => "php-fpm",
             Self::Haproxy => "haproxy",
+            Self::Postgresql => "postgresql",
         }
     }
 }
@@ -109,6 +111,8 @@ pub struct ConfigurationPlace {
     pub prefix: String,
     /// The program's version in its own words; empty if unknown.
     pub version: String,
+    /// Settings that its command line gives, by name, in their order.
+    pub given: Vec<(String, String)>,
     /// Its built-in access log; empty if unknown.
     pub access_log: String,
     /// Its built-in error log; empty if unknown.

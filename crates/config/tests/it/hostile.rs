@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use chokepoint_config::error_log::{FpmLine, NginxLine};
 use chokepoint_config::log_format::{self, Escape, FpmFormat, LogFormat};
 use chokepoint_config::nginx::{self, LocalAddress, Nginx, Pattern, Position, Settings, Tree};
-use chokepoint_config::{Node, Resolved, diff, dump, glob, haproxy, php_fpm, sysctl_d, text};
+use chokepoint_config::{Node, Resolved, diff, dump, glob, haproxy, php_fpm, postgresql, sysctl_d, text};
 use chokepoint_hostile::{Chance, Corpus, run, run_each, run_made};
 
 const NGINX: &[&str] = &[
@@ -37,6 +37,10 @@ const HAPROXY: &[&str] = &[
     "global\n maxconn 4000\n nbthread 2\ndefaults\n mode http\n timeout connect 5s\n default-server maxconn 50\nfrontend www\n bind :80,[::1]:81 maxconn 100\n use_backend %[path] if TRUE\n default_backend app\n",
     "backend app\n server a 127.0.0.1:8081 check maxconn 2 # c\n server-template x 1-3 api.internal:80 minconn 3\n server \"e 1\" \"${HOST-a}:80\" 'q' \\x41\n",
     "listen mysql\n bind unix@/run/x user y\n rate-limit sessions 30\n timeout queue 250us\nuserlist u\n user a password \"$X\"\ndefaults d from d\nbackend b from d\n filter spoe\n http-request lua.x\n",
+];
+const POSTGRESQL: &[&str] = &[
+    "# a\nlisten_addresses = '*'\t# b\nport = 5433\nmax_connections = 100\nunix_socket_directories = '/run/pg, /tmp'\nlog_line_prefix = '%m [%p] ''q'' \\\\ '\n",
+    "include 'b.conf'\ninclude_if_exists 'c.conf'\ninclude_dir = 'conf.d'\nSuperuser_Reserved_Connections 0x3\nplpgsql.check=on\nwork_mem = 4MB\n",
 ];
 const SYSCTL: &[&str] = &[
     "# a comment\nnet.ipv4.ip_local_port_range = 1024 65000\n-net.ipv4.tcp_tw_reuse=1\n; another\nnet/core/somaxconn=4096\n",
@@ -257,6 +261,25 @@ fn haproxy_configurations() {
                 let _ = (server.maxconn(), server.minconn(), server.maxqueue(), server.address.to_string());
             }
         }
+    });
+}
+
+#[test]
+fn postgresql_configurations() {
+    run("PostgreSQL configuration", &Corpus::text(POSTGRESQL), |input| {
+        let config = text::decode(input);
+        if let Ok(file) = postgresql::parse("/n/main", &config) {
+            assert_eq!(file.to_string(), config, "no byte is lost");
+        }
+        let mut whole = String::new();
+        dump::add(&mut whole, "/n/a.conf", &config);
+        dump::add(&mut whole, "/n/b.conf", POSTGRESQL[0]);
+        let also = ["/n/b.conf".to_owned()];
+        let Ok(tree) = postgresql::Tree::from_dump(&whole, &also) else { return };
+        let read = postgresql::Postgresql::of(&tree, &[("port".to_owned(), config)]);
+        assert!(read.for_all() <= read.max_connections.value);
+        let hidden = postgresql::hide(&whole, &also).expect("it parses");
+        assert!(postgresql::Tree::from_dump(&hidden.text, &also).is_ok(), "what is kept parses");
     });
 }
 

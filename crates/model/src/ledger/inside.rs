@@ -218,6 +218,15 @@ impl Account {
         if let Some(slower) = self.slower_than_peers(ctx, inside.tier) {
             return Some(WaitEvidence::SlowerThanPeers(slower));
         }
+        self.beyond_alone(ctx, inside).or_else(|| {
+            // What takes no time while all is well costs a single request as much.
+            let awaited = Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).filter(|_| ctx.obs.load.is_some());
+            awaited.filter(Awaited::is_fault).map(|_| WaitEvidence::Seen)
+        })
+    }
+
+    /// Evidence that requests take longer than they need to: than a single one took, or than where fewer stand there.
+    fn beyond_alone(&self, ctx: &Context<'_>, inside: &Inside) -> Option<WaitEvidence> {
         if let Some(alone) = self.alone(ctx) {
             if inside.mean.low - alone <= 0.5 * self.under_way() {
                 return None;

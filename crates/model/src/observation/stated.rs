@@ -83,7 +83,7 @@ pub enum LimitOf {
     ConnectionRate,
 }
 
-/// A limit. What exceeds it waits.
+/// A limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatedLimit {
     /// What it holds for.
@@ -94,6 +94,12 @@ pub struct StatedLimit {
     pub value: u64,
     /// A lower value that may be in force while there is less to do. `None` if there is none.
     pub least: Option<u64>,
+    /// Those of them that not every client gets: for superusers.
+    pub kept: u64,
+    /// True if what exceeds it is refused at once; it waits otherwise.
+    pub is_refused: bool,
+    /// True if another value comes into force with a restart only.
+    pub needs_restart: bool,
     /// Its name, as the manual spells it: "maxconn".
     pub setting: String,
     /// What it belongs to, as the server itself names it: "app/a" for a server behind, "www" for a listener, "" for the server itself.

@@ -1,5 +1,6 @@
 //! Source `server_config`: the files of a master's configuration, in one text like the output of `nginx -T`.
 
+mod postgresql;
 mod reload;
 mod stated;
 
@@ -43,7 +44,9 @@ const HIDDEN_RATIO_MAX: usize = 2;
 /// Longest path, bytes (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4096;
 /// Most lines of facts before the files: the time of change and the real path of each file, unreadable files, and facts about the master.
-const FACTS_MAX: usize = 3 * FILES_MAX + 16;
+const FACTS_MAX: usize = 3 * FILES_MAX + 16 + GIVEN_MAX;
+/// Most settings of a command line.
+const GIVEN_MAX: usize = 64;
 
 /// Once for each master of a known kind, or for each worker where only these listen; nothing for other processes. In an observation without an end it is read again after a reload, and gives nothing if the
 /// server has not read its files since or they say the same (`observer/reloads.rs`). The text begins with facts, one per line. The files follow as `nginx -T` prints them,
@@ -166,6 +169,7 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
             let mains: Vec<&str> = [main].into_iter().chain(also).map(String::as_str).collect();
             drop(haproxy::Tree::load(&mains, &mut collection));
         }
+        Dialect::Postgresql => drop(chokepoint_config::postgresql::Tree::load(main, also, &mut collection)),
     }
     let ConfigCollector { head, dump, paths, denied, .. } = collection;
     let outcome = match denied {
@@ -180,15 +184,16 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
 }
 
 fn head_of(master: &Master) -> String {
-    let ConfigurationPlace { prefix, version, access_log, error_log, .. } = &master.place;
-    let facts = [
-        ("server", master.def.dialect.name()),
-        ("prefix", prefix),
-        ("version", version),
-        ("access_log", access_log),
-        ("error_log", error_log),
-    ];
-    facts.iter().map(|(name, value)| format!("{name} {}\n", value.replace('\n', " "))).collect()
+    let ConfigurationPlace { prefix, version, access_log, error_log, also, given, .. } = &master.place;
+    let server = master.def.dialect.name().to_owned();
+    let facts = [("server", &server), ("prefix", prefix), ("version", version), ("access_log", access_log), ("error_log", error_log)];
+    let mut lines: Vec<(&str, String)> = facts.iter().map(|(name, value)| (*name, (*value).clone())).collect();
+    if master.def.dialect == Dialect::Postgresql {
+        lines.extend(also.iter().map(|path| ("also", path.clone())));
+        let is_read = |(name, _): &&(String, String)| chokepoint_config::postgresql::READ.contains(&name.as_str());
+        lines.extend(given.iter().filter(is_read).take(GIVEN_MAX).map(|(name, value)| ("given", format!("{name}={value}"))));
+    }
+    lines.iter().map(|(name, value)| format!("{name} {}\n", value.replace(['\n', '\r'], " "))).collect()
 }
 
 struct ConfigCollector<'a> {
@@ -319,6 +324,7 @@ pub(super) enum ParsedConfig {
     Nginx(Box<nginx::Nginx>),
     PhpFpm(Box<php_fpm::Fpm>),
     Haproxy(Box<haproxy::Haproxy>),
+    Postgresql(Box<chokepoint_config::postgresql::Postgresql>),
 }
 
 /// The facts before the files.
@@ -335,6 +341,9 @@ pub(super) struct ConfigHead {
     server: &'static MasterDef,
     version: String,
     unreadable: Vec<String>,
+    /// More files that are read behind the main one, and settings of the command line.
+    also: Vec<String>,
+    given: Vec<(String, String)>,
 }
 
 impl ConfigHead {
@@ -367,6 +376,13 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
         others_write: fact(WRITERS).filter(|why| *why != NOBODY).map(str::to_owned),
         server,
         version: text("version"),
+        also: facts.iter().filter(|(name, _)| *name == "also").map(|(_, value)| (*value).to_owned()).collect(),
+        given: facts
+            .iter()
+            .filter(|(name, _)| *name == "given")
+            .filter_map(|(_, value)| value.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
         unreadable: facts.iter().filter(|(name, _)| *name == "unreadable").map(|(_, value)| (*value).to_owned()).collect(),
     })
 }
@@ -422,13 +438,19 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
             let read = haproxy::Tree::from_dump(dump).and_then(|tree| haproxy::Haproxy::of(&tree));
             ParsedConfig::Haproxy(Box::new(read.map_err(|error| error.to_string())?))
         }
+        Dialect::Postgresql => {
+            let tree = chokepoint_config::postgresql::Tree::from_dump(dump, &head.also).map_err(|error| error.to_string())?;
+            complete(&head, &tree.gaps)?;
+            ParsedConfig::Postgresql(Box::new(chokepoint_config::postgresql::Postgresql::of(&tree, &head.given)))
+        }
     };
     Ok((head, parsed))
 }
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
 pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
-    const FACTS: [&str; 10] = ["files", WRITERS, "server", "prefix", "version", "access_log", "error_log", "changed", "real", "unreadable"];
+    const FACTS: [&str; 12] =
+        ["files", WRITERS, "server", "prefix", "version", "access_log", "error_log", "also", "given", "changed", "real", "unreadable"];
     let head = match parsed(dump) {
         Ok((head, _)) => head,
         Err(why) => return Outcome::Failed(why, None),
@@ -437,6 +459,7 @@ pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
         Dialect::Nginx => nginx::hide(dump).map_err(|error| error.to_string()),
         Dialect::PhpFpm => php_fpm::hide(dump, head.known_prefix()).map_err(|error| error.to_string()),
         Dialect::Haproxy => haproxy::hide(dump).map_err(|error| error.to_string()),
+        Dialect::Postgresql => chokepoint_config::postgresql::hide(dump, &head.also).map_err(|error| error.to_string()),
     };
     let hidden = match hidden {
         Ok(hidden) => hidden,
@@ -481,6 +504,7 @@ fn put(observation: &mut Observation, entry: &Entry) {
             }
             ParsedConfig::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files, &mut room)?),
             ParsedConfig::Haproxy(haproxy) => ServerConfig::Stated(stated::config(&haproxy, head.files, &request, &mut room)?),
+            ParsedConfig::Postgresql(read) => ServerConfig::Stated(postgresql::config(&read, head.files, &mut room)?),
         })
     };
     let reading = reading_of(&entry.outcome, parse);

@@ -47,7 +47,7 @@ fn read(root: &Root, pid: u32) -> Option<ConfiguredKeeps> {
     let Outcome::Ok(text) = collect(&files(root, master.pid).ok()?, &master).outcome else { return None };
     match parsed(&String::from_utf8_lossy(&text)).ok()?.1 {
         ParsedConfig::Nginx(nginx) => Some(ConfiguredKeeps { netns, clients: clients(&nginx), servers: servers(&nginx) }),
-        ParsedConfig::PhpFpm(_) | ParsedConfig::Haproxy(_) => None,
+        ParsedConfig::PhpFpm(_) | ParsedConfig::Haproxy(_) | ParsedConfig::Postgresql(_) => None,
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn logs(head: &ConfigHead, parsed: &ParsedConfig, requests: &[Request
         ParsedConfig::Nginx(nginx) => of_nginx(head, nginx, requests),
         ParsedConfig::PhpFpm(fpm) => of_php_fpm(head, fpm, requests),
         // It sends its lines to a log server.
-        ParsedConfig::Haproxy(_) => Logs::new(),
+        ParsedConfig::Haproxy(_) | ParsedConfig::Postgresql(_) => Logs::new(),
     };
     found.retain(|_, log| requests.is_empty() || !log.of.is_empty());
     while found.len() > LOGS_MAX {

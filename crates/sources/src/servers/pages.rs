@@ -73,7 +73,7 @@ pub(super) fn pages(parsed: &ParsedConfig) -> Vec<StatusPage> {
     match parsed {
         ParsedConfig::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
         ParsedConfig::PhpFpm(fpm) => fpm.pools.iter().filter_map(of_pool).take(POOLS_MAX).collect(),
-        ParsedConfig::Haproxy(_) => Vec::new(),
+        ParsedConfig::Haproxy(_) | ParsedConfig::Postgresql(_) => Vec::new(),
     }
 }
 

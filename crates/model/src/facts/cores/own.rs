@@ -1,4 +1,4 @@
-//! CPU time of the path's own processes, with that of their children that ended: a worker that serves a few requests, a database's process for each connection.
+//! CPU time of the path's own processes, with that of their children, whether these ended or stay: a worker that serves a few requests, a database's process for each connection.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use super::{group_of, ticks_per_s};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::profile::Profiled;
-use crate::observation::CpuUse;
+use crate::observation::{BusyProcess, CpuUse};
 
 /// CPU time of some processes, in cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Used {
     /// Of those that are there for the whole window, or began in it and stayed.
     lasting: f64,
-    /// Of their children that began or ended in it.
+    /// Of their children that began or ended in it, and of those that stay and are no processes of the path.
     children: f64,
 }
 
@@ -23,6 +23,7 @@ impl Used {
         let ticks_per_s = ticks_per_s(ctx);
         let is_reaped = |pid: u32| is_reaped(ctx, pid, pids);
         let waited_for: f64 = pids.iter().filter_map(|pid| ended_children(ctx, *pid, pids, ticks_per_s)).sum();
+        let staying = staying_children(ctx, pids, ticks_per_s);
         let used = |is_left_out: &dyn Fn(u32) -> bool| {
             let all: Vec<f64> =
                 pids.iter().filter(|pid| !is_left_out(**pid)).filter_map(|pid| cores_used_by(ctx, *pid, ticks_per_s)).collect();
@@ -34,10 +35,41 @@ impl Used {
         if let Some((began_us, children)) = met.filter(|(_, children)| *children > waited_for) {
             let first_us = |pid: u32| Some(ctx.obs.processes.get(&pid)?.cpu.points().first()?.0);
             let began_meanwhile = |pid: u32| first_us(pid).is_some_and(|first_us| first_us > began_us);
-            return Some(Self { lasting: used(&|pid| began_meanwhile(pid) || is_reaped(pid))?, children });
+            return Some(Self { lasting: used(&|pid| began_meanwhile(pid) || is_reaped(pid))?, children: children + staying });
         }
-        Some(Self { lasting: used(&is_reaped)?, children: waited_for })
+        Some(Self { lasting: used(&is_reaped)?, children: waited_for + staying })
     }
+}
+
+/// The busiest programs of the host at one moment.
+type Busiest = (u64, Vec<BusyProcess>);
+
+/// The readings of the busiest programs in the window or around it but for the first, and the time from that to the last, seconds.
+pub(super) fn busiest<'a>(ctx: &Context<'a>) -> Option<(f64, &'a [Busiest])> {
+    let points = ctx.obs.busy_processes.points();
+    // What they used is known from one reading to the next.
+    let begin = points.iter().rposition(|(at_us, _)| *at_us <= ctx.window_us.0).unwrap_or(0);
+    let end = points.iter().position(|(at_us, _)| *at_us >= ctx.window_us.1).unwrap_or(points.len().saturating_sub(1));
+    let [(from_us, _), readings @ ..] = points.get(begin..=end)? else { return None };
+    let (to_us, _) = readings.last()?;
+    Some((to_us.saturating_sub(*from_us) as f64 / 1e6, readings))
+}
+
+/// Cores that descendants of these processes use which are no processes of the path and were there at the last reading: a database's processes, each with a connection that is kept, hold
+/// no listener. As far as they are among the busiest programs.
+fn staying_children(ctx: &Context<'_>, pids: &BTreeSet<u32>, ticks_per_s: f64) -> f64 {
+    let Some((elapsed_s, readings)) = busiest(ctx) else { return 0.0 };
+    let Some((_, last)) = readings.last() else { return 0.0 };
+    let on_path: BTreeSet<u32> = ctx.path.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
+    // Of a server that another one started the nearest counts.
+    let is_theirs = |process: &&BusyProcess| {
+        let nearest = process.parents.iter().find(|parent| on_path.contains(parent));
+        !on_path.contains(&process.pid) && nearest.is_some_and(|parent| pids.contains(parent))
+    };
+    let theirs: BTreeSet<(u32, u64)> = last.iter().filter(is_theirs).map(|process| (process.pid, process.start_ticks)).collect();
+    let all = readings.iter().flat_map(|(_, processes)| processes);
+    let grown = all.filter(|process| theirs.contains(&(process.pid, process.start_ticks))).map(|process| process.grown_ticks);
+    grown.fold(0, u64::saturating_add) as f64 / ticks_per_s / elapsed_s.max(f64::MIN_POSITIVE)
 }
 
 /// CPU time of these processes, in cores, as far as it was read: with that of their children that began or ended in the window. `None` if none was.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::own::busiest;
 use super::threads::READY_SHARE;
 use super::{
     Context, CoreGroup, CoreUsers, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, Threads, busy, delayed, own_cores, ticks_between, ticks_per_s,
@@ -170,12 +171,7 @@ fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
 /// The readings of each process that ran on these cores, is no server of the path and was not started by one, and how many cores it used.
 fn of_others<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<(f64, Vec<&'a BusyProcess>)> {
     let servers: BTreeSet<u32> = ctx.path.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
-    let points = ctx.obs.busy_processes.points();
-    // What they used is known from one reading to the next: of all that lie in the window or around it.
-    let begin = points.iter().rposition(|(at_us, _)| *at_us <= ctx.window_us.0).unwrap_or(0);
-    let end = points.iter().position(|(at_us, _)| *at_us >= ctx.window_us.1).unwrap_or(points.len().saturating_sub(1));
-    let Some([first, readings @ ..]) = points.get(begin..=end) else { return Vec::new() };
-    let elapsed_s = readings.last().map_or(0, |last| last.0.saturating_sub(first.0)) as f64 / 1e6;
+    let Some((elapsed_s, readings)) = busiest(ctx) else { return Vec::new() };
     let mut seen: BTreeMap<(u32, u64), Vec<&BusyProcess>> = BTreeMap::new();
     for process in readings.iter().flat_map(|(_, processes)| processes) {
         seen.entry((process.pid, process.start_ticks)).or_default().push(process);

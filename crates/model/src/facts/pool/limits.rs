@@ -1,22 +1,29 @@
 //! The limits that the configuration of a server states: how much of each is used, and how many requests wait for it.
 
+use std::collections::BTreeSet;
+
 use super::awaited::Awaited;
-use super::{BUSY_TIMES_MAX, MOST, Queued, STEADY_SHARE, Staffing};
+use super::{BUSY_TIMES_MAX, MOST, Queued, SAMPLES_MIN, STEADY_SHARE, Staffing};
 use crate::facts::Context;
 use crate::facts::cores::limiting::limiting;
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::{PlacedListener, Tier, is_bound_to};
 use crate::facts::suffered::others::own_growth;
+use crate::facts::traffic::Statuses;
 use crate::facts::traffic::errors::ServerErrors;
 use crate::ledger::{Mean, STEADY_SAMPLES_MIN};
 use crate::observation::load::Loop;
-use crate::observation::{LimitOf, LimitScope, ListenerAddress, RequestSocket, StatedLimit, TcpState};
+use crate::observation::{
+    LimitOf, LimitScope, Listener, ListenerAddress, RequestSocket, SocketAddress, StatedLimit, TcpState, TimeWaitAccepted,
+};
 use crate::output::report::LedgerPlaceKind as Place;
 
 /// How many times as long as alone a server takes from which it is what holds its requests, and not the limit before it.
 const SLOW_TIMES: f64 = 2.0;
 /// Share of a limit of connections from which it is reached: they are not all read at one moment.
 const REACHED_SHARE: f64 = 0.98;
+/// Looks that must find a limit reached beyond which a server refuses: one may meet connections that just end.
+const FULL_MIN: usize = 2;
 /// How many times the limit is advised where the demand is not known.
 const TIMES_UNKNOWN: f64 = 2.0;
 
@@ -50,6 +57,7 @@ impl<'a> Used<'a> {
                 let is_shared = asked.iter().filter(|other| other.scope == limit.scope && other.at == limit.at).count() > 1;
                 if is_shared { None } else { Self::of_upstream(ctx, tier, limit, pid) }
             }
+            (_, LimitOf::Connections) if limit.is_refused => Self::of_refusing(ctx, tier, limit, pid),
             (LimitScope::Listener | LimitScope::Server, LimitOf::Connections) => Self::of_connections(ctx, tier, limit, pid),
             (LimitScope::Listener | LimitScope::Server, LimitOf::ConnectionRate) => Self::of_rate(ctx, tier, limit, pid),
             _ => None,
@@ -90,6 +98,40 @@ impl<'a> Used<'a> {
         Some(Self { limit, pid, used, waiting: unaccepted(ctx, tier), is_reached, is_slow_behind: false, to: None })
     }
 
+    /// A server that refuses what exceeds its limit: all of its connections count, whoever has them and by whichever of its sockets. It is reached if they are as many again and again, and
+    /// others try to come.
+    fn of_refusing(ctx: &Context<'a>, tier: &Tier, limit: &'a StatedLimit, pid: u32) -> Option<Self> {
+        let view = ctx.obs.netns.get(&tier.netns)?;
+        let held: BTreeSet<u64> = ctx.obs.processes.get(&pid)?.files.values().flat_map(|files| files.sockets.iter().copied()).collect();
+        let listeners: Vec<&Listener> = view.listeners.last()?.iter().filter(|listener| held.contains(&listener.inode)).collect();
+        // What is not accepted yet, or what its client has closed, takes none of them.
+        let is_open = |state: TcpState, inode: u64, address: &SocketAddress| {
+            state == TcpState::Established && inode != 0 && listeners.iter().any(|listener| listener.accepts(address))
+        };
+        let listed = ctx.in_window(&view.sockets).map(|(_, sockets)| {
+            sockets.iter().filter(|socket| is_open(socket.state, socket.inode, &socket.address)).map(|socket| socket.inode).collect()
+        });
+        let whole = ctx.in_window(&view.request_samples).map(|(_, sample)| sample).filter(|sample| sample.share >= 1.0);
+        let sampled = whole.map(|sample| {
+            let open = sample.sockets.iter().filter(|socket| is_open(socket.state, socket.inode, &socket.address));
+            open.map(|socket| socket.inode).collect()
+        });
+        let looks: Vec<BTreeSet<u64>> = listed.chain(sampled).collect();
+        let all = looks.len().max(1) as f64;
+        let used = looks.iter().map(|look| look.len() as f64).sum::<f64>() / all;
+        let allowed = limit.value.saturating_sub(limit.kept) as f64;
+        let full = looks.iter().filter(|look| look.len() as f64 >= REACHED_SHARE * allowed).count();
+        // Whoever is refused is closed by the server, whose end waits for a while; where connections come and go, some of those that come are.
+        let is_its = |group: &TimeWaitAccepted| listeners.iter().any(|listener| listener.covers(group.local));
+        let has_ended = ctx.in_window(&view.time_waits).any(|(_, waits)| waits.accepted.iter().any(is_its));
+        let most = looks.iter().map(BTreeSet::len).max().unwrap_or(0);
+        let comes = has_ended || looks.iter().flatten().collect::<BTreeSet<_>>().len() > most;
+        // A moment without a free one is enough to refuse, so that it need not be reached all the time.
+        let is_reached = looks.len() >= SAMPLES_MIN && full >= FULL_MIN && used >= MOST * allowed && comes;
+        let none = Mean { value: 0.0, low: 0.0, high: 0.0 };
+        Some(Self { limit, pid, used, waiting: none, is_reached, is_slow_behind: false, to: None })
+    }
+
     /// A limit of new connections a second is reached if as many were accepted, and others wait for that all the time.
     fn of_rate(ctx: &Context<'a>, tier: &Tier, limit: &'a StatedLimit, pid: u32) -> Option<Self> {
         let used = accepted_per_s(ctx, tier).filter(|_| !listeners(tier, limit).is_empty())?;
@@ -100,6 +142,9 @@ impl<'a> Used<'a> {
 
     /// What it costs those who wait for it.
     pub(crate) fn cost(&self, ctx: &Context<'_>) -> Cost {
+        if self.limit.is_refused {
+            return Statuses::of(ctx).map_or_else(Cost::default, |seen| Cost::of_requests(seen.errors(), seen.requests));
+        }
         let under_way = ctx.account().map_or(0.0, |account| account.under_way()).max(self.waiting.value);
         let waiting = self.waiting.low.max(0.0);
         if waiting < 1.0 { Cost::default() } else { Cost::of_time(waiting / under_way) }
@@ -108,7 +153,9 @@ impl<'a> Used<'a> {
     /// True if it is what the requests wait for: all of it is in use, they lose time by it, and neither full cores nor the server behind would hold them back without it.
     pub(crate) fn holds(&self, ctx: &Context<'_>) -> bool {
         let asks_more = ctx.obs.load.as_ref().is_none_or(|load| load.wants_more());
-        self.is_reached && asks_more && !self.is_slow_behind && self.cost(ctx).hurts() && limiting(ctx).is_empty()
+        // Full cores explain that requests wait, and not that they are refused.
+        let is_free = || self.limit.is_refused || asks_more && limiting(ctx).is_empty();
+        self.is_reached && !self.is_slow_behind && self.cost(ctx).hurts() && is_free()
     }
 
     /// Requests that were refused because they waited for too long, and all requests; with the status.

@@ -24,13 +24,16 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     };
     let line = |value: u64| format!("{} {value}", used.limit.line);
     let at = place(&used.limit.origin);
+    let restart = if used.limit.needs_restart { "yes" } else { "no" };
+    let written = Message::new("remedy-raise-server-limit-line").with("tier", tier.name.as_str()).with("restart", restart);
+    let risk = if used.limit.is_refused { "remedy-raise-server-limit-risk-own" } else { "remedy-raise-server-limit-risk" };
     Some(Advice {
         text,
-        risk: Message::new("remedy-raise-server-limit-risk").with("tier", tier.name.as_str()),
+        risk: Message::new(risk).with("tier", tier.name.as_str()),
         runtime: Vec::new(),
         persistent: vec![
             Step::lines(Message::new("step-line-now").with("place", at.as_str()), line(used.limit.value)),
-            Step::lines(Message::new("remedy-raise-server-limit-line").with("tier", tier.name.as_str()), line(enough)),
+            Step::lines(written, line(enough)),
         ],
         undo: vec![Step::lines(Message::new("remedy-raise-server-limit-undo").with("place", at), line(used.limit.value))],
         signal: Signal::Goodput,

@@ -43,7 +43,13 @@ finding-server-limit-reached-title-rate = { $tier } accepts { $limit } connectio
    *[yes] {" "}of { $owner }
 }), and { $waiting } more wait
 finding-server-limit-reached-explanation-rate = The configuration of { $tier } allows { $limit } new connections of clients a second ({ $setting }, { $place }). { $tier } leaves those beyond in the accept queue, while it has little to do. Connections that are kept for further requests are not held back. Somebody set the limit on purpose, perhaps against floods.
+finding-server-limit-reached-title-refused = { $tier } has all its { $limit } connections taken ({ $setting }), and refuses more
+finding-server-limit-reached-explanation-refused = The configuration of { $tier } allows { $limit } connections at a time ({ $setting }, { $place }){ $has_kept ->
+    [yes] , of which { $kept } are kept for its administrators
+   *[no] { "" }
+}. They are all taken, by whichever clients. { $tier } refuses each further one at once, and the requests that need it fail. Connections that are kept without a query count as well.
 
+evidence-server-limit-errors = { $count } of { $requests } requests were answered with a server error.
 evidence-server-limit-stated = The configuration allows { $limit } { $of ->
     [requests] requests at a time
     [connections] connections at a time

@@ -6,6 +6,7 @@ use crate::facts::limit::place;
 use crate::facts::path::Tier;
 use crate::facts::pool::limits::Used;
 use crate::facts::setting::changed_since_read;
+use crate::facts::traffic::Statuses;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
 use crate::judge::id::{FindingId, StationId};
@@ -77,6 +78,9 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
         .with("scope", scope)
         .with("of", unit(limit.of))
         .with("limit", limit.value)
+        .with("kept", limit.kept)
+        .with("has_kept", yes_or_no(limit.kept > 0))
+        .with("is_refused", yes_or_no(limit.is_refused))
         .with("setting", limit.setting.as_str())
         .with("owner", limit.owner.as_str())
         .with("is_named", yes_or_no(!limit.owner.is_empty()))
@@ -126,6 +130,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Finding {
     let args = |id: &'static str| args(ctx, id, tier, used);
     let (title, explanation) = match (used.limit.scope, used.limit.of) {
         (LimitScope::Upstream, _) => ("finding-server-limit-reached-title", "finding-server-limit-reached-explanation"),
+        _ if used.limit.is_refused => ("finding-server-limit-reached-title-refused", "finding-server-limit-reached-explanation-refused"),
         (_, LimitOf::ConnectionRate) => ("finding-server-limit-reached-title-rate", "finding-server-limit-reached-explanation-rate"),
         _ => ("finding-server-limit-reached-title-connections", "finding-server-limit-reached-explanation-connections"),
     };
@@ -146,7 +151,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Finding {
     Finding {
         // Watching alone it is not known whether the server behind answers as fast with more.
         confidence: if ctx.obs.load.is_some() && changed.is_none() { Confidence::High } else { Confidence::Medium },
-        lost_time: Some((used.waiting.value / under_way.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)),
+        lost_time: (!used.limit.is_refused).then(|| (used.waiting.value / under_way.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)),
         title: args(title),
         evidence: proofs(ctx, tier, used),
         explanation,
@@ -160,14 +165,17 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Vec<Evidence> {
     let stated = Evidence::new(args("evidence-server-limit-stated"), place(&used.limit.origin), Some(used.limit.value as f64));
     let (taken, waits) = match (used.limit.scope, used.limit.of) {
         (LimitScope::Upstream, _) => ("evidence-server-limit-calls", "evidence-server-limit-inside"),
+        _ if used.limit.is_refused => ("evidence-server-limit-accepted", "evidence-server-limit-errors"),
         (_, LimitOf::ConnectionRate) => ("evidence-server-limit-rate", "evidence-server-limit-queued"),
         _ => ("evidence-server-limit-accepted", "evidence-server-limit-queued"),
     };
-    let mut proofs = vec![
-        stated,
-        Evidence::new(args(taken), sockets.as_str(), Some(tenths(used.used))),
-        Evidence::new(args(waits), sockets.as_str(), Some(tenths(used.waiting.value))),
-    ];
+    let harm = match Statuses::of(ctx).filter(|_| used.limit.is_refused) {
+        Some(seen) => {
+            Evidence::new(args(waits).with("count", seen.errors()).with("requests", seen.requests), seen.source, Some(seen.errors() as f64))
+        }
+        None => Evidence::new(args(waits), sockets.as_str(), Some(tenths(used.waiting.value))),
+    };
+    let mut proofs = vec![stated, Evidence::new(args(taken), sockets.as_str(), Some(tenths(used.used))), harm];
     if let (Some(held_s), Some((alone_us, _))) = (used.held_s(ctx, tier), ctx.answer_us()) {
         let text = args("evidence-server-limit-held").with("held", tenths(1e3 * held_s)).with("alone", tenths(alone_us / 1e3));
         proofs.push(Evidence::new(text, "load", Some(tenths(1e3 * held_s))));

@@ -2,7 +2,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{CoreTimes, CpuProfile, CpuTimes, CpuUse, Identity, Observation, OpenFiles, ProcessView};
+use chokepoint_model::observation::{BusyProcess, CoreTimes, CpuProfile, CpuTimes, CpuUse, Identity, Observation, OpenFiles, ProcessView};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{LimitedBy, Verdict};
 use proptest::prelude::*;
@@ -135,5 +135,37 @@ fn threads_others_processes_and_what_was_not_read_are_none() {
         let found = told(&sampled(parts, starts));
         assert_eq!((found.verdict, found.limited_by), (Verdict::Healthy, Some(LimitedBy::Cpu)), "{what}");
         assert!(found.improvements.is_empty(), "{what}: {:?}", found.improvements);
+    }
+}
+
+/// A process that this one started and that stays, as a database has one for each connection that is kept.
+fn staying(parents: &[u32], share: f64, until_s: u64) -> Observation {
+    let mut obs = Forking { own: 0.1, children: 0.0, others: share }.observed(true);
+    for second in 0..=11_u64 {
+        let grown_ticks = if second == 0 { 0 } else { (100.0 * share).round() as u64 };
+        let process = BusyProcess {
+            pid: 77,
+            start_ticks: 5,
+            comm: "postgres".into(),
+            core: Some(1),
+            parents: parents.to_vec(),
+            grown_ticks,
+            sockets: Some(vec![9_000]),
+            ..BusyProcess::default()
+        };
+        let all = if second <= until_s { vec![process] } else { Vec::new() };
+        obs.busy_processes.push(second * 1_000_000, Reading::Ok(all));
+    }
+    obs
+}
+
+proptest! {
+    #[test]
+    fn what_a_child_uses_that_stays_is_its_servers(share in 0.2..0.85_f64) {
+        prop_assert!(!tells_of_others(&staying(&[SERVER_PID, 1], share, 11)));
+        prop_assert!(!tells_of_others(&staying(&[600, SERVER_PID, 1], share, 11)), "a child's child");
+        prop_assert!(tells_of_others(&staying(&[1], share, 11)), "another's");
+        // One that ended is counted once its parent has waited for it, and here none was.
+        prop_assert!(tells_of_others(&staying(&[SERVER_PID, 1], share, 8)));
     }
 }

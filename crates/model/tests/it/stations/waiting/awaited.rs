@@ -144,3 +144,40 @@ fn waits_that_are_faults_are_causes_where_nothing_but_watching_shows_them() {
     let free = four_workers(WaitKind::FileLock, 0.0);
     assert!(!free.summary.contains("lock on"), "{}", free.summary);
 }
+
+/// A hundred threads that answer a hundred clients, each after a second, as they answer a single one: in `found` of so many looks all of them wait so.
+fn as_slow_alone(kind: WaitKind, found: u64, looks: u64) -> chokepoint_model::report::Diagnosis {
+    let mut obs = under_load(995_000, &|_| at_random(100, 1_000));
+    let view = obs.processes.get_mut(&42).unwrap();
+    view.cpu = Default::default();
+    for second in 0..=11 {
+        let times = vec![ThreadTimes { id: 42, run_ns: second * 20_000_000, delay_ns: 0 }];
+        view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { thread_times: times, threads: 101, ..CpuUse::default() }));
+    }
+    for look in 0..looks {
+        let wait = ThreadWait { kind, is_main: false, threads: 100, other: None, object: Some("127.0.0.1:53".to_owned()) };
+        let calls = ThreadCalls { looked: 100, ..ThreadCalls::default() };
+        let waits = if look < found { vec![wait] } else { Vec::new() };
+        view.syscall.push(
+            2_000_000 + look * 900_000,
+            Reading::Ok(Syscall { call: Some("poll".into()), threads: calls, waits, ..Syscall::default() }),
+        );
+    }
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(5_000_000, Reading::Ok(Vec::new()));
+    told(&obs)
+}
+
+#[test]
+fn what_takes_no_time_while_all_is_well_is_a_cause_although_a_single_request_takes_as_long() {
+    for kind in [WaitKind::NameServer, WaitKind::FullPipe, WaitKind::FileLock] {
+        let told = as_slow_alone(kind, 8, 8);
+        assert!(is_choked(&told), "{kind:?}: {}", told.summary);
+    }
+    // A request's own time.
+    for kind in [WaitKind::Timer, WaitKind::Disk, WaitKind::Child] {
+        assert!(!is_choked(&as_slow_alone(kind, 8, 8)), "{kind:?}");
+    }
+    // Of three looks all must find it, of two nothing is said.
+    let choked = |found, looks| is_choked(&as_slow_alone(WaitKind::NameServer, found, looks));
+    assert_eq!([choked(3, 3), choked(2, 3), choked(4, 4), choked(3, 4), choked(2, 2)], [true, false, true, false, false]);
+}

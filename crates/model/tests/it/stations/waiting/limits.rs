@@ -3,7 +3,7 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::observation::{
-    LimitOf, LimitScope, ListenerAddress, Observation, Origin, ServerConfig, ServerView, StatedConfig, StatedLimit,
+    LimitOf, LimitScope, ListenerAddress, Observation, Origin, ServerConfig, ServerView, Socket, StatedConfig, StatedLimit,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Verdict};
@@ -20,6 +20,9 @@ fn limit(value: u64) -> StatedLimit {
         of: LimitOf::Requests,
         value,
         least: None,
+        kept: 0,
+        is_refused: false,
+        needs_restart: false,
         setting: "maxconn".to_owned(),
         owner: "app/a".to_owned(),
         line: "server a 10.0.0.9:5432 ... maxconn".to_owned(),
@@ -158,6 +161,91 @@ proptest! {
         if let Some(found) = found {
             let title = format!("nginx accepts {limit} connections a second by configuration (rate-limit sessions of www), and {waiting} more wait");
             prop_assert_eq!(&found.title, &title);
+            prop_assert_eq!(causes(&diagnosis), ["server-limit-reached"]);
+        }
+    }
+}
+
+/// A database behind the server that may have so many connections, of which `kept` are not for everybody; so many are open in each look, and `new` of them are others each time. `failed` of
+/// the requests are answered with an error.
+fn refusing((value, kept): (u64, u64), open: u64, new: u64, failed: u64) -> Observation {
+    let mut obs = healthy();
+    cpu(&mut obs, 0.1);
+    const BEHIND: (&str, u16) = ("127.0.0.1", 5_432);
+    let at = (ip(BEHIND.0), BEHIND.1);
+    let tcp = |inode: u64, local, remote| Socket {
+        address: chokepoint_model::observation::SocketAddress::Tcp { local, remote },
+        state: chokepoint_model::observation::TcpState::Established,
+        inode,
+        uid: None,
+        receive_queue: 0,
+        send_queue: 0,
+        wait: None,
+    };
+    let mut master = obs.processes[&42].clone();
+    let identity = master.identity.last().unwrap().clone();
+    master.identity = Default::default();
+    master.identity.push(0, Reading::Ok(chokepoint_model::observation::Identity { pid: 70, comm: "postgres".into(), ..identity }));
+    master.files = Default::default();
+    master.files.push(0, Reading::Ok(chokepoint_model::observation::OpenFiles { count: 9, sockets: vec![700] }));
+    obs.processes.insert(70, master);
+    obs.processes
+        .get_mut(&42)
+        .unwrap()
+        .files
+        .push(1, Reading::Ok(chokepoint_model::observation::OpenFiles { count: 9, sockets: vec![100, 900] }));
+    let of_server = StatedLimit {
+        scope: LimitScope::Server,
+        of: LimitOf::Connections,
+        kept,
+        is_refused: true,
+        needs_restart: true,
+        setting: "max_connections".to_owned(),
+        owner: String::new(),
+        line: "max_connections =".to_owned(),
+        at: Vec::new(),
+        ..limit(value)
+    };
+    let mut view = ServerView::default();
+    let config =
+        StatedConfig { file: "/etc/p.conf".to_owned(), limits: vec![of_server], leads_to: Some(Vec::new()), ..StatedConfig::default() };
+    view.config.push(0, Reading::Ok(ServerConfig::Stated(config)));
+    obs.servers.insert(70, view);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let listeners = std::mem::take(&mut view.listeners);
+    for (at_us, seen) in listeners.points() {
+        let mut seen = seen.clone();
+        seen.push(listener(ListenerAddress::Tcp(at.0, at.1), 700, 0, 0));
+        view.listeners.push(*at_us, Reading::Ok(seen));
+    }
+    for second in 1..=10_u64 {
+        let backends =
+            (0..open).map(|n| tcp(10_000 + n + if n < new { 1_000 * second } else { 0 }, at, (ip("127.0.0.1"), 40_000 + n as u16)));
+        let callers = [tcp(900, (ip("127.0.0.1"), 40_000), at)];
+        view.sockets.push(second * 1_000_000, Reading::Ok(backends.chain(callers).collect()));
+    }
+    let load = obs.load.as_mut().unwrap();
+    load.good = load.requests - failed;
+    load.status = [(200, load.good), (500, failed)].into();
+    obs
+}
+
+proptest! {
+    #[test]
+    fn a_server_that_refuses_is_named_where_its_connections_are_taken_and_requests_fail(
+        (value, kept) in (5_u64..120, 0_u64..4), open in 1_u64..130, new in 0_u64..3, share in 0.0_f64..0.3,
+    ) {
+        let requests = healthy().load.unwrap().requests;
+        let failed = (requests as f64 * share) as u64;
+        let diagnosis = told(&refusing((value, kept), open, new.min(open), failed));
+        let found = diagnosis.findings.iter().find(|found| found.id == "server-limit-reached");
+        let is_full = open as f64 >= 0.98 * (value - kept) as f64;
+        let hurts = failed as f64 >= 0.01 * requests as f64;
+        let expected = is_full && hurts && new > 0;
+        prop_assert_eq!(found.is_some(), expected, "{} of {} ({}), {} new, {} fail: {}", open, value, kept, new, failed, &diagnosis.summary);
+        if let Some(found) = found {
+            prop_assert_eq!(&found.title, &format!("postgres has all its {value} connections taken (max_connections), and refuses more"));
+            prop_assert!(found.remedies[0].text.contains("share fewer"), "{}", found.remedies[0].text);
             prop_assert_eq!(causes(&diagnosis), ["server-limit-reached"]);
         }
     }
