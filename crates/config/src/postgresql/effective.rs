@@ -12,6 +12,8 @@ pub const READ: [&str; 6] =
 pub struct Postgresql {
     /// Connections of clients at a time. More are refused.
     pub max_connections: Setting<u64>,
+    /// True if the command line gives it.
+    pub is_given: bool,
     /// Those of them that only superusers get.
     pub superuser_reserved: u64,
     /// Those of the others that only members of pg_use_reserved_connections get (since PostgreSQL 16).
@@ -39,6 +41,7 @@ impl Postgresql {
             |text: String| text.split(',').map(|part| part.trim().trim_matches('"').to_owned()).filter(|part| !part.is_empty()).collect();
         Self {
             max_connections: number("max_connections", 100),
+            is_given: given.iter().any(|(name, _)| name == "max_connections"),
             superuser_reserved: number("superuser_reserved_connections", 3).value,
             reserved: number("reserved_connections", 0).value,
             port: u16::try_from(number("port", 5432).value).unwrap_or(5432),

@@ -277,9 +277,13 @@ pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Messag
         .with("place", place(&config.origin))
 }
 
-/// "FILE:LINE".
+/// "FILE:LINE"; without a line where it stands in none.
 pub(crate) fn place(origin: &Origin) -> String {
-    format!("{}:{}", origin.file, origin.line)
+    match (origin.file.as_str(), origin.line) {
+        ("", _) => "default".to_owned(),
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
+    }
 }
 
 /// The limit that limits a tier's traffic, if one does.

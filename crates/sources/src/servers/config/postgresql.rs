@@ -45,7 +45,10 @@ fn limit(read: &Postgresql) -> StatedLimit {
         is_asked: Some(true),
         gives_up_ms: None,
         gives_up_status: None,
-        origin: origin(&read.max_connections.origin),
+        origin: match read.is_given {
+            true => Origin { file: "its command line".to_owned(), line: 0 },
+            false => origin(&read.max_connections.origin),
+        },
     }
 }
 
@@ -99,5 +102,7 @@ mod tests {
         let kept = String::from_utf8(kept).unwrap();
         assert!(!kept.contains("secret"), "{kept}");
         assert_eq!(stated(&kept).limits, read.limits);
+        let given = stated(&DUMP.replace("given superuser_reserved_connections=5", "given max_connections=6"));
+        assert_eq!((given.limits[0].value, given.limits[0].origin.file.as_str()), (6, "its command line"));
     }
 }
