@@ -61,7 +61,7 @@ pub(crate) const WAITED_SHARE: f64 = 0.9;
 /// The same for a pool without a free worker: with hardly more clients than workers, the last one is now and then on its way to the queue.
 pub(crate) const WAITED_SHARE_TAKEN: f64 = 0.5;
 /// Share of a pool's taken workers or threads, or of the looks at them, from which one thing is what holds them: as many as everything else together.
-const MOST: f64 = 0.5;
+pub(crate) const MOST: f64 = 0.5;
 /// Mean busy share of the workers from which none is free.
 pub(crate) const TAKEN_SHARE: f64 = 0.95;
 /// Least mean busy share of the workers. Between two requests a worker is free until it has a core, so all are rarely busy at once, and less so if other

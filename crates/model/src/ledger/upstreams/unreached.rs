@@ -3,7 +3,9 @@
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::{Endpoint, Tier, answers, is_local};
-use crate::observation::{ListenerAddress, NetnsView};
+use crate::facts::pool::MOST;
+use crate::observation::load::INITIAL_RTO_S;
+use crate::observation::{ListenerAddress, NetnsView, RequestSocket, RequestTimes, TcpState};
 
 use super::unanswered;
 use crate::ledger::Calls;
@@ -40,7 +42,8 @@ pub(crate) enum Unreachable {
 pub(crate) fn unreached(ctx: &Context<'_>) -> Vec<Unreached> {
     let Some(account) = ctx.account() else { return Vec::new() };
     let failed = unanswered(ctx).filter(|(failed, of)| Cost::of_requests(*failed, *of).hurts());
-    let silent = account.calls().iter().filter(|calls| is_unanswered(ctx, calls)).map(|calls| Unreached {
+    let in_vain = |calls: &&Calls| is_unanswered(ctx, calls) && are_waited_for(ctx, calls);
+    let silent = account.calls().iter().filter(in_vain).map(|calls| Unreached {
         tier: calls.tier,
         remote: calls.remote,
         how: Unreachable::Unanswered(calls.tried),
@@ -68,6 +71,28 @@ fn is_unanswered(ctx: &Context<'_>, calls: &Calls) -> bool {
     let came = ctx.in_window(&view.answers).flat_map(|(_, counted)| counted.came.keys()).any(|from| is_it(from.ip(), from.port()));
     let ended = ctx.in_window(&view.time_waits).flat_map(|(_, waits)| &waits.dialled).any(|group| is_it(group.remote.0, group.remote.1));
     calls.tried >= TRIED_MIN && calls.established == 0 && !came && !ended
+}
+
+/// True if the tier that connects has requests that may wait for that: at least half as many as connections, and each for a quarter of the time that one of these takes, as three of four
+/// do; no longer than until its SYN is sent again, since of many connections only some are seen. A program may as well try again and again to reach what no request waits for, such as a collector of its logs.
+fn are_waited_for(ctx: &Context<'_>, calls: &Calls) -> bool {
+    let tier = &ctx.path.tiers[calls.tier];
+    let Some(view) = ctx.obs.netns.get(&tier.netns) else { return false };
+    let each_ms = 1e3 * (ctx.seconds() * calls.connecting / calls.tried.max(1) as f64).min(INITIAL_RTO_S);
+    let is_old = |times: &RequestTimes| times.received_last() != Some(false) && times.last_data_recv_ms as f64 >= each_ms / 4.0;
+    let waits = |socket: &&RequestSocket| {
+        let is_accepted = socket.inode != 0 && socket.state == TcpState::Established && tier.accepts(&socket.address);
+        // The kernel has no times of unix sockets.
+        is_accepted && socket.times.as_ref().is_none_or(is_old)
+    };
+    let (mut waiting, mut samples) = (0.0, 0.0);
+    for (_, sample) in ctx.in_window(&view.request_samples) {
+        waiting += sample.sockets.iter().filter(waits).map(|socket| sample.weight(socket)).sum::<f64>();
+        samples += 1.0;
+    }
+    // Connections of requests that were given up may go on.
+    let connecting = ctx.account().map_or(calls.connecting, |account| calls.connecting.min(account.under_way()));
+    samples > 0.0 && waiting / samples >= MOST * connecting
 }
 
 /// The addresses of this host that a tier's configuration passes the requests asked for to, and at which nobody listens.

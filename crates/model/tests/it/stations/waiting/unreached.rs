@@ -89,6 +89,22 @@ fn a_server_that_answers_some_connections_is_reached() {
     assert!(!finds(&foreign), "another program connects there");
 }
 
+#[test]
+fn what_a_server_tries_to_reach_beside_its_requests_is_no_upstream() {
+    let mut obs = behind(30, 0, (502, 400));
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let samples = view.request_samples.points().to_vec();
+    view.request_samples = Default::default();
+    for (at_us, mut sample) in samples {
+        // Its requests take some milliseconds, and a connection a second.
+        for socket in sample.sockets.iter_mut().filter(|socket| socket.inode == 7) {
+            socket.times.iter_mut().for_each(|times| times.last_data_recv_ms %= 10);
+        }
+        view.request_samples.push(at_us, Reading::Ok(sample));
+    }
+    assert!(!finds(&obs));
+}
+
 proptest! {
     #[test]
     fn it_is_named_wherever_it_costs_a_tenth_and_nowhere_else(waiting in 0_u64..40, failed in 0_u64..400) {
