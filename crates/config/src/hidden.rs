@@ -21,6 +21,12 @@ pub struct Hidden {
     pub comments: usize,
 }
 
+/// Keeps only the line endings. Gives the number of lines with something else.
+pub(crate) fn ends_only(gap: &str, out: &mut String) -> usize {
+    out.extend(gap.chars().filter(|character| matches!(character, '\n' | '\r')));
+    gap.lines().filter(|line| line.trim_start().starts_with('#')).count()
+}
+
 /// True if the word looks like a name. Anything else in a name's place may be a value that lost its directive.
 pub(crate) fn is_name(word: &str) -> bool {
     const NAME_MAX: usize = 64;

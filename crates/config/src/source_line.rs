@@ -35,15 +35,17 @@ impl fmt::Display for SourceLine {
 pub enum Origin {
     /// No line sets it: the default of the program's version.
     Default,
+    /// The command line gives it.
+    CommandLine,
     /// This line sets it.
     Set(SourceLine),
 }
 
 impl Origin {
-    /// The line, unless it is a default.
+    /// The line, if one sets it.
     pub fn place(&self) -> Option<&SourceLine> {
         match self {
-            Self::Default => None,
+            Self::Default | Self::CommandLine => None,
             Self::Set(place) => Some(place),
         }
     }
@@ -53,6 +55,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::CommandLine => f.write_str("command line"),
             Self::Set(place) => place.fmt(f),
         }
     }

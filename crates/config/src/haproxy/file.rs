@@ -1,8 +1,6 @@
 //! One HAProxy configuration file: its lines, and the spans of their words in the text.
 
-use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::error::{Syntax, SyntaxError};
 use super::words::{Word, split};
@@ -29,32 +27,8 @@ impl Entry {
     }
 }
 
-/// A parsed file. Printing it gives exactly the parsed text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    /// Path as HAProxy would open it.
-    pub path: Arc<str>,
-    text: String,
-    entries: Vec<Entry>,
-}
-
-impl File {
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Its lines with words.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-}
-
-impl fmt::Display for File {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
+/// A parsed file: its lines with words.
+pub type File = crate::syntax::File<Entry>;
 
 /// Memory of a parsed line and of a word of it, besides their characters.
 const LINE_BYTES: usize = 160;
@@ -94,5 +68,5 @@ pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Resul
         }
         start += line.len() + 1;
     }
-    Ok(File { path: path.into(), text: text.to_owned(), entries })
+    Ok(File::new(path, text, entries))
 }

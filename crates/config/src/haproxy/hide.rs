@@ -6,7 +6,7 @@ use super::file::{Entry, File};
 use super::proxy::{BIND_OPTIONS, ProxyKind, QUIET_FILTERS, SCRIPT, SERVER_FLAGS, SERVER_OPTIONS, SETTINGS, runs_script};
 use super::tree::{Tree, from, is_section};
 use crate::dump;
-use crate::hidden::{HIDDEN, Hidden};
+use crate::hidden::{HIDDEN, Hidden, ends_only};
 
 /// Longest name of a proxy or server that is kept.
 const NAME_MAX: usize = 255;
@@ -171,10 +171,4 @@ fn is_address(entry: &Entry, at: usize) -> bool {
     let Some(word) = entry.words.get(at).filter(|word| !word.computed) else { return false };
     let addresses = super::address::listens(&word.text);
     addresses.iter().all(|address| *address != super::Address::Unknown)
-}
-
-/// Keeps only the line endings. Gives the number of lines with something else.
-fn ends_only(gap: &str, out: &mut String) -> usize {
-    out.extend(gap.chars().filter(|character| matches!(character, '\n' | '\r')));
-    gap.lines().filter(|line| line.trim_start().starts_with('#')).count()
 }

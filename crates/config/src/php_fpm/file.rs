@@ -1,8 +1,6 @@
 //! One php-fpm configuration file: its lines and the spans of their values in the text.
 
-use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::error::{Syntax, SyntaxError};
 use super::scanner::{Line, scan};
@@ -40,32 +38,8 @@ pub struct Entry {
     pub line: u32,
 }
 
-/// A parsed file. Printing it gives exactly the parsed text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    /// Path as php-fpm would open it.
-    pub path: Arc<str>,
-    text: String,
-    entries: Vec<Entry>,
-}
-
-impl File {
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Its lines that are neither blank nor comments.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-}
-
-impl fmt::Display for File {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
+/// A parsed file: its lines that are neither blank nor comments.
+pub type File = crate::syntax::File<Entry>;
 
 /// Memory of a parsed line besides its characters: the entry, its texts and its place in the order.
 const LINE_BYTES: usize = 256;
@@ -122,5 +96,5 @@ pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Resul
         }
         start += line.len() + 1;
     }
-    Ok(File { path: path.into(), text: text.to_owned(), entries })
+    Ok(File::new(path, text, entries))
 }

@@ -12,8 +12,6 @@ pub const READ: [&str; 6] =
 pub struct Postgresql {
     /// Connections of clients at a time. More are refused.
     pub max_connections: Setting<u64>,
-    /// True if the command line gives it.
-    pub is_given: bool,
     /// Those of them that only superusers get.
     pub superuser_reserved: u64,
     /// Those of the others that only members of pg_use_reserved_connections get (since PostgreSQL 16).
@@ -30,7 +28,8 @@ impl Postgresql {
     /// The values in force. `given`: settings of the command line, which count more than files.
     pub fn of(tree: &Tree, given: &[(String, String)]) -> Self {
         let value = |name: &str| -> Option<Setting<String>> {
-            let own = given.iter().rfind(|(known, _)| known == name).map(|(_, value)| Setting::default_of(value.clone()));
+            let own = given.iter().rfind(|(known, _)| known == name);
+            let own = own.map(|(_, value)| Setting { value: value.clone(), origin: Origin::CommandLine });
             own.or_else(|| tree.last(name).map(|(entry, place)| Setting::set(entry.value.clone(), place)))
         };
         let number = |name: &str, default: u64| {
@@ -41,7 +40,6 @@ impl Postgresql {
             |text: String| text.split(',').map(|part| part.trim().trim_matches('"').to_owned()).filter(|part| !part.is_empty()).collect();
         Self {
             max_connections: number("max_connections", 100),
-            is_given: given.iter().any(|(name, _)| name == "max_connections"),
             superuser_reserved: number("superuser_reserved_connections", 3).value,
             reserved: number("reserved_connections", 0).value,
             port: u16::try_from(number("port", 5432).value).unwrap_or(5432),

@@ -1,8 +1,6 @@
 //! One PostgreSQL configuration file: a setting on each line (src/backend/utils/misc/guc-file.l).
 
-use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::error::{Syntax, SyntaxError};
 use crate::budget::Budget;
@@ -27,32 +25,8 @@ pub struct Entry {
     pub line: u32,
 }
 
-/// A parsed file. Printing it gives exactly the parsed text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    /// Path as PostgreSQL would open it.
-    pub path: Arc<str>,
-    text: String,
-    entries: Vec<Entry>,
-}
-
-impl File {
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Its lines that set something.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-}
-
-impl fmt::Display for File {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
+/// A parsed file: its lines that set something.
+pub type File = crate::syntax::File<Entry>;
 
 /// Memory of a parsed line besides its characters.
 const LINE_BYTES: usize = 200;
@@ -78,23 +52,19 @@ pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Resul
     let mut start = 0;
     for (number, line) in (1_u32..).zip(text.split('\n')) {
         let written = line.strip_suffix('\r').unwrap_or(line);
-        if let Some(mut entry) = entry(written).map_err(|what| refuse(number, what))? {
+        if let Some(entry) = entry(written, number, start).map_err(|what| refuse(number, what))? {
             if !budget.take(LINE_BYTES + 2 * written.len()) {
                 return Err(refuse(number, Syntax::TooMuch));
             }
-            for span in [&mut entry.name_span, &mut entry.value_span, &mut entry.span] {
-                *span = span.start + start..span.end + start;
-            }
-            entry.line = number;
             entries.push(entry);
         }
         start += line.len() + 1;
     }
-    Ok(File { path: path.into(), text: text.to_owned(), entries })
+    Ok(File::new(path, text, entries))
 }
 
-/// The setting of a line, if it has one.
-fn entry(line: &str) -> Result<Option<Entry>, Syntax> {
+/// The setting of a line, if it has one. `start`: where the line begins in its file.
+fn entry(line: &str, number: u32, start: usize) -> Result<Option<Entry>, Syntax> {
     let name_at = blanks(line, 0);
     if is_end(line, name_at) {
         return Ok(None);
@@ -112,11 +82,11 @@ fn entry(line: &str) -> Result<Option<Entry>, Syntax> {
     Ok(Some(Entry {
         name: line[name_at..name_end].to_ascii_lowercase(),
         value,
-        name_span: name_at..name_end,
-        value_span: value_at..value_end,
-        span: 0..line.len(),
+        name_span: start + name_at..start + name_end,
+        value_span: start + value_at..start + value_end,
+        span: start..start + line.len(),
         has_comment: rest < line.len(),
-        line: 0,
+        line: number,
     }))
 }
 

@@ -5,7 +5,7 @@ use super::error::LoadError;
 use super::file::{Entry, File};
 use super::tree::Tree;
 use crate::dump;
-use crate::hidden::{HIDDEN, Hidden, is_name};
+use crate::hidden::{HIDDEN, Hidden, ends_only, is_name};
 
 /// Longest value that is kept.
 const VALUE_MAX: usize = 255;
@@ -52,10 +52,4 @@ fn is_kept(entry: &Entry) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b':' | b',' | b' ' | b'*' | b'@');
     let is_read = READ.contains(&entry.name.as_str()) || ["include", "include_if_exists", "include_dir"].contains(&entry.name.as_str());
     is_read && entry.value.len() <= VALUE_MAX && entry.value.bytes().all(is_plain)
-}
-
-/// Keeps only the line endings. Gives the number of lines with something else.
-fn ends_only(gap: &str, out: &mut String) -> usize {
-    out.extend(gap.chars().filter(|character| matches!(character, '\n' | '\r')));
-    gap.lines().filter(|line| line.trim_start().starts_with('#')).count()
 }

@@ -126,22 +126,12 @@ finding-single-core-saturated-title = { $tier } serves requests with { $threads 
    *[other] { $threads } threads
 }, although it may run on { $cores } cores
 finding-single-core-saturated-title-turns = the interpreter of { $tier } runs one of its { $turns } threads at a time, although it may use { $cores } cores
-finding-single-core-saturated-explanation-turns = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, while { $free } cores are { $are_held ->
-    [yes] idle or held by other programs
-   *[no] idle
-}. More processes could use them; more threads could not.
-finding-single-core-saturated-explanation-turns-waits = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, and requests wait for it, while { $free } cores that { $tier } may use are { $are_held ->
-    [yes] idle or held by other programs
-   *[no] idle
-}. More processes could use them; more threads could not.
-finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $free } cores are { $are_held ->
-    [yes] idle or held by other programs
-   *[no] idle
-}. More threads or processes could use them.
-finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $free } cores that { $tier } may use are { $are_held ->
-    [yes] idle or held by other programs
-   *[no] idle
-}. More threads or processes could use them.
+single-idle = idle
+single-idle-or-held = idle or held by other programs
+finding-single-core-saturated-explanation-turns = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, while { $free } cores are { $are }. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation-turns-waits = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, and requests wait for it, while { $free } cores that { $tier } may use are { $are }. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $free } cores are { $are }. More threads or processes could use them.
+finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $free } cores that { $tier } may use are { $are }. More threads or processes could use them.
 finding-port-search-sampled-title = { $tier } spends { $share } % of { $of } on the search for free local ports
 finding-port-search-sampled-explanation = { $tier } opens so many connections that the kernel searches long for a free port for each. Kept connections to the upstream need no port; net.ipv4.tcp_tw_reuse = 1 and a wider net.ipv4.ip_local_port_range shorten the search.
 finding-softirq-on-one-core-title = core { $cpu } receives all packets

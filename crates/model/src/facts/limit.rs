@@ -14,7 +14,7 @@ use super::{Context, Logged};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::observation::load::{LoadResult, Loop};
-use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit, Origin};
+use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit};
 use crate::output::message::Message;
 use crate::output::report::Ceiling;
 
@@ -274,16 +274,7 @@ pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Messag
         .with("pace", config.bytes_per_s.unwrap_or(0) as f64 / 1e3)
         .with("burst", config.burst)
         .with("status", config.status.to_string())
-        .with("place", place(&config.origin))
-}
-
-/// "FILE:LINE"; without a line where it stands in none.
-pub(crate) fn place(origin: &Origin) -> String {
-    match (origin.file.as_str(), origin.line) {
-        ("", _) => "default".to_owned(),
-        (file, 0) => file.to_owned(),
-        (file, line) => format!("{file}:{line}"),
-    }
+        .with("place", config.origin.to_string())
 }
 
 /// The limit that limits a tier's traffic, if one does.

@@ -41,6 +41,11 @@ impl PlacedListener {
     pub(crate) fn of((netns, listener): ListenerRef<'_>) -> Self {
         Self { netns, listener: listener.clone() }
     }
+
+    /// True if an address reaches it, as a configuration in the namespace `from` names it.
+    fn is_named(&self, obs: &Observation, from: NetnsId, address: &ListenerAddress) -> bool {
+        obs.netns.get(&self.netns).is_some_and(|view| names_listener(view, self.netns == from, &self.listener, address))
+    }
 }
 
 /// A server on the path: a group of processes that share listeners.
@@ -89,6 +94,11 @@ impl Tier {
     /// True if connections to this address of a namespace are another server's.
     pub(crate) fn is_apart(&self, netns: NetnsId, (ip, port): Endpoint) -> bool {
         self.apart.iter().any(|(other, apart)| *other == netns && *apart == (ip.to_canonical(), port))
+    }
+
+    /// True if an address reaches one of its listeners, as a configuration in the namespace `from` names it.
+    pub(crate) fn is_named(&self, obs: &Observation, from: NetnsId, address: &ListenerAddress) -> bool {
+        self.listeners.iter().any(|placed| placed.is_named(obs, from, address))
     }
 
     /// True if it is known which processes it has. If not, nothing is known of their threads, of the CPU time that they use, and of the servers that they call.
@@ -421,9 +431,7 @@ impl<'a> Walk<'a> {
     /// The listeners that the configuration of a tier's master passes the same requests to as one of those `seen`.
     fn alternatives_to(&self, index: usize, seen: &[PlacedListener]) -> Vec<PlacedListener> {
         let tier = &self.path.tiers[index];
-        let names = |placed: &PlacedListener, address: &&ListenerAddress| {
-            names_listener(&self.obs.netns[&placed.netns], placed.netns == tier.netns, &placed.listener, address)
-        };
+        let names = |placed: &PlacedListener, address: &&ListenerAddress| placed.is_named(self.obs, tier.netns, address);
         let configs = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.config.last());
         let mut sets: Vec<Vec<&ListenerAddress>> = configs.flat_map(ServerConfig::alternatives).collect();
         sets.retain(|set| set.iter().any(|address| seen.iter().any(|placed| names(placed, address))));

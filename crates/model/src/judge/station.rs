@@ -6,7 +6,6 @@ use super::id::{FindingId, StationId};
 use super::location::Location;
 use crate::facts::owner::Owner;
 use crate::facts::{Context, Logged};
-use crate::observation::Origin;
 use crate::output::message::Message;
 use crate::output::report::{Ceiling, StationKind, StationState};
 
@@ -136,11 +135,6 @@ impl Logged {
 
 /// How many times the active limit a configured one must be if the number of waiting clients is not known.
 pub(crate) const TIMES_MIN: f64 = 2.0;
-
-/// "FILE:LINE" of a setting.
-pub(crate) fn setting_source(origin: &Origin) -> String {
-    if origin.file.is_empty() { "default".to_owned() } else { format!("{}:{}", origin.file, origin.line) }
-}
 
 /// Evidence that a file was changed after it was read.
 pub(crate) fn changed_proof(file: &str) -> Evidence {

@@ -9,7 +9,7 @@ pub(crate) use silent::{Silent, silent};
 pub(crate) use unreached::{Unreachable, Unreached, unreached};
 
 use crate::facts::Context;
-use crate::facts::path::{Tier, names_listener};
+use crate::facts::path::Tier;
 use crate::facts::traffic::Statuses;
 use crate::observation::{ListenerAddress, ServerConfig};
 
@@ -28,25 +28,20 @@ fn caller_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a Tier> {
     ctx.path.tiers.iter().find(|caller| caller.id != tier.id && caller.upstreams.contains(&tier.id.0))
 }
 
-/// The other tiers that a tier's caller passes the same requests to: by its configuration, or because they run the same program with the same words.
+/// The other tiers that have the same caller.
+fn co_called<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier> {
+    let upstreams = caller_of(ctx, tier).map(|caller| caller.upstreams.as_slice()).unwrap_or_default();
+    upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index)).filter(|other| other.id != tier.id)
+}
+
+/// Those of them to which the caller passes the same requests: by its configuration, or because they run the same program with the same words.
 fn siblings<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Tier> {
     let Some(caller) = caller_of(ctx, tier) else { return Vec::new() };
     let configs = caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
     let sets: Vec<Vec<&ListenerAddress>> = configs.flat_map(ServerConfig::alternatives).collect();
-    let are_in_one = |other: &Tier| sets.iter().any(|set| [tier, other].iter().all(|one| is_named(ctx, caller, one, set)));
-    let others = caller.upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index)).filter(|other| other.id != tier.id);
-    others.filter(|other| are_in_one(other) || are_equal(ctx, tier, other)).collect()
-}
-
-/// True if one of these addresses, as the caller uses them, reaches a tier.
-fn is_named(ctx: &Context<'_>, caller: &Tier, tier: &Tier, set: &[&ListenerAddress]) -> bool {
-    tier.listeners.iter().any(|placed| {
-        let view = ctx.obs.netns.get(&placed.netns);
-        let names = |address: &&ListenerAddress| {
-            view.is_some_and(|view| names_listener(view, placed.netns == caller.netns, &placed.listener, address))
-        };
-        set.iter().any(names)
-    })
+    let is_in = |set: &[&ListenerAddress], one: &Tier| set.iter().any(|address| one.is_named(ctx.obs, caller.netns, address));
+    let are_in_one = |other: &Tier| sets.iter().any(|set| is_in(set, tier) && is_in(set, other));
+    co_called(ctx, tier).filter(|other| are_in_one(other) || are_equal(ctx, tier, other)).collect()
 }
 
 /// True if both run the same program, started with the same words but for numbers: ports, names with a number.

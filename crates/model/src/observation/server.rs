@@ -140,8 +140,19 @@ pub struct PhpFpmStatus {
 pub struct Origin {
     /// File, as the server names it; empty for a default.
     pub file: String,
-    /// Line, from 1; 0 for a default.
+    /// Line, from 1; 0 for a default, and for what has no lines.
     pub line: u32,
+}
+
+impl fmt::Display for Origin {
+    /// "FILE:LINE", the name alone of what has no lines, or "default".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.file.as_str(), self.line) {
+            ("", _) => f.write_str("default"),
+            (file, 0) => f.write_str(file),
+            (file, line) => write!(f, "{file}:{line}"),
+        }
+    }
 }
 
 /// A setting with its position.

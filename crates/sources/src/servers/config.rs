@@ -1,6 +1,5 @@
 //! Source `server_config`: the files of a master's configuration, in one text like the output of `nginx -T`.
 
-mod postgresql;
 mod reload;
 mod stated;
 
@@ -10,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use chokepoint_config::server_setting::DumpedFiles;
-use chokepoint_config::{Resolve, Resolved, dump, haproxy, nginx, php_fpm, text};
+use chokepoint_config::{Resolve, Resolved, dump, haproxy, nginx, php_fpm, postgresql, text};
 use chokepoint_foreign::{FileId, Files, Rights, path_of, printable, read_bounded};
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::{ConfigurationFiles, NginxConfig, Observation, ServerConfig, ServerFiles};
@@ -169,7 +168,7 @@ pub(super) fn collect(files: &Files, master: &Master) -> CollectedConfig {
             let mains: Vec<&str> = [main].into_iter().chain(also).map(String::as_str).collect();
             drop(haproxy::Tree::load(&mains, &mut collection));
         }
-        Dialect::Postgresql => drop(chokepoint_config::postgresql::Tree::load(main, also, &mut collection)),
+        Dialect::Postgresql => drop(postgresql::Tree::load(main, also, &mut collection)),
     }
     let ConfigCollector { head, dump, paths, denied, .. } = collection;
     let outcome = match denied {
@@ -190,7 +189,7 @@ fn head_of(master: &Master) -> String {
     let mut lines: Vec<(&str, String)> = facts.iter().map(|(name, value)| (*name, (*value).clone())).collect();
     if master.def.dialect == Dialect::Postgresql {
         lines.extend(also.iter().map(|path| ("also", path.clone())));
-        let is_read = |(name, _): &&(String, String)| chokepoint_config::postgresql::READ.contains(&name.as_str());
+        let is_read = |(name, _): &&(String, String)| postgresql::READ.contains(&name.as_str());
         lines.extend(given.iter().filter(is_read).take(GIVEN_MAX).map(|(name, value)| ("given", format!("{name}={value}"))));
     }
     lines.iter().map(|(name, value)| format!("{name} {}\n", value.replace(['\n', '\r'], " "))).collect()
@@ -324,7 +323,7 @@ pub(super) enum ParsedConfig {
     Nginx(Box<nginx::Nginx>),
     PhpFpm(Box<php_fpm::Fpm>),
     Haproxy(Box<haproxy::Haproxy>),
-    Postgresql(Box<chokepoint_config::postgresql::Postgresql>),
+    Postgresql(Box<postgresql::Postgresql>),
 }
 
 /// The facts before the files.
@@ -439,9 +438,9 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
             ParsedConfig::Haproxy(Box::new(read.map_err(|error| error.to_string())?))
         }
         Dialect::Postgresql => {
-            let tree = chokepoint_config::postgresql::Tree::from_dump(dump, &head.also).map_err(|error| error.to_string())?;
+            let tree = postgresql::Tree::from_dump(dump, &head.also).map_err(|error| error.to_string())?;
             complete(&head, &tree.gaps)?;
-            ParsedConfig::Postgresql(Box::new(chokepoint_config::postgresql::Postgresql::of(&tree, &head.given)))
+            ParsedConfig::Postgresql(Box::new(postgresql::Postgresql::of(&tree, &head.given)))
         }
     };
     Ok((head, parsed))
@@ -459,7 +458,7 @@ pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
         Dialect::Nginx => nginx::hide(dump).map_err(|error| error.to_string()),
         Dialect::PhpFpm => php_fpm::hide(dump, head.known_prefix()).map_err(|error| error.to_string()),
         Dialect::Haproxy => haproxy::hide(dump).map_err(|error| error.to_string()),
-        Dialect::Postgresql => chokepoint_config::postgresql::hide(dump, &head.also).map_err(|error| error.to_string()),
+        Dialect::Postgresql => postgresql::hide(dump, &head.also).map_err(|error| error.to_string()),
     };
     let hidden = match hidden {
         Ok(hidden) => hidden,
@@ -503,8 +502,8 @@ fn put(observation: &mut Observation, entry: &Entry) {
                 ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores, &request, &mut room)? })
             }
             ParsedConfig::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files, &mut room)?),
-            ParsedConfig::Haproxy(haproxy) => ServerConfig::Stated(stated::config(&haproxy, head.files, &request, &mut room)?),
-            ParsedConfig::Postgresql(read) => ServerConfig::Stated(postgresql::config(&read, head.files, &mut room)?),
+            ParsedConfig::Haproxy(haproxy) => ServerConfig::Stated(stated::haproxy::config(&haproxy, head.files, &request, &mut room)?),
+            ParsedConfig::Postgresql(read) => ServerConfig::Stated(stated::postgresql::config(&read, head.files, &mut room)?),
         })
     };
     let reading = reading_of(&entry.outcome, parse);

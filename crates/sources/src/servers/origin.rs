@@ -3,7 +3,11 @@
 use chokepoint_model::observation::{Origin, Setting};
 
 pub(super) fn origin(origin: &chokepoint_config::Origin) -> Origin {
-    origin.place().map_or_else(Origin::default, |place| Origin { file: place.file.to_string(), line: place.line })
+    match origin {
+        chokepoint_config::Origin::Default => Origin::default(),
+        chokepoint_config::Origin::CommandLine => Origin { file: "its command line".to_owned(), line: 0 },
+        chokepoint_config::Origin::Set(place) => Origin { file: place.file.to_string(), line: place.line },
+    }
 }
 
 /// Converts the value of a setting.

@@ -53,5 +53,5 @@ fn grew(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
 }
 
 fn proof(text: Message, origin: &Origin) -> Evidence {
-    Evidence::new(text, format!("{}:{}", origin.file, origin.line), None)
+    Evidence::new(text, origin.to_string(), None)
 }

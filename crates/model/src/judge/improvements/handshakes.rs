@@ -37,7 +37,7 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Op
     let Some(sessions) = ctx.nginx_of(sight.tier).and_then(|nginx| nginx.tls_sessions.as_ref()) else { return Some(judged) };
     let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(sight.tier)).and_then(|load| load.tls);
     let place = [&sessions.tickets.origin, &sessions.cache.origin].into_iter().find(|origin| !origin.file.is_empty());
-    let place = place.map_or_else(|| "nginx, ngx_http_ssl_module".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
+    let place = place.map_or_else(|| "nginx, ngx_http_ssl_module".to_owned(), ToString::to_string);
     let id = if sessions.are_resumed() { "evidence-sessions-resumed" } else { "evidence-sessions-refused" };
     judged.proofs.push(proof(Message::new(id).with("cache", sessions.cache.value.as_str()), &place));
     judged.proofs.extend(load.map(counted));

@@ -7,7 +7,7 @@ use crate::facts::path::Tier;
 use crate::facts::profile::Profiled;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
-use crate::judge::station::{StationReading, setting_source};
+use crate::judge::station::StationReading;
 use crate::ledger::{hundredths, tenths};
 use crate::output::message::Message;
 use crate::output::report::Confidence;
@@ -24,17 +24,19 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
 }
 
 fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'_, '_>) -> Option<(Finding, bool)> {
+    let threads = limiting.threads?;
     // Cores that other programs hold, while a thread waits for its own, are none that this server could not have.
-    let held = taken(ctx).iter().filter(|taken| taken.group.id == limiting.group.id).map(|taken| taken.named).sum::<f64>();
-    let threads = limiting.threads.filter(|_| limiting.idle + held >= IDLE_MIN)?;
+    let held = taken(ctx).iter().find(|taken| taken.group.id == limiting.group.id).map_or(0.0, |taken| taken.named);
+    if limiting.idle + held < IDLE_MIN {
+        return None;
+    }
     let tier = *limiting.tiers.first()?;
     let at = |reading: &&StationReading| reading.station == StationId::CPU;
     // The station's readings follow the order of the groups.
     let cores = stations.iter().filter(at).nth(limiting.group.id.0)?;
     let profiled = Profiled::of(ctx);
     let ran = profiled.as_ref().map(|profiled| profiled.cores_used(tier));
-    // The samples are a second clock beside the scheduler's.
-    // Beside other programs threads that are always ready may hardly run: then these are the limit.
+    // The samples are a second clock beside the scheduler's. Beside other programs threads that are always ready may hardly run: then these programs are the limit.
     let used = ran.or_else(|| own_cores(ctx, &tier.pids).filter(|_| held > 0.0));
     if used.is_some_and(|used| used < (SATURATED_UTILIZATION - RAN_GRAIN) * threads as f64) {
         return None;
@@ -46,6 +48,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
             .with("cores", limiting.group.cores.len() as f64)
             .with("idle", limiting.idle)
             .with("free", limiting.idle + held)
+            .with("are", Message::new(if held > 0.0 { "single-idle-or-held" } else { "single-idle" }))
             .with("held", hundredths(held))
             .with("are_held", if held > 0.0 { "yes" } else { "no" })
             .with("turns", limiting.turns.unwrap_or(0))
@@ -100,5 +103,5 @@ fn setting(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
     let cores = group_of(ctx, tier)?.count();
     let processes = Some(&ctx.nginx_of(tier)?.worker_processes).filter(|processes| f64::from(processes.value) < cores)?;
     let text = Message::new("evidence-single-setting").with("count", f64::from(processes.value));
-    Some(Evidence::new(text, setting_source(&processes.origin), Some(f64::from(processes.value))))
+    Some(Evidence::new(text, processes.origin.to_string(), Some(f64::from(processes.value))))
 }

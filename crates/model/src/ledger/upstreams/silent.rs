@@ -11,7 +11,7 @@ use crate::facts::traffic::on_wire::Answered;
 use crate::observation::{RequestSample, RequestSocket, TcpState};
 use crate::output::report::LedgerPlaceKind as Place;
 
-use super::{caller_of, siblings, unanswered};
+use super::{co_called, siblings, unanswered};
 use crate::ledger::connections::tier_of;
 
 /// Chance that a connection was there and no later sample has it, below which it has ended.
@@ -80,12 +80,6 @@ pub(crate) fn silent(ctx: &Context<'_>) -> Option<Silent> {
     };
     let told = Silent { tier: tier.id.0, other: other.map(|other| other.id.0), connections, oldest_ms, waiting, failed };
     (connections >= SAMPLES_MIN && is_told).then_some(told)
-}
-
-/// The other tiers that have the same caller.
-fn co_called<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier> {
-    let upstreams = caller_of(ctx, tier).map(|caller| caller.upstreams.as_slice()).unwrap_or_default();
-    upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index)).filter(|other| other.id != tier.id)
 }
 
 /// Whether a tier answered in the window, by what its end of each connection sent. What it sent before the first sample belongs to earlier requests.

@@ -38,30 +38,44 @@ pub(crate) enum Unreachable {
     Refused(u64),
 }
 
+impl Unreachable {
+    /// The connections that did not come about, as far as they were seen or counted.
+    pub(crate) fn connections(self) -> u64 {
+        match self {
+            Self::Unanswered(tried) => tried as u64,
+            Self::Refused(refused) => refused,
+        }
+    }
+}
+
 /// Those that cost the requests much: they wait for a connection, or fail for want of one.
 pub(crate) fn unreached(ctx: &Context<'_>) -> Vec<Unreached> {
     let Some(account) = ctx.account() else { return Vec::new() };
-    let failed = unanswered(ctx).filter(|(failed, of)| Cost::of_requests(*failed, *of).hurts());
-    let in_vain = |calls: &&Calls| is_unanswered(ctx, calls) && are_waited_for(ctx, calls);
-    let silent = account.calls().iter().filter(in_vain).map(|calls| Unreached {
-        tier: calls.tier,
-        remote: calls.remote,
-        how: Unreachable::Unanswered(calls.tried),
-        waiting: calls.connecting.min(account.under_way()),
-        failed,
-    });
-    let refused = ctx.path.tiers.iter().flat_map(|tier| {
+    let under_way = account.under_way();
+    let ended = unanswered(ctx);
+    let failed = ended.filter(|(failed, of)| Cost::of_requests(*failed, *of).hurts());
+    let mut found = Vec::new();
+    for calls in account.calls() {
+        // Connections of requests that were given up may go on.
+        let waiting = calls.connecting.min(under_way);
+        if is_unanswered(ctx, calls) && are_waited_for(ctx, calls, waiting) {
+            found.push(Unreached { tier: calls.tier, remote: calls.remote, how: Unreachable::Unanswered(calls.tried), waiting, failed });
+        }
+    }
+    for tier in &ctx.path.tiers {
         let waiting = account.inside(tier.id.0).value;
         // Whoever asks another server at once loses next to nothing. Requests that wait inside the tier for another reason are not that many.
-        let is_most = 2.0 * waiting > account.under_way();
-        let how = attempts(ctx, tier, waiting).filter(|_| is_most || failed.is_some()).map(Unreachable::Refused);
-        let remotes = how.map(|how| (how, unheard(ctx, tier)));
-        remotes.into_iter().flat_map(move |(how, remotes)| {
-            remotes.into_iter().map(move |remote| Unreached { tier: tier.id.0, remote, how, waiting, failed })
-        })
-    });
-    let costs = |of: &Unreached| of.failed.is_some() || Cost::of_time(of.waiting / account.under_way().max(f64::MIN_POSITIVE)).hurts();
-    silent.chain(refused).filter(costs).collect()
+        let is_most = 2.0 * waiting > under_way;
+        let refused = refused(ctx, tier).filter(|_| is_most || failed.is_some());
+        // Fewer than the requests that wait inside the tier, or that fail, do not explain these.
+        let is_enough = |refused: u64| refused as f64 >= waiting && ended.is_none_or(|(failed, _)| refused >= failed);
+        if let Some(refused) = refused.filter(|refused| is_enough(*refused)) {
+            let of = |remote| Unreached { tier: tier.id.0, remote, how: Unreachable::Refused(refused), waiting, failed };
+            found.extend(unheard(ctx, tier).into_iter().map(of));
+        }
+    }
+    found.retain(|of| failed.is_some() || Cost::of_time(of.waiting / under_way.max(f64::MIN_POSITIVE)).hurts());
+    found
 }
 
 /// True if connections to an address were tried, and no sign of one that came about was seen: none established, none that ended, no response in packets.
@@ -73,9 +87,9 @@ fn is_unanswered(ctx: &Context<'_>, calls: &Calls) -> bool {
     calls.tried >= TRIED_MIN && calls.established == 0 && !came && !ended
 }
 
-/// True if the tier that connects has requests that may wait for that: at least half as many as connections, and each for a quarter of the time that one of these takes, as three of four
+/// True if the tier that connects has requests that may wait for that: at least half of those that would have to, and each for a quarter of the time that one of these takes, as three of four
 /// do; no longer than until its SYN is sent again, since of many connections only some are seen. A program may as well try again and again to reach what no request waits for, such as a collector of its logs.
-fn are_waited_for(ctx: &Context<'_>, calls: &Calls) -> bool {
+fn are_waited_for(ctx: &Context<'_>, calls: &Calls, connecting: f64) -> bool {
     let tier = &ctx.path.tiers[calls.tier];
     let Some(view) = ctx.obs.netns.get(&tier.netns) else { return false };
     let each_ms = 1e3 * (ctx.seconds() * calls.connecting / calls.tried.max(1) as f64).min(INITIAL_RTO_S);
@@ -90,8 +104,6 @@ fn are_waited_for(ctx: &Context<'_>, calls: &Calls) -> bool {
         waiting += sample.sockets.iter().filter(waits).map(|socket| sample.weight(socket)).sum::<f64>();
         samples += 1.0;
     }
-    // Connections of requests that were given up may go on.
-    let connecting = ctx.account().map_or(calls.connecting, |account| calls.connecting.min(account.under_way()));
     samples > 0.0 && waiting / samples >= MOST * connecting
 }
 
@@ -113,10 +125,9 @@ fn is_unheard(view: &NetnsView, address: &ListenerAddress) -> Option<Endpoint> {
     (is_local(view, true, *ip) && !is_heard()).then(|| (ip.to_canonical(), *port))
 }
 
-/// Connections of a tier's namespace that were refused there: each is answered with a reset. `None` if they are too few for the requests that wait inside the tier, or that fail.
-fn attempts(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<u64> {
+/// Connections of a tier's namespace that were refused there: each is answered with a reset. `None` if there were none, or they were not counted.
+fn refused(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
     let view = ctx.obs.netns.get(&tier.netns)?;
     let refused = ctx.netstat_growth(view, "Tcp.AttemptFails")?.min(ctx.netstat_growth(view, "Tcp.OutRsts")?);
-    let failed = unanswered(ctx).map_or(0, |(failed, _)| failed);
-    (refused > 0 && refused >= failed && refused as f64 >= waiting).then_some(refused)
+    Some(refused).filter(|refused| *refused > 0)
 }

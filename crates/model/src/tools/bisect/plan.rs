@@ -2,7 +2,7 @@
 
 use super::part::Part;
 use crate::facts::Context;
-use crate::facts::path::{Tier, configured_by, names_listener};
+use crate::facts::path::{Tier, configured_by};
 use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};
 use crate::output::message::Message;
 use crate::output::report::PartKind;
@@ -101,16 +101,11 @@ impl<'a> Front<'_, 'a> {
         self.nginx.into_iter().flat_map(|nginx| &nginx.asks)
     }
 
-    fn leads_to(&self, address: &ListenerAddress, tier: &Tier) -> bool {
-        tier.listeners.iter().any(|placed| {
-            let view = self.ctx.obs.netns.get(&placed.netns);
-            view.is_some_and(|view| names_listener(view, placed.netns == self.tier.netns, &placed.listener, address))
-        })
-    }
-
     /// A tier behind the first one, with the first one's requests.
     fn direct(&self, behind: &Tier) -> Vec<Step> {
-        let to = |asks: &'a NginxAsks| Some((asks, asks.pass.servers.iter().find(|address| self.leads_to(address, behind))?));
+        let to = |asks: &'a NginxAsks| {
+            Some((asks, asks.pass.servers.iter().find(|address| behind.is_named(self.ctx.obs, self.tier.netns, address))?))
+        };
         let ways = self.asks().filter_map(to).map(|(asks, address)| self.asked(&behind.name, asks, address, &behind.pids));
         std::iter::once(leave(&behind.name, PartKind::Direct, unasked(self.tier, behind))).chain(ways).collect()
     }
@@ -124,7 +119,8 @@ impl<'a> Front<'_, 'a> {
 
     /// Servers that are called but not known to be on the path, such as those of other hosts; of an upstream block only the first.
     fn elsewhere(&self) -> Vec<Step> {
-        let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
+        let known =
+            |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| tier.is_named(self.ctx.obs, self.tier.netns, address));
         let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
         let is_trusted = self.is_trusted();
         // A path may be that of a link to the socket of one of them.
@@ -136,7 +132,7 @@ impl<'a> Front<'_, 'a> {
             Some(address) => self.asked(&address.to_string(), asks, address, &reached),
             None => {
                 let origin = &asks.pass.origin;
-                let why = Message::new("bisect-name").with("at", format!("{}:{}", origin.file, origin.line));
+                let why = Message::new("bisect-name").with("at", origin.to_string());
                 leave(asks.pass.upstream.as_deref().unwrap_or(&asks.pass.kind), PartKind::Direct, why)
             }
         };

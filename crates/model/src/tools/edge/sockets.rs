@@ -151,10 +151,6 @@ fn first(facts: &SocketFacts, ended: u64) -> Option<bool> {
     }
 }
 
-fn place(origin: &Origin) -> String {
-    format!("{}:{}", origin.file, origin.line)
-}
-
 /// For connections that end with each answer.
 fn each_answer(
     facts: &SocketFacts,
@@ -173,7 +169,7 @@ fn each_answer(
     why.push(said.with("idle", facts.idle_ms.unwrap_or(0.0)));
     let mut reasons = Vec::new();
     if let Some(client) = client {
-        let at = || place(&client.origin);
+        let at = || client.origin.to_string();
         if client.asks_to_close {
             let (reason, id) = if client.fastcgi {
                 (Reason::KeepConnUnset, "keepalive-configured-keep-conn-unset")
@@ -192,13 +188,13 @@ fn each_answer(
     }
     let server_closes = server.is_some_and(|server| server.idle_s == 0.0 || server.requests == 1);
     if let Some(server) = server.filter(|_| server_closes) {
-        why.push(Message::new("keepalive-configured-server-closes").with("place", place(&server.origin)));
+        why.push(Message::new("keepalive-configured-server-closes").with("place", server.origin.to_string()));
     }
     if server_closes || client.is_some() && by_client != Some(true) {
         reasons.push(Reason::ServerCloses);
     }
     if let Some(client) = client.filter(|client| !client.pool) {
-        why.push(Message::new("keepalive-configured-no-pool").with("place", place(&client.origin)));
+        why.push(Message::new("keepalive-configured-no-pool").with("place", client.origin.to_string()));
         reasons.push(Reason::ClientCloses);
     } else if by_client == Some(true) && reasons.is_empty() {
         reasons.push(Reason::ClientCloses);
@@ -235,7 +231,7 @@ fn now_and_then(facts: &SocketFacts, sums: &Sums, server: Option<&ServerKeeps>, 
     let limit = configured.map_or(limit, |server| server.requests);
     why.push(Message::new("keepalive-sockets-request-limit").with("limit", limit).with("count", count));
     if let Some(server) = configured {
-        why.push(Message::new("keepalive-configured-requests").with("place", place(&server.origin)).with("limit", limit));
+        why.push(Message::new("keepalive-configured-requests").with("place", server.origin.to_string()).with("limit", limit));
     }
     vec![Reason::RequestLimit]
 }

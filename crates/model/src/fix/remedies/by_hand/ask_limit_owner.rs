@@ -1,7 +1,7 @@
 //! Advice `ask-limit-owner`: shows the lines of a limit that somebody set on purpose, so that its owner can decide.
 
 use crate::facts::Context;
-use crate::facts::limit::{holding, place, told};
+use crate::facts::limit::{holding, told};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::{Signal, Step};
@@ -34,7 +34,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
         None => "remedy-ask-limit-owner-text",
     };
     Some(Advice {
-        text: told(id, tier, limit).with("zone_place", place(&limit.zone_origin)),
+        text: told(id, tier, limit).with("zone_place", limit.zone_origin.to_string()),
         risk: Message::new("remedy-ask-limit-owner-risk"),
         runtime: Vec::new(),
         persistent: lines(limit),
@@ -46,7 +46,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
 
 /// The lines that would have to change, each with its file and line number.
 fn lines(limit: &NginxLimit) -> Vec<Step> {
-    let step = |origin: &Origin, line: String| Step::lines(Message::new("step-line-now").with("place", place(origin)), line);
+    let step = |origin: &Origin, line: String| Step::lines(Message::new("step-line-now").with("place", origin.to_string()), line);
     let zone = &limit.zone;
     if let Some(rate) = limit.bytes_per_s {
         return vec![step(&limit.origin, format!("limit_rate {rate};"))];

@@ -1,10 +1,6 @@
 # What remedy raise-server-limit does, and its risk.
 
-remedy-raise-server-limit-text = Let { $tier } have { $enough } { $of ->
-    [requests] requests at a time
-    [connections] connections at a time
-   *[other] new connections a second
-} instead of { $limit } ({ $setting }, { $place }){ $known ->
+remedy-raise-server-limit-text = Let { $tier } have { $enough } { $counted } instead of { $limit } ({ $setting }, { $place }){ $known ->
     [yes] : { $rate } per second times { $held } ms, and a reserve
     [load] : as many as this load has connections, or twice as many as now
    *[no] : twice as many as now, since it is not known how many would come if they were answered sooner

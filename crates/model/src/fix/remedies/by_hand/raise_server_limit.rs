@@ -1,7 +1,6 @@
 //! Advice `raise-server-limit`: the line of a limit that somebody set, and a number that meets the demand.
 
 use crate::facts::Context;
-use crate::facts::limit::place;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::{Signal, Step};
@@ -23,7 +22,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
         None => text.with("known", if ctx.obs.load.is_some() { "load" } else { "no" }).with("rate", 0.0).with("held", 0.0),
     };
     let line = |value: u64| format!("{} {value}", used.limit.line);
-    let at = place(&used.limit.origin);
+    let at = used.limit.origin.to_string();
     let restart = if used.limit.needs_restart { "yes" } else { "no" };
     let written = Message::new("remedy-raise-server-limit-line").with("tier", tier.name.as_str()).with("restart", restart);
     let risk = if used.limit.is_refused { "remedy-raise-server-limit-risk-own" } else { "remedy-raise-server-limit-risk" };

@@ -8,7 +8,7 @@ use crate::fix::remedies::server::servers::tiers;
 use crate::fix::remedy::Step;
 use crate::fix::steps::plain_unit;
 use crate::judge::id::FindingId;
-use crate::judge::station::{StationReading, setting_source};
+use crate::judge::station::StationReading;
 use crate::observation::{BusyProcess, NginxConfig, Setting};
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -48,7 +48,7 @@ pub(in crate::fix::remedies) const RAISE_WORKERS: AdviceDef = AdviceDef {
     advise: |ctx, placed| {
         let (processes, cores) = (few_processes(ctx, placed)?, placed.limit?);
         let text = Message::new("remedy-raise-worker-processes-text").with("count", f64::from(processes.value)).with("cores", cores);
-        let text = text.with("where", setting_source(&processes.origin));
+        let text = text.with("where", processes.origin.to_string());
         Some(Advice::words(text, "remedy-raise-worker-processes-risk", Lift::Cost))
     },
 };

@@ -9,7 +9,7 @@ use crate::fix::change::{Activation, ServerSetting};
 use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
-use crate::judge::station::{StationReading, setting_source};
+use crate::judge::station::StationReading;
 use crate::judge::stations::room_untold;
 use crate::observation::PhpFpmPool;
 use crate::output::message::Message;
@@ -62,7 +62,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str()).with("unit", placed.unit);
     let text = text.with("sum", ctx.text(size.demand.sum)).with("setting", setting(ctx, tier, to));
     let text = text.with("upstream", behind.unwrap_or_default()).with("more", to.saturating_sub(from));
-    let text = common.iter().fold(text, |text, most| text.with("common", most.value).with("where", setting_source(&most.origin)));
+    let text = common.iter().fold(text, |text, most| text.with("common", most.value).with("where", most.origin.to_string()));
     Some(Proposal {
         reload: None,
         change,

@@ -5,7 +5,7 @@ use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::setting::unforced_backlog;
 use crate::facts::suffered::in_flight_peak;
 use crate::judge::finding::{Evidence, Finding};
-use crate::judge::station::{TIMES_MIN, changed_proof, setting_source, unforced};
+use crate::judge::station::{TIMES_MIN, changed_proof, unforced};
 use crate::output::message::Message;
 
 /// The cause of an accept queue that overflows although the configured limit has room for all clients.
@@ -28,7 +28,7 @@ pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, i
     let somaxconn = Message::new("evidence-not-in-force-somaxconn").with("somaxconn", written.somaxconn as f64);
     let mut proofs = vec![
         Evidence::new(args("evidence-not-in-force-queue"), "sock_diag", Some(in_force)),
-        Evidence::new(backlog, setting_source(&written.backlog.origin), Some(written.backlog.value as f64)),
+        Evidence::new(backlog, written.backlog.origin.to_string(), Some(written.backlog.value as f64)),
         Evidence::new(somaxconn, "sysctl net.core.somaxconn", Some(written.somaxconn as f64)),
     ];
     proofs.extend(written.changed.as_deref().map(changed_proof));

@@ -3,7 +3,7 @@
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
-use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, place, told};
+use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
 use crate::facts::traffic::{Statuses, TOO_MANY};
@@ -165,11 +165,11 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, effect: LimitEffect
     if let Some(pace) = Pace::of(ctx, tier, limit.config) {
         let configured = told("evidence-rate-limit-pace-configured", tier, limit.config);
         let rate = limit.config.bytes_per_s.map(|rate| rate as f64);
-        return vec![paced(ctx, tier, limit, pace), Evidence::new(configured, place(&limit.config.origin), rate)];
+        return vec![paced(ctx, tier, limit, pace), Evidence::new(configured, limit.config.origin.to_string(), rate)];
     }
     let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof()).collect();
     let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
-    proofs.push(Evidence::new(told(id, tier, limit.config), place(&limit.config.origin), limit.config.rate_per_s));
+    proofs.push(Evidence::new(told(id, tier, limit.config), limit.config.origin.to_string(), limit.config.rate_per_s));
     if let Some(load) = &ctx.obs.load {
         let (id, count) = match effect {
             LimitEffect::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),

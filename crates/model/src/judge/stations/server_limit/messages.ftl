@@ -2,31 +2,23 @@
 
 short-server-limit = server limit
 
+counted-requests = requests at a time
+counted-connections = connections at a time
+counted-new-connections = new connections a second
+
 state-server-limit-ok = { $setting }{ $is_named ->
     [no] {""}
    *[yes] {" "}of { $owner }
-} ({ $place }) allows { $limit } { $of ->
-    [requests] requests at a time
-    [connections] connections at a time
-   *[other] new connections a second
-}; { $used } were in use on average.
-state-server-limit-harmless = All { $limit } { $of ->
-    [requests] requests at a time
-    [connections] connections at a time
-   *[other] new connections a second
-} that { $setting } ({ $place }) allows were in use, but hardly any request waited for it, or the cores have no time for more.
-state-server-limit-slow = All { $limit } { $of } that { $setting } of { $owner } ({ $place }) allows at a time were in use, because the server at { $address } is slow by itself.
-state-server-limit-reached = All { $limit } { $of ->
-    [requests] requests at a time
-    [connections] connections at a time
-   *[other] new connections a second
-} that { $setting }{ $is_named ->
+} ({ $place }) allows { $limit } { $counted }; { $used } were in use on average.
+state-server-limit-harmless = All { $limit } { $counted } that { $setting } ({ $place }) allows were in use, but hardly any request waited for it, or the cores have no time for more.
+state-server-limit-slow = All { $limit } { $counted } that { $setting } of { $owner } ({ $place }) allows were in use, because the server at { $address } is slow by itself.
+state-server-limit-reached = All { $limit } { $counted } that { $setting }{ $is_named ->
     [no] {""}
    *[yes] {" "}of { $owner }
 } ({ $place }) allows were in use, and { $waiting } more waited.
 
 finding-server-limit-reached-title = { $waiting } of { $under_way } requests wait inside { $tier } for { $setting } of { $owner }: it allows { $limit } at a time
-finding-server-limit-reached-explanation = { $tier } has at most { $limit } { $of } at a time at { $address }{ $is_seen ->
+finding-server-limit-reached-explanation = { $tier } has at most { $limit } { $counted } at { $address }{ $is_seen ->
     [no] {""}
    *[yes] {" "}({ $behind })
 }, because its configuration says so ({ $setting }, { $place }). All of them are taken all the time. The other requests wait in a queue of { $tier } itself, while neither its threads nor the server behind it have more to do. Somebody set the limit on purpose, perhaps to protect that server.
@@ -50,11 +42,7 @@ finding-server-limit-reached-explanation-refused = The configuration of { $tier 
 }. They are all taken, by whichever clients. { $tier } refuses each further one at once, and the requests that need it fail. Connections that are kept without a query count as well.
 
 evidence-server-limit-errors = { $count } of { $requests } requests were answered with a server error.
-evidence-server-limit-stated = The configuration allows { $limit } { $of ->
-    [requests] requests at a time
-    [connections] connections at a time
-   *[other] new connections a second
-} ({ $setting }).
+evidence-server-limit-stated = The configuration allows { $limit } { $counted } ({ $setting }).
 evidence-server-limit-rate = { $tier } accepted { $used } connections a second.
 evidence-server-limit-calls = On average { $used } requests of { $tier } waited for an answer of { $address }, and never many more.
 evidence-server-limit-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them, and none of its connections waited for them.

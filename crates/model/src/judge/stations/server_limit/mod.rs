@@ -2,7 +2,6 @@
 //! waits: in a queue of the server itself, which no reading of the kernel shows, or in the accept queue.
 
 use crate::facts::Context;
-use crate::facts::limit::place;
 use crate::facts::path::Tier;
 use crate::facts::pool::limits::Used;
 use crate::facts::setting::changed_since_read;
@@ -76,7 +75,7 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
     Message::new(id)
         .with("tier", tier.name.as_str())
         .with("scope", scope)
-        .with("of", unit(limit.of))
+        .with("counted", Message::new(counted(limit.of)))
         .with("limit", limit.value)
         .with("kept", limit.kept)
         .with("has_kept", yes_or_no(limit.kept > 0))
@@ -85,7 +84,7 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
         .with("owner", limit.owner.as_str())
         .with("is_named", yes_or_no(!limit.owner.is_empty()))
         .with("is_seen", yes_or_no(behind.is_some()))
-        .with("place", place(&limit.origin))
+        .with("place", limit.origin.to_string())
         .with("address", limit.at.first().map(ToString::to_string).unwrap_or_default())
         .with("behind", behind.unwrap_or_default())
         .with("used", tenths(used.used))
@@ -101,6 +100,15 @@ fn unit(of: LimitOf) -> &'static str {
         LimitOf::Requests => "requests",
         LimitOf::Connections => "connections",
         LimitOf::ConnectionRate => "connections/s",
+    }
+}
+
+/// The id of the words for what a limit counts, and in which time.
+fn counted(of: LimitOf) -> &'static str {
+    match of {
+        LimitOf::Requests => "counted-requests",
+        LimitOf::Connections => "counted-connections",
+        LimitOf::ConnectionRate => "counted-new-connections",
     }
 }
 
@@ -162,7 +170,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Finding {
 fn proofs(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Vec<Evidence> {
     let args = |id: &'static str| args(ctx, id, tier, used);
     let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(tier.netns));
-    let stated = Evidence::new(args("evidence-server-limit-stated"), place(&used.limit.origin), Some(used.limit.value as f64));
+    let stated = Evidence::new(args("evidence-server-limit-stated"), used.limit.origin.to_string(), Some(used.limit.value as f64));
     let (taken, waits) = match (used.limit.scope, used.limit.of) {
         (LimitScope::Upstream, _) => ("evidence-server-limit-calls", "evidence-server-limit-inside"),
         _ if used.limit.is_refused => ("evidence-server-limit-accepted", "evidence-server-limit-errors"),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::facts::Context;
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
 use crate::facts::harm::Cost;
-use crate::facts::path::{PlacedListener, Tier, names_listener};
+use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
@@ -106,7 +106,7 @@ impl Edge<'_> {
     pub(crate) fn proofs(&self, ctx: &Context<'_>) -> Vec<Evidence> {
         let configured = |pass: &&NginxPass| {
             let text = self.args("evidence-churn-configured").with("kind", pass.kind.as_str());
-            Evidence::new(text, format!("{}:{}", pass.origin.file, pass.origin.line), None)
+            Evidence::new(text, pass.origin.to_string(), None)
         };
         let mut proofs: Vec<Evidence> = self.passes.iter().map(configured).collect();
         if let (ListenerAddress::Tcp(..), Some(opened)) = (self.address, self.opened) {
@@ -191,13 +191,7 @@ fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a Ngin
 
 /// The tier of the path that answers at an address, by index.
 fn answering(ctx: &Context<'_>, index: usize, tier: &Tier, address: &ListenerAddress) -> Option<usize> {
-    let answers = |upstream: &&usize| {
-        let listeners = &ctx.path.tiers[**upstream].listeners;
-        listeners.iter().any(|placed| {
-            let view = ctx.obs.netns.get(&placed.netns);
-            view.is_some_and(|view| names_listener(view, placed.netns == tier.netns, &placed.listener, address))
-        })
-    };
+    let answers = |upstream: &&usize| ctx.path.tiers[**upstream].is_named(ctx.obs, tier.netns, address);
     tier.upstreams.iter().filter(|upstream| **upstream != index).find(answers).copied()
 }
 

@@ -98,7 +98,7 @@ fn finding(edge: &Edge<'_>, race: &Race) -> Finding {
     }
     let keeps = edge.passes.iter().filter(|pass| pass.reuses).map(|pass| {
         let text = args("evidence-race-kept").with("kept", f64::from(pass.keepalive.unwrap_or(0)));
-        Evidence::new(text, format!("{}:{}", pass.origin.file, pass.origin.line), None)
+        Evidence::new(text, pass.origin.to_string(), None)
     });
     proofs.extend(keeps);
     Finding {

@@ -22,11 +22,7 @@ fn reading(ctx: &Context<'_>, found: &Unreached) -> StationReading {
     let tier = &ctx.path.tiers[found.tier];
     let mut reading = STATION.reading(tier, at(tier, found), "connects/s");
     reading.waiting = Some(found.waiting);
-    let tried = match found.how {
-        Unreachable::Unanswered(tried) => tried as u64,
-        Unreachable::Refused(refused) => refused,
-    };
-    reading.refused_per_s = Some(tried as f64 / ctx.seconds().max(1e-6));
+    reading.refused_per_s = Some(found.how.connections() as f64 / ctx.seconds().max(1e-6));
     reading.in_state(StationState::Refusing, args(ctx, found, "state-upstream-connect-unreachable"))
 }
 
@@ -37,18 +33,15 @@ pub(super) fn findings(ctx: &Context<'_>) -> Vec<Finding> {
 fn finding(ctx: &Context<'_>, found: &Unreached) -> Finding {
     let tier = &ctx.path.tiers[found.tier];
     let netns = ctx.netns_name(tier.netns);
-    let is_sure = match found.how {
-        Unreachable::Unanswered(_) => true,
-        // Other programs of the namespace may connect in vain, too.
-        Unreachable::Refused(_) => ctx.others(tier.netns).made_none(),
-    };
-    let (id, source, value) = match found.how {
-        Unreachable::Unanswered(tried) => ("evidence-unreachable-unanswered", format!("sock_diag SYN-SENT ({netns})"), tried as u64),
-        Unreachable::Refused(refused) => {
-            ("evidence-unreachable-refused", format!("/proc/net/snmp Tcp.AttemptFails, /proc/net/tcp ({netns})"), refused)
+    let (is_sure, id, source) = match found.how {
+        Unreachable::Unanswered(_) => (true, "evidence-unreachable-unanswered", format!("sock_diag SYN-SENT ({netns})")),
+        Unreachable::Refused(_) => {
+            let source = format!("/proc/net/snmp Tcp.AttemptFails, /proc/net/tcp ({netns})");
+            // Other programs of the namespace may connect in vain, too.
+            (ctx.others(tier.netns).made_none(), "evidence-unreachable-refused", source)
         }
     };
-    let tried = Evidence::new(args(ctx, found, id), source, Some(value as f64));
+    let tried = Evidence::new(args(ctx, found, id), source, Some(found.how.connections() as f64));
     let waiting = args(ctx, found, "evidence-unreachable-waiting");
     let waiting = Evidence::new(waiting, format!("sock_diag struct tcp_info ({netns})"), Some(tenths(found.waiting)));
     let failed = found.failed.map(|(failed, requests)| {
@@ -74,13 +67,13 @@ fn at(tier: &Tier, found: &Unreached) -> Location {
 
 /// A message with the arguments of the sentences.
 fn args(ctx: &Context<'_>, found: &Unreached, id: &'static str) -> Message {
-    let (kind, tried) = match found.how {
-        Unreachable::Unanswered(tried) => ("unanswered", tried as u64),
-        Unreachable::Refused(refused) => ("refused", refused),
+    let kind = match found.how {
+        Unreachable::Unanswered(_) => "unanswered",
+        Unreachable::Refused(_) => "refused",
     };
     let under_way = ctx.account().map_or(0.0, |account| account.under_way());
     let remote = std::net::SocketAddr::new(found.remote.0, found.remote.1);
     let message = Message::new(id).with("tier", ctx.path.tiers[found.tier].name.as_str()).with("remote", remote.to_string());
-    let message = message.with("kind", kind).with("tried", tried);
+    let message = message.with("kind", kind).with("tried", found.how.connections());
     message.with("waiting", tenths(found.waiting)).with("under_way", tenths(under_way))
 }

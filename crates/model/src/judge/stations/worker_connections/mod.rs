@@ -283,7 +283,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
     let limit = Message::new("evidence-worker-connections-limit").with("limit", held.limit).with("workers", held.workers as f64);
     let source = match held.origin.file.is_empty() {
         true => "nginx, default".to_owned(),
-        false => format!("{}:{}", held.origin.file, held.origin.line),
+        false => held.origin.to_string(),
     };
     proofs.push(Evidence::new(limit, source, Some(f64::from(held.limit))));
     if let (Some(peak), Some(pid)) = (held.peak, held.pid) {

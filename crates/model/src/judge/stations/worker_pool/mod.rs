@@ -17,7 +17,7 @@ use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
-use crate::judge::station::{StationDef, StationReading, setting_source};
+use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::tenths;
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
@@ -217,12 +217,12 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
         let text = Message::new("evidence-worker-pool-configured").with("pool", configured.name.as_str());
         let text = text.with("limit", configured.max_children.value).with("pm", configured.pm.value.as_str());
         let limit = f64::from(configured.max_children.value);
-        proofs.push(Evidence::new(text, format!("{}:{}", origin.file, origin.line), Some(limit)));
+        proofs.push(Evidence::new(text, origin.to_string(), Some(limit)));
         proofs.extend(told_by_page(ctx, tier, configured));
     }
     if let Some(most) = process_max(ctx, tier) {
         let text = Message::new("evidence-worker-pool-process-max").with("limit", most.value);
-        proofs.push(Evidence::new(text, setting_source(&most.origin), Some(f64::from(most.value))));
+        proofs.push(Evidence::new(text, most.origin.to_string(), Some(f64::from(most.value))));
     }
     let waiting = if pool.unread { "evidence-worker-pool-unread" } else { "evidence-worker-pool-waiting" };
     let waiting = Message::new(waiting).with("waiting", pool.waiting);

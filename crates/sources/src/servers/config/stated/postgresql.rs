@@ -5,11 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use chokepoint_config::postgresql::Postgresql;
 use chokepoint_model::observation::{LimitOf, LimitScope, ListenerAddress, Origin, StatedConfig, StatedLimit, StatedListen};
 
-use super::super::origin::origin;
-use super::super::room::{ConfigRoom, stated_limit_bytes, stated_listen_bytes};
+use super::super::super::origin::origin;
+use super::super::super::room::{ConfigRoom, stated_limit_bytes, stated_listen_bytes};
 
 /// The configuration.
-pub(super) fn config(read: &Postgresql, files: Vec<(String, i64)>, room: &mut ConfigRoom) -> Result<StatedConfig, String> {
+pub(in crate::servers::config) fn config(
+    read: &Postgresql,
+    files: Vec<(String, i64)>,
+    room: &mut ConfigRoom,
+) -> Result<StatedConfig, String> {
     let mut stated = StatedConfig {
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         files,
@@ -45,10 +49,7 @@ fn limit(read: &Postgresql) -> StatedLimit {
         is_asked: Some(true),
         gives_up_ms: None,
         gives_up_status: None,
-        origin: match read.is_given {
-            true => Origin { file: "its command line".to_owned(), line: 0 },
-            false => origin(&read.max_connections.origin),
-        },
+        origin: origin(&read.max_connections.origin),
     }
 }
 
@@ -70,7 +71,7 @@ fn listens(read: &Postgresql) -> Vec<ListenerAddress> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ParsedConfig, parsed, reduced};
+    use super::super::super::{ParsedConfig, parsed, reduced};
     use super::*;
     use crate::reduction::Reduction;
     use chokepoint_model::observation::Observation;
