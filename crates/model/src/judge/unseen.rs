@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::CoreGroup;
-use crate::facts::cores::{children_cores, cores_are_spare, other_tenants, own_cores};
+use crate::facts::cores::{cores_are_spare, other_tenants, own_cores, passing_children_cores};
 use crate::facts::harm::Cost;
 use crate::facts::profile::Profiled;
 use crate::facts::suffered::held::Held;
@@ -77,7 +77,7 @@ pub(crate) fn started_untold(ctx: &Context<'_>) -> Option<Message> {
     let is_told = Profiled::of(ctx).is_some_and(|profiled| profiled.profile.starts.is_some());
     let most = |group: &CoreGroup<'_>| {
         let pids: Vec<u32> = group.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
-        let (children, own) = (children_cores(ctx, &pids), own_cores(ctx, &pids)?);
+        let (children, own) = (passing_children_cores(ctx, &pids), own_cores(ctx, &pids)?);
         (2.0 * children > own).then_some(children / own)
     };
     let share = ctx.core_groups().iter().filter(|_| !is_told).find_map(most)?;

@@ -13,8 +13,10 @@ use crate::observation::{BusyProcess, CpuUse};
 struct Used {
     /// Of those that are there for the whole window, or began in it and stayed.
     lasting: f64,
-    /// Of their children that began or ended in it, and of those that stay and are no processes of the path.
+    /// Of their children that began or ended in it.
     children: f64,
+    /// Of their children that stay and are no processes of the path.
+    staying: f64,
 }
 
 impl Used {
@@ -35,9 +37,9 @@ impl Used {
         if let Some((began_us, children)) = met.filter(|(_, children)| *children > waited_for) {
             let first_us = |pid: u32| Some(ctx.obs.processes.get(&pid)?.cpu.points().first()?.0);
             let began_meanwhile = |pid: u32| first_us(pid).is_some_and(|first_us| first_us > began_us);
-            return Some(Self { lasting: used(&|pid| began_meanwhile(pid) || is_reaped(pid))?, children: children + staying });
+            return Some(Self { lasting: used(&|pid| began_meanwhile(pid) || is_reaped(pid))?, children, staying });
         }
-        Some(Self { lasting: used(&is_reaped)?, children: waited_for + staying })
+        Some(Self { lasting: used(&is_reaped)?, children: waited_for, staying })
     }
 }
 
@@ -72,14 +74,19 @@ fn staying_children(ctx: &Context<'_>, pids: &BTreeSet<u32>, ticks_per_s: f64) -
     grown.fold(0, u64::saturating_add) as f64 / ticks_per_s / elapsed_s.max(f64::MIN_POSITIVE)
 }
 
-/// CPU time of these processes, in cores, as far as it was read: with that of their children that began or ended in the window. `None` if none was.
+/// CPU time of these processes, in cores, as far as it was read: with that of their children. `None` if none was.
 pub(crate) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
     let used = Used::of(ctx, &pids.into_iter().copied().collect())?;
-    Some(used.lasting + used.children)
+    Some(used.lasting + used.children + used.staying)
 }
 
-/// CPU time of the children of these processes that began or ended in the window, in cores, as far as it was read.
+/// CPU time of the children of these processes, in cores, as far as it was read.
 pub(crate) fn children_cores(ctx: &Context<'_>, pids: &[u32]) -> f64 {
+    Used::of(ctx, &pids.iter().copied().collect()).map_or(0.0, |used| used.children + used.staying)
+}
+
+/// The same of those that began or ended in the window alone.
+pub(crate) fn passing_children_cores(ctx: &Context<'_>, pids: &[u32]) -> f64 {
     Used::of(ctx, &pids.iter().copied().collect()).map_or(0.0, |used| used.children)
 }
 

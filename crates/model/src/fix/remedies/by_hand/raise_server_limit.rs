@@ -7,6 +7,7 @@ use crate::fix::remedy::{Signal, Step};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::judge::stations::server_limit::{args, limit_at};
+use crate::observation::LimitOf;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -19,7 +20,11 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let text = args(ctx, "remedy-raise-server-limit-text", tier, &used).with("enough", enough);
     let text = match sum {
         Some((rate_rps, held_s)) => text.with("known", "yes").with("rate", rate_rps).with("held", 1e3 * held_s),
-        None => text.with("known", if ctx.obs.load.is_some() { "load" } else { "no" }).with("rate", 0.0).with("held", 0.0),
+        // The connections of a load say nothing of how many would come in a second.
+        None => text
+            .with("known", if ctx.obs.load.is_some() && used.limit.of != LimitOf::ConnectionRate { "load" } else { "no" })
+            .with("rate", 0.0)
+            .with("held", 0.0),
     };
     let line = |value: u64| format!("{} {value}", used.limit.line);
     let at = used.limit.origin.to_string();

@@ -159,6 +159,15 @@ fn staying(parents: &[u32], share: f64, until_s: u64) -> Observation {
     obs
 }
 
+#[test]
+fn processes_that_stay_are_none_that_are_started_all_the_time() {
+    // Without a profile nothing says what ended children used their time for.
+    let of_ended = told(&Forking { own: 0.1, children: 0.85, others: 0.0 }.observed(true));
+    assert!(of_ended.summary.contains("processes"), "{}", of_ended.summary);
+    let of_staying = told(&staying(&[SERVER_PID, 1], 0.85, 11));
+    assert_eq!((of_staying.verdict, of_staying.limited_by), (Verdict::Healthy, Some(LimitedBy::Cpu)), "{}", of_staying.summary);
+}
+
 proptest! {
     #[test]
     fn what_a_child_uses_that_stays_is_its_servers(share in 0.2..0.85_f64) {

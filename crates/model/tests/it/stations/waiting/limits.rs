@@ -162,6 +162,8 @@ proptest! {
             let title = format!("nginx accepts {limit} connections a second by configuration (rate-limit sessions of www), and {waiting} more wait");
             prop_assert_eq!(&found.title, &title);
             prop_assert_eq!(causes(&diagnosis), ["server-limit-reached"]);
+            let advice = &found.remedies[0].text;
+            prop_assert!(advice.contains("twice as many as now, since it is not known") && !advice.contains("this load"), "{}", advice);
         }
     }
 }
