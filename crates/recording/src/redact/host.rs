@@ -109,9 +109,13 @@ fn places(text: &[u8]) -> Vec<Range<usize>> {
         at += 1;
         if let Some(start) = start {
             let length = text[start..].iter().take_while(|byte| is_name(**byte)).count();
-            if length > 0 && !in_address(&text[start + length..]) {
-                places.push(start..start + length);
-                at = start + length;
+            if length == 0 {
+                continue;
+            }
+            // A group of an address is no name, and no "Host:" before the next group either.
+            at = start + length;
+            if !in_address(&text[at..]) {
+                places.push(start..at);
             }
         }
     }
@@ -169,9 +173,18 @@ mod tests {
             assert_eq!(hidden(from), to, "{from}");
             assert_eq!(hidden(to), to, "twice: {from}");
         }
-        for same in
-            ["http://localhost/", "http://127.0.0.1/", "http://[::1]/", "http://", "://", "Host:", "host: ", "localhost: x", "http://.../"]
-        {
+        for same in [
+            "http://localhost/",
+            "http://127.0.0.1/",
+            "http://[::1]/",
+            "http://",
+            "://",
+            "://host:a:8:1",
+            "Host:",
+            "host: ",
+            "localhost: x",
+            "http://.../",
+        ] {
             assert_eq!(hidden(same), same);
         }
     }
