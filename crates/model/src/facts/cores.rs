@@ -8,6 +8,7 @@ mod polling;
 mod taken;
 mod threads;
 mod turns;
+mod yielding;
 
 use std::collections::{BTreeMap, BTreeSet};
 

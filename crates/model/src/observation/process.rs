@@ -103,11 +103,17 @@ pub struct BusyProcess {
     pub uid: Option<u32>,
     /// Its nice value.
     pub nice: i32,
-    /// That of its session. `None` if sessions are not scheduled as groups (sched(7), autogroup).
+    /// True if it runs only on cores that nobody else wants (SCHED_IDLE).
+    pub is_idle_class: bool,
+    /// The session among whose processes its nice value counts. `None` if it is not scheduled by session (sched(7), autogroup).
+    pub session: Option<u64>,
+    /// The nice value of that session.
     pub session_nice: Option<i32>,
+    /// Path of the nearest control group that has a share of CPU time of its own. `None` if it could not be read.
+    pub task_group: Option<String>,
     /// Its parent, the parent of that, and so on.
     pub parents: Vec<u32>,
-    /// Path of the control group that shares CPU time.
+    /// Path of its control group: of the controller `cpu`, or of the only hierarchy of version 2.
     pub cgroup: Option<String>,
     /// The core that it ran on last.
     pub core: Option<u32>,

@@ -162,6 +162,8 @@ fn signatures_with_broken_stacks_are_handshakes_if_each_request_opens_a_connecti
         let load = obs.load.as_mut().unwrap();
         (load.connections, load.requests, load.good, load.received_bytes) = (connections, requests, requests, bytes);
         load.status = [(200, requests)].into();
+        assert_eq!(improvements(&told(&obs)), [""; 0], "a server that speaks no TLS");
+        obs.request.scheme = "https".into();
         assert_eq!(improvements(&told(&obs)), expected, "{connections} {requests} {bytes}");
     }
 }

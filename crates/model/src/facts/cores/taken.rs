@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::own::busiest;
 use super::threads::READY_SHARE;
+use super::yielding::{Used, without_yielding};
 use super::{
     Context, CoreGroup, CoreUsers, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, Threads, busy, delayed, own_cores, ticks_between, ticks_per_s,
     waiting,
@@ -148,6 +149,7 @@ fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
     let sockets = KnownSockets::of(ctx);
     let mut used = of_others(ctx, group);
     used.retain(|(_, readings)| !readings.iter().any(|process| sockets.may_be_clients(process)));
+    let mut used = without_yielding(used, &busy_servers(ctx, group), group.count());
     used.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first[0].pid.cmp(&second[0].pid)));
     let mut takers: Vec<Taker<'_>> = Vec::new();
     for (cores, readings) in used {
@@ -168,8 +170,20 @@ fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
     takers
 }
 
+/// The last reading of each busy process of the servers on these cores.
+fn busy_servers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<&'a BusyProcess> {
+    let mut last: BTreeMap<u32, &BusyProcess> = BTreeMap::new();
+    let readings = busiest(ctx).map_or(&[][..], |(_, readings)| readings);
+    for process in readings.iter().flat_map(|(_, processes)| processes) {
+        if group.tiers.iter().any(|tier| tier.pids.contains(&process.pid)) {
+            last.insert(process.pid, process);
+        }
+    }
+    last.into_values().collect()
+}
+
 /// The readings of each process that ran on these cores, is no server of the path and was not started by one, and how many cores it used.
-fn of_others<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<(f64, Vec<&'a BusyProcess>)> {
+fn of_others<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Used<'a>> {
     let servers: BTreeSet<u32> = ctx.path.tiers.iter().flat_map(|tier| tier.pids.iter().copied()).collect();
     let Some((elapsed_s, readings)) = busiest(ctx) else { return Vec::new() };
     let mut seen: BTreeMap<(u32, u64), Vec<&BusyProcess>> = BTreeMap::new();

@@ -118,9 +118,10 @@ fn counted(load: TlsLoad) -> Evidence {
 }
 
 /// The wanted TLS share of the limiting time, minus what the bytes sent can explain, if most requests open a connection. The rest must be handshakes. `None`
-/// if that is not known.
+/// if that is not known, and of a load without TLS: what its server spends in such libraries is its own (passwords, signatures).
 fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
-    let load = sight.ctx.obs.load.as_ref().filter(|_| sight.ctx.path.is_first(sight.tier))?;
+    let is_spoken = sight.ctx.obs.request.scheme == "https";
+    let load = sight.ctx.obs.load.as_ref().filter(|_| is_spoken && sight.ctx.path.is_first(sight.tier))?;
     let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
     let all = sight.share(|part| part.layer == TLS && wanted(part)).filter(|_| opened)?;
     let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;

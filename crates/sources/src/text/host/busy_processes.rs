@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::str::FromStr;
 
-use chokepoint_model::observation::{BusyProcess, Observation};
+use chokepoint_model::observation::{BusyProcess, CgroupId, CgroupVersion, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::cpu;
 use crate::root::{Root, reading_of};
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::cgroup::mounts::Mounts;
 use crate::text::cgroup::process;
 use crate::text::error::{ParseError, TextLine, lines, whole};
 use crate::text::process::files::{TARGET_BYTES, socket_inode};
@@ -26,12 +27,16 @@ const PARENTS_MAX: usize = 8;
 const DESCRIPTORS_MAX: usize = 128;
 /// Least busy share of some core since the last reading. Of idle cores nobody takes anything.
 const BUSY_SHARE_MIN: f64 = 0.75;
+/// The policy of programs that run only on cores that nobody else wants (include/uapi/linux/sched.h).
+const SCHED_IDLE: u32 = 5;
+const IDLE: &str = "idle";
+const TASK_GROUPS: &str = "task_groups";
 const STATUS_BYTES_MAX: usize = 16 << 10;
 const CGROUP_BYTES_MAX: usize = 8 << 10;
 
 /// Once a second while a core is busy: a line for each of the busiest processes, none the first time. "PID START GROWN CORE UID NICE SESSION PARENTS SOCKETS CGROUP NAME": clock ticks used since
-/// the last reading, with those of children that ended, the core that it ran on last, its nice value and that of its session, ancestors, the inodes of its TCP sockets ("?" where they cannot be
-/// read), and the control group that shares CPU time.
+/// the last reading, with those of children that ended, the core that it ran on last, its nice value, how its session is scheduled ("NICE,NUMBER,CLASS,GROUP"), ancestors, the inodes of its
+/// TCP sockets ("?" where they cannot be read), and its control group.
 pub(crate) const BUSY_PROCESSES: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::Text };
 
@@ -79,7 +84,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         let is_own = |stat: &Stat| own.is_some_and(|own| stat.pid == own || stat.parent == own);
         let mut busiest: Vec<&Stat> = all.values().filter(|stat| grown(stat) > 0 && !is_own(stat)).collect();
         busiest.sort_by_key(|stat| (std::cmp::Reverse(grown(stat)), stat.pid));
-        busiest.iter().take(NAMED_MAX).for_each(|stat| line(context.root, &all, stat, grown(stat), &mut text));
+        busiest.iter().take(NAMED_MAX).for_each(|stat| line(context, &all, stat, grown(stat), &mut text));
     }
     only_item(Outcome::Ok(text.into_bytes()))
 }
@@ -109,7 +114,8 @@ fn are_busy(before: &BTreeMap<u32, (u64, u64)>, now: &BTreeMap<u32, (u64, u64)>)
     now.is_empty() || now.iter().any(is_busy)
 }
 
-fn line(root: &Root, all: &BTreeMap<u32, Stat>, stat: &Stat, grown: u64, text: &mut String) {
+fn line(context: &ReadContext<'_>, all: &BTreeMap<u32, Stat>, stat: &Stat, grown: u64, text: &mut String) {
+    let root = context.root;
     let mut parents: Vec<String> = Vec::new();
     let mut next = stat.parent;
     while let Some(parent) = all.get(&next).filter(|_| parents.len() < PARENTS_MAX) {
@@ -119,13 +125,14 @@ fn line(root: &Root, all: &BTreeMap<u32, Stat>, stat: &Stat, grown: u64, text: &
     let pid = stat.pid;
     let uid = uid(root, pid).map_or_else(|| "?".to_owned(), |uid| uid.to_string());
     let core = stat.core.map_or_else(|| "?".to_owned(), |core| core.to_string());
-    let session = session_nice(root, pid).map_or_else(|| "?".to_owned(), |nice| nice.to_string());
+    let cgroup = cgroup(root, pid);
+    let scheduled = scheduled(context, pid, stat, cgroup.as_ref());
     let list = |parts: Vec<String>| if parts.is_empty() { "-".to_owned() } else { parts.join(",") };
     let sockets = sockets(root, pid).map_or_else(|| "?".to_owned(), |all| list(all.iter().map(u64::to_string).collect()));
     let (start, nice, parents) = (stat.start_ticks, stat.nice, list(parents));
-    let (cgroup, name) = (one_word(&cgroup(root, pid)), one_line(&stat.comm));
+    let (cgroup, name) = (one_word(cgroup.as_ref().map_or("", |cgroup| &cgroup.path)), one_line(&stat.comm));
     // Writing to a text cannot fail.
-    let _ = writeln!(text, "{pid} {start} {grown} {core} {uid} {nice} {session} {parents} {sockets} {cgroup} {name}");
+    let _ = writeln!(text, "{pid} {start} {grown} {core} {uid} {nice} {scheduled} {parents} {sockets} {cgroup} {name}");
 }
 
 /// The effective user.
@@ -135,17 +142,59 @@ fn uid(root: &Root, pid: u32) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The nice value of a process's session (sched(7), autogroup: "/autogroup-25 nice 0"). `None` where sessions are not scheduled as groups.
-fn session_nice(root: &Root, pid: u32) -> Option<i32> {
-    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/autogroup"), STATUS_BYTES_MAX, None) else { return None };
-    std::str::from_utf8(&bytes).ok()?.trim_end().rsplit_once(" nice ")?.1.parse().ok()
+/// "NICE,NUMBER,CLASS,GROUP": the nice value and the number of its session where that is scheduled as one ("?" where not), its class, and the control group with a share of its own.
+fn scheduled(context: &ReadContext<'_>, pid: u32, stat: &Stat, cgroup: Option<&CgroupId>) -> String {
+    let group = cgroup.map_or_else(|| Some("/".to_owned()), |cgroup| task_group(context, cgroup));
+    // Sessions share what the root's own processes have (kernel/sched/autogroup.h, task_wants_autogroup).
+    let session = if group.as_deref() == Some("/") { session(context.root, pid) } else { None };
+    let (number, nice) = session.map_or_else(|| ("?".to_owned(), "?".to_owned()), |(number, nice)| (number.to_string(), nice.to_string()));
+    let class = if stat.policy == Some(SCHED_IDLE) { IDLE } else { "other" };
+    format!("{nice},{number},{class},{}", group.map_or_else(|| "?".to_owned(), |group| one_word(&group)))
 }
 
-/// The control group that shares CPU time: of the controller, or the only hierarchy of version 2.
-fn cgroup(root: &Root, pid: u32) -> String {
-    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/cgroup"), CGROUP_BYTES_MAX, None) else { return String::new() };
-    let mut paths = process::parse(&bytes).unwrap_or_default();
-    paths.remove("cpu").or_else(|| paths.remove("")).unwrap_or_default()
+/// The number and the nice value of a process's session (sched(7), autogroup: "/autogroup-25 nice 0"). `None` where sessions are not scheduled as groups.
+fn session(root: &Root, pid: u32) -> Option<(u64, i32)> {
+    let text = |file: &str| match root.read(file, STATUS_BYTES_MAX, None) {
+        Outcome::Ok(bytes) => String::from_utf8(bytes).ok(),
+        _ => None,
+    };
+    let is_on = text("proc/sys/kernel/sched_autogroup_enabled")?.trim_end() == "1";
+    let line = text(&format!("proc/{pid}/autogroup")).filter(|_| is_on)?;
+    let (number, nice) = line.trim_end().strip_prefix("/autogroup-")?.split_once(" nice ")?;
+    Some((number.parse().ok()?, nice.parse().ok()?))
+}
+
+/// The control group whose limits and share of CPU time a process is under. `None` where there are none.
+fn cgroup(root: &Root, pid: u32) -> Option<CgroupId> {
+    let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/cgroup"), CGROUP_BYTES_MAX, None) else { return None };
+    CgroupId::of_cpu(&process::parse(&bytes).ok()?)
+}
+
+/// The nearest level with a share of its own: of version 2 one whose parent hands the controller on (Documentation/admin-guide/cgroup-v2.rst, "Enabling and Disabling"). `None` if
+/// its directory cannot be seen.
+fn task_group(context: &ReadContext<'_>, own: &CgroupId) -> Option<String> {
+    if own.version == CgroupVersion::V1 {
+        return Some(own.path.clone());
+    }
+    let mut known = context.notes.kept::<BTreeMap<String, Option<String>>>(TASK_GROUPS);
+    if let Some(group) = known.get(&own.path) {
+        return group.clone();
+    }
+    // Another process's own mounts could show anything.
+    let mounts = Mounts::read(context.root, 1);
+    let mut group = None;
+    for level in own.levels() {
+        let Some(dir) = mounts.dir(&level, "cpu") else { break };
+        if level.path == "/" || matches!(context.root.read(&format!("{dir}/cpu.weight"), STATUS_BYTES_MAX, None), Outcome::Ok(_)) {
+            group = Some(level.path);
+            break;
+        }
+    }
+    if known.len() < PROCESSES_MAX {
+        known.insert(own.path.clone(), group.clone());
+        context.notes.keep(TASK_GROUPS, &known);
+    }
+    group
 }
 
 /// The inodes of its TCP sockets among its first descriptors. `None` without the right to see them.
@@ -270,6 +319,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
         let mut field = || fields.next().ok_or_else(|| place.expected(EXPECTED, line));
         let (pid, start, grown) = (field()?, field()?, field()?);
         let (core, uid, nice, session) = (field()?, field()?, field()?, field()?);
+        // Older recordings have the nice value of the session alone.
+        let mut scheduled = session.splitn(4, ',');
+        let (session_nice, session, class, group) =
+            (scheduled.next().unwrap_or("?"), scheduled.next().unwrap_or("?"), scheduled.next(), scheduled.next());
         let (parents, sockets, cgroup, name) = (field()?, field()?, field()?, field()?);
         Ok(BusyProcess {
             pid: place.number(EXPECTED, Some(pid))?,
@@ -278,7 +331,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
             core: known(place, core)?,
             uid: known(place, uid)?,
             nice: place.number(EXPECTED, Some(nice))?,
-            session_nice: known(place, session)?,
+            is_idle_class: class == Some(IDLE),
+            session: known(place, session)?,
+            session_nice: known(place, session_nice)?,
+            task_group: group.filter(|path| *path != "?").map(str::to_owned),
             parents: listed(place, parents)?,
             sockets: if sockets == "?" { None } else { Some(listed(place, sockets)?) },
             cgroup: Some(cgroup).filter(|path| *path != "-").map(str::to_owned),
@@ -350,8 +406,47 @@ mod tests {
         let xz = &busiest[0];
         assert_eq!((xz.comm.as_str(), xz.core, xz.uid, xz.cgroup.as_deref()), ("xz", Some(1), Some(1001), Some("/backup")));
         assert_eq!((xz.parents.as_slice(), xz.sockets.as_deref()), ([8, 7].as_slice(), None), "the descriptors could not be read");
-        assert_eq!((xz.nice, xz.session_nice), (0, Some(-5)));
-        assert_eq!((busiest[1].uid, busiest[1].session_nice), (None, None));
+        assert_eq!((xz.nice, xz.is_idle_class, xz.session_nice), (0, false, None), "a group of its own");
+        assert_eq!((busiest[1].uid, busiest[1].session), (None, None), "nothing says that sessions are groups");
+    }
+
+    /// What is read of process 9 in a tree with these files.
+    fn read_of(files: &[(&str, &str)]) -> BusyProcess {
+        let (tree, notes) = (Tree::new(), Notes::default());
+        tree.write("proc/stat", "cpu0 1 0 0 0\n");
+        tree.look(&notes, Phase::First).unwrap();
+        tree.write("proc/9/stat", &stat(9, "xz", 1, 20, 0).replace("17 1 0 0", "17 1 0 5"));
+        files.iter().for_each(|(file, text)| tree.write(file, text));
+        tree.look(&notes, Phase::Running).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_session_counts_only_where_it_is_a_group() {
+        let (on, session) = (("proc/sys/kernel/sched_autogroup_enabled", "1\n"), ("proc/9/autogroup", "/autogroup-25 nice -5\n"));
+        let of = |files: &[(&str, &str)]| {
+            let read = read_of(files);
+            assert!(read.is_idle_class);
+            (read.session, read.session_nice, read.task_group)
+        };
+        let root = Some("/".to_owned());
+        assert_eq!(of(&[on, session]), (Some(25), Some(-5), root.clone()));
+        assert_eq!(of(&[("proc/sys/kernel/sched_autogroup_enabled", "0\n"), session]), (None, None, root.clone()));
+        assert_eq!(of(&[session]), (None, None, root.clone()));
+        assert_eq!(of(&[on, session, ("proc/9/cgroup", "3:cpu,cpuacct:/backup\n")]), (None, None, Some("/backup".into())));
+        assert_eq!(of(&[on, session, ("proc/9/cgroup", "3:cpu,cpuacct:/\n")]), (Some(25), Some(-5), root.clone()));
+        // Version 2: the controller may end above the process's own group.
+        let (own, mount) = (("proc/9/cgroup", "0::/a/b/c\n"), ("proc/1/mountinfo", "30 24 0:26 / /cg rw - cgroup2 cgroup2 rw\n"));
+        assert_eq!(of(&[on, session, own]), (None, None, None), "no mount is seen");
+        assert_eq!(of(&[on, session, own, mount]), (Some(25), Some(-5), root));
+        let weights = [("proc/1/root/cg/a/cpu.weight", "100\n"), ("proc/1/root/cg/a/b/cpu.weight", "100\n")];
+        assert_eq!(of(&[on, session, own, mount, weights[0], weights[1]]), (None, None, Some("/a/b".into())));
+    }
+
+    #[test]
+    fn lines_of_older_recordings_are_read() {
+        let one = parse(b"9 77 20 1 1000 5 -5 8,7 - /a b c\n").unwrap().remove(0);
+        assert_eq!((one.session_nice, one.session, one.is_idle_class, one.task_group), (Some(-5), None, false, None));
+        assert_eq!(one.comm, "b c");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Stat {
     pub(crate) core: Option<u32>,
     /// -20 to 19.
     pub(crate) nice: i32,
+    /// Scheduling policy (sched(7)).
+    pub(crate) policy: Option<u32>,
     pub(crate) threads: u32,
     pub(crate) start_ticks: u64,
     /// The start of its stack: a different address after each execution of a program, the same in all its forks. Zero without the right to trace it.
@@ -74,6 +76,7 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
             .fold(0, u64::saturating_add),
         core: field(39).and_then(|core| core.parse().ok()),
         nice: place.number(EXPECTED, field(19))?,
+        policy: field(41).and_then(|policy| policy.parse().ok()),
         threads: place.number(EXPECTED, field(20))?,
         start_ticks: place.number(EXPECTED, field(22))?,
         start_stack: field(28).and_then(|address| address.parse().ok()),

@@ -113,6 +113,40 @@ proptest! {
     }
 }
 
+/// As `process`, in the root's own group, in this session.
+fn in_session(process: BusyProcess, session: Option<u64>, session_nice: i32) -> BusyProcess {
+    BusyProcess { session, session_nice: session.map(|_| session_nice), task_group: Some("/".into()), ..process }
+}
+
+proptest! {
+    /// Where the server and the program meet, the program's weight decides; where that is not known, what it uses counts.
+    #[test]
+    fn who_has_only_what_the_servers_leave_takes_nothing(nice in -20_i32..=19, server_nice in -20_i32..=19, is_idle in any::<bool>(), of in 0..4) {
+        let (server, hog) = (BusyProcess { nice: server_nice, ..program(42, 0.2) }, BusyProcess { nice, is_idle_class: is_idle, ..program(77, 0.8) });
+        let (server, hog) = match of {
+            0 => (in_session(server, Some(3), 5), in_session(hog, Some(3), 5)),
+            1 => (in_session(server, None, 0), in_session(hog, None, 0)),
+            2 => (in_session(server, Some(3), server_nice), in_session(hog, Some(4), nice)),
+            _ => (in_session(server, Some(3), 0), BusyProcess { task_group: Some("/batch".into()), ..in_session(hog, None, 0) }),
+        };
+        let weight = if is_idle && of < 2 { 3.0 / 1024.0 } else { 1.25_f64.powi(-nice) } / 1.25_f64.powi(-server_nice);
+        let yields = of < 3 && weight / (1.0 + weight) < 0.1;
+        let found = told(&STARVED.observed(&[server, hog]));
+        prop_assert_eq!(causes(&found).contains(&"cores-taken-by-others"), !yields, "weight {}: {}", weight, &found.summary);
+    }
+}
+
+#[test]
+fn many_that_yield_take_their_part_together() {
+    let taken_by = |count: u32| {
+        let hogs = (0..count).map(|n| BusyProcess { nice: 10, ..in_session(program(77 + n, 0.8 / f64::from(count)), Some(3), 0) });
+        let server = in_session(program(42, 0.2), Some(3), 0);
+        is_taken(&STARVED.observed(&std::iter::once(server).chain(hogs).collect::<Vec<_>>()))
+    };
+    assert!(!taken_by(1), "a tenth of the server's weight");
+    assert!(taken_by(4));
+}
+
 #[test]
 fn a_service_yields_by_its_unit_unless_its_name_could_be_a_command() {
     for (cgroup, expected) in [
