@@ -27,7 +27,7 @@ declare -A right=(
     [worker-connections]=worker-connections-exhausted
     [files]=file-descriptors-exhausted
     [ports]=ephemeral-ports-exhausted
-    [loss]=packet-loss
+    [loss]=packets-filtered
     [hog]=cpu
 )
 all="slow-pages backend-hangs few-workers quota conntrack shaper rate-limit worker-connections files ports loss hog"

@@ -12,7 +12,6 @@ pub mod settle;
 mod starts;
 pub mod station;
 pub mod stations;
-mod undelivered;
 pub(crate) mod unseen;
 pub(crate) mod verdict;
 pub(crate) mod warnings;

@@ -293,6 +293,7 @@ pub(crate) const HARMLESS: &[&str] = &[
 #[cfg(test)]
 pub(crate) const NOT_DRAWN: &[&str] = &[
     "packet-loss",
+    "packets-filtered",
     "idle-close-race",
     "send-buffer-limited",
     "delayed-ack-stall",

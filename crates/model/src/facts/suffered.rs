@@ -3,6 +3,7 @@
 pub(crate) mod held;
 pub(crate) mod others;
 pub(crate) mod standing;
+pub(crate) mod undelivered;
 
 use super::Context;
 use crate::facts::harm::Cost;

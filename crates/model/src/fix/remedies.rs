@@ -89,6 +89,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::raise_server_limit::ADVICE,
     &by_hand::raise_shaper_rate::RAISE_RATE,
     &by_hand::mend_connections::FIND_LOSS,
+    &by_hand::mend_connections::LET_PACKETS_PASS,
     &by_hand::mend_connections::KEEP_IDLE_LONGER,
     &by_hand::mend_connections::LEAVE_IT_OUT,
     &kernel::mend_sending::FREE_BUFFER,

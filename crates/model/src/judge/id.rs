@@ -92,6 +92,8 @@ impl FindingId {
     pub(crate) const SERVER_LIMIT_REACHED: Self = Self("server-limit-reached");
     /// The configuration limits this traffic.
     pub(crate) const LIMITED_BY_CONFIG: Self = Self("rate-limited-by-config");
+    /// A packet filter takes packets of the path.
+    pub(crate) const PACKETS_FILTERED: Self = Self("packets-filtered");
     /// No local port was left for connections to an upstream.
     pub(crate) const PORTS_EXHAUSTED: Self = Self("ephemeral-ports-exhausted");
     /// The search for a free port takes the cores.

@@ -1,4 +1,4 @@
-//! Waits that no station shows: all requests take long, all stand at times, or packets stay in the host that wants to send them.
+//! Waits that no station shows: all requests take long, all stand at times, packets stay in the host that wants to send them, or are handed to no socket.
 
 use crate::facts::Context;
 use crate::facts::CoreGroup;
@@ -7,10 +7,11 @@ use crate::facts::harm::Cost;
 use crate::facts::profile::Profiled;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
+use crate::facts::suffered::undelivered::{Undelivered, is_kept};
 use crate::facts::suffered::{SENT_AGAIN_US, WAKES_US};
 use crate::ledger::{Account, tenths};
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
-use crate::observation::{NetnsId, NetnsView, TcpSample, TcpState};
+use crate::observation::{NetnsId, NetnsView, TcpSample};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind;
 
@@ -25,9 +26,6 @@ const ANSWERS_MIN: f64 = 10.0;
 const QUICK_SHARE: f64 = 0.5;
 /// Share of the requests whose answers are due that must stand in a pause.
 const STANDING_SHARE: f64 = 0.5;
-
-/// Age from which unsent data stays, milliseconds: a tick of the kernel's clock is up to 10 ms long.
-const KEPT_MS: u64 = 20;
 
 /// Answers that take much longer under load than alone although the cores are idle: they wait for something that cannot be observed (threads of one process,
 /// a lock, a limit of connections). Below the knee of a closed loop an answer takes about as long as alone, and more connections would give more. Beyond it
@@ -89,16 +87,10 @@ fn is_slower(ctx: &Context<'_>, alone: f64, loaded: f64) -> bool {
     loaded > UNLOADED_TIMES * alone && loaded > alone + wakes
 }
 
-/// Data that the kernel does not let out: at least a segment is to be sent, nothing is on its way, so that neither the congestion window nor Nagle's algorithm holds it back, and the
-/// other end has room. TCP stops there when the network below it refuses a packet, and tries again by a timer; it counts no retransmission (tcp_write_xmit in
-/// net/ipv4/tcp_output.c). So do rules that drop packets in the output path.
+/// Data that the kernel does not let out, at least a segment: less may be corked (TCP_CORK, tcp(7)).
 pub(crate) fn kept_unsent(ctx: &Context<'_>) -> Option<Message> {
-    let is_kept = |sample: &TcpSample| {
-        let has_room = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes >= sample.mss.max(1));
-        let is_open = sample.unacked == 0 && sample.cwnd > 0 && has_room(sample.peer_window);
-        sample.state == TcpState::Established && is_open && has_room(sample.unsent) && sample.last_data_sent_ms >= KEPT_MS
-    };
-    let of = |(netns, _): (NetnsId, &NetnsView)| Some((netns, Held::of(ctx, netns, is_kept)?));
+    let is_segment = |sample: &TcpSample| is_kept(sample, sample.mss.max(1));
+    let of = |(netns, _): (NetnsId, &NetnsView)| Some((netns, Held::of(ctx, netns, is_segment)?));
     let (netns, held) = ctx.netns_on_path().into_iter().filter_map(of).max_by(|a, b| a.1.share().total_cmp(&b.1.share()))?;
     let message = Message::new("verdict-unknown-unsent").with("netns", ctx.netns_name(netns)).with("share", held.share() * 100.0);
     let message = message.with("connections", tenths(held.connections)).with("under_way", tenths(held.under_way));
@@ -161,4 +153,16 @@ pub(crate) fn pauses(ctx: &Context<'_>) -> Option<Message> {
         tiers.pop().filter(|(stand, _)| 2.0 * stand > account.under_way())
     });
     Some(message.with("tier", most.map_or("none", |(_, tier)| tier.name.as_str())))
+}
+
+/// This message of packets that are handed to no socket: nothing is known of whoever sent them. `None` if hardly any are, or if the counters were not read.
+pub(super) fn undelivered(ctx: &Context<'_>, id: &'static str) -> Option<Message> {
+    let of = |(netns, view): (NetnsId, &NetnsView)| {
+        let taken = Undelivered::of(ctx, netns, view)?;
+        let cost = Cost::of_requests(taken.came, taken.came.saturating_add(ctx.netstat_growth(view, "Tcp.InSegs")?));
+        cost.hurts().then_some((taken, cost.requests))
+    };
+    let (taken, share) = ctx.netns_on_path().into_iter().filter_map(of).max_by_key(|(taken, _)| taken.came)?;
+    let message = Message::new(id).with("dropped", taken.came).with("share", 100.0 * share);
+    Some(message.with("netns", ctx.netns_name(taken.netns)))
 }

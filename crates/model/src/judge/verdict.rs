@@ -21,8 +21,7 @@ use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
-use crate::judge::undelivered::undelivered;
-use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, started_untold, waits_unseen};
+use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, started_untold, undelivered, waits_unseen};
 use crate::judge::watched::Untold;
 use crate::ledger::tenths;
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -98,6 +97,9 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     let judgement = with_what_is_unseen(ctx, judgement(ctx, &stations, (&findings, &couplings)));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(generator_waited(ctx, &findings, &judgement));
+    if judgement.verdict == Verdict::Healthy {
+        notes.extend(undelivered(ctx, "warning-undelivered"));
+    }
     // The sentence of a server that would be healthy without them says so itself.
     if judgement.verdict != Verdict::Healthy && judgement.summary.id != PERHAPS_ERRORS {
         notes.extend(perhaps_failed(ctx, "warning-perhaps-errors"));
@@ -218,7 +220,8 @@ fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, coupling
         let why = Message::new("verdict-unknown-refusing").with("station", refusing.station.0);
         return few_samples::told(ctx, Judgement::unknown(why.with("why", refusing.why.clone())));
     }
-    let unseen = kept_unsent(ctx).or_else(|| undelivered(ctx));
+    // A load whose own packets arrived is no sign of who sent the others.
+    let unseen = kept_unsent(ctx).or_else(|| undelivered(ctx, "verdict-unknown-undelivered").filter(|_| ctx.obs.load.is_none()));
     let judgement = unseen.map_or_else(|| healthy(ctx, stations), Judgement::unknown);
     few_samples::told(ctx, judgement)
 }
@@ -232,7 +235,9 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
     }
     let was_gone = || ended(ctx).filter(|ended| Cost::of_time(ended.share).hurts()).map(|ended| ended.told());
     if let Some(load) = &ctx.obs.load {
-        let told = |why| was_gone().or_else(|| undelivered(ctx)).unwrap_or_else(|| few_samples::explained(ctx, why));
+        let told = |why| {
+            was_gone().or_else(|| undelivered(ctx, "verdict-unknown-undelivered")).unwrap_or_else(|| few_samples::explained(ctx, why))
+        };
         let unexplained = || turned_away(load).or_else(|| unexplained_failures(ctx, load)).or_else(|| unexplained_losses(ctx, load));
         return wrong_answers(ctx, load).or_else(|| unexplained().map(told));
     }

@@ -138,6 +138,7 @@ fn sessions(cache: &str) -> NginxTlsSessions {
 /// A load of so many requests, each on a connection of its own, most of whose handshakes were full.
 fn tls(sessions: Option<NginxTlsSessions>, requests: u64, offers_sessions: Option<bool>, resumed: u64) -> Observation {
     let mut obs = sampled(NginxConfig { tls_sessions: sessions, ..NginxConfig::default() }, SIGNING);
+    obs.request.scheme = "https".into();
     let load = obs.load.as_mut().unwrap();
     (load.connections, load.requests, load.good, load.received_bytes) = (requests, requests, requests, 1_000_000);
     load.status = [(200, requests)].into();

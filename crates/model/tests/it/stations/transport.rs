@@ -12,6 +12,8 @@ use chokepoint_model::report::{Confidence, StationState, Verdict};
 
 use crate::stage::*;
 
+mod filtered;
+
 const LOSS: &str = "packet-loss";
 
 /// Changes of both ends' counters in the window.

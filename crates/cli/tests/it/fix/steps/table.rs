@@ -39,6 +39,7 @@ const WORDS: &[&str] = &[
     "leave-it-out",
     "let-go-on",
     "let-it-detach",
+    "let-packets-pass",
     "let-idle-connections-go",
     "look-at-answers",
     "move-to-unix-socket-by-hand",

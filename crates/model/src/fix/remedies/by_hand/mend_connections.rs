@@ -19,6 +19,16 @@ pub(in crate::fix::remedies) const FIND_LOSS: AdviceDef = AdviceDef {
     },
 };
 
+pub(in crate::fix::remedies) const LET_PACKETS_PASS: AdviceDef = AdviceDef {
+    id: "let-packets-pass",
+    finding: FindingId::PACKETS_FILTERED,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let netns = placed.at.netns.map_or_else(String::new, |netns| ctx.netns_name(netns));
+        Some(advice(Message::new("remedy-let-packets-pass-text").with("netns", netns), "remedy-let-packets-pass-risk"))
+    },
+};
+
 pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     id: "keep-idle-longer",
     finding: FindingId::CLOSE_RACE,

@@ -5,6 +5,9 @@ short-transport = packets
 state-transport-none = { $netns } sent { $segments } TCP segments; its counters show no loss.
 state-transport-again = { $netns } sent { $segments } TCP segments; { $lost } were lost and sent again ({ $share } %), and senders waited { $waits } times for a timeout or a probe.
 
+finding-packets-filtered-title = a packet filter of { $netns } drops or rejects packets of the path: { $taken } in { $seconds } s
+finding-packets-filtered-explanation = They reached { $netns } or were sent there, and netfilter let them go no further: no queue, table or route of the kernel counts them. That is a rule of nftables or iptables (a list, a limit of rate or connections, a random part). A sender whose packet is dropped waits and sends it again: a SYN after a second, then two, then four. A rejected client gets nothing.
+
 finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends are lost on the way
 finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. If no later packet reveals the gap, TCP sends the lost one again only after a timeout (at least 200 ms) or a tail loss probe. The request waits for that while the cores are idle.
 finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. TCP takes each loss for congestion and reduces its congestion window (CUBIC by 30 %, Reno by half), so a long response needs many more round trips.
@@ -34,3 +37,11 @@ evidence-loss-link = Interface { $link } counted { $count ->
     [one] one error or drop
    *[other] { $count } errors and drops
 } in that time.
+evidence-filtered-came = { $count } packets that arrived in { $netns } were handed to no protocol.
+evidence-filtered-left = { $count } packets that { $netns } sent were handed to no interface.
+evidence-filtered-syns = { $count } SYNs were sent again on the path.
+evidence-filtered-segments = { $count } segments of the path's connections were lost and sent again.
+evidence-filtered-kept = Data stood ready and could not leave about { $count } times, for { $ms } ms or longer.
+evidence-filtered-refused = { $count } connections of the load were refused, although a server listens.
+
+coupling-packets-filtered = The packets of these connections are taken by a packet filter on this host. A server that is not there looks the same to whoever connects.

@@ -1,5 +1,6 @@
 //! Station `transport`: what TCP had to retransmit on the request's path, by sending namespace.
 
+mod filtered;
 mod harm;
 mod innocent;
 
@@ -8,8 +9,8 @@ use crate::facts::path::Tier;
 use crate::facts::suffered::standing::Standing;
 use crate::facts::suffered::{others, segments};
 use crate::judge::finding::{Evidence, Finding};
-use crate::judge::id::FindingId;
-use crate::judge::id::StationId;
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::{FindingId, StationId};
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::tenths;
@@ -18,8 +19,9 @@ use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["find-lossy-link"],
-    ..StationDef::new(StationId("transport"), StationKind::Cliff, &[FindingId::PACKET_LOSS], read, judge)
+    remedies: &["find-lossy-link", "let-packets-pass"],
+    graph: &[CouplingDef::found(FindingId::PACKETS_FILTERED, FindingId::UNREACHABLE, Relation::Path, "coupling-packets-filtered")],
+    ..StationDef::new(StationId("transport"), StationKind::Cliff, &[FindingId::PACKETS_FILTERED, FindingId::PACKET_LOSS], read, judge)
 };
 
 /// Lost segments that are needed before loss is reported.
@@ -82,17 +84,22 @@ fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a Tier, view: &'a NetnsVi
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let senders = senders(ctx);
-    let worst =
-        of_size(ctx, &senders).map(|(sent, _)| sent).or_else(|| culprit(ctx, &senders).map(|(worst, _)| worst)).map(|sent| sent.netns);
-    senders.iter().map(|sent| reading(ctx, sent, worst == Some(sent.netns))).collect()
+    // The worst namespace, and its packets that did not arrive.
+    let lost = |sent: &Sent<'_>| (sent.netns, sent.lost);
+    let worst = filtered::worst(ctx, &senders)
+        .map(|filtered| (filtered.sent.netns, filtered.taken()))
+        .or_else(|| of_size(ctx, &senders).map(|(sent, _)| lost(sent)))
+        .or_else(|| culprit(ctx, &senders).map(|(worst, _)| lost(worst)));
+    senders.iter().map(|sent| reading(ctx, sent, worst.filter(|(netns, _)| *netns == sent.netns).map(|(_, lost)| lost))).collect()
 }
 
-fn reading(ctx: &Context<'_>, sent: &Sent<'_>, is_found: bool) -> StationReading {
+/// The reading of a namespace; `refused`: its packets that did not arrive, if that is a cause.
+fn reading(ctx: &Context<'_>, sent: &Sent<'_>, refused: Option<u64>) -> StationReading {
     let mut station = STATION.reading(sent.tier, sent.at(), "segments/s");
     let seconds = ctx.seconds().max(1e-6);
     station.used = Some(sent.segments as f64 / seconds);
-    station.refused_per_s = is_found.then_some(sent.lost as f64 / seconds);
-    let state = if is_found { StationState::Refusing } else { StationState::Ok };
+    station.refused_per_s = refused.map(|lost| lost as f64 / seconds);
+    let state = if refused.is_some() { StationState::Refusing } else { StationState::Ok };
     let id = if sent.lost == 0 { "state-transport-none" } else { "state-transport-again" };
     station.in_state(state, sent.args(ctx, id))
 }
@@ -115,6 +122,9 @@ fn of_size<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<(&'s Se
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let senders = senders(ctx);
+    if let Some(filtered) = filtered::worst(ctx, &senders) {
+        return vec![filtered.finding(ctx)];
+    }
     if let Some((sent, standing)) = of_size(ctx, &senders) {
         return vec![too_large(ctx, sent, &standing)];
     }

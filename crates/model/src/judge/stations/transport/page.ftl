@@ -8,7 +8,7 @@ page-transport-shows =
 page-transport-sure =
     The counters are per namespace and include other programs' connections. SYNs are left out, because full queues lose them as well, and so are segments that the peer reports as received twice (duplicate SACK): a slow peer makes TCP send twice although nothing was lost.
 page-transport-remedies =
-    See packet-loss: find where packets are lost.
+    See packets-filtered and packet-loss: find the rule, or where packets are lost.
 page-transport-sources =
     Tcp.OutSegs and Tcp.RetransSegs of /proc/net/snmp (RFC 4022); TCPTimeouts, TCPLossProbes, TCPSynRetrans, TCPDSACKRecvSegs of /proc/net/netstat (Linux Documentation/networking/snmp_counter.rst); RFC 2883, RFC 6298, RFC 8985.
 
@@ -23,3 +23,15 @@ page-packet-loss-remedies =
     Advice only: find where packets vanish. Interfaces and their queues count their drops on this host; beyond it, captures at both ends show them.
 page-packet-loss-sources =
     As for station transport; RFC 2923, section 2.1 (path MTU discovery without messages), RFC 4821; TCP_RTO_MIN in include/net/tcp.h; Mathis, Semke, Mahdavi and Ott 1997.
+
+page-packets-filtered-title = A packet filter takes packets of the path
+page-packets-filtered-limits =
+    Connections and packets that a rule of nftables or iptables drops or rejects: a limit of rate or connections, a list of addresses, a rule left from a test. A dropped SYN costs its client a second, then two, then four; dropped data costs a timeout of at least 200 ms.
+page-packets-filtered-shows =
+    What a namespace of the path received and handed to no protocol, and what it sent and handed to no interface, less all that the kernel counts elsewhere (errors, routes, fragments, a full table of tracked connections). At least half as many packets of the path were sent again, or connections of the load refused, and the load suffered: connections that came late or not at all, requests that waited for a timeout. Or an upstream of that namespace answers no SYN.
+page-packets-filtered-sure =
+    High if the load's own connections suffered, and no more than twice as many packets were taken as were missed. Medium if traffic is only watched, or if more were taken: those may be strangers', which a filter is there to drop. Packets that are sent to an interface are counted since Linux 6.6; before, only those that arrive can be missed. What XDP or a traffic class drops is not among them. Load balancing in the kernel (IPVS) and SYNPROXY take packets without harm, and make no finding. Clients beyond this host that are only watched are not seen to suffer: the verdict is unknown then, with the number of packets.
+page-packets-filtered-remedies =
+    Advice only: find the rule whose counter grows, and ask who made it.
+page-packets-filtered-sources =
+    Ip.InReceives, InDelivers, OutRequests, OutTransmits of /proc/net/snmp (RFC 4293; net/ipv4/ip_input.c, ip_output.c), those of /proc/net/snmp6; TCPSynRetrans of /proc/net/netstat; RFC 6298.

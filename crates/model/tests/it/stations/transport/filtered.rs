@@ -1,0 +1,136 @@
+//! Finding `packets-filtered`: packets that netfilter takes and that are sent again, kept or refused. Silent for what others are sent, for packets that are taken without harm, and for what
+//! the kernel counts as something else.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::load::{Loop, Percentiles};
+use chokepoint_model::observation::{Observation, TcpSample};
+use chokepoint_model::report::{Confidence, Verdict};
+use proptest::prelude::*;
+
+use super::{LOSS, unsent};
+use crate::stage::*;
+
+const FILTERED: &str = "packets-filtered";
+
+/// A load of twenty connections, each request on its own, and what the counters of both namespaces rose by.
+#[derive(Debug, Clone, Copy)]
+struct Filter {
+    /// Packets that reached the server's namespace and no protocol.
+    came: u64,
+    /// Packets that its protocols sent and no interface got.
+    left: u64,
+    /// SYNs of the client that were sent again, after a second.
+    syns: u64,
+    /// Connections that were refused.
+    refused: u64,
+    /// Another counter of the server's namespace.
+    also: (&'static str, u64),
+}
+
+const SYNS: Filter = Filter { came: 120, left: 0, syns: 115, refused: 0, also: ("Ip.InDiscards", 0) };
+
+impl Filter {
+    fn observed(self) -> Observation {
+        let mut obs = healthy();
+        cpu(&mut obs, 0.2);
+        let sent = [("Tcp.OutSegs", 40_000), ("Tcp.RetransSegs", self.syns), ("TcpExt.TCPDSACKRecvSegs", 0), ("TcpExt.TCPLossProbes", 0)];
+        let again = [("TcpExt.TCPSynRetrans", self.syns), ("TcpExt.TCPTimeouts", self.syns)];
+        protocol_counters(&mut obs, CLIENT, &[&sent[..], &again].concat());
+        let quiet = [("Tcp.OutSegs", 40_000), ("Tcp.RetransSegs", 0), ("TcpExt.TCPDSACKRecvSegs", 0), ("TcpExt.TCPSynRetrans", 0)];
+        let packets = [
+            ("TcpExt.TCPTimeouts", 0),
+            ("Tcp.InSegs", 40_000),
+            ("Ip.InReceives", 40_000 + self.came),
+            ("Ip.InDelivers", 40_000),
+            ("Ip.OutRequests", 40_000),
+            ("Ip.OutTransmits", 40_000 - self.left),
+            self.also,
+        ];
+        protocol_counters(&mut obs, SERVER, &[&quiet[..], &packets].concat());
+        let load = obs.load.as_mut().unwrap();
+        load.shape = Loop::Closed { connections: 20 };
+        (load.requests, load.connections) = (2_000 + self.refused, 2_000);
+        (load.good, load.errors.connect_refused) = (2_000, self.refused);
+        load.status = [(200, 2_000)].into();
+        load.latency_us = Percentiles { p50: 2_000, p75: 2_500, p90: 3_000, p95: 4_000, p99: 9_000, p999: 20_000, max: 30_000 };
+        let late = if self.syns >= 100 { 1_003_000 } else { 300 };
+        load.connect_us = Percentiles { p50: 90, p75: 100, p90: 150, p95: late, p99: late, p999: late, max: late };
+        obs
+    }
+}
+
+fn is_found(obs: &Observation) -> bool {
+    let found = told(obs);
+    assert!(!causes(&found).contains(&LOSS), "{}", found.summary);
+    causes(&found) == [FILTERED]
+}
+
+#[test]
+fn a_filter_that_drops_the_first_packets_of_clients_is_named_with_its_counts() {
+    let found = told(&SYNS.observed());
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Choked, vec![FILTERED]), "{}", found.summary);
+    let finding = &found.findings[0];
+    assert_eq!(finding.title, "a packet filter of server drops or rejects packets of the path: 120 in 10 s");
+    assert_eq!((finding.confidence, finding.at.netns.as_deref()), (Confidence::High, Some("server")));
+    let evidence: Vec<&str> = finding.evidence.iter().map(|proof| proof.text.as_str()).collect();
+    assert_eq!(evidence, ["120 packets that arrived in server were handed to no protocol.", "115 SYNs were sent again on the path."]);
+    let ids: Vec<&str> = finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect();
+    assert_eq!(ids, ["let-packets-pass"]);
+    let many = Filter { came: 9_000, ..SYNS };
+    assert_eq!(told(&many.observed()).findings[0].confidence, Confidence::Medium, "most of them are not the path's");
+}
+
+proptest! {
+    /// Whoever sends again or is refused sent a packet that was taken.
+    #[test]
+    fn as_many_are_taken_as_are_missed(came in 20_u64..4_000, left in 0_u64..400, syns in 120_u64..400, refused in 0_u64..4_000) {
+        let filter = Filter { came, left, syns, refused, ..SYNS };
+        let (taken, missed) = (came + left, syns + refused);
+        prop_assume!((2 * taken).abs_diff(missed) > 20);
+        prop_assert_eq!(is_found(&filter.observed()), 2 * taken > missed, "{:?}", filter);
+    }
+
+    #[test]
+    fn what_the_kernel_counts_as_something_else_was_not_taken(counter in proptest::sample::select(vec!["Ip.InDiscards", "Ip.InHdrErrors", "IpExt.InNoRoutes"])) {
+        let counted = Filter { also: (counter, 115), ..SYNS };
+        prop_assert!(!is_found(&counted.observed()));
+    }
+}
+
+#[test]
+fn refused_connections_are_a_filters_although_a_server_listens() {
+    let refusing = Filter { came: 900, syns: 0, refused: 900, ..SYNS };
+    assert!(is_found(&refusing.observed()));
+    assert!(!is_found(&Filter { came: 12, ..refusing }.observed()), "a stranger's packets");
+}
+
+#[test]
+fn packets_that_are_taken_without_harm_are_no_cause() {
+    // A load balancer in the kernel, SYNPROXY, or what a filter is there to drop.
+    let found = told(&Filter { came: 20_000, syns: 0, ..SYNS }.observed());
+    assert_eq!((found.verdict, causes(&found).len()), (Verdict::Healthy, 0), "{}", found.summary);
+    assert!(found.warnings.iter().any(|told| told.starts_with("20,000 packets that reached server were handed to no socket")));
+    assert!(!is_found(&Filter { came: 20_000, syns: 30, ..SYNS }.observed()), "no connection came late");
+}
+
+/// Watched: data of this many of twenty connections does not leave the server's namespace, and its filter took so many packets.
+fn kept(connections: u64, left: u64) -> Observation {
+    let moves = |sample: &mut TcpSample| (sample.unacked, sample.last_data_sent_ms) = (6, 0);
+    let mut obs = unsent(connections, moves);
+    let sent = [("Tcp.OutSegs", 40_000), ("Tcp.RetransSegs", 0), ("TcpExt.TCPDSACKRecvSegs", 0), ("TcpExt.TCPSynRetrans", 0)];
+    let packets = [("TcpExt.TCPTimeouts", 0), ("Ip.OutRequests", 40_000), ("Ip.OutTransmits", 40_000 - left)];
+    protocol_counters(&mut obs, SERVER, &[&sent[..], &packets].concat());
+    obs
+}
+
+#[test]
+fn a_rule_in_the_output_path_is_named_where_data_stands() {
+    let found = told(&kept(8, 400));
+    assert_eq!((found.verdict, causes(&found)), (Verdict::Choked, vec![FILTERED]), "{}", found.summary);
+    let evidence: Vec<&str> = found.findings[0].evidence.iter().map(|proof| proof.text.as_str()).collect();
+    assert!(evidence.iter().any(|told| told.starts_with("Data stood ready and could not leave about 444 times")), "{evidence:?}");
+    assert!(causes(&told(&kept(0, 400))).is_empty(), "packets of another program");
+    assert!(causes(&told(&kept(8, 60))).is_empty(), "too few to explain it");
+    assert_eq!(told(&kept(8, 60)).verdict, Verdict::Unknown);
+}
