@@ -65,6 +65,39 @@ pub const SERVERS: &[&ServerDef] = &[
     &postgresql::POSTGRESQL,
 ];
 
+/// What a session of a database does, as the title of its process says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Session {
+    /// It waits for its client, outside of a transaction.
+    Idle,
+    /// It waits for its client within a transaction, whose locks it keeps.
+    Open,
+    /// It works for its client.
+    Busy,
+    /// It waits for a lock that another transaction has: with this command, or an empty one if its name is not known.
+    Waits(String),
+}
+
+/// Servers with a process for each session, which tells what it does.
+#[derive(Debug)]
+pub struct SessionsDef {
+    /// The names of the process that starts the others.
+    programs: &'static [&'static str],
+    of_title: fn(&str) -> Option<Session>,
+}
+
+impl SessionsDef {
+    /// The session of a process with this title.
+    pub fn of_title(&self, title: &str) -> Option<Session> {
+        (self.of_title)(title)
+    }
+}
+
+/// What is known of the sessions of a process with this name.
+pub fn sessions_of(comm: &str) -> Option<&'static SessionsDef> {
+    [&postgresql::SESSIONS].into_iter().find(|def| def.programs.contains(&comm))
+}
+
 /// The server that a process belongs to.
 pub fn recognise(identity: &Identity) -> Option<&'static ServerDef> {
     SERVERS.iter().find(|def| (def.recognise)(identity)).copied()

@@ -161,6 +161,19 @@ pub struct Syscall {
     pub threads: ThreadCalls,
     /// What main thread and looked-at threads wait for that is no connection. Empty in recordings of older versions.
     pub waits: Vec<ThreadWait>,
+    /// The sessions of a database that has a process for each. `None` for other programs, and in recordings of older versions.
+    pub sessions: Option<Sessions>,
+}
+
+/// Sessions of a database, as the titles of their processes tell (PostgreSQL's `update_process_title`). Those that wait for a lock are in [`Syscall::waits`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sessions {
+    /// All whose titles tell something.
+    pub all: u32,
+    /// Sessions that wait for their client outside of a transaction.
+    pub idle: u32,
+    /// Sessions that wait for their client within a transaction, whose locks they keep.
+    pub open: u32,
 }
 
 /// Threads of one look that wait for the same.
@@ -203,11 +216,13 @@ pub enum WaitKind {
     Child,
     /// A timer: nanosleep(2).
     Timer,
+    /// A lock of a database that another transaction has.
+    Transaction,
 }
 
 impl WaitKind {
     /// All, with their words in a recording.
-    const WORDS: [(Self, &'static str); 11] = [
+    const WORDS: [(Self, &'static str); 12] = [
         (Self::FileLock, "file-lock"),
         (Self::RetriedLock, "retried-lock"),
         (Self::Semaphore, "semaphore"),
@@ -219,6 +234,7 @@ impl WaitKind {
         (Self::NameServer, "name-server"),
         (Self::Child, "child"),
         (Self::Timer, "timer"),
+        (Self::Transaction, "transaction"),
     ];
 
     /// Its word in a recording.

@@ -1,9 +1,10 @@
 //! PostgreSQL: a process for each connection. Connections beyond `max_connections` are refused.
 
 mod locate;
+mod session;
 
 use crate::advice::{ConfigLine, Demand, WorkerUnit};
-use crate::{Dialect, MasterDef, ReloadSignal, ServerDef, is_program};
+use crate::{Dialect, MasterDef, ReloadSignal, ServerDef, SessionsDef, is_program};
 
 /// postgresql.org/docs/current/runtime-config.html.
 pub(crate) const POSTGRESQL: ServerDef = ServerDef {
@@ -16,6 +17,9 @@ pub(crate) const POSTGRESQL: ServerDef = ServerDef {
     recognise: |identity| is_program(identity, "postgres") || is_program(identity, "postmaster"),
     lines,
 };
+
+/// A process for each session, started by the first one.
+pub(crate) const SESSIONS: SessionsDef = SessionsDef { programs: &["postgres", "postmaster"], of_title: session::of_title };
 
 /// The titles of its processes begin with "postgres: "; the first one keeps its command line.
 pub(crate) const MASTER: MasterDef = MasterDef {

@@ -6,6 +6,7 @@ pub(crate) mod files;
 pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod memory;
+mod sessions;
 pub(crate) mod stat;
 pub(crate) mod syscall;
 pub(crate) mod thread_names;

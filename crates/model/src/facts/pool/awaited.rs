@@ -94,6 +94,7 @@ impl Awaited {
             WaitKind::NameServer => "awaited-name-server",
             WaitKind::Child => "awaited-child",
             WaitKind::Timer => "awaited-timer",
+            WaitKind::Transaction => "awaited-transaction",
         };
         let (pid, name) = self.holder.as_ref().map_or((0, ""), |(pid, name)| (*pid, name.as_deref().unwrap_or("")));
         let object = self.object.as_deref().unwrap_or("");
@@ -111,9 +112,21 @@ impl Awaited {
         self.kind.word()
     }
 
+    /// The word of what makes it shorter.
+    pub(crate) fn class(&self) -> &'static str {
+        match self.kind {
+            WaitKind::Transaction => "transaction",
+            WaitKind::NameServer => "names",
+            _ if self.is_lock() => "lock",
+            _ if self.is_output() => "output",
+            _ => "other",
+        }
+    }
+
     /// True for a lock: whoever holds it serves another request.
     pub(crate) fn is_lock(&self) -> bool {
-        matches!(self.kind, WaitKind::FileLock | WaitKind::RetriedLock | WaitKind::Semaphore | WaitKind::SharedLock)
+        use WaitKind::{FileLock, RetriedLock, Semaphore, SharedLock, Transaction};
+        matches!(self.kind, FileLock | RetriedLock | Semaphore | SharedLock | Transaction)
     }
 
     /// True for what takes no time while all is well: a reader of the output, and a name server whose answers are kept.
@@ -208,6 +221,12 @@ impl Tally {
             self.moments.insert(moment);
             // Of many threads only some are looked at.
             let each = f64::from(others.max(call.threads.looked)) / f64::from(call.threads.looked.max(1));
+            // A session's process is what a thread is elsewhere.
+            if let Some(sessions) = call.sessions {
+                self.threads += f64::from(sessions.all) / calls.len() as f64;
+                self.idle += f64::from(sessions.idle + sessions.open) / calls.len() as f64;
+                self.has_threads |= sessions.all > 0;
+            }
             self.idle += each * f64::from(call.threads.accepting) / calls.len() as f64;
             self.locked += each * f64::from(call.threads.untimed) / calls.len() as f64;
             // A process that waits for another of the same tier is the one that started the workers.
@@ -220,7 +239,8 @@ impl Tally {
                 counted.moments.insert(moment);
             }
             for wait in call.waits.iter().filter(is_own) {
-                let threads = f64::from(wait.threads) * if wait.is_main { 1.0 } else { each } / calls.len() as f64;
+                let is_whole = wait.is_main || wait.kind == WaitKind::Transaction;
+                let threads = f64::from(wait.threads) * if is_whole { 1.0 } else { each } / calls.len() as f64;
                 let counted = self.kinds.entry(wait.kind).or_default();
                 counted.threads += threads;
                 counted.of_main += usize::from(wait.is_main);

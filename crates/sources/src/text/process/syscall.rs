@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::observation::{Observation, Syscall, ThreadCalls, ThreadWait, WaitKind};
+use chokepoint_model::observation::{Observation, Sessions, Syscall, ThreadCalls, ThreadWait, WaitKind};
 use chokepoint_recording::{Entry, Outcome};
+use chokepoint_servers::{SessionsDef, sessions_of};
 
 use super::files::socket_inode;
+use super::sessions;
 use super::stat::read_while_alive;
 use super::waits::{self, SharedMemory, Wait};
 use crate::root::Root;
@@ -39,7 +41,8 @@ const THREAD: &str = "thread";
 /// descriptors are read; neither descriptors nor addresses are kept. For a process with several threads also: how many other threads were looked at
 /// (`threads`), and how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`); of these, how many without a timeout (`untimed`), and the most that
 /// wait at one address (`at_one`). And for what main thread and other threads wait that is no connection (`main` and `thread`), as "KIND THREADS PROCESS OBJECT": what
-/// [`WaitKind`] lists, how many of them, the process that holds the lock or was started, and the file, name server or program.
+/// [`WaitKind`] lists, how many of them, the process that holds the lock or was started, and the file, name server or program. Of a database with a process for each session: how many
+/// there are (`sessions`), how many of them wait for their client (`idle_sessions`), how many of these within a transaction (`open_sessions`), and among the waits those for a lock.
 pub(crate) const PROCESS_SYSCALL: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Text };
 
@@ -94,13 +97,14 @@ const CALLS: &[(libc::c_long, &str, DescriptorArguments)] = &[
 fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let root = context.root.clone();
-    only_item(read_while_alive(context.root, NAME, pid, |_, _| {
-        Ok(context.root.delayed(pid, move || read_call(&root, pid).unwrap_or_else(|lack| lack)))
+    only_item(read_while_alive(context.root, NAME, pid, |_, stat| {
+        let sessions = sessions_of(&stat.comm);
+        Ok(context.root.delayed(pid, move || read_call(&root, pid, sessions).unwrap_or_else(|lack| lack)))
     }))
 }
 
 /// All that the process can delay in one piece: within [`Root::delayed`].
-fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
+fn read_call(root: &Root, pid: u32, sessions: Option<&SessionsDef>) -> Result<Outcome, Outcome> {
     let line = || match root.of_process(pid, root.read(&format!("proc/{pid}/syscall"), LINE_BYTES_MAX, Some(NEEDS))) {
         Outcome::Ok(bytes) => Ok(bytes),
         lack => Err(lack),
@@ -126,7 +130,14 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     for inode in sockets {
         facts::add(&mut text, "socket", inode.to_string().as_bytes());
     }
-    let (threads, others) = threads(root, pid, &memory);
+    let (threads, mut others) = threads(root, pid, &memory);
+    if let Some(def) = sessions {
+        let (told, waits) = sessions::read(root, pid, def);
+        for (name, number) in [("sessions", told.all), ("idle_sessions", told.idle), ("open_sessions", told.open)] {
+            facts::add(&mut text, name, number.to_string().as_bytes());
+        }
+        others.extend(waits);
+    }
     if threads.looked > 0 {
         let counts = [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)];
         for (name, number) in counts.into_iter().chain([("untimed", threads.untimed), ("at_one", threads.at_one)]) {
@@ -254,13 +265,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
     if sockets.len() != wanted || call.is_empty() {
         return Err(TextLine::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
     }
+    let has_sessions = facts.iter().any(|fact| fact.name == "sessions");
+    let sessions = Sessions { all: number("sessions")?, idle: number("idle_sessions")?, open: number("open_sessions")? };
     let waits = facts.iter().filter(|fact| [MAIN, THREAD].contains(&fact.name)).map(|fact| {
         let text = fact.text();
         let place = TextLine::new(NAME, fact.line);
         wait(&text, fact.name == MAIN).ok_or_else(|| place.expected("KIND THREADS PROCESS OBJECT", &text))
     });
     let waits = waits.collect::<Result<Vec<_>, _>>()?;
-    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads, waits })
+    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads, waits, sessions: has_sessions.then_some(sessions) })
 }
 
 /// "file-lock 1 4711 /srv/data/lock".
@@ -295,7 +308,7 @@ mod tests {
         }
         std::fs::write(process.join("syscall"), line).unwrap();
         std::fs::write(process.join("mem"), [&[0; 16], memory].concat()).unwrap();
-        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42, None) else { panic!("not read") };
         parse(&bytes).unwrap()
     }
 
@@ -356,7 +369,7 @@ mod tests {
         // A thread that has just ended.
         std::fs::create_dir_all(process.join("task/99")).unwrap();
         std::fs::write(process.join("syscall"), "running\n").unwrap();
-        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42, None) else { panic!("not read") };
         assert_eq!(parse(&bytes).unwrap().threads, ThreadCalls { looked: 6, accepting: 2, locked: 3, untimed: 2, at_one: 2 });
     }
 
@@ -395,7 +408,7 @@ mod tests {
                 std::fs::write(directory.join("children"), children).unwrap();
             }
         }
-        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42, None) else { panic!("not read") };
         let shown = |wait: &ThreadWait| {
             let object = wait.object.as_deref().map(|object| if object == file.to_string_lossy() { "FILE" } else { object });
             format!("{} {:?} {} {:?} {:?}", if wait.is_main { MAIN } else { THREAD }, wait.kind, wait.threads, wait.other, object)
@@ -462,7 +475,7 @@ mod tests {
         let thread = u32::try_from(receiver.recv().unwrap()).unwrap();
         // A thread has a directory below /proc like a process. It waits as soon as it has run.
         let seen = loop {
-            match read_call(&Root::default(), thread) {
+            match read_call(&Root::default(), thread, None) {
                 Ok(Outcome::Ok(bytes)) if parse(&bytes).unwrap().sockets == [inode] => break true,
                 Ok(Outcome::Ok(_)) => std::thread::yield_now(),
                 Ok(lack) | Err(lack) => {

@@ -16,7 +16,13 @@ remedy-look-inside-node = Node.js: where its only thread spends time is what --c
 remedy-look-inside-php = PHP: php-fpm writes the stack of each request that takes longer than request_slowlog_timeout to the file in slowlog; phpspy --pid={ $pid } shows the functions of the running one.
 remedy-look-inside-go = A Go program: all goroutines and what they wait for are at /debug/pprof/goroutine?debug=2 (net/http/pprof), or, where that is not served, in what it prints when it is ended by kill -QUIT { $pid }.
 remedy-look-inside-risk = Sampling uses a few per cent of a core while it runs.
-remedy-look-inside-for-text = Find which code of { $tier } waits for { $what }: the stacks at which its threads stop running show it. Then wait less often, for a shorter time, or not while a request is served.
+remedy-look-inside-for-text = { $class ->
+    [lock] Find which code of { $tier } holds { $what }: the stacks at which its threads stop running show it. Then hold it for a shorter time, split it, or do without.
+    [transaction] Find who has the lock (PostgreSQL: SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'), and what that transaction does meanwhile: it may wait for its program. Then end it (pg_terminate_backend), commit sooner, or change fewer rows that others want.
+    [output] Make whoever reads that output faster, or let { $tier } write less of it (the level of a log, a file instead of a pipe): until there is room, each write waits, and the request with it.
+    [names] Find why the name server is slow, or let answers be kept (systemd-resolved, nscd, dnsmasq, the cache of the program or its runtime), or connect to an address instead of a name.
+   *[other] Find which code of { $tier } waits for { $what }: the stacks at which its threads stop running show it. Then wait less often, for a shorter time, or not while a request is served.
+}
 remedy-look-inside-turns-text = Find what the workers of { $tier } wait for: look at the stacks where they stop running. A stack that most of them share names the lock, the file or the pool. Then hold it for a shorter time, split it, or do without.
 remedy-look-inside-behind-text = Find what the requests wait for at { $tier }: locks, slow statements, its limit of connections. If it is at its limit, more workers only make more of them wait there; if it takes as long for a single request, more workers let more pass.
 remedy-look-inside-mysql = MariaDB, MySQL: SHOW FULL PROCESSLIST says what each connection does and for how long, SHOW ENGINE INNODB STATUS which lock it waits for and who holds it.

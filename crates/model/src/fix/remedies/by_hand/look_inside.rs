@@ -39,7 +39,9 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
         let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| inside.evidence.as_ref().is_some_and(WaitEvidence::leaves_open));
         let text = match (&inside.evidence, awaited) {
             (Some(WaitEvidence::SlowerThanPeers(_)), _) => args(ctx, "remedy-look-inside-peer-text", &inside),
-            (_, Some(awaited)) => args(ctx, "remedy-look-inside-for-text", &inside).with("what", awaited.what()),
+            (_, Some(awaited)) => {
+                args(ctx, "remedy-look-inside-for-text", &inside).with("what", awaited.what()).with("class", awaited.class())
+            }
             _ => args(ctx, "remedy-look-inside-text", &inside),
         };
         Some(Advice { runtime: commands(ctx, tier.pids.first().copied()), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
@@ -54,7 +56,7 @@ pub(in crate::fix::remedies) const LOOK_AT_TURNS: AdviceDef = AdviceDef {
         let tier = ctx.only_tier(&placed.owner)?;
         let awaited = TakingTurns::of(ctx, tier, &Pool::of(ctx, tier)?).and_then(|held| Awaited::of(ctx, tier, held.waiting));
         let text = match awaited {
-            Some(awaited) => Message::new("remedy-look-inside-for-text").with("what", awaited.what()),
+            Some(awaited) => Message::new("remedy-look-inside-for-text").with("what", awaited.what()).with("class", awaited.class()),
             None => Message::new("remedy-look-inside-turns-text"),
         };
         let text = text.with("tier", tier.name.as_str());

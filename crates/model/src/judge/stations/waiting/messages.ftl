@@ -73,6 +73,10 @@ awaited-child = { $is_known ->
    *[no] processes that it starts
 }
 awaited-timer = a timer (it sleeps)
+awaited-transaction = { $is_known ->
+    [yes] a lock that another transaction has ({ $object })
+   *[no] a lock that another transaction has
+}
 evidence-awaited = { $seen } of { $looks } looks at its processes found threads that wait for { $what }: { $threads } on average.
 
 finding-waits-inside-untold = { $tier } has read these requests, and other programs use most of its cores. Whether its threads waited for a core could not be read, so the requests wait for each other or for that.

@@ -35,6 +35,8 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::PACKET_LOSS, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
+        CouplingDef::found(FindingId::PACKETS_FILTERED, FindingId::ANSWERS_NONE, Relation::Path, "coupling-silent-found"),
+        CouplingDef::found(FindingId::UNREACHABLE, FindingId::ANSWERS_NONE, Relation::Behind, "coupling-silent-found"),
         CouplingDef::found(FindingId::THROTTLED, FindingId::COLLECTS_GARBAGE, Relation::Tier, "coupling-collector-quota"),
         CouplingDef::found(FindingId::COLLECTS_GARBAGE, FindingId::POOL_EXHAUSTED, Relation::Behind, "coupling-collector-pool"),
         CouplingDef::found(FindingId::COLLECTS_GARBAGE, FindingId::POOL_TAKES_TURNS, Relation::Behind, "coupling-collector-pool"),
@@ -186,13 +188,14 @@ fn perhaps_starved(ctx: &Context<'_>, tier: TierId) -> Option<Message> {
     Some(Message::new("finding-waits-inside-untold").with("tier", tier.name.as_str()))
 }
 
-/// The number that goes through at once, if each takes as long as one alone (Little's law): that of the places, connections or threads which the others wait for.
+/// The number that goes through at once, if each takes as long as one alone (Little's law): that of the places, connections or threads which the others wait for. `None` if it is none: then they
+/// do not wait for one another.
 fn at_a_time(ctx: &Context<'_>, inside: &Inside) -> Option<Evidence> {
     let (alone_us, _) = ctx.answer_us()?;
     let rate_rps = ctx.account()?.rate_rps()?;
     let number = going_on(rate_rps * alone_us / 1e6);
     let text = args(ctx, "evidence-waits-inside-little", inside).with("rate", rate_rps).with("ms", alone_us / 1e3).with("at_once", number);
-    Some(Evidence::new(text, "load", Some(number)))
+    (number.round() >= 1.0).then(|| Evidence::new(text, "load", Some(number)))
 }
 
 fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evidence> {

@@ -2,7 +2,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{CpuUse, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind};
+use chokepoint_model::observation::{CpuUse, Sessions, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Verdict;
 
@@ -180,4 +180,33 @@ fn what_takes_no_time_while_all_is_well_is_a_cause_although_a_single_request_tak
     // Of three looks all must find it, of two nothing is said.
     let choked = |found, looks| is_choked(&as_slow_alone(WaitKind::NameServer, found, looks));
     assert_eq!([choked(3, 3), choked(2, 3), choked(4, 4), choked(3, 4), choked(2, 2)], [true, false, true, false, false]);
+}
+
+/// A database with a process for each of a hundred sessions: so many wait for a lock that another transaction has, and the others for their clients or for nothing that is seen.
+fn sessions(waiting: u32, idle: u32) -> chokepoint_model::report::Diagnosis {
+    let mut obs = under_load(995_000, &|_| at_random(100, 1_000));
+    let view = obs.processes.get_mut(&42).unwrap();
+    for look in 0..9 {
+        let object = Some("UPDATE".to_owned());
+        let wait = ThreadWait { kind: WaitKind::Transaction, is_main: false, threads: waiting, other: None, object };
+        let waits = if waiting > 0 { vec![wait] } else { Vec::new() };
+        let call = Some("epoll_wait".into());
+        let sessions = Some(Sessions { all: 100, idle, open: 0 });
+        view.syscall.push(2_000_000 + look * 900_000, Reading::Ok(Syscall { call, waits, sessions, ..Syscall::default() }));
+    }
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(5_000_000, Reading::Ok(Vec::new()));
+    told(&obs)
+}
+
+#[test]
+fn sessions_that_wait_for_another_transaction_are_a_cause_where_they_are_many() {
+    let found = sessions(60, 30);
+    let words = "for a lock that another transaction has (UPDATE)";
+    assert!(is_choked(&found) && found.findings[0].title.ends_with(words), "{} {:?}", found.summary, found.findings);
+    let fix = found.findings[0].remedies[0].text.as_str();
+    assert!(fix.contains("pg_blocking_pids"), "{fix}");
+    // A lock now and then, and sessions that only work.
+    for (waiting, idle) in [(2, 60), (0, 0), (0, 90)] {
+        assert!(!is_choked(&sessions(waiting, idle)), "{waiting} {idle}");
+    }
 }
