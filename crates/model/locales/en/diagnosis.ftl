@@ -188,3 +188,6 @@ verdict-unknown-cpu = Cannot tell: nothing was refused, but the CPU times could 
 unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.
 unsettled-conntrack = The table of { $netns } still held { $count } of { $max } conntrack entries of an earlier load when the measurement began.
 unsettled-time-wait = { $count } sockets of an earlier load to { $remote } were still in TIME_WAIT in { $netns } when the measurement began.
+
+number-range = { $low } to { $high }
+number-one = { $high }

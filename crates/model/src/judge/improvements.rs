@@ -39,11 +39,13 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
     let failed = || ctx.failed_share().is_some_and(|share| Cost::share_of_requests(share).hurts());
     let mut faster = Faster::default();
+    // Whoever lacks cores lets requests wait: where most of them fail at once, that comes first.
+    let is_rejecting = are_mostly_rejected(ctx);
     let is_countable = |load: &LoadResult| ctx.can_divide_by_good() && hardly_failed(load);
     if !is_choked && !failed() && ctx.obs.load.as_ref().is_none_or(is_countable) {
         faster.extend(churn::findings(ctx, stations));
     }
-    if !is_choked && !failed() {
+    if !is_choked && !failed() && !is_rejecting {
         faster.extend(from_profile::findings(ctx, stations));
         faster.extend(port_search::findings(ctx, findings));
         // Threads that wait for each other's locks have no use for more cores.
@@ -52,7 +54,7 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
             single_core::findings(ctx, stations).into_iter().filter(|(found, _)| !lock_takes_most(found)).collect();
         faster.extend(threads);
     }
-    if !is_choked && !are_mostly_rejected(ctx) {
+    if !is_choked && !is_rejecting {
         faster.extend(taken::findings(ctx, stations));
     }
     if !can_rise(ctx, stations) {

@@ -136,7 +136,9 @@ fn shared_cores(ctx: &Context<'_>) -> Option<Message> {
     }
     let waiting: f64 = waited.iter().sum();
     let all = ctx.account().map_or(0.0, Account::under_way).max(waiting);
-    (all > 0.0 && Cost::of_time(waiting / all).hurts()).then(|| Message::new("warning-shared-cores").with("waiting", tenths(waiting)))
+    // What is none when it is written says nothing.
+    (tenths(waiting) > 0.0 && Cost::of_time(waiting / all).hurts())
+        .then(|| Message::new("warning-shared-cores").with("waiting", tenths(waiting)))
 }
 
 /// That watching ended before the time that was asked for.

@@ -62,6 +62,11 @@ impl Message {
         Self { id, args: BTreeMap::new() }
     }
 
+    /// "15.5 to 15.9", or the number alone where both are the same.
+    pub(crate) fn range(low: f64, high: f64) -> Self {
+        Self::new(if low < high { "number-range" } else { "number-one" }).with("low", low).with("high", high)
+    }
+
     /// The same message with one more argument.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.args.insert(name, value.into());

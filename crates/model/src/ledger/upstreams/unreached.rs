@@ -1,9 +1,10 @@
 //! Servers that a tier tries to connect to in vain.
 
-use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::{Endpoint, Tier, answers, is_local};
 use crate::facts::pool::MOST;
+use crate::facts::traffic::Statuses;
+use crate::facts::{Context, GOOD_MIN};
 use crate::observation::load::INITIAL_RTO_S;
 use crate::observation::{ListenerAddress, NetnsView, RequestSocket, RequestTimes, TcpState};
 
@@ -19,8 +20,8 @@ const TRIED_MIN: usize = 12;
 pub(crate) struct Unreached {
     /// Index of the tier that connects.
     pub(crate) tier: usize,
-    /// The address.
-    pub(crate) remote: Endpoint,
+    /// The address; `None` where only the program knows it.
+    pub(crate) remote: Option<Endpoint>,
     /// What happens to the connections.
     pub(crate) how: Unreachable,
     /// Mean number of requests that wait for it; at most, where the kernel refuses: the tier waits for as long as it likes before it tries again.
@@ -36,6 +37,8 @@ pub(crate) enum Unreachable {
     Unanswered(usize),
     /// Nobody listens there, and the kernel of this host refuses them: so many connections of the namespace failed.
     Refused(u64),
+    /// The same of a program whose configuration is not read.
+    Absent(u64),
 }
 
 impl Unreachable {
@@ -43,7 +46,7 @@ impl Unreachable {
     pub(crate) fn connections(self) -> u64 {
         match self {
             Self::Unanswered(tried) => tried as u64,
-            Self::Refused(refused) => refused,
+            Self::Refused(refused) | Self::Absent(refused) => refused,
         }
     }
 }
@@ -59,7 +62,13 @@ pub(crate) fn unreached(ctx: &Context<'_>) -> Vec<Unreached> {
         // Connections of requests that were given up may go on.
         let waiting = calls.connecting.min(under_way);
         if is_unanswered(ctx, calls) && are_waited_for(ctx, calls, waiting) {
-            found.push(Unreached { tier: calls.tier, remote: calls.remote, how: Unreachable::Unanswered(calls.tried), waiting, failed });
+            found.push(Unreached {
+                tier: calls.tier,
+                remote: Some(calls.remote),
+                how: Unreachable::Unanswered(calls.tried),
+                waiting,
+                failed,
+            });
         }
     }
     for tier in &ctx.path.tiers {
@@ -70,12 +79,36 @@ pub(crate) fn unreached(ctx: &Context<'_>) -> Vec<Unreached> {
         // Fewer than the requests that wait inside the tier, or that fail, do not explain these.
         let is_enough = |refused: u64| refused as f64 >= waiting && ended.is_none_or(|(failed, _)| refused >= failed);
         if let Some(refused) = refused.filter(|refused| is_enough(*refused)) {
-            let of = |remote| Unreached { tier: tier.id.0, remote, how: Unreachable::Refused(refused), waiting, failed };
+            let of = |remote| Unreached { tier: tier.id.0, remote: Some(remote), how: Unreachable::Refused(refused), waiting, failed };
             found.extend(unheard(ctx, tier).into_iter().map(of));
         }
     }
-    found.retain(|of| failed.is_some() || Cost::of_time(of.waiting / under_way.max(f64::MIN_POSITIVE)).hurts());
+    if found.is_empty() {
+        found.extend(absent(ctx));
+    }
+    found.retain(|of| of.failed.is_some() || Cost::of_time(of.waiting / under_way.max(f64::MIN_POSITIVE)).hurts());
     found
+}
+
+/// Most requests end with an error, and as many connections as these are refused in the namespace of the one tier whose program may have made them: nothing listens at an address that only
+/// the program knows. Of a proxy the configuration says where its requests go.
+fn absent(ctx: &Context<'_>) -> Option<Unreached> {
+    let (failed, of) = answered_with_errors(ctx)?;
+    let own: u64 = ctx.obs.load.as_ref().map_or(0, |load| load.errors.connect_refused);
+    let is_known = |tier: &Tier| tier.pids.iter().any(|pid| ctx.obs.servers.get(pid).is_some_and(|server| server.config.last().is_some()));
+    let mut programs = ctx.path.tiers.iter().filter(|tier| !is_known(tier));
+    let (Some(tier), None) = (programs.next(), programs.next()) else { return None };
+    let refused = refused(ctx, tier)?.saturating_sub(own);
+    let waiting = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
+    let is_it = 2 * failed > of && failed >= GOOD_MIN && refused >= failed;
+    is_it.then_some(Unreached { tier: tier.id.0, remote: None, how: Unreachable::Absent(refused), waiting, failed: Some((failed, of)) })
+}
+
+/// Requests that reached a server and got an error, or its end, for an answer, and all that ended. `None` if that is not known.
+fn answered_with_errors(ctx: &Context<'_>) -> Option<(u64, u64)> {
+    let statuses = Statuses::of(ctx)?;
+    let cut = ctx.obs.load.as_ref().map_or(0, |load| load.errors.closed_before_answer + load.errors.reset);
+    Some((statuses.errors() + cut, statuses.requests))
 }
 
 /// True if connections to an address were tried, and no sign of one that came about was seen: none established, none that ended, no response in packets.

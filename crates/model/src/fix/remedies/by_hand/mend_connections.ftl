@@ -12,6 +12,7 @@ remedy-leave-it-out-text = Start the server at { $remote }, or let connections t
     [nginx] max_fails (not 0) and fail_timeout of the server's line in the upstream block, and a proxy_connect_timeout (fastcgi_connect_timeout) as short as the network allows; the default is 60 s.
    *[other] health checks and a short timeout for connecting: "check" on the server's line, option redispatch and timeout connect of HAProxy; retry= and connectiontimeout= of Apache's BalancerMember; .probe and .connect_timeout of a Varnish backend.
 }
+remedy-leave-it-out-text-unknown = Start the server that { $tier } needs. Its address is in the configuration or the log of { $tier }; where neither says it, "strace -f -e trace=connect -p { $pid }" shows it for a moment.
 remedy-leave-it-out-risk = The servers that are left get all requests: look whether they carry them. A timeout for connecting below 1 s gives up before a lost SYN is sent again.
 
 remedy-let-packets-pass-text = Find the rule, in { $netns }: look twice at the counters (nft list ruleset, or iptables-save -c); it is one with drop, reject or a policy of drop whose counter grows. A rule of nftables without a counter is found by "nft add rule ... meta nftrace set 1" and "nft monitor trace"; chokepoint profile --drops says which reason the kernel gives. Then let these clients pass before it, or raise its limit.

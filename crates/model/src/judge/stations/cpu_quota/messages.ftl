@@ -15,7 +15,10 @@ finding-cgroup-cpu-throttled-explanation-wait = Cgroup { $cgroup } may use { $qu
 finding-cgroup-cpu-throttled-explanation-tail = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, even if cores are idle. { $tier } has enough CPU time on average, but many requests at once, or several threads on several cores, use up a period's quota before the period ends. Requests that arrive then wait for the next period. Only the slowest responses show this.
 
 evidence-cpu-quota-throttled = The cgroup was throttled in { $periods } of the { $of } periods in which it had work, { $share } % of all periods.
-evidence-cpu-quota-limit = It may use { $quota } ms of CPU time in each { $period } ms ({ $limit } cores), and used { $used } cores.
+evidence-cpu-quota-limit = It may use { $quota } ms of CPU time in each { $period } ms ({ $limit } cores), and used { $used } cores{ $is_over ->
+    [yes] : the kernel hands that time out in slices for each core (sched_cfs_bandwidth_slice_us), which may come to a little more
+   *[no] {""}
+}.
 evidence-cpu-quota-idle = Of the { $count } cores on which its servers may run, { $idle } were idle on average and { $others } ran other programs.
 evidence-cpu-quota-waiting = On average { $waiting } of its threads were ready to run but not running.
 evidence-cpu-quota-harm = { $goodput } requests per second were answered as expected; the p99 response time was { $p99 } ms.

@@ -109,7 +109,8 @@ fn args(ctx: &Context<'_>, id: &'static str, quota: &Quota<'_>) -> Message {
         .with("period", quota.now.period_us as f64 / 1e3)
         .with("used", quota.used.unwrap_or(0.0));
     let (periods, of, share) = quota.throttled.map_or((0, 0, 0.0), |throttled| (throttled.periods, throttled.of, throttled.share));
-    message.with("periods", periods).with("of", of).with("share", share * 100.0)
+    let is_over = quota.used.is_some_and(|used| used > quota.limit);
+    message.with("periods", periods).with("of", of).with("share", share * 100.0).with("is_over", if is_over { "yes" } else { "no" })
 }
 
 fn at(quota: &Quota<'_>) -> Location {
@@ -125,7 +126,8 @@ fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> StationReading {
     station.ceiling_rps = quota.used.and_then(|busy| {
         let others = quota.others();
         let clocked = if quota.now.used_ns.is_some() { (busy - others).max(0.0) } else { 0.0 };
-        cores::ceiling_of(ctx, &cores::CoreUse { limit: quota.limit, busy, others, clocked })
+        // Time is handed out in slices to each core, and a group may use more than its quota by what it has of them.
+        cores::ceiling_of(ctx, &cores::CoreUse { limit: quota.limit.max(busy), busy, others, clocked })
     });
     let args = |id: &'static str| args(ctx, id, quota);
     let (state, why) = match (quota.throttled, quota.utilization()) {

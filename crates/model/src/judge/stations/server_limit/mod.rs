@@ -89,8 +89,7 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
         .with("behind", behind.unwrap_or_default())
         .with("used", tenths(used.used))
         .with("waiting", used.waiting.value.round())
-        .with("low", tenths(used.waiting.low))
-        .with("high", tenths(used.waiting.high.min(under_way)))
+        .with("range", Message::range(tenths(used.waiting.low), tenths(used.waiting.high.min(under_way))))
         .with("under_way", under_way.round())
 }
 

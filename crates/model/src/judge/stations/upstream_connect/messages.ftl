@@ -10,6 +10,7 @@ state-upstream-connect-race = { $met } requests of { $tier } were sent on a kept
 
 state-upstream-connect-unreachable = { $kind ->
     [refused] Nothing listens at { $remote }, and the kernel refused { $tried } connections.
+    [absent] The kernel refused { $tried } connections to addresses of this host at which nothing listens.
    *[unanswered] Nobody answered the { $tried } connections of { $tier } to { $remote } that were seen.
 }
 
@@ -32,18 +33,27 @@ evidence-race-kept = Each worker keeps up to { $kept } idle connections to { $re
 
 finding-upstream-unreachable-title = { $kind ->
     [refused] { $tier } passes requests to { $remote }, where nothing listens
+    [absent] { $tier } connects to a server of this host that is not there: { $tried } connections were refused
    *[unanswered] { $tier } passes requests to { $remote }, which answers none of its connections
 }
 finding-upstream-unreachable-explanation = { $kind ->
+    [absent] Most requests end with an error, and as many connections are refused: nothing listens where { $tier } connects to. Which address that is, its configuration and its log say. More workers or longer queues change nothing.
     [refused] The kernel refuses each connection at once. { $tier } waits before it tries again, or answers with an error, and its requests lose that time. More workers or longer queues change nothing.
    *[unanswered] No server is there, or a packet filter drops what is sent to it. { $tier } waits for each connection until its timeout for connecting, and only then asks another server or answers with an error. More workers or longer queues change nothing.
 }
 coupling-unreachable = Nobody answers the connections. If somebody did, opening one for each request would be the place to look.
 
 evidence-unreachable-unanswered = { $tried } connections to { $remote } were seen waiting for an answer to their SYN, and none was seen to be established.
-evidence-unreachable-refused = The configuration of { $tier } names { $remote }, no socket listens there, and the kernel counted { $tried } connections that were refused.
+evidence-unreachable-refused = { $kind ->
+    [absent] The kernel counted { $tried } connections that it refused, because no socket listens at their address, and whose makers are in the same namespace.
+   *[refused] The configuration of { $tier } names { $remote }, no socket listens there, and the kernel counted { $tried } connections that were refused.
+}
 evidence-unreachable-waiting = { $kind ->
     [refused] { $waiting } of { $under_way } requests in flight wait inside { $tier }.
+    [absent] { $waiting } of { $under_way } requests in flight wait inside { $tier }.
    *[unanswered] { $waiting } of { $under_way } requests in flight wait for such a connection.
 }
-evidence-unreachable-failed = { $failed } of { $requests } requests failed because no server answered them.
+evidence-unreachable-failed = { $kind ->
+    [absent] { $failed } of { $requests } requests got an error for an answer, or none.
+   *[other] { $failed } of { $requests } requests failed because no server answered them.
+}

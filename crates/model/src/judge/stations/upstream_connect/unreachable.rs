@@ -35,10 +35,10 @@ fn finding(ctx: &Context<'_>, found: &Unreached) -> Finding {
     let netns = ctx.netns_name(tier.netns);
     let (is_sure, id, source) = match found.how {
         Unreachable::Unanswered(_) => (true, "evidence-unreachable-unanswered", format!("sock_diag SYN-SENT ({netns})")),
-        Unreachable::Refused(_) => {
+        Unreachable::Refused(_) | Unreachable::Absent(_) => {
             let source = format!("/proc/net/snmp Tcp.AttemptFails, /proc/net/tcp ({netns})");
             // Other programs of the namespace may connect in vain, too.
-            (ctx.others(tier.netns).made_none(), "evidence-unreachable-refused", source)
+            (found.remote.is_some() && ctx.others(tier.netns).made_none(), "evidence-unreachable-refused", source)
         }
     };
     let tried = Evidence::new(args(ctx, found, id), source, Some(found.how.connections() as f64));
@@ -60,7 +60,8 @@ fn finding(ctx: &Context<'_>, found: &Unreached) -> Finding {
 }
 
 fn at(tier: &Tier, found: &Unreached) -> Location {
-    let address = ListenerAddress::Tcp(found.remote.0, found.remote.1);
+    let Some((ip, port)) = found.remote else { return Location::in_netns(tier.netns) };
+    let address = ListenerAddress::Tcp(ip, port);
     let edge = Some(EdgeId::Elsewhere(tier.id, address.clone()));
     Location { edge, ..Location::at_listener(tier.netns, address) }
 }
@@ -70,10 +71,11 @@ fn args(ctx: &Context<'_>, found: &Unreached, id: &'static str) -> Message {
     let kind = match found.how {
         Unreachable::Unanswered(_) => "unanswered",
         Unreachable::Refused(_) => "refused",
+        Unreachable::Absent(_) => "absent",
     };
     let under_way = ctx.account().map_or(0.0, |account| account.under_way());
-    let remote = std::net::SocketAddr::new(found.remote.0, found.remote.1);
-    let message = Message::new(id).with("tier", ctx.path.tiers[found.tier].name.as_str()).with("remote", remote.to_string());
+    let remote = found.remote.map_or_else(String::new, |remote| std::net::SocketAddr::from(remote).to_string());
+    let message = Message::new(id).with("tier", ctx.path.tiers[found.tier].name.as_str()).with("remote", remote);
     let message = message.with("kind", kind).with("tried", found.how.connections());
     message.with("waiting", tenths(found.waiting)).with("under_way", tenths(under_way))
 }

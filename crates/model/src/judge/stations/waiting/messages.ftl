@@ -117,8 +117,8 @@ evidence-answers-errors-behind = Of { $behind_all } responses of the servers beh
 
 coupling-errors-found = Another station holds requests back or refuses them, and these errors may be how that ends. If no other station did, the server that makes them would be the place to look.
 
-evidence-waits-inside = Of { $under_way } requests in flight, { $low } to { $high } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
-evidence-waits-inside-late = Of { $under_way } requests in flight, { $low } to { $high } had come to { $tier } and were not answered; { $unread } were not even read. Meanwhile no thread of { $tier } computed for them or was ready to, and none of its connections waited for them.
+evidence-waits-inside = Of { $under_way } requests in flight, { $range } had been read by { $tier } and not answered, while no thread of it computed for them or was ready to, and none of its connections waited for them.
+evidence-waits-inside-late = Of { $under_way } requests in flight, { $range } had come to { $tier } and were not answered; { $unread } were not even read. Meanwhile no thread of { $tier } computed for them or was ready to, and none of its connections waited for them.
 evidence-waits-inside-calls = { $kind ->
     [at-once] Of { $all } connections of { $tier } to { $remote }, { $connections } waited for an answer in most samples, and never more; { $used } on average.
    *[all] { $tier } had { $connections } { $connections ->

@@ -204,7 +204,7 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
     let under_way = account.under_way();
     let mean = inside.mean;
     let id = if is_late(inside) { "evidence-waits-inside-late" } else { "evidence-waits-inside" };
-    let stands = args(ctx, id, inside).with("low", tenths(mean.low)).with("high", tenths(mean.high.min(under_way)));
+    let stands = args(ctx, id, inside).with("range", Message::range(tenths(mean.low), tenths(mean.high.min(under_way))));
     let stands = stands.with("unread", tenths(inside.unread));
     let mut proofs = vec![Evidence::new(stands, format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
     match shown {

@@ -167,3 +167,24 @@ fn a_server_of_this_host_that_is_not_there_is_named_where_its_caller_waits_or_fa
     let config = ServerConfig::Stated(StatedConfig { passes: vec![elsewhere], leads_to, ..StatedConfig::default() });
     assert!(!finds(&refused(config, 36, (400, 400), 0)), "other requests are passed there");
 }
+
+proptest! {
+    /// What a program connects to only the program knows: as many refused connections as failed requests say that nothing is there, if most requests fail.
+    #[test]
+    fn a_program_that_connects_in_vain_is_told_where_most_requests_fail(failed in 0_u64..800, counted in 0_i64..2_000, is_counted_twice in any::<bool>()) {
+        let resets = if is_counted_twice { counted } else { 0 };
+        let mut obs = refused(stated([GOOD.1, 8_081]), 4, (counted, resets), failed);
+        prop_assert!(!finds(&obs), "either program behind the proxy may have made them");
+        obs.servers.entry(51).or_default().config.push(0, Reading::Ok(ServerConfig::Stated(StatedConfig::default())));
+        let found = told(&obs);
+        let expected = 2 * failed > 800 && resets > 0 && resets as u64 >= failed;
+        let is_found = found.findings.iter().any(|finding| finding.id == FOUND);
+        prop_assert_eq!(is_found, expected, "{}", &found.summary);
+        if is_found {
+            let first = causes(&found).first().copied();
+            prop_assert_eq!(first, Some(FOUND));
+            prop_assert!(found.findings[0].title.contains("connects to a server of this host that is not there"), "{}", &found.findings[0].title);
+            prop_assert_eq!(found.findings[0].confidence, Confidence::Medium);
+        }
+    }
+}
