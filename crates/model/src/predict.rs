@@ -118,11 +118,17 @@ fn remaining(scene: &Scene<'_, '_>, lifted: &StationReading, new_limit: Option<f
     let rates = scene.stations.iter().filter(|reading| reading.kind == StationKind::Rate);
     let after = |reading: &StationReading| {
         let (ceiling, limit) = (reading.ceiling_rps?, reading.limit?);
-        let times = if reading.is_same(lifted) { new_limit? / limit } else { 1.0 };
+        let times = if is_lifted(reading, lifted) { new_limit? / limit } else { 1.0 };
         let ceiling = Ceiling { value: ceiling.value * times, low: ceiling.low * times, high: ceiling.high * times };
         ceiling.value.is_finite().then_some(Remaining { station: reading.station, limit: limit * times, ceiling })
     };
     rates.filter_map(after).collect()
+}
+
+/// True for the lifted station, and for an interface whose limit is the rate of the lifted shaper.
+fn is_lifted(reading: &StationReading, lifted: &StationReading) -> bool {
+    let is_its_shaper = reading.station == StationId::LINK && lifted.station == StationId::SHAPER && reading.limit == lifted.limit;
+    reading.is_same(lifted) || is_its_shaper
 }
 
 /// The entry with the lowest ceiling.

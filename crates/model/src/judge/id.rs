@@ -30,6 +30,8 @@ impl StationId {
     pub const CLIENTS: Self = Self("clients");
     /// The interface through which answers leave.
     pub const LINK: Self = Self("link");
+    /// A shaper that holds answers back.
+    pub const SHAPER: Self = Self("shaper");
     /// The table of tracked connections.
     pub const CONNTRACK_TABLE: Self = Self("conntrack-table");
     /// Open handshakes of a listener.

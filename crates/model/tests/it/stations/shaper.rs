@@ -6,7 +6,7 @@
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{Observation, Qdisc, TcpSample, TcpState};
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, StationState, Verdict};
+use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Prediction, StationState, Verdict};
 
 use crate::stage::shaper::{RATE, Shaped, full};
 use crate::stage::*;
@@ -120,6 +120,10 @@ fn the_shaper_of_the_answers_is_a_cause_with_load_and_watched() {
         obs.unloaded = Some(few);
         let loaded = told(&obs);
         assert_eq!((causes(&loaded), loaded.verdict, link(&loaded)), (vec![SHAPED], Verdict::Choked, StationState::Saturated));
+        // The interface's limit is the shaper's rate, and rises with it.
+        let of_link = loaded.path.iter().find(|station| station.station == "link").and_then(|link| link.ceiling_rps).unwrap();
+        let Prediction::Refused { unsaid: Some(bound), .. } = &loaded.findings[0].remedies[0].prediction else { panic!("{loaded:#?}") };
+        assert!(bound.value > of_link.value, "{bound:?} {of_link:?}");
         let load = obs.load.as_mut().unwrap();
         (load.good, load.errors.response_timeout, load.status) = (96_000, 4_000, [(200, 96_000)].into());
         assert_eq!(told_of(&obs), [SHAPED], "clients give up");

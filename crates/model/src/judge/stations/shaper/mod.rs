@@ -24,7 +24,7 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::EGRESS_SHAPED, FindingId::CONNECTIONS_EXHAUSTED, Relation::Edge, "coupling-shaper-held"),
         CouplingDef::found(FindingId::EGRESS_SHAPED, FindingId::BUFFER_LIMITED, Relation::Tier, "coupling-shaper-buffer"),
     ],
-    ..StationDef::new(StationId("shaper"), StationKind::Rate, &[FindingId::EGRESS_SHAPED], read, judge)
+    ..StationDef::new(StationId::SHAPER, StationKind::Rate, &[FindingId::EGRESS_SHAPED], read, judge)
 };
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
