@@ -96,6 +96,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     prescribe(ctx, &stations, &mut other);
     let judgement = with_what_is_unseen(ctx, judgement(ctx, &stations, (&findings, &couplings)));
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
+    notes.extend(accept_queue::tracing_notes(ctx, &findings));
     notes.extend(generator_waited(ctx, &findings, &judgement));
     if judgement.verdict == Verdict::Healthy {
         notes.extend(undelivered(ctx, "warning-undelivered"));

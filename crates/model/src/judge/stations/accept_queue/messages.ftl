@@ -75,6 +75,10 @@ finding-processes-traced-title = { $kind ->
     } at every step, and requests wait: { $pids }
    *[all] { $tier } is traced by { $name } (pid { $tracer }), which stops it at every step, and requests wait: { $pids }
 }
+warning-traced = { $name } (pid { $tracer }) traces { $kind ->
+    [some] { $processes } of { $all } processes of { $tier } ({ $pids })
+   *[all] { $tier } ({ $pids })
+}: the kernel stops what is traced at its system calls, which costs time.
 finding-processes-traced-explanation = A tracer (strace, a debugger, a tool for security or coverage) attaches with ptrace(2). The kernel then stops each thread of the traced process at its system calls or signals until the tracer has run and let it go on, twice for each call. Requests wait all that time, and both processes use CPU time for it.
 finding-accepts-slowly-title = { $tier } accepts too slowly at { $listener }: { $waiting } connections wait for a worker or thread
 finding-accepts-slowly-explanation = Connections come to { $listener } faster than { $tier } accepts them, and they wait there all the time. { $tier } does not lack cores: it has too few workers or threads that accept and serve, or these wait for something themselves (a timer, a lock, a disk, another server). A longer queue would only let more connections wait.

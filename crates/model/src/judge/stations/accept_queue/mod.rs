@@ -64,7 +64,7 @@ pub(super) const STATION: StationDef = StationDef {
 
 pub(crate) use slow::{is_accepted_slowly, put_aside};
 pub(crate) use stopped::named as stopped_processes;
-pub(crate) use traced::args as tracing_args;
+pub(crate) use traced::{args as tracing_args, notes as tracing_notes};
 
 /// Mean fill of a queue, as a share of its limit, from which it does more than overflow in bursts: the process cannot keep up.
 const STANDING_SHARE: f64 = 0.5;

@@ -22,6 +22,14 @@ pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> 
     ctx.path.tiers.iter().filter_map(of_tier).collect()
 }
 
+/// Notes of the tiers that are traced and for which that is no finding: it costs, and somebody may have forgotten it.
+pub(crate) fn notes(ctx: &Context<'_>, findings: &[Finding]) -> Vec<Message> {
+    let is_found =
+        |tier: &Tier| findings.iter().any(|finding| finding.id == FindingId::PROCESSES_TRACED && finding.owner.tiers().contains(&tier.id));
+    let of_tier = |tier: &Tier| Some(args(tier, &TracedProcesses::of(ctx, tier)?, "warning-traced"));
+    ctx.path.tiers.iter().filter(|tier| !is_found(tier)).filter_map(of_tier).collect()
+}
+
 /// Who traces processes of a tier, and which.
 pub(crate) fn args(tier: &Tier, traced: &TracedProcesses, id: &'static str) -> Message {
     let list: Vec<String> = traced.pids.iter().map(u32::to_string).collect();

@@ -81,6 +81,9 @@ fn a_tracer_that_stops_hardly_anything_or_whom_nobody_waits_for_is_no_cause() {
     for (name, obs) in [("attached", attached), ("hardly", hardly), ("unwaited", unwaited), ("untraced", untraced), ("not read", stopped)] {
         for diagnosis in both(&obs) {
             assert!(!says(&diagnosis, "processes-traced"), "{name}: {}", diagnosis.summary);
+            // Whoever is seen to trace is told.
+            let is_told = diagnosis.warnings.iter().any(|told| told.contains(") traces nginx (42): the kernel stops what is traced"));
+            assert_eq!(is_told, ["hardly", "unwaited"].contains(&name), "{name}: {:?}", diagnosis.warnings);
         }
     }
 }
