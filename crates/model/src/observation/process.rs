@@ -218,11 +218,13 @@ pub enum WaitKind {
     Timer,
     /// A lock of a database that another transaction has.
     Transaction,
+    /// The answer of a name server, by sockets that are connected to port 53: no thread waits for it in a call (Go).
+    NameQuestion,
 }
 
 impl WaitKind {
     /// All, with their words in a recording.
-    const WORDS: [(Self, &'static str); 12] = [
+    const WORDS: [(Self, &'static str); 13] = [
         (Self::FileLock, "file-lock"),
         (Self::RetriedLock, "retried-lock"),
         (Self::Semaphore, "semaphore"),
@@ -235,6 +237,7 @@ impl WaitKind {
         (Self::Child, "child"),
         (Self::Timer, "timer"),
         (Self::Transaction, "transaction"),
+        (Self::NameQuestion, "name-question"),
     ];
 
     /// Its word in a recording.

@@ -11,5 +11,6 @@ pub(crate) mod stat;
 pub(crate) mod syscall;
 pub(crate) mod thread_names;
 pub(crate) mod tracing;
+mod udp;
 mod waits;
 pub(crate) mod workers;

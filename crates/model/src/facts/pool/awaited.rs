@@ -91,7 +91,7 @@ impl Awaited {
             WaitKind::FullPipe => "awaited-full-pipe",
             WaitKind::FullSocket => "awaited-full-socket",
             WaitKind::EmptyPipe => "awaited-empty-pipe",
-            WaitKind::NameServer => "awaited-name-server",
+            WaitKind::NameServer | WaitKind::NameQuestion => "awaited-name-server",
             WaitKind::Child => "awaited-child",
             WaitKind::Timer => "awaited-timer",
             WaitKind::Transaction => "awaited-transaction",
@@ -116,7 +116,7 @@ impl Awaited {
     pub(crate) fn class(&self) -> &'static str {
         match self.kind {
             WaitKind::Transaction => "transaction",
-            WaitKind::NameServer => "names",
+            _ if self.is_of_names() => "names",
             _ if self.is_lock() => "lock",
             _ if self.is_output() => "output",
             _ => "other",
@@ -131,7 +131,11 @@ impl Awaited {
 
     /// True for what takes no time while all is well: a reader of the output, and a name server whose answers are kept.
     pub(crate) fn is_fault(&self) -> bool {
-        self.is_lock() || self.is_output() || self.kind == WaitKind::NameServer
+        self.is_lock() || self.is_output() || self.is_of_names()
+    }
+
+    fn is_of_names(&self) -> bool {
+        matches!(self.kind, WaitKind::NameServer | WaitKind::NameQuestion)
     }
 
     /// True for output that nobody reads in time.
@@ -150,9 +154,14 @@ impl Awaited {
 
     /// What the looks showed.
     pub(crate) fn proof(&self) -> Evidence {
-        let text =
-            Message::new("evidence-awaited").with("what", self.what()).with("seen", self.seen as f64).with("looks", self.looks as f64);
-        Evidence::new(text.with("threads", tenths(self.threads)), "/proc/PID/task/TID/syscall", Some(tenths(self.threads)))
+        let (of, source) = match self.kind {
+            WaitKind::Transaction => ("sessions", "/proc/PID/cmdline"),
+            WaitKind::NameQuestion => ("sockets", "/proc/PID/net/udp, /proc/PID/fd"),
+            _ => ("threads", "/proc/PID/task/TID/syscall"),
+        };
+        let text = Message::new("evidence-awaited").with("what", self.what()).with("of", of).with("seen", self.seen as f64);
+        let text = text.with("looks", self.looks as f64).with("threads", tenths(self.threads));
+        Evidence::new(text, source, Some(tenths(self.threads)))
     }
 }
 
@@ -239,7 +248,8 @@ impl Tally {
                 counted.moments.insert(moment);
             }
             for wait in call.waits.iter().filter(is_own) {
-                let is_whole = wait.is_main || wait.kind == WaitKind::Transaction;
+                // These are no threads, of which only some are looked at.
+                let is_whole = wait.is_main || matches!(wait.kind, WaitKind::Transaction | WaitKind::NameQuestion);
                 let threads = f64::from(wait.threads) * if is_whole { 1.0 } else { each } / calls.len() as f64;
                 let counted = self.kinds.entry(wait.kind).or_default();
                 counted.threads += threads;

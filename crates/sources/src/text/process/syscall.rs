@@ -9,6 +9,7 @@ use chokepoint_servers::{SessionsDef, sessions_of};
 use super::files::socket_inode;
 use super::sessions;
 use super::stat::read_while_alive;
+use super::udp;
 use super::waits::{self, SharedMemory, Wait};
 use crate::root::Root;
 use crate::scope::put_process;
@@ -131,6 +132,11 @@ fn read_call(root: &Root, pid: u32, sessions: Option<&SessionsDef>) -> Result<Ou
         facts::add(&mut text, "socket", inode.to_string().as_bytes());
     }
     let (threads, mut others) = threads(root, pid, &memory);
+    // Where a thread waits for the answer, its call says so.
+    let is_asking = |wait: &Wait| wait.kind == WaitKind::NameServer;
+    if !wait.iter().chain(others.keys()).any(is_asking) {
+        others.extend(udp::questions(root, pid));
+    }
     if let Some(def) = sessions {
         let (told, waits) = sessions::read(root, pid, def);
         for (name, number) in [("sessions", told.all), ("idle_sessions", told.idle), ("open_sessions", told.open)] {

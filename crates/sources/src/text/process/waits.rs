@@ -3,7 +3,6 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use chokepoint_model::observation::WaitKind;
 use chokepoint_recording::Outcome;
 
+use super::udp;
 use crate::root::Root;
 
 /// `/proc/locks` of a host with a thousand locks.
 const LOCKS_BYTES_MAX: usize = 64 * 1024;
-/// `/proc/PID/net/udp` of a host with a thousand sockets.
-const UDP_BYTES_MAX: usize = 128 * 1024;
 /// `/proc/PID/net/unix` of a host with some thousand sockets.
 const UNIX_BYTES_MAX: usize = 512 * 1024;
 /// `/proc/PID/maps` of a runtime with some thousand mappings.
@@ -25,8 +23,6 @@ const CHILDREN_BYTES_MAX: usize = 4_096;
 /// Descriptors of a sleeping process that are compared with the locked files.
 const OPEN_FILES_MAX: usize = 64;
 const COMM_BYTES_MAX: usize = 64;
-/// The port of name servers (RFC 1035, 4.2).
-const NAME_SERVER_PORT: u16 = 53;
 /// Commands of fcntl(2) that wait for a lock.
 const WAITING_COMMANDS: [u64; 2] = [libc::F_SETLKW as u64, libc::F_OFD_SETLKW as u64];
 /// A run of letters and digits of this length in a file's name may be a secret (the id of a session), and so many characters of it say which it is.
@@ -234,31 +230,9 @@ fn name_server(root: &Root, pid: u32, descriptor: i32) -> Option<Wait> {
     let mut protocol = [0; 16];
     // What `lsof` reads (net/socket.c, sockfs_xattr_get).
     let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).ok()?;
-    let table = match protocol.get(..length)?.strip_suffix(b"\0")? {
-        b"UDP" => "udp",
-        b"UDPv6" => "udp6",
-        _ => return None,
-    };
+    protocol.get(..length)?.starts_with(b"UDP").then_some(())?;
     let inode = super::files::socket_inode(&link(root, pid, descriptor)?)?;
-    let (ip, port) = remote(&text(root, &format!("proc/{pid}/net/{table}"), UDP_BYTES_MAX)?, inode)?;
-    let object = std::net::SocketAddr::new(ip, port).to_string();
-    (port == NAME_SERVER_PORT).then_some(Wait { kind: WaitKind::NameServer, object, other: 0 })
-}
-
-/// The remote address of a socket in `/proc/net/udp` (proc_net(5)): words of the address as the host orders their bytes, the port in hexadecimal.
-fn remote(table: &str, inode: u64) -> Option<(IpAddr, u16)> {
-    let line = table.lines().skip(1).find(|line| line.split_ascii_whitespace().nth(9).is_some_and(|field| field.parse() == Ok(inode)))?;
-    let (address, port) = line.split_ascii_whitespace().nth(2)?.split_once(':')?;
-    let word = |at: usize| u32::from_str_radix(address.get(8 * at..8 * at + 8)?, 16).ok().map(u32::to_ne_bytes);
-    let ip = match address.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let words = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
-            IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?)).to_canonical()
-        }
-        _ => return None,
-    };
-    Some((ip, u16::from_str_radix(port, 16).ok()?))
+    Some(Wait { kind: WaitKind::NameServer, object: udp::name_server(root, pid, inode)?.to_string(), other: 0 })
 }
 
 /// A wait for room in the queue of whoever reads from a Unix datagram socket, such as a log daemon (unix(7), `net.unix.max_dgram_qlen`). A stream is a connection.
@@ -347,16 +321,6 @@ mod tests {
     }
 
     #[test]
-    fn the_remote_address_of_a_socket_is_found() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n  \
-            1: 0100007F:A000 3500007F:0035 01 00000000:00000000 00:00000000 00000000     0        0 104 2 0 0\n";
-        assert_eq!(remote(table, 104), Some(("127.0.0.53".parse().unwrap(), 53)).filter(|_| cfg!(target_endian = "little")));
-        assert_eq!(remote(table, 105), None);
-        let six = "h\n 1: 0:0 B80D0120000000000000000001000000:0035 01 0:0 0:0 0 0 0 7 2 0 0\n";
-        assert_eq!(remote(six, 7), Some(("2001:db8::1".parse().unwrap(), 53)).filter(|_| cfg!(target_endian = "little")));
-    }
-
-    #[test]
     fn shared_mappings_are_told_from_private_ones() {
         let maps = "7f00-7f10 rw-s 00000000 00:01 7 /dev/shm/sem.1 (deleted)\n7f10-7f20 rw-p 00000000 00:00 0\n7f30-7f40 r--s 0 0:1 8 /run/a\nx\n7f20 rw-s\n";
         assert_eq!(shared(maps), [0x7f00..0x7f10, 0x7f30..0x7f40]);
@@ -380,7 +344,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_text_is_read(text in ".{0,200}", inode in any::<u64>()) {
-            let _ = (masked(&text), remote(&text, inode), locked_files(&text, 1), shared(&text), is_datagram(&text, inode));
+            let _ = (masked(&text), locked_files(&text, 1), shared(&text), is_datagram(&text, inode));
         }
     }
 }

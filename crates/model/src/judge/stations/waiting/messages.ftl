@@ -38,7 +38,7 @@ finding-waits-inside-title-for = { $thread ->
 }
 finding-waits-inside-explanation-for = { $thread ->
     [only] { $tier } serves with one thread, and most of the time that thread was found waiting for { $what }. Meanwhile it reads, computes and answers nothing else. More requests pass if it does not wait for that itself, or not as long.
-   *[some] { $tier } has these requests, and neither computes nor waits for a connection. Its threads were found waiting for { $what }. More requests pass if they wait for that less often, or not as long.
+   *[some] { $tier } has these requests, and neither computes nor waits for a connection. It was found waiting for { $what }. More requests pass if it waits for that less often, or not as long.
 }
 awaited-file-lock = { $is_known ->
     [yes] a lock on { $object }
@@ -77,7 +77,11 @@ awaited-transaction = { $is_known ->
     [yes] a lock that another transaction has ({ $object })
    *[no] a lock that another transaction has
 }
-evidence-awaited = { $seen } of { $looks } looks at its processes found threads that wait for { $what }: { $threads } on average.
+evidence-awaited = { $of ->
+    [sockets] { $seen } of { $looks } looks at its processes found connected sockets that ask { $what }: { $threads } on average.
+    [sessions] { $seen } of { $looks } looks at its processes found sessions that wait for { $what }: { $threads } on average.
+   *[threads] { $seen } of { $looks } looks at its processes found threads that wait for { $what }: { $threads } on average.
+}
 
 finding-waits-inside-untold = { $tier } has read these requests, and other programs use most of its cores. Whether its threads waited for a core could not be read, so the requests wait for each other or for that.
 

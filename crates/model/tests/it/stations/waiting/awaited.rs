@@ -169,7 +169,7 @@ fn as_slow_alone(kind: WaitKind, found: u64, looks: u64) -> chokepoint_model::re
 
 #[test]
 fn what_takes_no_time_while_all_is_well_is_a_cause_although_a_single_request_takes_as_long() {
-    for kind in [WaitKind::NameServer, WaitKind::FullPipe, WaitKind::FileLock] {
+    for kind in [WaitKind::NameServer, WaitKind::NameQuestion, WaitKind::FullPipe, WaitKind::FileLock] {
         let told = as_slow_alone(kind, 8, 8);
         assert!(is_choked(&told), "{kind:?}: {}", told.summary);
     }
