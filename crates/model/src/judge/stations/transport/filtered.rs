@@ -1,15 +1,18 @@
 //! Packets that a packet filter takes, and that are sent again or refused: the reason is a rule, not a bad line.
 
-use super::{STATION, Sent, harm};
+use std::net::IpAddr;
+
+use super::{STATION, Sent, harm, innocent};
 use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
+use crate::facts::path::is_local;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::undelivered::{Undelivered, is_kept};
 use crate::facts::suffered::{SENT_AGAIN_US, lost_first_packets};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
-use crate::ledger::unreached;
+use crate::ledger::{Unreached, unreached};
 use crate::observation::NetnsId;
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind as Place};
@@ -65,20 +68,22 @@ pub(super) struct Filtered<'s, 'a> {
     is_measured: bool,
 }
 
-/// The namespace with most packets taken, if those of all explain what was missed and that did harm. Strangers whose packets a filter is there to drop send theirs again, too, but not from a namespace of
-/// the path.
+/// The namespace with most packets taken, if three things hold.
+/// 1. What was missed on the path is at most twice what was taken: strangers, whose packets a filter is there to drop, send theirs again elsewhere.
+/// 2. Nothing else on this host explains it: a full queue or table, a shaper.
+/// 3. It did harm: to the load's own requests, to those that were watched, or as an upstream of this host, or one to which packets do not leave it, that answers no SYN.
 pub(super) fn worst<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<Filtered<'s, 'a>> {
     let of = |sent: &'s Sent<'a>| Some((sent, Undelivered::of(ctx, sent.netns, ctx.obs.netns.get(&sent.netns)?)?));
     let (sent, taken) = senders.iter().filter_map(of).max_by_key(|(_, taken)| taken.all())?;
     let everywhere: Vec<Undelivered> = senders.iter().filter_map(of).map(|(_, taken)| taken).collect();
     let missed = Missed::of(ctx, senders);
-    let is_explained = missed.all() > 0 && 2 * sum(&everywhere) >= missed.all();
-    if !is_explained {
+    let is_enough = missed.all() > 0 && 2 * sum(&everywhere) >= missed.all();
+    if !is_enough || innocent::explains(ctx, senders.iter().map(|sent| sent.netns), missed.all()) {
         return None;
     }
     let waits = harm::of(ctx, senders);
     let is_measured = load_cost(ctx).hurts() || waits.as_ref().is_some_and(harm::Harm::is_measured);
-    let is_unreached = || unreached(ctx).iter().any(|of| is_in(ctx, of.tier, sent));
+    let is_unreached = || unreached(ctx).iter().any(|of| is_kept_from(ctx, of, sent, &taken));
     let does_harm = is_measured || waits.is_some() || seen_cost(ctx, senders, missed).hurts() || is_unreached();
     does_harm.then_some(Filtered { sent, taken, everywhere, missed, is_measured })
 }
@@ -108,8 +113,13 @@ fn sum(taken: &[Undelivered]) -> u64 {
     taken.iter().map(|taken| taken.all()).fold(0, u64::saturating_add)
 }
 
-fn is_in(ctx: &Context<'_>, tier: usize, sent: &Sent<'_>) -> bool {
-    ctx.path.tiers.get(tier).is_some_and(|tier| tier.netns == sent.netns)
+/// True if this namespace's filter may keep a tier from a server: one of this namespace, or of another host if as many packets did not leave as connections were tried. What arrives and is taken
+/// may be anybody's.
+fn is_kept_from(ctx: &Context<'_>, of: &Unreached, sent: &Sent<'_>, taken: &Undelivered) -> bool {
+    let is_here = |ip: IpAddr| ctx.obs.netns.get(&sent.netns).is_some_and(|view| is_local(view, true, ip));
+    let is_its = ctx.path.tiers.get(of.tier).is_some_and(|tier| tier.netns == sent.netns);
+    let leaves = taken.sent.is_some_and(|sent| 2 * sent >= of.how.connections());
+    is_its && of.remote.is_some_and(|(ip, _)| leaves || is_here(ip))
 }
 
 impl Filtered<'_, '_> {

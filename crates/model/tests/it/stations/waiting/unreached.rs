@@ -188,3 +188,25 @@ proptest! {
         }
     }
 }
+
+/// A filter takes strangers' packets on every host that has one: only what does not leave keeps a tier from a server elsewhere.
+#[test]
+fn what_a_filter_takes_explains_a_silent_server_only_where_it_takes_what_was_sent() {
+    let with = |came: u64, kept: u64| {
+        let mut obs = behind(30, 0, (200, 0));
+        let sent = [("Tcp.OutSegs", 40_000), ("Tcp.RetransSegs", 400), ("TcpExt.TCPSynRetrans", 400), ("TcpExt.TCPDSACKRecvSegs", 0)];
+        let packets = [
+            ("TcpExt.TCPTimeouts", 400),
+            ("Ip.InReceives", 40_000 + came),
+            ("Ip.InDelivers", 40_000),
+            ("Ip.OutRequests", 40_000),
+            ("Ip.OutTransmits", 40_000 - kept),
+        ];
+        protocol_counters(&mut obs, SERVER, &[&sent[..], &packets].concat());
+        let found = told(&obs);
+        causes(&found).first().map(|first| (*first).to_owned())
+    };
+    assert_eq!(with(0, 0).as_deref(), Some(FOUND));
+    assert_eq!(with(5_000, 0).as_deref(), Some(FOUND), "strangers' packets");
+    assert_eq!(with(0, 800).as_deref(), Some("packets-filtered"));
+}
