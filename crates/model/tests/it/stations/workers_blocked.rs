@@ -142,7 +142,12 @@ fn a_server_as_fast_as_for_a_single_request_has_room_and_is_no_cause() {
             let mut alone = load();
             (alone.good, alone.latency_us.p50) = (good, alone_us);
             obs.unloaded = Some(alone);
-            assert_eq!(causes(&told(&obs)), [expected], "{alone_us} us alone, measured {good} times, {address}");
+            let found = told(&obs);
+            assert_eq!(causes(&found), [expected], "{alone_us} us alone, measured {good} times, {address}");
+            // More workers help, and yet it is told what they wait for.
+            let name = if address == BEHIND { "database" } else { "192.0.2.7:5432" };
+            let exhausted = found.findings.iter().find(|finding| finding.id == "worker-pool-exhausted").unwrap();
+            assert!(exhausted.title.ends_with(&format!("they do not compute but wait for {name}")), "{}", exhausted.title);
         }
     }
 }

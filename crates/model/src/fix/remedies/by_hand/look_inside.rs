@@ -54,7 +54,9 @@ pub(in crate::fix::remedies) const LOOK_AT_TURNS: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, placed| {
         let tier = ctx.only_tier(&placed.owner)?;
-        let awaited = TakingTurns::of(ctx, tier, &Pool::of(ctx, tier)?).and_then(|held| Awaited::of(ctx, tier, held.waiting));
+        let pool = Pool::of(ctx, tier)?;
+        let waiting = TakingTurns::of(ctx, tier, &pool).map_or(pool.busy_mean(), |held| held.waiting);
+        let awaited = Awaited::of(ctx, tier, waiting);
         let text = match awaited {
             Some(awaited) => Message::new("remedy-look-inside-for-text").with("what", awaited.what()).with("class", awaited.class()),
             None => Message::new("remedy-look-inside-turns-text"),

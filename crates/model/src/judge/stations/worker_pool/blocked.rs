@@ -299,6 +299,11 @@ pub(crate) fn room_unknown(ctx: &Context<'_>, tier: &Tier) -> Option<(String, f6
     (!is_free && Cost::of_time(share).hurts()).then_some((name, share))
 }
 
+/// The server at which most of the requests stand that hold a pool's places, whether or not it is at a limit.
+pub(super) fn held_at(ctx: &Context<'_>, tier: &Tier) -> Option<String> {
+    Some(Blocked::perhaps(ctx, tier)?.first(ctx))
+}
+
 /// The tier of the path that most of a pool's blocked workers wait for.
 pub(crate) fn waits_at<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a Tier> {
     Blocked::of(ctx, tier).and_then(|blocked| Some(&ctx.path.tiers[blocked.waits[0].tier?]))

@@ -32,6 +32,7 @@ finding-worker-pool-exhausted-title-for = { $kind ->
        *[other] all { $workers } workers of { $tier } are taken, and they do not compute but wait for { $what }
     }
 }
+awaited-server = { $name }
 finding-worker-pool-exhausted-title = { $kind ->
     [unread] { $workers ->
         [1] the one thread of { $tier } that serves requests is taken, and does not compute but waits

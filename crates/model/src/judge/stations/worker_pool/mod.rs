@@ -163,6 +163,8 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     let because = awaited
         .iter()
         .map(|awaited| Message::new("finding-worker-pool-exhausted-awaited").with("what", awaited.what()).with("unit", pool.unit()));
+    let held_at = || blocked::held_at(ctx, tier).map(|name| Message::new("awaited-server").with("name", name));
+    let waits_for = awaited.as_ref().map(Awaited::what).or_else(held_at);
     let (upstream, number) = behind.as_ref().map_or(("", 0.0), |(upstream, number)| (upstream.as_str(), *number));
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
@@ -176,10 +178,8 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
             // Idle cores may be withheld from the workers. Whether the workers wait for a core could not be read.
             IdleEvidence::Cores(_) => Confidence::Low,
         },
-        title: match &awaited {
-            Some(awaited) if matches!(kind, "wait" | "unread") => {
-                args("finding-worker-pool-exhausted-title-for").with("what", awaited.what())
-            }
+        title: match waits_for {
+            Some(what) if matches!(kind, "wait" | "unread") => args("finding-worker-pool-exhausted-title-for").with("what", what),
             _ => args("finding-worker-pool-exhausted-title"),
         },
         evidence: awaited.iter().map(Awaited::proof).chain(proofs(ctx, tier, pool, idle)).collect(),
