@@ -132,9 +132,9 @@ fn read_call(root: &Root, pid: u32, sessions: Option<&SessionsDef>) -> Result<Ou
         facts::add(&mut text, "socket", inode.to_string().as_bytes());
     }
     let (threads, mut others) = threads(root, pid, &memory);
-    // Where a thread waits for the answer, its call says so.
+    // Where a thread waits for the answer, its call says so, and a process without threads has no other way: most of a pool are spared the tables.
     let is_asking = |wait: &Wait| wait.kind == WaitKind::NameServer;
-    if !wait.iter().chain(others.keys()).any(is_asking) {
+    if threads.looked > 0 && !wait.iter().chain(others.keys()).any(is_asking) {
         others.extend(udp::questions(root, pid));
     }
     if let Some(def) = sessions {
