@@ -24,9 +24,9 @@ impl Undelivered {
     /// Those of a namespace. `None` if hardly any are, or if the counters were not read.
     pub(crate) fn of(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView) -> Option<Self> {
         let full = table::counter_growth(ctx, view, table::DROPS).unwrap_or(0);
-        let came: u64 = VERSIONS.iter().filter_map(|version| version.came(ctx, view)).sum();
-        let sent = VERSIONS.iter().filter_map(|version| version.sent(ctx, view)).reduce(u64::saturating_add);
-        let found = Self { netns, came: came.saturating_sub(full), sent: sent.map(|sent| sent.saturating_sub(full)) };
+        let taken = |ways: &[Way]| ways.iter().filter_map(|way| way.taken(ctx, view)).reduce(u64::saturating_add);
+        let came = taken(&CAME).unwrap_or(0).saturating_sub(full);
+        let found = Self { netns, came, sent: taken(&SENT).map(|sent| sent.saturating_sub(full)) };
         (found.all() >= TAKEN_MIN).then_some(found)
     }
 
@@ -45,31 +45,25 @@ pub(crate) fn is_kept(sample: &TcpSample, least: u64) -> bool {
     sample.state == TcpState::Established && is_open && has(sample.unsent, least) && sample.last_data_sent_ms >= KEPT_MS
 }
 
-/// A protocol's counters of packets (RFC 4293; net/ipv4/ip_input.c, ip_output.c, and those of net/ipv6).
-struct Version {
-    /// Received.
-    received: &'static str,
-    /// Of these, handed to a protocol above.
-    delivered: &'static str,
-    /// Received, and ended otherwise.
-    counted: &'static [&'static str],
-    /// Fragments, and the packets that were made of them.
-    merged: (&'static str, &'static str),
-    /// Handed down by protocols above, and passed on for others.
-    sent: [&'static str; 2],
-    /// Of these, handed to an interface.
-    transmitted: &'static str,
-    /// Sent, and ended otherwise.
-    discarded: [&'static str; 3],
-    /// Fragments that were made, and the packets that they were made of.
-    split: (&'static str, &'static str),
+/// Counters of one protocol and one direction (RFC 4293; net/ipv4/ip_input.c, ip_output.c, and those of net/ipv6): what begins there must end in one of the others, or a hook took it.
+struct Way {
+    /// Packets that begin.
+    from: &'static str,
+    /// More of them: those that are made of fragments or cut into them, or passed on for others.
+    also: &'static [&'static str],
+    /// Packets that arrive.
+    to: &'static str,
+    /// Packets that end otherwise, fragments that are merged, and packets that are cut.
+    ends: &'static [&'static str],
 }
 
-const VERSIONS: [Version; 2] = [
-    Version {
-        received: "Ip.InReceives",
-        delivered: "Ip.InDelivers",
-        counted: &[
+const CAME: [Way; 2] = [
+    Way {
+        from: "Ip.InReceives",
+        also: &["Ip.ReasmOKs"],
+        to: "Ip.InDelivers",
+        ends: &[
+            "Ip.ReasmReqds",
             "Ip.ForwDatagrams",
             "Ip.InHdrErrors",
             "Ip.InAddrErrors",
@@ -82,16 +76,13 @@ const VERSIONS: [Version; 2] = [
             "IpExt.InCsumErrors",
             "TcpExt.IPReversePathFilter",
         ],
-        merged: ("Ip.ReasmReqds", "Ip.ReasmOKs"),
-        sent: ["Ip.OutRequests", "Ip.ForwDatagrams"],
-        transmitted: "Ip.OutTransmits",
-        discarded: ["Ip.OutDiscards", "Ip.OutNoRoutes", "Ip.FragFails"],
-        split: ("Ip.FragCreates", "Ip.FragOKs"),
     },
-    Version {
-        received: "Ip6.InReceives",
-        delivered: "Ip6.InDelivers",
-        counted: &[
+    Way {
+        from: "Ip6.InReceives",
+        also: &["Ip6.ReasmOKs"],
+        to: "Ip6.InDelivers",
+        ends: &[
+            "Ip6.ReasmReqds",
             "Ip6.OutForwDatagrams",
             "Ip6.InHdrErrors",
             "Ip6.InTooBigErrors",
@@ -102,30 +93,30 @@ const VERSIONS: [Version; 2] = [
             "Ip6.InDiscards",
             "Ip6.InMcastPkts",
         ],
-        merged: ("Ip6.ReasmReqds", "Ip6.ReasmOKs"),
-        sent: ["Ip6.OutRequests", "Ip6.OutForwDatagrams"],
-        transmitted: "Ip6.OutTransmits",
-        discarded: ["Ip6.OutDiscards", "Ip6.OutNoRoutes", "Ip6.FragFails"],
-        split: ("Ip6.FragCreates", "Ip6.FragOKs"),
     },
 ];
 
-impl Version {
-    fn came(&self, ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
-        let grew = |name: &str| ctx.netstat_growth(view, name);
-        let (fragments, packets) = self.merged;
-        let merged = grew(fragments).unwrap_or(0).saturating_sub(grew(packets).unwrap_or(0));
-        let known = self.counted.iter().filter_map(|name| grew(name)).fold(merged, u64::saturating_add);
-        Some(grew(self.received)?.saturating_sub(grew(self.delivered)?).saturating_sub(known))
-    }
+const SENT: [Way; 2] = [
+    Way {
+        from: "Ip.OutRequests",
+        also: &["Ip.ForwDatagrams", "Ip.FragCreates"],
+        to: "Ip.OutTransmits",
+        ends: &["Ip.FragOKs", "Ip.OutDiscards", "Ip.OutNoRoutes", "Ip.FragFails"],
+    },
+    Way {
+        from: "Ip6.OutRequests",
+        also: &["Ip6.OutForwDatagrams", "Ip6.FragCreates"],
+        to: "Ip6.OutTransmits",
+        ends: &["Ip6.FragOKs", "Ip6.OutDiscards", "Ip6.OutNoRoutes", "Ip6.FragFails"],
+    },
+];
 
-    fn sent(&self, ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
+impl Way {
+    /// Packets that began and did not end. `None` if the first or the last counter was not read.
+    fn taken(&self, ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
         let grew = |name: &str| ctx.netstat_growth(view, name);
-        let (fragments, packets) = self.split;
-        let split = grew(fragments).unwrap_or(0).saturating_sub(grew(packets).unwrap_or(0));
-        let [own, others] = self.sent.map(grew);
-        let sent = own?.saturating_add(others.unwrap_or(0)).saturating_add(split);
-        let known = self.discarded.iter().filter_map(|name| grew(name)).fold(0, u64::saturating_add);
-        Some(sent.saturating_sub(grew(self.transmitted)?).saturating_sub(known))
+        let sum = |names: &[&str]| names.iter().filter_map(|name| grew(name)).fold(0, u64::saturating_add);
+        let began = grew(self.from)?.saturating_add(sum(self.also));
+        Some(began.saturating_sub(grew(self.to)?).saturating_sub(sum(self.ends)))
     }
 }

@@ -19,14 +19,17 @@ const DESCRIPTORS_MAX: usize = 1_024;
 /// Fewest sockets that ask one name server: a resolver may keep one for its next question.
 const ASKING_MIN: u32 = 2;
 
-/// The name server that the socket with this inode asks, from the tables of the process's namespace.
-pub(super) fn name_server(root: &Root, pid: u32, inode: u64) -> Option<SocketAddr> {
-    asking(root, pid).remove(&inode)
+/// The tables of both versions of IP.
+const TABLES: [&str; 2] = ["udp", "udp6"];
+
+/// The name server that the socket with this inode asks, from a table of the process's namespace.
+pub(super) fn name_server(root: &Root, pid: u32, table: &str, inode: u64) -> Option<SocketAddr> {
+    asking(root, pid, &[table]).remove(&inode)
 }
 
 /// The name servers that a process asks on several sockets, as waits with the number of these sockets.
 pub(super) fn questions(root: &Root, pid: u32) -> BTreeMap<Wait, u32> {
-    let asking = asking(root, pid);
+    let asking = asking(root, pid, &TABLES);
     let mut waits: BTreeMap<Wait, u32> = BTreeMap::new();
     if asking.is_empty() {
         return waits;
@@ -44,10 +47,10 @@ pub(super) fn questions(root: &Root, pid: u32) -> BTreeMap<Wait, u32> {
     waits
 }
 
-/// The sockets of a process's namespace that are connected to a name server, by inode.
-fn asking(root: &Root, pid: u32) -> BTreeMap<u64, SocketAddr> {
+/// The sockets in these tables of a process's namespace that are connected to a name server, by inode.
+fn asking(root: &Root, pid: u32, tables: &[&str]) -> BTreeMap<u64, SocketAddr> {
     let mut found = BTreeMap::new();
-    for table in ["udp", "udp6"] {
+    for table in tables {
         let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/net/{table}"), TABLE_BYTES_MAX, None) else { continue };
         found.extend(String::from_utf8_lossy(&bytes).lines().skip(1).filter_map(socket));
     }
@@ -101,7 +104,7 @@ mod tests {
         let root = Root::new(tree.path());
         let found: Vec<(String, u32)> = questions(&root, 42).into_iter().map(|(wait, number)| (wait.object, number)).collect();
         assert_eq!(found, [("127.0.0.53:53".to_owned(), 2)]);
-        assert_eq!((name_server(&root, 42, 101).map(|server| server.port()), name_server(&root, 42, 103)), (Some(53), None));
+        assert_eq!((name_server(&root, 42, "udp", 101).map(|server| server.port()), name_server(&root, 42, "udp", 103)), (Some(53), None));
         std::fs::write(process.join("net/udp"), format!("{HEAD}{}", line(101, &server))).unwrap();
         assert!(questions(&root, 42).is_empty(), "one may be kept for the next question");
     }

@@ -230,9 +230,13 @@ fn name_server(root: &Root, pid: u32, descriptor: i32) -> Option<Wait> {
     let mut protocol = [0; 16];
     // What `lsof` reads (net/socket.c, sockfs_xattr_get).
     let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).ok()?;
-    protocol.get(..length)?.starts_with(b"UDP").then_some(())?;
+    let table = match protocol.get(..length)?.strip_suffix(b"\0")? {
+        b"UDP" => "udp",
+        b"UDPv6" => "udp6",
+        _ => return None,
+    };
     let inode = super::files::socket_inode(&link(root, pid, descriptor)?)?;
-    Some(Wait { kind: WaitKind::NameServer, object: udp::name_server(root, pid, inode)?.to_string(), other: 0 })
+    Some(Wait { kind: WaitKind::NameServer, object: udp::name_server(root, pid, table, inode)?.to_string(), other: 0 })
 }
 
 /// A wait for room in the queue of whoever reads from a Unix datagram socket, such as a log daemon (unix(7), `net.unix.max_dgram_qlen`). A stream is a connection.

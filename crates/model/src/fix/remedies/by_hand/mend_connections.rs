@@ -45,10 +45,11 @@ pub(in crate::fix::remedies) const LEAVE_IT_OUT: AdviceDef = AdviceDef {
     finding: FindingId::UNREACHABLE,
     activation: Activation::Reload,
     advise: |ctx, placed| {
-        let kind = ctx.only_tier(&placed.owner).map_or("other", |tier| ctx.words_for(tier));
+        let tier = ctx.only_tier(&placed.owner);
+        let kind = tier.map_or("other", |tier| ctx.words_for(tier));
         let is_known = placed.at.listener.is_some();
         let text = remote(placed, if is_known { "remedy-leave-it-out-text" } else { "remedy-leave-it-out-text-unknown" });
-        let pid = ctx.only_tier(&placed.owner).and_then(|tier| tier.pids.first()).map_or_else(String::new, u32::to_string);
+        let pid = tier.and_then(|tier| tier.pids.first()).map_or_else(String::new, u32::to_string);
         let text = text.with("kind", kind).with("tier", ctx.owner_name(&placed.owner)).with("pid", pid);
         Some(advice(text, "remedy-leave-it-out-risk"))
     },

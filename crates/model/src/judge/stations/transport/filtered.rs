@@ -31,12 +31,12 @@ struct Missed {
 }
 
 impl Missed {
-    fn of(ctx: &Context<'_>, senders: &[Sent<'_>]) -> Self {
+    fn of(ctx: &Context<'_>, senders: &[Sent<'_>], taken: &[Undelivered]) -> Self {
         let again = |netns: &NetnsId| ctx.netstat_growth(ctx.obs.netns.get(netns)?, "TcpExt.TCPSynRetrans");
         Self {
             syns: senders.iter().filter_map(|sent| again(&sent.netns)).fold(0, u64::saturating_add),
             segments: senders.iter().map(|sent| sent.lost).fold(0, u64::saturating_add),
-            kept: senders.iter().filter_map(|sent| kept(ctx, sent.netns)).map(|held| times(ctx, held.connections)).sum(),
+            kept: taken.iter().filter_map(|taken| kept(ctx, taken)).map(|held| times(ctx, held.connections)).sum(),
             refused: ctx.obs.load.as_ref().map_or(0, |load| load.errors.connect_refused),
         }
     }
@@ -46,10 +46,10 @@ impl Missed {
     }
 }
 
-/// The connections of the path whose data does not leave this namespace, however little: where none of its packets are taken that may be corked data.
-fn kept(ctx: &Context<'_>, netns: NetnsId) -> Option<Held> {
-    Undelivered::of(ctx, netns, ctx.obs.netns.get(&netns)?)?.sent.filter(|sent| *sent > 0)?;
-    Held::of(ctx, netns, |sample| is_kept(sample, 1))
+/// The connections of the path whose data does not leave a namespace, however little: where none of its packets are taken that may be corked data.
+fn kept(ctx: &Context<'_>, taken: &Undelivered) -> Option<Held> {
+    taken.sent.filter(|sent| *sent > 0)?;
+    Held::of(ctx, taken.netns, |sample| is_kept(sample, 1))
 }
 
 /// How often so many connections on average can have stood for as long as TCP waits before it tries again.
@@ -73,10 +73,11 @@ pub(super) struct Filtered<'s, 'a> {
 /// 2. Nothing else on this host explains it: a full queue or table, a shaper.
 /// 3. It did harm: to the load's own requests, to those that were watched, or as an upstream of this host, or one to which packets do not leave it, that answers no SYN.
 pub(super) fn worst<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<Filtered<'s, 'a>> {
-    let of = |sent: &'s Sent<'a>| Some((sent, Undelivered::of(ctx, sent.netns, ctx.obs.netns.get(&sent.netns)?)?));
-    let (sent, taken) = senders.iter().filter_map(of).max_by_key(|(_, taken)| taken.all())?;
-    let everywhere: Vec<Undelivered> = senders.iter().filter_map(of).map(|(_, taken)| taken).collect();
-    let missed = Missed::of(ctx, senders);
+    let of = |sent: &Sent<'_>| Undelivered::of(ctx, sent.netns, ctx.obs.netns.get(&sent.netns)?);
+    let everywhere: Vec<Undelivered> = senders.iter().filter_map(of).collect();
+    let taken = *everywhere.iter().max_by_key(|taken| taken.all())?;
+    let sent = senders.iter().find(|sent| sent.netns == taken.netns)?;
+    let missed = Missed::of(ctx, senders, &everywhere);
     let is_enough = missed.all() > 0 && 2 * sum(&everywhere) >= missed.all();
     if !is_enough || innocent::explains(ctx, senders.iter().map(|sent| sent.netns), missed.all()) {
         return None;

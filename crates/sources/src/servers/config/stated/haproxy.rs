@@ -10,6 +10,7 @@ use chokepoint_model::observation::{
 
 use super::super::super::origin::{origin, setting};
 use super::super::super::room::{ConfigRoom, stated_limit_bytes, stated_listen_bytes, stated_pass_bytes};
+use super::limit;
 
 /// Status of a request that waited for a server for too long (src/stream.c, sess_update_st_con_tcp and its like).
 const QUEUE_STATUS: u16 = 503;
@@ -125,21 +126,9 @@ fn leads_to(read: &Haproxy, fronts: &[&Proxy]) -> Option<Vec<ListenerAddress>> {
 
 fn of_server(read: &Haproxy) -> Vec<StatedLimit> {
     let limit = |of: LimitOf, found: Read<u64>, name: &str| StatedLimit {
-        scope: LimitScope::Server,
-        of,
-        value: found.value,
-        least: None,
-        kept: 0,
-        is_refused: false,
-        needs_restart: false,
         setting: name.to_owned(),
-        owner: String::new(),
         line: name.to_owned(),
-        at: Vec::new(),
-        is_asked: Some(true),
-        gives_up_ms: None,
-        gives_up_status: None,
-        origin: origin(&found.origin),
+        ..limit(LimitScope::Server, of, &found)
     };
     let all = read.global.maxconn().map(|found| limit(LimitOf::Connections, found, "maxconn"));
     let rate = read.global.sessions_per_s().map(|found| limit(LimitOf::ConnectionRate, found, "maxsessrate"));
@@ -149,21 +138,12 @@ fn of_server(read: &Haproxy) -> Vec<StatedLimit> {
 fn of_front(front: &Proxy, is_asked: Option<bool>) -> Vec<StatedLimit> {
     let all: Vec<ListenerAddress> = front.binds.iter().flat_map(|bind| &bind.addresses).filter_map(address).collect();
     let limit = |of: LimitOf, found: Read<u64>, (name, line): (&str, String), at: Vec<ListenerAddress>| StatedLimit {
-        scope: LimitScope::Listener,
-        of,
-        value: found.value,
-        least: None,
-        kept: 0,
-        is_refused: false,
-        needs_restart: false,
         setting: name.to_owned(),
         owner: front.name.clone(),
         line,
         at,
         is_asked,
-        gives_up_ms: None,
-        gives_up_status: None,
-        origin: origin(&found.origin),
+        ..limit(LimitScope::Listener, of, &found)
     };
     let mut limits = Vec::new();
     limits.extend(front.maxconn().map(|found| limit(LimitOf::Connections, found, ("maxconn", "maxconn".to_owned()), all.clone())));
@@ -187,14 +167,9 @@ fn of_upstream(back: &Proxy, server: &Server, is_asked: Option<bool>) -> Option<
     let is_own = origin(&found.origin) == at(&server.place);
     let line =
         if is_own { format!("server {} {} ... maxconn", server.name, server.address) } else { "default-server ... maxconn".to_owned() };
+    let of = if back.is_http() { LimitOf::Requests } else { LimitOf::Connections };
     Some(StatedLimit {
-        scope: LimitScope::Upstream,
-        of: if back.is_http() { LimitOf::Requests } else { LimitOf::Connections },
-        value: found.value,
         least: server.minconn().map(|least| least.value).filter(|least| *least < found.value),
-        kept: 0,
-        is_refused: false,
-        needs_restart: false,
         setting: "maxconn".to_owned(),
         owner: name(back, server),
         line,
@@ -202,7 +177,7 @@ fn of_upstream(back: &Proxy, server: &Server, is_asked: Option<bool>) -> Option<
         is_asked,
         gives_up_ms: back.queue_timeout_ms().map(|time| setting(time, |ms| ms)),
         gives_up_status: back.is_http().then_some(QUEUE_STATUS),
-        origin: origin(&found.origin),
+        ..limit(LimitScope::Upstream, of, &found)
     })
 }
 

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use chokepoint_config::postgresql::Postgresql;
 use chokepoint_model::observation::{LimitOf, LimitScope, ListenerAddress, Origin, StatedConfig, StatedLimit, StatedListen};
 
-use super::super::super::origin::origin;
 use super::super::super::room::{ConfigRoom, stated_limit_bytes, stated_listen_bytes};
+use super::limit;
 
 /// The configuration.
 pub(in crate::servers::config) fn config(
@@ -26,30 +26,21 @@ pub(in crate::servers::config) fn config(
         room.take(stated_listen_bytes(&listen))?;
         stated.listens.push(listen);
     }
-    let limit = limit(read);
+    let limit = connections(read);
     room.take(stated_limit_bytes(&limit))?;
     stated.limits.push(limit);
     Ok(stated)
 }
 
 /// `max_connections`, of which some are kept for superusers. More are refused at once (src/backend/storage/lmgr/proc.c, `InitProcess`; src/backend/utils/init/postinit.c).
-fn limit(read: &Postgresql) -> StatedLimit {
+fn connections(read: &Postgresql) -> StatedLimit {
     StatedLimit {
-        scope: LimitScope::Server,
-        of: LimitOf::Connections,
-        value: read.max_connections.value,
-        least: None,
         kept: read.max_connections.value - read.for_all(),
         is_refused: true,
         needs_restart: true,
         setting: "max_connections".to_owned(),
-        owner: String::new(),
         line: "max_connections =".to_owned(),
-        at: Vec::new(),
-        is_asked: Some(true),
-        gives_up_ms: None,
-        gives_up_status: None,
-        origin: origin(&read.max_connections.origin),
+        ..limit(LimitScope::Server, LimitOf::Connections, &read.max_connections)
     }
 }
 
