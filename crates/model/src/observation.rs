@@ -6,6 +6,7 @@ mod cgroup;
 mod counters;
 mod edge;
 mod host;
+mod filter;
 pub mod load;
 mod log_event;
 mod netns;
@@ -27,6 +28,7 @@ pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use log_event::LogEvent;
+pub use filter::{FilterHook, FilterPorts, FilterRule, FilterRules};
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
 pub use process::{
     BusyProcess, CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Sessions, Syscall, ThreadCalls, ThreadName, ThreadState,

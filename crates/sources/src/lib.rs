@@ -2,6 +2,7 @@
 
 pub mod assemble;
 mod clock;
+mod filter;
 mod netlink;
 pub mod netns;
 pub mod observer;
@@ -59,6 +60,7 @@ const OTHERS: &[&Source] = &[
     &route::LINKS,
     &route::QDISCS,
     &route::ADDRESSES,
+    &filter::FILTER_RULES,
 ];
 
 /// Every source. A new source is one file and one line in one of the three lists.

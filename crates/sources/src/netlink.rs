@@ -126,6 +126,11 @@ impl Netlink {
         Self::open(Some(netlink::SOCK_DIAG))
     }
 
+    /// A socket for nfnetlink (linux/netfilter/nfnetlink.h), for one dump: it is not needed often enough to keep.
+    pub(crate) fn netfilter() -> io::Result<Self> {
+        Self::open(Some(netlink::NETFILTER))
+    }
+
     /// A socket that receives each TCP socket which the kernel destroys in this namespace (linux/sock_diag.h, SKNLGRP_INET_TCP_DESTROY and
     /// SKNLGRP_INET6_TCP_DESTROY: groups 1 and 3). It needs no privilege.
     pub(crate) fn open_destroyed() -> io::Result<Self> {

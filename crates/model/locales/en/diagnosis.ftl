@@ -70,7 +70,10 @@ verdict-unknown-ended = Cannot tell: for { $share } % of the time nothing listen
     [one] once
    *[other] { $times } times
 } and was started again, and every connection was refused meanwhile. Its log, or that of what starts it (journalctl, dmesg), says why it ends.
-verdict-unknown-undelivered = Cannot tell: { $dropped } packets that reached { $netns } were handed to no socket, { $share } % of those that came, so no server saw them. A packet filter drops them (nft list ruleset, iptables-save), or another part of the kernel takes them (IPVS, SYNPROXY). If they are requests, their clients wait and try again; a filter may also be there for just such packets. "chokepoint profile --drops" shows where.
+verdict-unknown-undelivered = Cannot tell: { $dropped } packets that reached { $netns } were handed to no socket, { $share } % of those that came, so no server saw them. { $rule ->
+    [none] A packet filter drops them (nft list ruleset, iptables-save), or another part of the kernel takes them (IPVS, SYNPROXY).
+   *[other] The rule "{ $rule }" takes most of them.
+} If they are requests, their clients wait and try again; a filter may also be there for just such packets. "chokepoint profile --drops" shows where.
 verdict-unknown-unsent = Cannot tell: on average { $connections } of { $under_way } requests under way stood on a connection of { $netns } that had a segment or more to send, nothing on its way and a peer with room: { $share } % of the clients' time. The host itself holds these packets back or drops them as they leave, which TCP does not count as loss: a rule in the output path (nft list ruleset, iptables -S OUTPUT), a filter of tc, or a paced socket.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.
@@ -97,7 +100,10 @@ warning-ledger-streaming = { $number } connections of { $tier } send data withou
 warning-ledger-undecided = { $number } connections of { $tier } do not show whether a request is in flight.
 warning-ledger-fast = Responses take less than a tick of the kernel's clock ({ $tick } ms). The number of requests in flight and their time are estimates.
 warning-resent = { $count } requests ({ $share } %) were sent once more on a new connection, as clients do: the server had closed the kept one without "Connection: close" in its response. That costs a round trip each, and a client that does not try again sees an error.
-warning-undelivered = { $dropped } packets that reached { $netns } were handed to no socket ({ $share } % of those that came): a packet filter drops them, or another part of the kernel takes them. The load lost hardly any: they are others'.
+warning-undelivered = { $dropped } packets that reached { $netns } were handed to no socket ({ $share } % of those that came): { $rule ->
+    [none] a packet filter drops them, or another part of the kernel takes them.
+   *[other] the rule "{ $rule }" takes most of them.
+} The load lost hardly any: they are others'.
 warning-guard = The guard "{ $guard }" stopped the load early.
 warning-interrupted = The load was interrupted; the figures cover the time until then.
 warning-watch-cut = Only { $seconds } s were watched of the { $asked } s that were asked for: the figures cover the time until the interrupt.

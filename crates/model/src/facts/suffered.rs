@@ -3,6 +3,7 @@
 pub(crate) mod held;
 pub(crate) mod others;
 pub(crate) mod standing;
+pub(crate) mod takers;
 pub(crate) mod undelivered;
 
 use super::Context;

@@ -7,6 +7,7 @@ use crate::facts::harm::Cost;
 use crate::facts::profile::Profiled;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
+use crate::facts::suffered::takers::Taker;
 use crate::facts::suffered::undelivered::{Undelivered, is_kept};
 use crate::facts::suffered::{SENT_AGAIN_US, WAKES_US};
 use crate::ledger::{Account, tenths};
@@ -156,13 +157,14 @@ pub(crate) fn pauses(ctx: &Context<'_>) -> Option<Message> {
 }
 
 /// This message of packets that are handed to no socket: nothing is known of whoever sent them. `None` if hardly any are, or if the counters were not read.
-pub(super) fn undelivered(ctx: &Context<'_>, id: &'static str) -> Option<Message> {
-    let of = |(netns, view): (NetnsId, &NetnsView)| {
+pub(super) fn undelivered<'a>(ctx: &Context<'a>, id: &'static str) -> Option<Message> {
+    let of = |(netns, view): (NetnsId, &'a NetnsView)| {
         let taken = Undelivered::of(ctx, netns, view)?;
         let cost = Cost::of_requests(taken.came, taken.came.saturating_add(ctx.netstat_growth(view, "Tcp.InSegs")?));
-        cost.hurts().then_some((taken, cost.requests))
+        cost.hurts().then_some((view, taken, cost.requests))
     };
-    let (taken, share) = ctx.netns_on_path().into_iter().filter_map(of).max_by_key(|(taken, _)| taken.came)?;
+    let (view, taken, share) = ctx.netns_on_path().into_iter().filter_map(of).max_by_key(|(_, taken, _)| taken.came)?;
     let message = Message::new(id).with("dropped", taken.came).with("share", 100.0 * share);
-    Some(message.with("netns", ctx.netns_name(taken.netns)))
+    let rule = Taker::of_most(ctx, view, &taken).map_or_else(|| "none".to_owned(), ToString::to_string);
+    Some(message.with("netns", ctx.netns_name(taken.netns)).with("rule", rule))
 }

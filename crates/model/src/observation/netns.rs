@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::socket::{Listener, Socket, TcpState, TimeWaits};
-use super::{Counters, RequestSample, TcpSample, WireAnswers};
+use super::{Counters, FilterRules, RequestSample, TcpSample, WireAnswers};
 use crate::observation::series::Series;
 
 /// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace exists (namespaces(7)).
@@ -66,6 +66,8 @@ pub struct NetnsView {
     pub qdiscs: Series<Vec<Qdisc>>,
     /// Local addresses of this namespace.
     pub addresses: Series<Vec<Address>>,
+    /// Rules of its packet filters that may take packets.
+    pub filter_rules: Series<FilterRules>,
 }
 
 impl NetnsView {

@@ -133,7 +133,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
     all
 }
 
-fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 14] {
+fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 15] {
     [
         ("netstat", fate(&view.netstat)),
         ("sockstat", fate(&view.sockstat)),
@@ -149,6 +149,7 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 14] {
         ("links", fate(&view.links)),
         ("qdiscs", fate(&view.qdiscs)),
         ("addresses", fate(&view.addresses)),
+        ("filter_rules", fate(&view.filter_rules)),
     ]
 }
 

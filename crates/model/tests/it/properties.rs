@@ -187,6 +187,7 @@ impl Blind {
             links,
             qdiscs,
             addresses,
+            filter_rules,
             name: _,
             is_host: _,
             made_by: _,
@@ -218,6 +219,8 @@ impl Blind {
         self.take(links);
         self.take(qdiscs);
         self.take(addresses);
+        self.change(filter_rules, |found| found.rules.iter_mut().for_each(|rule| rule.taken = None));
+        self.take(filter_rules);
         self.each(26, sysctls);
     }
 

@@ -16,4 +16,6 @@ remedy-leave-it-out-text-unknown = Start the server that { $tier } needs. Its ad
 remedy-leave-it-out-risk = The servers that are left get all requests: look whether they carry them. A timeout for connecting below 1 s gives up before a lost SYN is sent again.
 
 remedy-let-packets-pass-text = Find the rule, in { $netns }: look twice at the counters (nft list ruleset, or iptables-save -c); it is one with drop, reject or a policy of drop whose counter grows. A rule of nftables without a counter is found by "nft add rule ... meta nftrace set 1" and "nft monitor trace"; chokepoint profile --drops says which reason the kernel gives. Then let these clients pass before it, or raise its limit.
+remedy-let-packets-pass-text-rule = Change the rule { $rule }, in { $netns }: it says "{ $says }". Let these clients pass before it, or raise its limit. "nft -a list chain { $chain }" shows it among the others, "nft delete rule { $rule }" takes it away until the rules are loaded again.
+remedy-let-packets-pass-text-policy = Add a rule to the chain { $chain }, in { $netns }, that accepts these packets: its policy drops what no rule accepts. "nft -a list chain { $chain }" shows what it accepts now.
 remedy-let-packets-pass-risk = A rule may be there against an attack, or be made again by a program (Docker, firewalld, fail2ban). Ask who made it, and change it there.

@@ -1,10 +1,14 @@
 //! Advice for problems of the connections themselves: on the network path, or between two servers whose settings do not match.
 
+use crate::facts::Context;
 use crate::facts::suffered::standing::Standing;
+use crate::facts::suffered::takers::Taker;
+use crate::facts::suffered::undelivered::Undelivered;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
+use crate::observation::{FilterRule, NetnsId};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -25,9 +29,24 @@ pub(in crate::fix::remedies) const LET_PACKETS_PASS: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, placed| {
         let netns = placed.at.netns.map_or_else(String::new, |netns| ctx.netns_name(netns));
-        Some(advice(Message::new("remedy-let-packets-pass-text").with("netns", netns), "remedy-let-packets-pass-risk"))
+        let text = match placed.at.netns.and_then(|netns| taking_rule(ctx, netns)) {
+            Some(rule) => {
+                let id = if rule.handle == 0 { "remedy-let-packets-pass-text-policy" } else { "remedy-let-packets-pass-text-rule" };
+                let chain = format!("{} {} {}", rule.family, rule.table, rule.chain);
+                Message::new(id).with("rule", rule.name()).with("says", rule.text.as_str()).with("chain", chain)
+            }
+            None => Message::new("remedy-let-packets-pass-text"),
+        };
+        Some(advice(text.with("netns", netns), "remedy-let-packets-pass-risk"))
     },
 };
+
+/// The rule of a namespace that took most of the packets which were taken there.
+fn taking_rule<'a>(ctx: &Context<'a>, netns: NetnsId) -> Option<&'a FilterRule> {
+    let view = ctx.obs.netns.get(&netns)?;
+    let taken = Undelivered::of(ctx, netns, view)?;
+    Taker::of_most(ctx, view, &taken)
+}
 
 pub(in crate::fix::remedies) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     id: "keep-idle-longer",

@@ -8,12 +8,13 @@ use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
 use crate::facts::path::is_local;
 use crate::facts::suffered::held::Held;
+use crate::facts::suffered::takers::Taker;
 use crate::facts::suffered::undelivered::{Undelivered, is_kept};
 use crate::facts::suffered::{SENT_AGAIN_US, lost_first_packets};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::ledger::{Unreached, unreached};
-use crate::observation::NetnsId;
+use crate::observation::{FilterRule, NetnsId};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind as Place};
 
@@ -57,10 +58,15 @@ fn times(ctx: &Context<'_>, connections: f64) -> u64 {
     (connections * ctx.seconds() * 1e6 / SENT_AGAIN_US as f64) as u64
 }
 
+/// Rules that are told where none counts what it takes.
+const RULES_TOLD: usize = 3;
+
 /// A namespace whose packet filter takes packets of the path.
 pub(super) struct Filtered<'s, 'a> {
     pub(super) sent: &'s Sent<'a>,
     taken: Undelivered,
+    /// The rules that took them or may have.
+    takers: Vec<Taker<'a>>,
     /// Of all namespaces of the path, this one among them.
     everywhere: Vec<Undelivered>,
     missed: Missed,
@@ -68,16 +74,20 @@ pub(super) struct Filtered<'s, 'a> {
     is_measured: bool,
 }
 
-/// The namespace with most packets taken, if three things hold.
+/// The namespace with most packets taken, if a rule took watched packets of the path alone, or if three things hold.
 /// 1. What was missed on the path is at most twice what was taken: strangers, whose packets a filter is there to drop, send theirs again elsewhere.
 /// 2. Nothing else on this host explains it: a full queue or table, a shaper.
 /// 3. It did harm: to the load's own requests, to those that were watched, or as an upstream of this host, or one to which packets do not leave it, that answers no SYN.
-pub(super) fn worst<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<Filtered<'s, 'a>> {
+pub(super) fn worst<'s, 'a>(ctx: &Context<'a>, senders: &'s [Sent<'a>]) -> Option<Filtered<'s, 'a>> {
     let of = |sent: &Sent<'_>| Undelivered::of(ctx, sent.netns, ctx.obs.netns.get(&sent.netns)?);
     let everywhere: Vec<Undelivered> = senders.iter().filter_map(of).collect();
     let taken = *everywhere.iter().max_by_key(|taken| taken.all())?;
     let sent = senders.iter().find(|sent| sent.netns == taken.netns)?;
     let missed = Missed::of(ctx, senders, &everywhere);
+    let takers = ctx.obs.netns.get(&taken.netns).map(|view| Taker::all(ctx, view, &taken)).unwrap_or_default();
+    if ruled_cost(ctx, &taken, &takers).hurts() {
+        return Some(Filtered { sent, taken, takers, everywhere, missed, is_measured: false });
+    }
     let is_enough = missed.all() > 0 && 2 * sum(&everywhere) >= missed.all();
     if !is_enough || innocent::explains(ctx, senders.iter().map(|sent| sent.netns), missed.all()) {
         return None;
@@ -86,7 +96,7 @@ pub(super) fn worst<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Optio
     let is_measured = load_cost(ctx).hurts() || waits.as_ref().is_some_and(harm::Harm::is_measured);
     let is_unreached = || unreached(ctx).iter().any(|of| is_kept_from(ctx, of, sent, &taken));
     let does_harm = is_measured || waits.is_some() || seen_cost(ctx, senders, missed).hurts() || is_unreached();
-    does_harm.then_some(Filtered { sent, taken, everywhere, missed, is_measured })
+    does_harm.then_some(Filtered { sent, taken, takers, everywhere, missed, is_measured })
 }
 
 /// What the load lost by connections that came late, not at all, or were refused. Time that full cores had no use for is none.
@@ -96,6 +106,14 @@ fn load_cost(ctx: &Context<'_>) -> Cost {
     let refused = Cost::of_requests(load.errors.connect_refused, load.requests);
     let cost = lost_first_packets(load).or(refused).or(Cost::share_of_requests(missing));
     if cores_are_spare(ctx) { cost } else { Cost { time: 0.0, ..cost } }
+}
+
+/// What rules take of watched packets that ask for a port of the path and for no sender: what their clients did then is not seen on another host. A load tells by its own requests.
+fn ruled_cost(ctx: &Context<'_>, taken: &Undelivered, takers: &[Taker<'_>]) -> Cost {
+    let arrived = ctx.obs.netns.get(&taken.netns).and_then(|view| ctx.netstat_growth(view, "Tcp.InSegs"));
+    let Some(arrived) = arrived.filter(|_| ctx.obs.load.is_none()) else { return Cost::default() };
+    let ruled: u64 = takers.iter().filter(|taker| taker.is_of_path(ctx)).filter_map(|taker| taker.taken).fold(0, u64::saturating_add);
+    Cost::of_requests(ruled, ruled.saturating_add(arrived))
 }
 
 /// What watched requests lose: those whose SYN is not answered stand there, each wait for lost data takes a fifth of a second at least, and data that cannot leave stands.
@@ -123,7 +141,7 @@ fn is_kept_from(ctx: &Context<'_>, of: &Unreached, sent: &Sent<'_>, taken: &Unde
     is_its && of.remote.is_some_and(|(ip, _)| leaves || is_here(ip))
 }
 
-impl Filtered<'_, '_> {
+impl<'a> Filtered<'_, 'a> {
     /// Packets that were taken.
     pub(super) fn taken(&self) -> u64 {
         self.taken.all()
@@ -133,17 +151,41 @@ impl Filtered<'_, '_> {
         let args = |id: &'static str| self.sent.args(ctx, id).with("taken", self.taken()).with("seconds", ctx.seconds());
         // Many more than were missed on the path may be others'.
         let is_path_only = sum(&self.everywhere) <= 2 * self.missed.all();
+        let title = match self.rule() {
+            Some(rule) => args("finding-packets-filtered-title-rule").with("rule", rule.name()),
+            None => args("finding-packets-filtered-title"),
+        };
         Finding {
             confidence: if self.is_measured && is_path_only { Confidence::High } else { Confidence::Medium },
-            title: args("finding-packets-filtered-title"),
+            title,
             evidence: self.proofs(ctx),
             explanation: vec![args("finding-packets-filtered-explanation")],
             ..STATION.finding(FindingId::PACKETS_FILTERED, self.sent.tier, self.sent.at())
         }
     }
 
+    /// The rule that took most of them.
+    fn rule(&self) -> Option<&'a FilterRule> {
+        Taker::most_of(&self.takers, self.taken())
+    }
+
+    /// The rules that took them; where none counts, those that may have.
+    fn ruled(&self) -> impl Iterator<Item = Evidence> {
+        let is_known = self.takers.iter().any(|taker| taker.taken.is_some());
+        let told = self.takers.iter().filter(move |taker| taker.taken.is_some() || !is_known).take(RULES_TOLD);
+        told.map(|taker| {
+            let id = match (taker.taken, taker.is_counted) {
+                (Some(_), true) => "evidence-filtered-rule",
+                (Some(_), false) => "evidence-filtered-rule-rest",
+                (None, _) => "evidence-filtered-rule-may",
+            };
+            let text = Message::new(id).with("rule", taker.rule.to_string()).with("count", taker.taken.unwrap_or(0));
+            Evidence::new(text, "nf_tables", taker.taken.map(|taken| taken as f64))
+        })
+    }
+
     fn proofs(&self, ctx: &Context<'_>) -> Vec<Evidence> {
-        let mut proofs = Vec::new();
+        let mut proofs: Vec<Evidence> = self.ruled().collect();
         let mut counted = |id: &'static str, count: u64, netns: &str, source: &str| {
             let text = Message::new(id).with("count", count).with("netns", netns).with("ms", SENT_AGAIN_US as f64 / 1e3);
             proofs.extend((count > 0).then(|| Evidence::new(text, source, Some(count as f64))));

@@ -6,6 +6,7 @@ state-transport-none = { $netns } sent { $segments } TCP segments; its counters 
 state-transport-again = { $netns } sent { $segments } TCP segments; { $lost } were lost and sent again ({ $share } %), and senders waited { $waits } times for a timeout or a probe.
 
 finding-packets-filtered-title = a packet filter of { $netns } drops or rejects packets of the path: { $taken } in { $seconds } s
+finding-packets-filtered-title-rule = a rule of the packet filter of { $netns } drops or rejects packets of the path: { $rule }, { $taken } packets in { $seconds } s
 finding-packets-filtered-explanation = They reached { $netns } or were sent there, and netfilter let them go no further: no queue, table or route of the kernel counts them. That is a rule of nftables or iptables (a list, a limit of rate or connections, a random part). A sender whose packet is dropped waits and sends it again: a SYN after a second, then two, then four. A rejected client gets nothing.
 
 finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends are lost on the way
@@ -37,6 +38,9 @@ evidence-loss-link = Interface { $link } counted { $count ->
     [one] one error or drop
    *[other] { $count } errors and drops
 } in that time.
+evidence-filtered-rule = The rule "{ $rule }" took { $count } packets.
+evidence-filtered-rule-rest = The rule "{ $rule }" took { $count } packets: it does not count them, but is the only rule there that takes packets without counting.
+evidence-filtered-rule-may = The rule "{ $rule }" may have taken them: it does not count, and it is not the only one.
 evidence-filtered-came = { $count } packets that arrived in { $netns } were handed to no protocol.
 evidence-filtered-left = { $count } packets that { $netns } sent were handed to no interface.
 evidence-filtered-syns = { $count } SYNs were sent again on the path.

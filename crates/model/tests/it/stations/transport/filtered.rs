@@ -4,7 +4,8 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::{Loop, Percentiles};
-use chokepoint_model::observation::{Observation, TcpSample};
+use chokepoint_model::observation::{FilterHook, FilterPorts, FilterRule, FilterRules, Observation, TcpSample};
+use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Verdict};
 use proptest::prelude::*;
 
@@ -133,4 +134,94 @@ fn a_rule_in_the_output_path_is_named_where_data_stands() {
     assert!(causes(&told(&kept(0, 400))).is_empty(), "packets of another program");
     assert!(causes(&told(&kept(8, 60))).is_empty(), "too few to explain it");
     assert_eq!(told(&kept(8, 60)).verdict, Verdict::Unknown);
+}
+
+/// A rule of the server's namespace, by its handle: the TCP port that it asks for, and what it took in the window, if it counts.
+fn rule(handle: u64, port: u16, taken: Option<u64>) -> FilterRule {
+    FilterRule {
+        family: "inet".to_owned(),
+        table: "fw".to_owned(),
+        chain: "in".to_owned(),
+        handle,
+        hooks: vec![FilterHook::Input],
+        taken,
+        ports: FilterPorts::Destination(port, port),
+        is_by_source: false,
+        text: format!("tcp dport {port} drop"),
+    }
+}
+
+/// The same observation with these rules, read at both ends.
+fn with_rules(mut obs: Observation, rules: &[FilterRule]) -> Observation {
+    let series = &mut obs.netns.get_mut(&SERVER).unwrap().filter_rules;
+    for is_end in [false, true] {
+        let counted = |rule: &FilterRule| FilterRule { taken: rule.taken.map(|taken| 70 + if is_end { taken } else { 0 }), ..rule.clone() };
+        let rules = rules.iter().map(counted).collect();
+        series.push(if is_end { 11_000_000 } else { 0 }, Reading::Ok(FilterRules { rules, ..FilterRules::default() }));
+    }
+    obs
+}
+
+/// The observation without its load: requests of others, as watched.
+fn watched(mut obs: Observation) -> Observation {
+    obs.load = None;
+    obs
+}
+
+fn first_evidence(obs: &Observation) -> String {
+    let found = told(obs);
+    assert_eq!(causes(&found), [FILTERED], "{}", found.summary);
+    found.findings[0].evidence[0].text.clone()
+}
+
+#[test]
+fn the_rule_that_counts_the_packets_is_named() {
+    let counted = with_rules(SYNS.observed(), &[rule(4, 80, Some(118)), rule(5, 9_999, Some(0)), rule(6, 9_998, None)]);
+    assert_eq!(first_evidence(&counted), "The rule \"inet fw in handle 4: tcp dport 80 drop\" took 118 packets.");
+    let found = told(&counted);
+    assert_eq!(
+        found.findings[0].title,
+        "a rule of the packet filter of server drops or rejects packets of the path: inet fw in handle 4, 120 packets in 10 s"
+    );
+    let advice = &found.findings[0].remedies[0].text;
+    assert!(advice.contains("\"nft delete rule inet fw in handle 4\""), "{advice}");
+}
+
+#[test]
+fn the_only_rule_that_does_not_count_took_the_rest() {
+    let alone = with_rules(SYNS.observed(), &[rule(4, 80, None), rule(5, 9_999, Some(20))]);
+    assert_eq!(
+        first_evidence(&alone),
+        "The rule \"inet fw in handle 4: tcp dport 80 drop\" took 100 packets: it does not count them, but is the only rule there that takes packets without counting."
+    );
+    let two = with_rules(SYNS.observed(), &[rule(5, 9_999, None), rule(4, 80, None)]);
+    assert_eq!(first_evidence(&two), "The rule \"inet fw in handle 4: tcp dport 80 drop\" may have taken them: it does not count, and it is not the only one.");
+    assert!(told(&two).findings[0].title.starts_with("a packet filter of server"));
+}
+
+#[test]
+fn watched_clients_elsewhere_are_told_by_the_rule_of_their_port() {
+    // No client's counters: it is on another host.
+    let taken = |rules: &[FilterRule]| told(&with_rules(watched(Filter { came: 2_000, syns: 0, ..SYNS }.observed()), rules));
+    let of_path = taken(&[rule(4, 80, Some(2_000))]);
+    assert_eq!((of_path.verdict, causes(&of_path)), (Verdict::Choked, vec![FILTERED]), "{}", of_path.summary);
+    assert_eq!(of_path.findings[0].confidence, Confidence::Medium);
+    let by_source = FilterRule { is_by_source: true, ..rule(4, 80, Some(2_000)) };
+    for others in [rule(4, 9_999, Some(2_000)), by_source, rule(4, 80, Some(200))] {
+        assert!(causes(&taken(std::slice::from_ref(&others))).is_empty(), "{others}");
+    }
+}
+
+proptest! {
+    /// However many rules count, none is said to have taken more than vanished, and what is named as most is most.
+    #[test]
+    fn rules_are_told_with_what_they_took(counts in proptest::collection::vec(proptest::option::of(0_u64..200), 1..6)) {
+        let rules: Vec<FilterRule> = counts.iter().zip(4..).map(|(taken, handle)| rule(handle, 80, *taken)).collect();
+        let found = told(&with_rules(SYNS.observed(), &rules));
+        prop_assert_eq!(causes(&found), [FILTERED]);
+        let counted: u64 = counts.iter().flatten().sum();
+        let uncounted = counts.iter().filter(|taken| taken.is_none()).count();
+        let most = counts.iter().flatten().copied().max().unwrap_or(0).max(if uncounted == 1 { 120_u64.saturating_sub(counted) } else { 0 });
+        prop_assert_eq!(found.findings[0].title.starts_with("a rule of"), 2 * most >= 120, "{:?}", counts);
+    }
 }
