@@ -47,6 +47,14 @@ const THREAD: &str = "thread";
 pub(crate) const PROCESS_SYSCALL: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Text };
 
+/// A descriptor that a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Awaited {
+    pub(super) descriptor: i32,
+    /// True if it waits for room to write, and for nothing to read.
+    pub(super) is_for_room: bool,
+}
+
 /// How a system call names the descriptors that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DescriptorArguments {
@@ -116,7 +124,7 @@ fn read_call(root: &Root, pid: u32, sessions: Option<&SessionsDef>) -> Result<Ou
     let awaited = descriptors(root, pid, names, arguments);
     let memory = SharedMemory::default();
     let mut wait = number_of(&before).and_then(|number| waits::of(root, pid, (number, arguments), &awaited, &memory));
-    for descriptor in awaited {
+    for Awaited { descriptor, .. } in awaited {
         if let Outcome::Ok(target) = root.link_process(pid, &format!("fd/{descriptor}"), None) {
             sockets.extend(socket_inode(&String::from_utf8_lossy(&target)));
         }
@@ -211,25 +219,31 @@ fn call_of(line: &str) -> (String, DescriptorArguments, [u64; 3]) {
 }
 
 /// The descriptors that a call waits for; none if the memory with them cannot be read.
-fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second, third]: [u64; 3]) -> Vec<i32> {
+fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second, third]: [u64; 3]) -> Vec<Awaited> {
     match names {
         DescriptorArguments::Nothing => Vec::new(),
         // The kernel uses the lower half of the register.
-        DescriptorArguments::One => vec![first as u32 as i32],
+        DescriptorArguments::One => vec![Awaited { descriptor: first as u32 as i32, is_for_room: false }],
         DescriptorArguments::Poll => {
             let count = usize::try_from(second).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX);
             let bytes = memory(root, pid, first, count * POLLFD_BYTES);
-            let descriptor = |pollfd: &[u8]| Some(i32::from_ne_bytes(pollfd.get(..4)?.try_into().ok()?));
-            bytes.chunks_exact(POLLFD_BYTES).filter_map(descriptor).filter(|descriptor| *descriptor >= 0).collect()
+            let awaited = |pollfd: &[u8]| {
+                let descriptor = i32::from_ne_bytes(*pollfd.first_chunk()?);
+                let events = i16::from_ne_bytes(*pollfd.get(4..)?.first_chunk()?);
+                (descriptor >= 0).then_some(Awaited { descriptor, is_for_room: events & (libc::POLLOUT | libc::POLLIN) == libc::POLLOUT })
+            };
+            bytes.chunks_exact(POLLFD_BYTES).filter_map(awaited).collect()
         }
         DescriptorArguments::Select => {
             let words = usize::try_from(first.min(SELECT_MAX).div_ceil(64)).unwrap_or(0);
-            let mut set = Vec::new();
-            for address in [second, third] {
+            let mut set: Vec<Awaited> = Vec::new();
+            for (address, is_for_room) in [(second, false), (third, true)] {
                 let bytes = memory(root, pid, address, words * 8);
                 for (at, word) in bytes.chunks_exact(8).enumerate() {
                     let word = word.try_into().map(u64::from_ne_bytes).unwrap_or(0);
-                    set.extend((0..64).filter(|bit| word >> bit & 1 == 1).map(|bit| at as i32 * 64 + bit));
+                    let bits = (0..64).filter(|bit| word >> bit & 1 == 1).map(|bit| at as i32 * 64 + bit);
+                    let new: Vec<i32> = bits.filter(|bit| set.iter().all(|known| known.descriptor != *bit)).collect();
+                    set.extend(new.into_iter().map(|descriptor| Awaited { descriptor, is_for_room }));
                 }
             }
             set.truncate(DESCRIPTORS_MAX);
@@ -400,6 +414,9 @@ mod tests {
         .unwrap();
         std::fs::create_dir_all(process.join("net")).unwrap();
         std::fs::write(process.join("net/unix"), "1: 2 0 0 0001 03 104\n2: 2 0 0 0002 01 107\n").unwrap();
+        let polled = [(7, libc::POLLOUT), (5, libc::POLLOUT), (5, libc::POLLIN), (4, libc::POLLOUT), (6, libc::POLLOUT)];
+        let pollfd = |(descriptor, events): (i32, i16)| [&descriptor.to_ne_bytes()[..], &events.to_ne_bytes(), &[0; 2]].concat();
+        std::fs::write(process.join("mem"), [vec![0; 16], polled.map(pollfd).concat()].concat()).unwrap();
         std::fs::write(process.join("maps"), "1000-2000 rw-p 0 0:0 0\n2000-3000 rw-s 0 0:1 9 /dev/shm/sem.1\n").unwrap();
         for (descriptor, target) in [(4, "socket:[104]".into()), (5, "pipe:[105]".into()), (6, file.clone()), (7, "socket:[107]".into())] {
             std::os::unix::fs::symlink::<std::path::PathBuf, _>(target, process.join(format!("fd/{descriptor}"))).unwrap();
@@ -432,6 +449,10 @@ mod tests {
         assert_eq!(waits(&[(libc::SYS_write, 5, 0)]), ["main FullPipe 1 None None"]);
         assert_eq!(waits(&[(libc::SYS_sendto, 7, 0)]), ["main FullSocket 1 None None"]);
         assert_eq!(waits(&[(libc::SYS_write, 7, 0)]), ["main FullSocket 1 None None"]);
+        // Until there is room: at a socket of datagrams, a pipe, what is read, a connection, a file.
+        let polls = |address: u64| waits(&[(libc::SYS_ppoll, address, 1)]);
+        assert_eq!([polls(16), polls(24)].concat(), ["main FullSocket 1 None None", "main FullPipe 1 None None"]);
+        assert_eq!([polls(32), polls(40), polls(48)].concat(), [""; 0]);
         // A connection, at whose other end a client or a server is.
         assert_eq!(waits(&[(libc::SYS_sendto, 4, 0)]), [""; 0]);
         // FUTEX_WAIT_BITSET with FUTEX_CLOCK_REALTIME in memory that is shared; in memory that is not, as of a thread that waits for the end of another; FUTEX_WAKE; private.
@@ -457,13 +478,14 @@ mod tests {
         socket.connect("127.0.0.1:53").unwrap();
         let descriptor = std::os::fd::AsRawFd::as_raw_fd(&socket);
         let root = Root::default();
+        let awaited = [Awaited { descriptor, is_for_room: false }];
         let wait =
-            waits::of(&root, std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor], &SharedMemory::default());
+            waits::of(&root, std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &awaited, &SharedMemory::default());
         let named = Wait { kind: WaitKind::NameServer, object: "127.0.0.1:53".to_owned(), other: 0 };
         assert_eq!(wait, Some(named));
         socket.connect("127.0.0.1:5353").unwrap();
         assert_eq!(
-            waits::of(&root, std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &[descriptor], &SharedMemory::default()),
+            waits::of(&root, std::process::id(), (libc::SYS_recvfrom, [descriptor as u64, 0, 0]), &awaited, &SharedMemory::default()),
             None
         );
     }

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use chokepoint_model::observation::WaitKind;
 use chokepoint_recording::Outcome;
 
+use super::syscall::Awaited;
 use super::udp;
 use crate::root::Root;
 
@@ -90,12 +91,12 @@ fn shared(maps: &str) -> Vec<Range<u64>> {
     maps.lines().filter_map(mapping).collect()
 }
 
-/// The wait of a thread of `pid` in this call, whose arguments are these. `descriptors` are those that it waits for.
+/// The wait of a thread of `pid` in this call, whose arguments are these. `awaited` are the descriptors that it waits for.
 pub(super) fn of(
     root: &Root,
     pid: u32,
     (call, [first, second, _]): (libc::c_long, [u64; 3]),
-    descriptors: &[i32],
+    awaited: &[Awaited],
     memory: &SharedMemory,
 ) -> Option<Wait> {
     let none = |kind| Some(Wait { kind, object: String::new(), other: 0 });
@@ -135,7 +136,19 @@ pub(super) fn of(
     if is(SEND_CALLS) {
         return full_socket(root, pid, &link(root, pid, descriptor)?);
     }
-    descriptors.iter().take(2).find_map(|descriptor| name_server(root, pid, *descriptor))
+    awaited.iter().take(2).find_map(|Awaited { descriptor, is_for_room }| match is_for_room {
+        true => no_room(root, pid, *descriptor),
+        false => name_server(root, pid, *descriptor),
+    })
+}
+
+/// What a thread that waits until it may write waits for, where that is no connection: a runtime that writes without blocking (Ruby) waits so for a pipe, a FIFO or a log daemon.
+fn no_room(root: &Root, pid: u32, descriptor: i32) -> Option<Wait> {
+    match link(root, pid, descriptor)?.as_str() {
+        pipe if pipe.starts_with("pipe:") => Some(Wait { kind: WaitKind::FullPipe, object: String::new(), other: 0 }),
+        path if path.starts_with('/') => named_file(root, pid, descriptor, path, true).filter(|wait| wait.kind == WaitKind::FullPipe),
+        socket => full_socket(root, pid, socket),
+    }
 }
 
 /// A wait at a path: a FIFO that nobody empties, or the disk.
