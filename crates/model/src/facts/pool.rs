@@ -175,6 +175,7 @@ pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
 impl Pool {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let workers: Vec<&Identity> = identities(ctx, tier);
+        let at_once = workers::at_once(ctx, &workers, (0, u64::MAX));
         let view = ctx.obs.netns.get(&tier.netns)?;
         let samples = held(ctx, tier, view);
         let of_all = held_mean(&samples);
@@ -185,12 +186,12 @@ impl Pool {
         if ctx.words_for(tier) == NGINX || ctx.nginx_of(tier).is_some() {
             return None;
         }
-        let are_more = of_all > BUSY_TIMES_MAX * workers.len() as f64;
-        if !are_more && looks::are_loops(ctx, &workers, of_all / workers.len().max(1) as f64) {
+        let are_more = of_all > BUSY_TIMES_MAX * at_once as f64;
+        if !are_more && looks::are_loops(ctx, &workers, of_all / at_once.max(1) as f64) {
             return None;
         }
         // A single process may be anything. If its configuration calls it a pool, it is a pool of one worker.
-        let is_pool = workers.len() >= 2 || (workers.len() == 1 && !configured(ctx, tier).is_empty());
+        let is_pool = at_once >= 2 || (at_once == 1 && !configured(ctx, tier).is_empty());
         if !is_pool || are_more {
             return Self::of_threads(ctx, tier, &workers, &samples);
         }
@@ -199,8 +200,8 @@ impl Pool {
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
         let queued = ctx.queued(tier);
-        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_late(ctx, tier);
-        let most = allowed.unwrap_or(0).max(workers.len());
+        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && grew_late(ctx, &workers);
+        let most = allowed.unwrap_or(0).max(at_once);
         Some(Self {
             kind: PoolKind::Processes,
             workers: most,
@@ -212,7 +213,7 @@ impl Pool {
             unaccepted: Vec::new(),
             unread: false,
             // If the configuration shows the limit, a pool that has reached it grows no further.
-            grows: allowed.is_none_or(|allowed| workers.len() < allowed) && !are_all_in_common(ctx, tier, workers.len()) && grew,
+            grows: allowed.is_none_or(|allowed| at_once < allowed) && !are_all_in_common(ctx, tier, at_once) && grew,
             reached: reached(ctx, tier),
         })
     }
@@ -258,7 +259,9 @@ impl Pool {
             return unread::pool(ctx, tier, serving);
         }
         if most <= threads {
-            return pool.is_steady(BUSY_SHARE).then_some(pool);
+            // Who accepts for all threads and pauses holds a single connection that it has not given to one of them, and that nobody reads.
+            let is_on_the_way = pool.workers == 1 && unread::are_unread(samples);
+            return (pool.is_steady(BUSY_SHARE) && !is_on_the_way).then_some(pool);
         }
         (pool.is_steady(TAKEN_SHARE) && loops::are_capped(ctx, tier, &pool)).then_some(Self { kind: PoolKind::Loops, ..pool })
     }
@@ -304,11 +307,10 @@ pub(crate) fn waited_share(queued: &[u64]) -> f64 {
     queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64
 }
 
-/// True if a worker was first seen in the window's second half. Servers check about once a second whether they need more workers.
-pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let first_us = |pid: &u32| ctx.obs.processes.get(pid)?.identity.points().first().map(|(at, _)| *at);
+/// True if there were more workers in the window's second half than before. Servers check about once a second whether they need more.
+fn grew_late(ctx: &Context<'_>, workers: &[&Identity]) -> bool {
     let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
-    tier.pids.iter().filter_map(first_us).any(|at| at > half_us)
+    workers::at_once(ctx, workers, (half_us, u64::MAX)) > workers::at_once(ctx, workers, (0, half_us))
 }
 
 /// Connections of a tier at one moment.

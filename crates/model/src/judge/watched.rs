@@ -33,11 +33,17 @@ impl Untold {
 /// True if threads that get no time harm these requests: with load, where one of them was never without work, and where nothing shows that the server keeps up. Watched traffic whose requests do
 /// not wait for each other suffers no harm, however slow each is.
 pub(crate) fn suffers(ctx: &Context<'_>, is_never_idle: bool) -> bool {
-    ctx.obs.load.is_some() || is_never_idle || judged(ctx).is_err()
+    // Time that passes before a core is the very harm that is asked for.
+    ctx.obs.load.is_some() || is_never_idle || judged_by(ctx, false).is_err()
 }
 
 /// What watching shows: the server keeps up, and why; or why that is not known.
 pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
+    judged_by(ctx, true)
+}
+
+/// The same; `is_spent_well`: if time on cores and before them may explain the requests.
+fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> {
     let Some(account) = ctx.account() else { return Err(Untold::suspect(Message::new("verdict-unknown-unsampled"))) };
     if let Some(pauses) = Pauses::of(ctx).filter(|pauses| Cost::of_time(pauses.share).hurts()) {
         return Err(Untold::suspect(paused(ctx, &pauses)));
@@ -52,7 +58,7 @@ pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
         return Err(Untold::suspect(why));
     }
     let as_usual = || against_usual.map(|(usual_ms, _)| Message::new("healthy-watched-usual").with("usual_ms", tenths(usual_ms)));
-    match keeps_up(ctx, account, &varying).or_else(as_usual) {
+    match keeps_up(ctx, account, &varying, is_spent_well).or_else(as_usual) {
         Some(_) if varying.empty_share() >= 1.0 && account.rate_rps().is_none() && !traffic::brought_requests(ctx) => {
             let why = Message::new("verdict-unknown-no-requests").with("seconds", ctx.seconds().round());
             Err(Untold { why, undecided: true })
@@ -66,7 +72,7 @@ pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
 }
 
 /// What shows that no request waits for another. `None` if nothing does.
-fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<Message> {
+fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying, is_spent_well: bool) -> Option<Message> {
     let empty = varying.empty_share();
     let (under_way, idle) = varying.means();
     // A server that stops for seconds and catches up again is empty at times as well.
@@ -85,8 +91,12 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     if varying.are_enough() && !Cost::of_time(met).hurts() {
         return Some(Message::new("healthy-watched-met").with("share", (100.0 * met).ceil()));
     }
+    // Nothing is known about requests that may or may not be under way at the first tier. Behind it they are some that the first tier has, wherever they stand.
+    let known = account.under_way() - account.at_places(0, |place| place == Place::Undecided);
     let clients_wait = if varying.is_part() { under_way > idle } else { account.clients_wait(ctx) };
-    if !clients_wait {
+    // What may be a request that stands is no connection on which nothing is asked, and none to spare.
+    let is_known = 2.0 * known >= account.under_way();
+    if !clients_wait && is_known {
         return Some(Message::new("healthy-watched-idle").with("idle", account.clients(ctx).1.round()));
     }
     // Of the whole window. Where as many as ever are under way most of the time, they are all that ask, and they may wait for each other on whatever the workers share.
@@ -95,9 +105,7 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
         let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64).with("unit", pool.unit());
         return Some(told.with("busy", tenths(pool.busy_mean())).with("most", most as f64));
     }
-    // Nothing is known about requests that may or may not be under way at the first tier. Behind it they are some that the first tier has, wherever they stand.
-    let known = account.under_way() - account.at_places(0, |place| place == Place::Undecided);
-    if known > 0.0 && account.well_spent(ctx) > 0.5 * known {
+    if is_spent_well && known > 0.0 && account.well_spent(ctx) > 0.5 * known {
         return Some(Message::new("healthy-watched-spent"));
     }
     let halves = varying.halves();
@@ -107,7 +115,7 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying) -> Option<M
     if let Some(Levels { few, many }) = halves.filter(|levels| !varying.grow(levels)) {
         return Some(Message::new("healthy-watched-alike").with("few", tenths(few.under_way)).with("many", tenths(many.under_way)));
     }
-    if let Some(spare) = varying.spare().filter(|_| varying.are_enough()) {
+    if let Some(spare) = varying.spare().filter(|_| varying.are_enough() && is_known) {
         return Some(Message::new("healthy-watched-spare").with("spare", tenths(spare)));
     }
     if let Some((usual, most)) = varying.drained() {

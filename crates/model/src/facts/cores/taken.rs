@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::own::busiest;
-use super::threads::READY_SHARE;
+use super::threads::{READY_SHARE, SERVING_SHARE};
 use super::yielding::{Used, without_yielding};
 use super::{
     Context, CoreGroup, CoreUsers, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, Threads, busy, delayed, own_cores, ticks_between, ticks_per_s,
@@ -17,6 +17,9 @@ use crate::output::report::LedgerPlaceKind as Place;
 
 /// Share of what all programs took that is told program by program.
 const MAIN_SHARE: f64 = 0.9;
+
+/// Share of a tier's requests behind threads that are ready from which those threads are what they wait for: as much as everything else together.
+const BEHIND_SHARE_MIN: f64 = 0.5;
 
 /// Cores that others take.
 pub(crate) struct Taken<'c, 'a> {
@@ -137,11 +140,29 @@ fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
     let tiers = || taken.group.tiers.iter().map(|tier| tier.id.0);
     let waits: f64 = tiers().map(|tier| account.waits_for_threads(tier)).sum();
-    let asleep: f64 = tiers().map(|tier| account.at_places(tier, |place| place == Place::Waiting)).sum();
-    let asleep = if taken.is_never_idle { 0.0 } else { asleep };
+    let is_behind_ready = |tier: &&&Tier| behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) >= BEHIND_SHARE_MIN;
+    let asleep = |tier: &&Tier| account.at_places(tier.id.0, |place| place == Place::Waiting);
+    let asleep = if taken.is_never_idle { 0.0 } else { taken.group.tiers.iter().filter(|tier| !is_behind_ready(tier)).map(asleep).sum() };
     let is_queue = waits >= 1.0 || taken.times() >= 2.0;
     let kept_off = taken.kept_off() / (taken.ran + taken.delayed + asleep).max(f64::MIN_POSITIVE);
     is_queue && asleep <= taken.kept_off() && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()
+}
+
+/// The share of a tier's requests that stand behind a thread which runs or is ready, at least: where few threads serve them all in turns, so does each request that comes while one is.
+/// Zero where each may have a thread of its own, and if their times were not read.
+fn behind_ready(ctx: &Context<'_>, tier: &Tier, requests: f64) -> f64 {
+    let mut threads = 0;
+    let mut busiest: Vec<f64> = Vec::new();
+    for pid in &tier.pids {
+        let Some((first, last, elapsed_us)) = ctx.obs.processes.get(pid).and_then(|process| ctx.inside(&process.cpu)) else { continue };
+        let elapsed_ns = elapsed_us as f64 * 1e3;
+        let ready = last.ran_since(first).map(|(id, ran_ns)| (ran_ns + last.delayed_since(first, id)) as f64 / elapsed_ns);
+        let serving: Vec<f64> = ready.filter(|share| *share >= SERVING_SHARE).collect();
+        threads += serving.len();
+        busiest.extend(serving.into_iter().reduce(f64::max));
+    }
+    let mean = busiest.iter().sum::<f64>() / busiest.len().max(1) as f64;
+    if requests > threads as f64 { mean.min(1.0) } else { 0.0 }
 }
 
 /// The programs that used these cores, the greediest first.

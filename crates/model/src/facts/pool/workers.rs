@@ -6,7 +6,12 @@ use super::looks;
 use crate::facts::Context;
 use crate::facts::path::{Tier, starters};
 use crate::facts::profile::Profiled;
+use crate::judge::finding::Evidence;
 use crate::observation::Identity;
+use crate::output::message::Message;
+
+/// Time without a reading after which a process has ended, microseconds: two of those that are taken once a second.
+const ENDED_US: u64 = 2_000_000;
 
 /// The processes of a tier that serve. A parent with connections of its own, none of whose children were seen with one, serves, and these children work for it: a process pool
 /// (`multiprocessing`, `child_process.fork`), which has the listener open because it began as a copy of its parent, as a prefork server's workers do. Else a parent serves
@@ -36,6 +41,43 @@ pub(crate) fn worker_pids<'c>(ctx: &'c Context<'_>, tier: &Tier) -> &'c [u32] {
 /// Who they are.
 pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity> {
     worker_pids(ctx, tier).iter().filter_map(|pid| identity(ctx, *pid)).collect()
+}
+
+/// The most of these processes that were there at once within a time (microseconds): one that ended and the one that took its place are a single worker. One that was never read was there
+/// all the time.
+pub(super) fn at_once(ctx: &Context<'_>, workers: &[&Identity], within_us: (u64, u64)) -> usize {
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    for worker in workers {
+        let (began, ended) = seen(ctx, worker.pid).unwrap_or(within_us);
+        if began <= within_us.1 && ended >= within_us.0 {
+            changes.extend([(began, 1), (ended.saturating_add(1), -1)]);
+        }
+    }
+    // Of two at the same moment the end comes first.
+    changes.sort_unstable();
+    let counts = changes.into_iter().scan(0, |count, (at, change)| {
+        *count += change;
+        Some(if at <= within_us.1 { *count } else { 0 })
+    });
+    counts.max().and_then(|most| usize::try_from(most).ok()).unwrap_or(0)
+}
+
+/// Evidence that workers of a tier ended and others took their place. One that ended for good was one too many.
+pub(crate) fn ended_proof(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
+    let mut times: Vec<(u64, u64)> = worker_pids(ctx, tier).iter().filter_map(|pid| seen(ctx, *pid)).collect();
+    times.retain(|(_, ended)| *ended < u64::MAX);
+    let (first, last) = (times.iter().map(|(began, _)| *began).min()?, times.iter().map(|(_, ended)| *ended).max()?);
+    let ended = times.iter().filter(|(_, ended)| *ended + ENDED_US < last).count();
+    let began = times.iter().filter(|(began, _)| *began > first + ENDED_US).count();
+    let replaced = ended.min(began);
+    let text = Message::new("evidence-workers-ended").with("count", replaced as f64).with("tier", tier.name.as_str());
+    (replaced > 0).then(|| Evidence::new(text, "/proc/PID/stat", Some(replaced as f64)))
+}
+
+/// When a process was first and last read, microseconds; without an end if what it used was never read.
+fn seen(ctx: &Context<'_>, pid: u32) -> Option<(u64, u64)> {
+    let process = ctx.obs.processes.get(&pid)?;
+    Some((process.identity.points().first()?.0, process.cpu.points().last().map_or(u64::MAX, |(at_us, _)| *at_us)))
 }
 
 /// How many processes a tier started each second, and how many serve, if it started more than that while the profile was taken: each was replaced.

@@ -6,7 +6,7 @@ use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::pool::WAITED_SHARE;
-use crate::facts::pool::workers::replaced;
+use crate::facts::pool::workers::{ended_proof, replaced};
 use crate::facts::queue::accepting::{Idle, Lengths, at_same_address, idle, shares_address, stopped_looks};
 use crate::facts::queue::unix;
 use crate::facts::suffered;
@@ -174,6 +174,8 @@ fn slowly(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier,
     if let Some((per_s, serving)) = replaced {
         let text = args("evidence-accepts-slowly-replaced").with("per_s", per_s).with("serving", serving as f64);
         proofs.insert(0, Evidence::new(text, "perf_event_open(2)", Some(per_s)));
+    } else {
+        proofs.extend(ended_proof(ctx, tier));
     }
     let id = if replaced.is_some() { "finding-accepts-slowly-explanation-replaced" } else { "finding-accepts-slowly-explanation" };
     Finding {

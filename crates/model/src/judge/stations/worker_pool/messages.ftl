@@ -86,6 +86,10 @@ finding-worker-pool-exhausted-awaited = Most of the time its { $unit ->
 } were found waiting for { $what }. If that takes less time, the same number of them serves more requests.
 finding-worker-pool-exhausted-untold = Watching does not show whether they wait for each other: a request holds one for { $ms } ms. If a single request is answered much sooner while nothing else is asked, they do, and more of them only wait as well.
 
+evidence-workers-ended = { $count ->
+    [1] One worker of { $tier } ended meanwhile, and another took its place: it was killed or crashed,
+   *[other] { $count } workers of { $tier } ended meanwhile, and others took their place: they were killed or crashed,
+} or reached a limit of time, of requests or of memory. What a killed worker had to answer is lost.
 evidence-worker-pool-busy = { $unit ->
     [connections] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
     [threads] { $busy } of { $workers } threads held a connection on average, and all of them in { $full } of { $samples } samples.

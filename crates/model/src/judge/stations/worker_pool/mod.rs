@@ -11,6 +11,7 @@ use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
 use crate::facts::pool::awaited::Awaited;
+use crate::facts::pool::workers::ended_proof;
 use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops, process_max};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
@@ -212,6 +213,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
         .with("samples", pool.busy.len() as f64);
     let mut proofs = vec![Evidence::new(busy, format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
     proofs.extend(pool.reached.as_ref().map(|logged| logged.proof()));
+    proofs.extend(ended_proof(ctx, tier));
     for configured in configured(ctx, tier) {
         let origin = &configured.max_children.origin;
         let text = Message::new("evidence-worker-pool-configured").with("pool", configured.name.as_str());
