@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chokepoint_statistics::wilson;
 
 use super::looks::{are_enough, waits_for_work};
-use super::{MOST, SAMPLES_MIN, worker_pids};
+use super::workers::at_once;
+use super::{MOST, SAMPLES_MIN, identities, worker_pids};
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -45,9 +46,12 @@ impl Awaited {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<Self> {
         // A master waits for its workers, and serves nobody.
         let processes: Vec<&ProcessView> = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
+        // One that ended and the one that took its place are a single worker: each counts for its part of the looks at one.
+        let looks: usize = processes.iter().map(|process| ctx.in_window(&process.syscall).count()).sum();
+        let of_one = looks as f64 / at_once(ctx, &identities(ctx, tier), ctx.window_us).max(1) as f64;
         let mut tally = Tally::default();
         for process in &processes {
-            tally.add(ctx, tier, process);
+            tally.add(ctx, tier, process, of_one);
         }
         if tally.looks < SAMPLES_MIN {
             return None;
@@ -214,16 +218,17 @@ impl Tally {
         timer.moments.extend(alone.moments);
     }
 
-    fn add(&mut self, ctx: &Context<'_>, tier: &Tier, process: &ProcessView) {
+    /// Adds the looks at a process; `of_one`: those at a worker that is there all the time.
+    fn add(&mut self, ctx: &Context<'_>, tier: &Tier, process: &ProcessView, of_one: f64) {
         let calls: Vec<(u64, &Syscall)> = ctx.in_window(&process.syscall).map(|(at_us, call)| (*at_us, call)).collect();
         if calls.is_empty() {
             return;
         }
         self.looks += calls.len();
         let others = process.cpu.last().map_or(0, |used| used.threads.saturating_sub(1));
-        self.threads += 1.0 + f64::from(others);
+        self.threads += (1.0 + f64::from(others)) * calls.len() as f64 / of_one;
         self.has_threads |= others > 0;
-        self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / calls.len() as f64;
+        self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / of_one;
         self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
         for (at_us, call) in &calls {
             let moment = at_us / MOMENT_US;
@@ -232,12 +237,12 @@ impl Tally {
             let each = f64::from(others.max(call.threads.looked)) / f64::from(call.threads.looked.max(1));
             // A session's process is what a thread is elsewhere.
             if let Some(sessions) = call.sessions {
-                self.threads += f64::from(sessions.all) / calls.len() as f64;
-                self.idle += f64::from(sessions.idle + sessions.open) / calls.len() as f64;
+                self.threads += f64::from(sessions.all) / of_one;
+                self.idle += f64::from(sessions.idle + sessions.open) / of_one;
                 self.has_threads |= sessions.all > 0;
             }
-            self.idle += each * f64::from(call.threads.accepting) / calls.len() as f64;
-            self.locked += each * f64::from(call.threads.untimed) / calls.len() as f64;
+            self.idle += each * f64::from(call.threads.accepting) / of_one;
+            self.locked += each * f64::from(call.threads.untimed) / of_one;
             // A process that waits for another of the same tier is the one that started the workers.
             let is_own = |wait: &&ThreadWait| wait.kind != WaitKind::Child || wait.other.is_none_or(|pid| !tier.pids.contains(&pid));
             // Threads of one look may wait so for different objects.
@@ -250,7 +255,7 @@ impl Tally {
             for wait in call.waits.iter().filter(is_own) {
                 // These are no threads, of which only some are looked at.
                 let is_whole = wait.is_main || matches!(wait.kind, WaitKind::Transaction | WaitKind::NameQuestion);
-                let threads = f64::from(wait.threads) * if is_whole { 1.0 } else { each } / calls.len() as f64;
+                let threads = f64::from(wait.threads) * if is_whole { 1.0 } else { each } / of_one;
                 let counted = self.kinds.entry(wait.kind).or_default();
                 counted.threads += threads;
                 counted.of_main += usize::from(wait.is_main);

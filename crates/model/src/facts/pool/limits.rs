@@ -209,16 +209,18 @@ fn unaccepted(ctx: &Context<'_>, tier: &Tier) -> Mean {
     Mean { value, low: value, high: value }
 }
 
-/// Connections a second that a tier accepted: of the first one as many as the load opened, or as the namespace counts if nobody else there had any; else as many as requests ended, if each has
-/// a connection of its own.
+/// Connections a second that a tier accepted: of the first one as many as the load opened, or as the namespace counts if nobody else there had any, other tiers among them; else as many as
+/// requests ended, if each has a connection of its own.
 fn accepted_per_s(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let per_s = |count: u64| count as f64 / ctx.seconds().max(1e-6);
     let is_first = ctx.path.is_first(tier);
+    let is_tcp = |placed: &PlacedListener| placed.netns == tier.netns && matches!(placed.listener.address, ListenerAddress::Tcp(..));
+    let is_alone = !ctx.path.tiers.iter().any(|other| other.id != tier.id && other.listeners.iter().any(is_tcp));
     match &ctx.obs.load {
         // Those that wait were opened, too.
         Some(load) if is_first => Some((load.connections as f64 - ctx.queued_mean([tier])).max(0.0) * 1e6 / load.duration_us.max(1) as f64),
         Some(_) => None,
-        None => own_growth(ctx, tier.netns, "Tcp.PassiveOpens").map(per_s).or_else(|| ctx.account()?.rate_rps().filter(|_| is_first)),
+        None => own_growth(ctx, tier.netns, "Tcp.PassiveOpens").filter(|_| is_alone).map(per_s).or_else(|| ctx.account()?.rate_rps().filter(|_| is_first)),
     }
 }
 

@@ -41,6 +41,22 @@ pub(crate) fn at_busy(ctx: &Context<'_>, tier: &Tier) -> Vec<Option<Peer>> {
     calls.into_iter().filter_map(peer).collect()
 }
 
+/// The server whose answer the main thread of the only process that serves waits for most of the time, in a call of its own: meanwhile that process reads nothing that others ask.
+pub(crate) fn held_at(ctx: &Context<'_>, tier: &Tier) -> Option<ListenerAddress> {
+    if worker_pids(ctx, tier).len() != 1 {
+        return None;
+    }
+    let busy = at_busy(ctx, tier);
+    let mut at: BTreeMap<&ListenerAddress, usize> = BTreeMap::new();
+    for peer in busy.iter().flatten() {
+        if let Peer::Upstream(_, address) = peer {
+            *at.entry(address).or_default() += 1;
+        }
+    }
+    let (address, looks) = at.into_iter().max_by_key(|(_, looks)| *looks)?;
+    are_most(looks, busy.len()).then(|| address.clone())
+}
+
 /// Those of these processes whose main thread was seen to wait at a listener, in accept(2), or for a client.
 pub(super) fn at_clients(ctx: &Context<'_>, pids: &[u32]) -> BTreeSet<u32> {
     let processes = pids.iter().filter_map(|pid| Some((*pid, ctx.obs.processes.get(pid)?)));

@@ -11,9 +11,9 @@ use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Step;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::judge::stations::waiting::{args, found};
+use crate::judge::stations::waiting::{args, found, held_by_call};
 use crate::judge::stations::waits_at;
-use crate::ledger::WaitEvidence;
+use crate::ledger::{Inside, WaitEvidence};
 use crate::observation::Identity;
 use crate::output::message::Message;
 use crate::predict::Lift;
@@ -23,7 +23,8 @@ pub(in crate::fix::remedies) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     finding: FindingId::WAITS_INSIDE,
     activation: Activation::Reload,
     advise: |ctx, _| {
-        let inside = found(ctx).filter(|inside| matches!(inside.evidence, Some(WaitEvidence::FullCalls(_))))?;
+        let is_full = |inside: &Inside| matches!(inside.evidence, Some(WaitEvidence::FullCalls(_))) && held_by_call(ctx, inside).is_none();
+        let inside = found(ctx).filter(is_full)?;
         let text = args(ctx, "remedy-allow-more-connections-text", &inside);
         Some(Advice::words(text, "remedy-allow-more-connections-risk", Lift::Further))
     },
@@ -38,6 +39,7 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
         let tier = &ctx.path.tiers[inside.tier];
         let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| inside.evidence.as_ref().is_some_and(WaitEvidence::leaves_open));
         let text = match (&inside.evidence, awaited) {
+            _ if let Some(what) = held_by_call(ctx, &inside) => args(ctx, "remedy-look-inside-call-text", &inside).with("what", what),
             (Some(WaitEvidence::SlowerThanPeers(_)), _) => args(ctx, "remedy-look-inside-peer-text", &inside),
             (_, Some(awaited)) => {
                 args(ctx, "remedy-look-inside-for-text", &inside).with("what", awaited.what()).with("class", awaited.class())

@@ -12,6 +12,7 @@ use crate::facts::cores::{QUICK_TIMES, group_of, limiting};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::pool::awaited::Awaited;
+use crate::facts::pool::{looks, worker_pids};
 use crate::facts::traffic::errors::ServerErrors;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
@@ -20,6 +21,7 @@ use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::{HeldUp, Inside, Levels, WaitEvidence, going_on, tenths};
+use crate::observation::ListenerAddress;
 use crate::output::message::Message;
 use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
@@ -123,8 +125,15 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
 
 fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding {
     let tier = &ctx.path.tiers[inside.tier];
-    let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| shown.leaves_open());
+    let held_at = held_by_call(ctx, inside);
+    let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| shown.leaves_open() && held_at.is_none());
     let (title, explanation, confidence) = match shown {
+        WaitEvidence::SlowerThanAlone(_) | WaitEvidence::FullCalls(_) if held_at.is_some() => {
+            ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
+        }
+        WaitEvidence::Grows(_) | WaitEvidence::Seen | WaitEvidence::HeldUp(_) if held_at.is_some() => {
+            ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::Medium)
+        }
         WaitEvidence::SlowerThanAlone(_) if awaited.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
         }
@@ -151,6 +160,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     let under_way = ctx.account().map_or(f64::INFINITY, |account| account.under_way());
     let args = |id: &'static str| {
         let message = args(ctx, id, inside);
+        let message = held_at.iter().fold(message, |message, what| message.with("what", what.clone()).with("thread", "only"));
         awaited.iter().fold(message, |message, awaited| message.with("what", awaited.what()).with("thread", awaited.thread()))
     };
     Finding {
@@ -165,6 +175,22 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
 
 /// Largest gain that is shown as a number: beyond it next to nothing of a request's time passes elsewhere, and the next limit decides.
 const GAIN_TOLD_MAX: f64 = 20.0;
+
+/// What the only serving thread of a tier waits for in a call, if that is the answer of a server while requests stand unread: an event loop that asks without letting go. It was found there,
+/// or it has a single connection, always in use, and leaves most requests unread: one that waits for a free connection of a pool reads them meanwhile.
+pub(crate) fn held_by_call(ctx: &Context<'_>, inside: &Inside) -> Option<Message> {
+    let tier = &ctx.path.tiers[inside.tier];
+    let by_calls = || match &inside.evidence {
+        Some(WaitEvidence::FullCalls(calls)) if calls.limit() == Some(1.0) && 2.0 * inside.unread >= inside.mean.value => {
+            let (ip, port) = calls.remote;
+            (worker_pids(ctx, tier).len() == 1).then_some(ListenerAddress::Tcp(ip, port))
+        }
+        _ => None,
+    };
+    let is_other = !matches!(inside.evidence, Some(WaitEvidence::SlowerThanPeers(_)));
+    let address = looks::held_at(ctx, tier).or_else(by_calls).filter(|_| is_other && is_late(inside))?;
+    Some(Message::new("awaited-answer").with("remote", address.to_string()))
+}
 
 /// True if more of the requests are not even read than can be a chance of the samples: an event loop that is held up.
 fn is_late(inside: &Inside) -> bool {
