@@ -100,6 +100,9 @@ evidence-single-idle = Of the { $cores } cores it may run on, { $idle } were idl
 evidence-softirq-share = Core { $cpu } was { $busy } % busy. Soft interrupts for received packets took { $share } % ({ $low } to { $high } %) of that time. No other core was above 70 %.
 
 finding-compression-hot-title = { $tier } spends { $share } % of { $of } on compression
+finding-compression-hot-explanation-high = CPU time is the limit, and much of it goes into compressing responses at a level that makes them hardly smaller: above level 6, which zlib takes by itself, a response takes up to several times as long. Level 1, nginx's default, takes less than half of the time of level 6, and makes responses some per cent larger. Files that do not change can be compressed once, in advance.
+evidence-compression-level-high = gzip_comp_level is { $level }; zlib's own level is { $usual }, nginx's default 1.
+evidence-compression-level = gzip_comp_level is { $level }.
 finding-compression-hot-explanation = Nothing is wrong: CPU time is the limit, and much of it goes into compressing responses. A lower compression level takes about half the time and makes responses a few per cent larger. Files that do not change can be compressed once, in advance.
 finding-tls-handshake-hot-title = { $tier } spends { $share } % of { $of } on TLS handshakes
 finding-tls-handshake-hot-explanation = Nothing is wrong: CPU time is the limit, and much of it goes into TLS handshakes, most of that into the signature with the server's private key. Kept connections need no handshake, and resumed sessions need no signature. An ECDSA key signs many times faster than an RSA key.

@@ -253,6 +253,8 @@ pub struct NginxConfig {
     pub rewrite_log: Option<Origin>,
     /// How clients may resume TLS sessions. `None` without TLS or if unknown.
     pub tls_sessions: Option<NginxTlsSessions>,
+    /// The level at which responses to the diagnosed request are compressed (`gzip_comp_level`), if it is set and they may be.
+    pub gzip_level: Option<Setting<u32>>,
 }
 
 /// A log that records each step of a request (`error_log FILE debug`).

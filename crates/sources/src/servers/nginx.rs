@@ -13,7 +13,7 @@ use super::room::{ConfigRoom, entry_bytes};
 use levels::{ConfigLevel, levels};
 use limits::limits;
 use passes::{addresses, clamped, pass_to};
-use selected::{asks, debug_logs, leads_to, listener_leads_to, own, rewrite_log, tls_sessions};
+use selected::{asks, debug_logs, gzip_level, leads_to, listener_leads_to, own, rewrite_log, tls_sessions};
 
 /// Default connections of one worker (ngx_event.c, DEFAULT_CONNECTIONS).
 const WORKER_CONNECTIONS_DEFAULT: u32 = 512;
@@ -57,6 +57,7 @@ pub(super) fn config(
         debug_connections: !nginx.main.events.own("debug_connection").is_empty(),
         rewrite_log: rewrite_log(nginx, request),
         tls_sessions: tls_sessions(nginx, request),
+        gzip_level: gzip_level(nginx, request),
     })
 }
 

@@ -43,6 +43,8 @@ pub(crate) const KEPT: &[(&str, Keep)] = &[
     ("fastcgi_param", Keep::Pair(&["SCRIPT_FILENAME"])),
     ("fastcgi_pass", Keep::Pass),
     ("grpc_pass", Keep::Pass),
+    ("gzip", Keep::Word(&["on", "off"])),
+    ("gzip_comp_level", Keep::Quantity(&[])),
     ("include", Keep::All),
     ("index", Keep::All),
     ("keepalive", Keep::Quantity(&["local"])),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use percent_encoding::percent_decode_str;
 
+use crate::Setting;
 use crate::nginx::effective::Http;
 use crate::nginx::effective::listen::{Address, ListenSocket};
 use crate::nginx::effective::location::{Location, Matcher};
@@ -38,6 +39,14 @@ pub struct Selection<'a> {
 }
 
 impl Selection<'_> {
+    /// The `gzip_comp_level` that is set and in force for the request, where responses are compressed.
+    pub fn gzip_level(&self) -> Option<Setting<u64>> {
+        let location = self.location.filter(|_| self.is_certain()).map(|location| &location.settings);
+        let settings = location.or_else(|| self.servers_possible.is_empty().then_some(&self.server.settings))?;
+        settings.flag("gzip").filter(|gzip| gzip.value)?;
+        settings.number("gzip_comp_level").filter(|level| level.origin.place().is_some())
+    }
+
     /// True if no other server or location could answer.
     pub fn is_certain(&self) -> bool {
         self.servers_possible.is_empty() && self.locations_possible.is_empty()

@@ -48,7 +48,8 @@ impl Awaited {
         let processes: Vec<&ProcessView> = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
         // One that ended and the one that took its place are a single worker: each counts for its part of the looks at one.
         let looks: usize = processes.iter().map(|process| ctx.in_window(&process.syscall).count()).sum();
-        let of_one = looks as f64 / at_once(ctx, &identities(ctx, tier), ctx.window_us).max(1) as f64;
+        let workers = at_once(ctx, &identities(ctx, tier), ctx.window_us).max(1);
+        let of_one = looks as f64 / workers as f64;
         let mut tally = Tally::default();
         for process in &processes {
             tally.add(ctx, tier, process, of_one);
@@ -78,8 +79,8 @@ impl Awaited {
         };
         let surely = |share: f64| Cost::of_time(wilson(share.min(1.0), looks as u64).0);
         let is_contended = |awaited: &Self| awaited.is_lock() && awaited.is_always_waited_for() && surely(held_up(awaited)).hurts();
-        // Whoever writes to a pipe or socket that stays full, others wait for in turn: for the lock of a log, as a rule.
-        let is_stuck = |awaited: &Self| awaited.is_output() && awaited.seen as f64 >= MOST * looks as f64;
+        // Whoever writes to a pipe or socket that stays full, others wait for in turn: for the lock of a log, as a rule. Of many threads only some are looked at, and it may be none of them.
+        let is_stuck = |awaited: &Self| awaited.is_output() && awaited.threads >= MOST * workers as f64;
         let most = all.iter().position(is_contended).or_else(|| all.iter().position(|awaited| explains(awaited) || is_stuck(awaited)))?;
         Some(all.swap_remove(most))
     }

@@ -24,7 +24,7 @@ const SOFTIRQ_SHARE_MIN: f64 = 0.5;
 /// content is seldom sent uncompressed instead, and a low level of zlib takes about half of what the usual level does (zlib Manual, deflateInit).
 #[rustfmt::skip]
 const HOT: &[Hot] = &[
-    Hot { id: FindingId::COMPRESSION_HOT, what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: trade,
+    Hot { id: FindingId::COMPRESSION_HOT, what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: compression,
         title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
     Hot { id: FindingId::TLS_HANDSHAKE_HOT, what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, judge: handshakes::judge,
         title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
@@ -42,6 +42,21 @@ const HOT: &[Hot] = &[
 
 fn trade(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {
     Some(WorkJudgement::of(hot, share))
+}
+
+/// The level that zlib itself takes: above it "best compression" costs much more time for hardly a smaller response (zlib Manual, deflateInit).
+const USUAL_LEVEL: u32 = 6;
+
+/// A level above the usual one is waste; below it, the size of responses is a trade-off.
+fn compression(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {
+    let judged = WorkJudgement::of(hot, share);
+    let Some(level) = sight.ctx.nginx_of(sight.tier).and_then(|nginx| nginx.gzip_level.as_ref()) else { return Some(judged) };
+    let is_wasted = level.value > USUAL_LEVEL;
+    let id = if is_wasted { "evidence-compression-level-high" } else { "evidence-compression-level" };
+    let text = Message::new(id).with("level", level.value).with("usual", USUAL_LEVEL);
+    let proofs = vec![Evidence::new(text, level.origin.to_string(), Some(f64::from(level.value)))];
+    let explanation = if is_wasted { "finding-compression-hot-explanation-high" } else { judged.explanation };
+    Some(WorkJudgement { is_wasted, explanation, proofs, ..judged })
 }
 
 fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgement> {

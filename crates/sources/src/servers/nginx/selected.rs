@@ -3,10 +3,10 @@
 use chokepoint_config::Origin;
 use chokepoint_config::nginx::{Address, Candidate, ClientRequest, Destination, Http, LocalAddress, Nginx, Selection, Step, Target};
 use chokepoint_model::observation::{
-    ListenerAddress, NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin, Request,
+    ListenerAddress, NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin, Request, Setting as ModelSetting,
 };
 
-use super::passes::{addresses, pass_to};
+use super::passes::{addresses, clamped, pass_to};
 use crate::servers::origin::{origin, setting};
 use crate::servers::room::{ConfigRoom, debug_log_bytes, field_bytes};
 
@@ -210,6 +210,12 @@ pub(super) fn debug_logs(nginx: &Nginx, request: &Request, room: &mut ConfigRoom
 pub(super) fn rewrite_log(nginx: &Nginx, request: &Request) -> Option<ModelOrigin> {
     let (_, selection) = selection(nginx.http.as_ref()?, request)?;
     nginx.rewrite_log(&selection).map(|place| origin(&Origin::Set(place)))
+}
+
+/// The level at which responses to the request are compressed, if it is set.
+pub(super) fn gzip_level(nginx: &Nginx, request: &Request) -> Option<ModelSetting<u32>> {
+    let (_, selection) = selection(nginx.http.as_ref()?, request)?;
+    selection.gzip_level().map(|level| setting(level, clamped))
 }
 
 /// How clients of the request can resume TLS sessions.

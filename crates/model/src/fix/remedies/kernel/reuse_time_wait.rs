@@ -6,7 +6,7 @@ use crate::fix::remedies::definition::{Proposal, RemedyDef};
 use crate::fix::remedy::Signal;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::judge::stations::ephemeral_ports::KEY_REUSE;
+use crate::judge::stations::ephemeral_ports::{KEY_REUSE, Ports, all};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -16,7 +16,9 @@ pub(in crate::fix::remedies) const REMEDY: RemedyDef =
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let id = placed.at.netns?;
     let from = ctx.obs.netns.get(&id)?.sysctl(KEY_REUSE)?.to_owned();
-    if from == "1" {
+    // For loopback the default does the same.
+    let reuses = |ports: &Ports| ports.netns == id && placed.at.edge == Some(ports.edge()) && ports.reuses;
+    if from == "1" || all(ctx).iter().any(reuses) {
         return None;
     }
     let change =

@@ -3,6 +3,7 @@
 use super::Ports;
 use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
+use crate::observation::NetnsView;
 use crate::output::report::Ceiling;
 
 /// Seconds that a port stays in TIME_WAIT (include/net/tcp.h, TCP_TIMEWAIT_LEN).
@@ -28,12 +29,17 @@ pub(super) fn of(ctx: &Context<'_>, ports: &Ports) -> Option<Ceiling> {
     let rate = answers_rps * share;
     let life_s = (ports.live_mean - ports.queued * share).max(0.0) / rate;
     let wait_s = match ports.reuses {
-        true => view.sysctl_number(KEY_REUSE_DELAY).unwrap_or(REUSE_DELAY_MS) as f64 / 1e3,
+        true => reuse_delay_s(view),
         false => TIME_WAIT_S,
     };
     let taken_s = life_s + closes_first(ports, rate * ctx.seconds()) * wait_s;
     let most = f64::from(ports.usable) / taken_s / share;
     ceiling_between(most, most, most)
+}
+
+/// Seconds after which a port in TIME_WAIT may be taken over.
+pub(super) fn reuse_delay_s(view: &NetnsView) -> f64 {
+    view.sysctl_number(KEY_REUSE_DELAY).unwrap_or(REUSE_DELAY_MS) as f64 / 1e3
 }
 
 /// Share of this many connections that the dialling side closed first: those that left a socket in TIME_WAIT on its side. If ports are taken over, there are

@@ -14,6 +14,7 @@ use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::port_range::{self, KEY_RANGE, KEY_RESERVED};
 use crate::facts::profile::{PORT_SEARCH, ProfileShare, Profiled, is_of};
 use crate::facts::suffered::{answers_with, turned_away};
+use crate::facts::traffic::errors::ServerErrors;
 use crate::facts::{Logged, TierId};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
@@ -87,6 +88,8 @@ pub(crate) struct Ports {
     time_wait_grown: u64,
     /// True if a port in TIME_WAIT can be taken over for this remote address.
     pub(crate) reuses: bool,
+    /// True if so many connections are made in this namespace that each port is wanted again before it may be taken over.
+    outruns_reuse: bool,
     /// Failed connects for lack of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, if they can only be about this edge.
     pub(crate) logged: Option<Logged>,
     /// True if that log names an address to which other connections were made meanwhile. Such an address is reachable, so connect(2) can only return
@@ -106,8 +109,10 @@ impl Ports {
 
     fn used(&self) -> u64 {
         // A port in TIME_WAIT that can be taken over is free, but only after a second (tcp_twsk_unique()). If the server found no port left, they were not
-        // free.
-        self.live + if self.reuses && self.logged.is_none() { 0 } else { self.time_wait }
+        // free, and neither are they if as many are wanted in that time.
+        let waiting = if self.reuses && self.logged.is_none() && !self.outruns_reuse { 0 } else { self.time_wait };
+        // Both are the most that were seen, at different moments.
+        (self.live + waiting).min(u64::from(self.usable).max(self.live))
     }
 
     fn share(&self) -> f64 {
@@ -202,6 +207,8 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     }
     let mean = |sum: u64| sum as f64 / f64::from(samples.max(1));
     let range = port_range::of(view);
+    let usable = port_range::usable(view, range);
+    let opened = ctx.netstat_growth(view, "Tcp.ActiveOpens").map_or(0.0, |count| count as f64 / ctx.seconds().max(1e-6));
     let loopback = dialled.iter().all(IpAddr::is_loopback);
     Some(Ports {
         netns: tier.netns,
@@ -209,7 +216,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         to: upstream.id,
         remote: placed.listener.address.clone(),
         range,
-        usable: port_range::usable(view, range),
+        usable,
         live,
         live_mean: mean(live_sum),
         live_all: mean(live_all),
@@ -217,6 +224,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         time_wait,
         time_wait_grown: time_wait_grown(ctx, view, is_remote),
         reuses: reuses(view, loopback),
+        outruns_reuse: opened * ceiling::reuse_delay_s(view) >= FULL_SHARE * f64::from(usable),
         dialled,
         port,
         logged: None,
@@ -301,7 +309,10 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> StationReading {
 
 /// True if connects to an upstream failed: the gateway answered 502 or similar. Full ports alone refuse nobody yet.
 fn refused(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_some_and(|load| Cost::of_requests(answers_with(load, GATEWAY_ERRORS), load.requests).hurts())
+    match &ctx.obs.load {
+        Some(load) => Cost::of_requests(answers_with(load, GATEWAY_ERRORS), load.requests).hurts(),
+        None => ServerErrors::of(ctx).is_some_and(|errors| GATEWAY_ERRORS.contains(&errors.status)),
+    }
 }
 
 /// The search in a profile: its share of the CPU time that limits the dialling tier.
@@ -357,7 +368,8 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: Findin
     let (tier, edge, remote) = (ctx.owner_name(&placed.owner), ctx.edge_name(&ports.edge()), ports.remote.to_string());
     let args = |id: &'static str| {
         let message = Message::new(id).with("edge", edge.as_str()).with("usable", ports.usable).with("remote", remote.as_str());
-        message.with("tier", tier.as_str()).with("live", ports.live).with("waiting", ports.time_wait)
+        let message = message.with("tier", tier.as_str()).with("live", ports.live).with("waiting", ports.time_wait);
+        message.with("reuses", if ports.reuses { "yes" } else { "no" })
     };
     let netns = ctx.netns_name(ports.netns);
     let used =
