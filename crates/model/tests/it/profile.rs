@@ -123,6 +123,24 @@ fn work_that_takes_much_of_the_limiting_core_could_be_reduced() {
     }
 }
 
+/// A level beyond the one that zlib takes by itself is waste; up to it, the size of responses is somebody's choice.
+#[test]
+fn a_level_of_compression_above_the_usual_one_is_a_cause() {
+    for level in (0..=9).map(Some).chain([None]) {
+        let mut obs = sampled(FULL, &[(42, 1, "compression", &[], 120), (42, 1, "application", &[], 280)]);
+        let gzip_level = level.map(|value| Setting { value, origin: Origin { file: "/etc/nginx/nginx.conf".into(), line: 7 } });
+        let config = NginxConfig { gzip_level, ..NginxConfig::default() };
+        obs.servers.entry(42).or_default().config.push(0, Reading::Ok(ServerConfig::Nginx(config)));
+        let found = told(&obs);
+        let is_high = level.is_some_and(|level| level > 6);
+        let expected = if is_high { (vec!["compression-hot"], vec![]) } else { (vec![], vec!["compression-hot"]) };
+        assert_eq!((causes(&found), improvements(&found)), expected, "{level:?}");
+        let all = found.findings.iter().chain(&found.improvements).flat_map(|finding| &finding.evidence);
+        let told = all.filter(|proof| proof.text.starts_with("gzip_comp_level is") && proof.source.ends_with("nginx.conf:7")).count();
+        assert_eq!(told, usize::from(level.is_some()), "{level:?}");
+    }
+}
+
 #[test]
 fn tls_without_handshakes_and_interpretation_without_compilation_are_no_finding() {
     for layer in ["tls", "interpreter", "port-search", "tcp-transmit"] {

@@ -2,7 +2,7 @@
 
 page-compression-hot-title = Compression takes much of the CPU time that limits
 page-compression-hot-limits =
-    Nothing on its own. It is shown as a possible improvement if CPU time is the limit of a tier and saving half of its compression would raise throughput beyond noise.
+    Nothing on its own. It is shown as a possible improvement if CPU time is the limit of a tier and saving half of its compression would raise throughput beyond noise. It is a cause if nginx's gzip_comp_level is above 6, the level that zlib takes by itself: more time for hardly a smaller response.
 page-compression-hot-shows =
     In a profile of the last third of the measurement: time in zlib, Brotli, zstd and similar libraries, as a share of the cores or threads that are the limit.
 page-compression-hot-sure =

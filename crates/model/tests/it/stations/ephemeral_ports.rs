@@ -10,6 +10,8 @@ use chokepoint_model::observation::{
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, StationState, Verdict};
 
+use proptest::prelude::*;
+
 use crate::stage::edge::*;
 use crate::stage::limits::{event, logged};
 use crate::stage::profiled::profile;
@@ -32,6 +34,23 @@ fn exhausted_ports_with_gateway_errors_are_a_cause() {
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["ephemeral-ports-exhausted"]));
     let [Change::Sysctl { key, netns, from, to, .. }] = diagnosis.findings[0].remedies[0].change.as_slice() else { panic!() };
     assert_eq!((key.as_str(), *netns, from.as_str(), to.as_str()), ("net.ipv4.ip_local_port_range", SERVER, "20000 20050", "10000 65535"));
+}
+
+proptest! {
+    /// Ports in TIME_WAIT that may be taken over after a second are enough for as many connections a second as there are ports.
+    #[test]
+    fn ports_that_are_wanted_again_within_a_second_are_used_up(ports in 200_u32..2_000, per_s in 100_u64..4_000) {
+        let wanted = per_s as f64 / f64::from(ports);
+        prop_assume!((wanted - 0.9).abs() > 0.05);
+        let mut obs = edge(BACKEND, &format!("20000 {}", 20_000 + ports - 1), 20);
+        set(&mut obs, "net.ipv4.tcp_tw_reuse", "1");
+        dialled_waits(&mut obs, BACKEND, u64::from(ports));
+        gateway_errors(&mut obs, 60_000);
+        protocol_counters(&mut obs, SERVER, &[("Tcp.ActiveOpens", per_s * 11)]);
+        let found = told(&obs);
+        let expected: &[&str] = if wanted > 0.9 { &["ephemeral-ports-exhausted"] } else { &[] };
+        prop_assert_eq!(causes(&found), expected, "{}", found.summary);
+    }
 }
 
 /// The web server is nginx, and its error log with these lines was read.

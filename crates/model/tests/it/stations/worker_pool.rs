@@ -13,7 +13,9 @@ use chokepoint_model::observation::{
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 
-use crate::stage::pool::{cores, php_pool, pool, threads};
+use proptest::prelude::*;
+
+use crate::stage::pool::{cores, php_pool, pool, process, threads};
 use crate::stage::*;
 
 #[test]
@@ -122,6 +124,46 @@ fn a_growing_pool_is_not_exhausted() {
     };
     assert_eq!(causes(&started(8_000_000)), [""; 0]);
     assert_eq!(causes(&started(2_500_000)), ["worker-pool-exhausted"], "it has grown as far as it may");
+}
+
+/// A pool of five that are all taken; every so many seconds one of them is killed, and the next takes its place.
+fn killed(every_s: u64) -> Observation {
+    let mut obs = pool(5, 5, 60);
+    for pid in 51..56 {
+        obs.processes.remove(&pid);
+    }
+    let mut pid = 100;
+    for worker in 0..5_u64 {
+        let mut began = 0;
+        // Workers are killed one after the other.
+        let mut ends = 2 + worker % every_s;
+        while began < 11 {
+            process(&mut obs, pid, 50, "php-fpm8.2", &[200, 1_000 + worker]);
+            let view = obs.processes.get_mut(&pid).unwrap();
+            let identity = Identity { start_ticks: 100 * began + u64::from(pid), ..view.identity.last().unwrap().clone() };
+            view.identity = Default::default();
+            view.identity.push(began * 1_000_000, Reading::Ok(identity));
+            for second in began..ends.min(12) {
+                let used = CpuUse { run_ns: Some(second * 1_000_000), run_delay_ns: Some(0), threads: 1, ..CpuUse::default() };
+                view.cpu.push(second * 1_000_000, Reading::Ok(used));
+            }
+            (began, ends, pid) = (ends, ends + every_s, pid + 1);
+        }
+    }
+    obs
+}
+
+proptest! {
+    /// However often workers are killed and replaced, there are five.
+    #[test]
+    fn workers_that_replace_others_are_no_further_ones(every_s in 2_u64..6) {
+        let found = told(&killed(every_s));
+        prop_assert_eq!(causes(&found), ["worker-pool-exhausted"], "{}", found.summary);
+        let finding = &found.findings[0];
+        prop_assert!(finding.title.starts_with("all 5 workers"), "{}", finding.title);
+        let told = finding.evidence.iter().filter(|proof| proof.text.contains("workers of php-fpm ended meanwhile")).count();
+        prop_assert_eq!(told, 1, "{:?}", finding.evidence);
+    }
 }
 
 #[test]

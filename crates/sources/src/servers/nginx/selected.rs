@@ -266,6 +266,16 @@ mod tests {
     }
 
     #[test]
+    fn the_level_of_compression_is_known_where_it_is_set_and_in_force() {
+        let level = |server: &str| gzip_level(&nginx(server), &request("http://10.0.0.2/a/b")).map(|level| level.value);
+        assert_eq!(level("gzip on; gzip_comp_level 9;"), Some(9));
+        assert_eq!(level("gzip on; gzip_comp_level 9; location /a/ { gzip_comp_level 2; }"), Some(2));
+        for none in ["gzip_comp_level 9;", "gzip on;", "gzip off; gzip_comp_level 9;", "gzip on; gzip_comp_level 9; location /a/ { gzip off; }"] {
+            assert_eq!(level(none), None, "{none}");
+        }
+    }
+
+    #[test]
     fn debug_logs_are_found_if_they_are_in_force_for_the_request() {
         let logs = |levels: &str, quiet: &str, line| vec![(levels.to_owned(), quiet.to_owned(), line)];
         assert_eq!(steps_of("error_log /e debug;", "", "").0, logs("debug", "error", 1));

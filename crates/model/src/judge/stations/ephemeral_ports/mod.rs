@@ -22,7 +22,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
-use crate::observation::{ListenerAddress, LogEvent, NetnsId, NetnsView, SocketAddress, TimeWaits};
+use crate::observation::{Counters, ListenerAddress, LogEvent, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -208,7 +208,6 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     let mean = |sum: u64| sum as f64 / f64::from(samples.max(1));
     let range = port_range::of(view);
     let usable = port_range::usable(view, range);
-    let opened = ctx.netstat_growth(view, "Tcp.ActiveOpens").map_or(0.0, |count| count as f64 / ctx.seconds().max(1e-6));
     let loopback = dialled.iter().all(IpAddr::is_loopback);
     Some(Ports {
         netns: tier.netns,
@@ -224,7 +223,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         time_wait,
         time_wait_grown: time_wait_grown(ctx, view, is_remote),
         reuses: reuses(view, loopback),
-        outruns_reuse: opened * ceiling::reuse_delay_s(view) >= FULL_SHARE * f64::from(usable),
+        outruns_reuse: opened_per_s(ctx, view) * ceiling::reuse_delay_s(view) >= FULL_SHARE * f64::from(usable),
         dialled,
         port,
         logged: None,
@@ -232,6 +231,15 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         is_told: false,
         is_fullest: false,
     })
+}
+
+/// Connections a second that a namespace opened; zero if it was not read.
+fn opened_per_s(ctx: &Context<'_>, view: &NetnsView) -> f64 {
+    let opened = |(first, last, elapsed_us): (&Counters, &Counters, u64)| {
+        let grown = last.get("Tcp.ActiveOpens")? - first.get("Tcp.ActiveOpens")?;
+        Some(grown as f64 * 1e6 / elapsed_us as f64)
+    };
+    ctx.inside(&view.netstat).and_then(opened).unwrap_or(0.0)
 }
 
 /// True if every error log of a tier's nginx was read completely, and there is at least one. nginx logs a connect() that failed for lack of a port as

@@ -113,6 +113,23 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Requests that an event loop has read stand behind its thread as long as that has no core; what each does by itself stands there all the same where it has.
+    #[test]
+    fn what_stands_behind_a_thread_without_a_core_waits_for_the_core(delayed in 0.1_f64..0.85, requests in 4_u16..30) {
+        prop_assume!((delayed + 0.1 - 0.5).abs() > 0.03);
+        let core = Core { ran: 0.1, delayed, others: 0.9, stolen: 0.0 };
+        // Every second one is read.
+        let of = |n: u16| RequestSocket { receive_queue: if n % 2 == 0 { 100 } else { 0 }, ..client(n, 40, true) };
+        let mut obs = sampled(core.observed(&[program(77, 0.9)]), &|_| (0..requests).map(of).collect());
+        // `sampled` has cores of its own.
+        obs.cpu = core.observed(&[]).cpu;
+        obs.load.as_mut().unwrap().shape = chokepoint_model::load::Loop::Closed { connections: requests.into() };
+        let found = told(&obs);
+        prop_assert_eq!(causes(&found).contains(&"cores-taken-by-others"), delayed + 0.1 > 0.5, "{}", found.summary);
+    }
+}
+
 /// As `process`, in the root's own group, in this session.
 fn in_session(process: BusyProcess, session: Option<u64>, session_nice: i32) -> BusyProcess {
     BusyProcess { session, session_nice: session.map(|_| session_nice), task_group: Some("/".into()), ..process }
