@@ -5,8 +5,8 @@
 mod cgroup;
 mod counters;
 mod edge;
-mod host;
 mod filter;
+mod host;
 pub mod load;
 mod log_event;
 mod netns;
@@ -26,9 +26,9 @@ mod wire;
 pub use cgroup::{CgroupCpu, CgroupId, CgroupTasks, CgroupVersion};
 pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
+pub use filter::{FilterHook, FilterPorts, FilterRule, FilterRules};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use log_event::LogEvent;
-pub use filter::{FilterHook, FilterPorts, FilterRule, FilterRules};
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
 pub use process::{
     BusyProcess, CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, Sessions, Syscall, ThreadCalls, ThreadName, ThreadState,

@@ -94,7 +94,11 @@ warning-shared-cores-unread = The load generator shares cores with the servers. 
 warning-generator-waited = The load generator itself waited for a core { $share } % of the time, and the response times include that. With cores of its own (--cpus) they would be the server's alone.
 warning-start-drops = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) at the start of the load, when all connections came at once, and none after that. It cost { $share } % of the clients' time, less than the cause above.
 warning-other-clients = Other clients had { $others } of the { $all } requests under way ({ $share } %). Shares and limits are those of all requests; goodput and response times are those of the load.
-warning-other-tenants = Other programs used { $share } % of the servers' cores ({ $cores }): part of the CPU use is theirs.
+warning-other-tenants = { $kind ->
+    [unnamed] Other programs used { $share } % of the servers' cores ({ $cores }): part of the CPU use is theirs.
+    [yield] Other programs used { $share } % of the servers' cores ({ $cores }), most of it { $names }, which had only what the servers left.
+   *[named] Other programs used { $share } % of the servers' cores ({ $cores }), most of it { $names }: part of the CPU use is theirs.
+}
 warning-ledger-multiplexed = { $number } connections of { $tier } carry several requests at once, or messages without an answer; where requests stood counts each connection once.
 warning-ledger-streaming = { $number } connections of { $tier } send data without being asked again (events, or a response in pieces); they do not count as requests in flight.
 warning-ledger-undecided = { $number } connections of { $tier } do not show whether a request is in flight.

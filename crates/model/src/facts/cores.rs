@@ -167,6 +167,28 @@ pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
     shares.filter(|(_, share)| *share > TENANTS_SHARE_MAX).collect()
 }
 
+/// The same with the names of those programs.
+pub(crate) fn named_tenants(ctx: &Context<'_>) -> Vec<OtherTenants> {
+    let of = |group: &CoreGroup<'_>| {
+        let share = others_share(ctx, group).filter(|share| *share > TENANTS_SHARE_MAX)?;
+        let (names, yield_all) = taken::most_of_others(ctx, group, share * group.count());
+        Some(OtherTenants { cores: group.list(), share, names, yield_all })
+    };
+    ctx.core_groups().iter().filter_map(of).collect()
+}
+
+/// Programs beside the servers on a group of cores.
+pub(crate) struct OtherTenants {
+    /// The cores: "0-1".
+    pub(crate) cores: String,
+    /// The share of these cores that they used, 0 to 1.
+    pub(crate) share: f64,
+    /// Those that make up most of it, by name. Empty if they are not known.
+    pub(crate) names: Vec<String>,
+    /// True if each of these has only what the servers leave.
+    pub(crate) yield_all: bool,
+}
+
 /// Who used a group of cores, in cores.
 struct CoreUsers {
     /// All busy time, including interrupts and soft interrupts.

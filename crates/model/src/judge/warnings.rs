@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::believed;
-use crate::facts::cores::other_tenants;
+use crate::facts::cores::{OtherTenants, named_tenants};
 use crate::facts::harm::{Cost, FAILED_SHARE_NOISE};
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::suffered::{self, others};
@@ -50,8 +50,16 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
         let warning = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
         warnings.push(warning.with("share", 100.0 * (1.0 - 1.0 / times)));
     }
-    for (cores, share) in other_tenants(ctx) {
-        warnings.push(Message::new("warning-other-tenants").with("cores", cores).with("share", share * 100.0));
+    for OtherTenants { cores, share, names, yield_all } in named_tenants(ctx) {
+        let kind = if names.is_empty() {
+            "unnamed"
+        } else if yield_all {
+            "yield"
+        } else {
+            "named"
+        };
+        let warning = Message::new("warning-other-tenants").with("cores", cores).with("share", share * 100.0);
+        warnings.push(warning.with("kind", kind).with("names", names.join(", ")));
     }
     if let Some(load) = &ctx.obs.load {
         let generator: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();

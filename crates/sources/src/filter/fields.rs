@@ -59,9 +59,31 @@ impl Field {
     /// A field of "meta" (enum nft_meta_keys).
     pub(super) fn meta(key: u32) -> Self {
         const NAMES: [&str; 25] = [
-            "length", "protocol", "priority", "mark", "iif", "oif", "iifname", "oifname", "iiftype", "oiftype", "skuid", "skgid",
-            "nftrace", "rtclassid", "secmark", "nfproto", "l4proto", "ibrname", "obrname", "pkttype", "cpu", "iifgroup", "oifgroup",
-            "cgroup", "random",
+            "length",
+            "protocol",
+            "priority",
+            "mark",
+            "iif",
+            "oif",
+            "iifname",
+            "oifname",
+            "iiftype",
+            "oiftype",
+            "skuid",
+            "skgid",
+            "nftrace",
+            "rtclassid",
+            "secmark",
+            "nfproto",
+            "l4proto",
+            "ibrname",
+            "obrname",
+            "pkttype",
+            "cpu",
+            "iifgroup",
+            "oifgroup",
+            "cgroup",
+            "random",
         ];
         match key {
             6 => Field::Interface("iifname"),
@@ -75,8 +97,24 @@ impl Field {
     /// A field of "ct" (enum nft_ct_keys).
     pub(super) fn connection(key: u32) -> Self {
         const NAMES: [&str; 18] = [
-            "state", "direction", "status", "mark", "secmark", "expiration", "helper", "l3proto", "saddr", "daddr", "protocol", "proto-src",
-            "proto-dst", "label", "packets", "bytes", "avgpkt", "zone",
+            "state",
+            "direction",
+            "status",
+            "mark",
+            "secmark",
+            "expiration",
+            "helper",
+            "l3proto",
+            "saddr",
+            "daddr",
+            "protocol",
+            "proto-src",
+            "proto-dst",
+            "label",
+            "packets",
+            "bytes",
+            "avgpkt",
+            "zone",
         ];
         match key {
             0 => Field::State,
@@ -155,7 +193,8 @@ pub(super) fn between(field: &Field, from: &[u8], to: &[u8], operator: &str) -> 
 }
 
 fn flags(bits: u32, names: &[&str]) -> String {
-    let named: Vec<&str> = names.iter().enumerate().filter(|(at, name)| bits >> at & 1 == 1 && !name.is_empty()).map(|(_, name)| *name).collect();
+    let named: Vec<&str> =
+        names.iter().enumerate().filter(|(at, name)| bits >> at & 1 == 1 && !name.is_empty()).map(|(_, name)| *name).collect();
     if named.is_empty() { format!("{bits:#x}") } else { named.join("|") }
 }
 

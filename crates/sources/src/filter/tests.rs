@@ -52,7 +52,8 @@ fn chains_that_call_each_other_end() {
         attribute(1, &[attribute(1, b"immediate"), attribute(2, &data)].concat())
     };
     let rule = |chain: &str, expressions: &[u8]| {
-        let body = [attribute(1, b"t"), attribute(2, chain.as_bytes()), attribute(3, &7_u64.to_be_bytes()), attribute(4, expressions)].concat();
+        let body =
+            [attribute(1, b"t"), attribute(2, chain.as_bytes()), attribute(3, &7_u64.to_be_bytes()), attribute(4, expressions)].concat();
         request(10 << 8 | 6, 0, 0, &[&[1, 0, 0, 0][..], &body].concat())
     };
     let drop = attribute(1, &[attribute(1, b"reject"), attribute(2, &[])].concat());

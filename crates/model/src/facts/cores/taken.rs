@@ -11,6 +11,7 @@ use super::{
 };
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::{Runtime, Tier};
+use crate::facts::pool::MOST;
 use crate::facts::quota;
 use crate::observation::{BusyProcess, CoreTimes, SocketAddress};
 use crate::output::report::LedgerPlaceKind as Place;
@@ -18,8 +19,8 @@ use crate::output::report::LedgerPlaceKind as Place;
 /// Share of what all programs took that is told program by program.
 const MAIN_SHARE: f64 = 0.9;
 
-/// Share of a tier's requests behind threads that are ready from which those threads are what they wait for: as much as everything else together.
-const BEHIND_SHARE_MIN: f64 = 0.5;
+/// Most programs that are named beside the servers.
+const NAMED_MAX: usize = 3;
 
 /// Cores that others take.
 pub(crate) struct Taken<'c, 'a> {
@@ -140,7 +141,7 @@ fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
     let tiers = || taken.group.tiers.iter().map(|tier| tier.id.0);
     let waits: f64 = tiers().map(|tier| account.waits_for_threads(tier)).sum();
-    let is_behind_ready = |tier: &&&Tier| behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) >= BEHIND_SHARE_MIN;
+    let is_behind_ready = |tier: &&&Tier| behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) >= MOST;
     let asleep = |tier: &&Tier| account.at_places(tier.id.0, |place| place == Place::Waiting);
     let asleep = if taken.is_never_idle { 0.0 } else { taken.group.tiers.iter().filter(|tier| !is_behind_ready(tier)).map(asleep).sum() };
     let is_queue = waits >= 1.0 || taken.times() >= 2.0;
@@ -189,6 +190,30 @@ fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
     }
     takers.sort_by(|a, b| b.cores.total_cmp(&a.cores).then(a.first().pid.cmp(&b.first().pid)));
     takers
+}
+
+/// The programs that make up most of what others used of these cores, by name, the greediest first, and whether each of them has only what the servers leave. None if the busiest
+/// programs are too small a part of it.
+pub(super) fn most_of_others(ctx: &Context<'_>, group: &CoreGroup<'_>, cores: f64) -> (Vec<String>, bool) {
+    let used = of_others(ctx, group);
+    let takers = without_yielding(used.clone(), &busy_servers(ctx, group), group.count());
+    let takes = |name: &str| takers.iter().any(|(_, readings)| readings[0].comm == name);
+    let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+    for (used, readings) in &used {
+        *by_name.entry(readings[0].comm.as_str()).or_default() += used;
+    }
+    let mut by_name: Vec<(&str, f64)> = by_name.into_iter().collect();
+    by_name.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let mut sum = 0.0;
+    let mut names: Vec<&str> = Vec::new();
+    for (name, used) in by_name.into_iter().take(NAMED_MAX) {
+        names.push(name);
+        sum += used;
+        if 2.0 * sum >= cores {
+            return (names.iter().map(|name| (*name).to_owned()).collect(), !names.iter().any(|name| takes(name)));
+        }
+    }
+    (Vec::new(), false)
 }
 
 /// The last reading of each busy process of the servers on these cores.

@@ -220,7 +220,10 @@ fn accepted_per_s(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
         // Those that wait were opened, too.
         Some(load) if is_first => Some((load.connections as f64 - ctx.queued_mean([tier])).max(0.0) * 1e6 / load.duration_us.max(1) as f64),
         Some(_) => None,
-        None => own_growth(ctx, tier.netns, "Tcp.PassiveOpens").filter(|_| is_alone).map(per_s).or_else(|| ctx.account()?.rate_rps().filter(|_| is_first)),
+        None => own_growth(ctx, tier.netns, "Tcp.PassiveOpens")
+            .filter(|_| is_alone)
+            .map(per_s)
+            .or_else(|| ctx.account()?.rate_rps().filter(|_| is_first)),
     }
 }
 

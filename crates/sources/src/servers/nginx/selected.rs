@@ -270,7 +270,9 @@ mod tests {
         let level = |server: &str| gzip_level(&nginx(server), &request("http://10.0.0.2/a/b")).map(|level| level.value);
         assert_eq!(level("gzip on; gzip_comp_level 9;"), Some(9));
         assert_eq!(level("gzip on; gzip_comp_level 9; location /a/ { gzip_comp_level 2; }"), Some(2));
-        for none in ["gzip_comp_level 9;", "gzip on;", "gzip off; gzip_comp_level 9;", "gzip on; gzip_comp_level 9; location /a/ { gzip off; }"] {
+        for none in
+            ["gzip_comp_level 9;", "gzip on;", "gzip off; gzip_comp_level 9;", "gzip on; gzip_comp_level 9; location /a/ { gzip off; }"]
+        {
             assert_eq!(level(none), None, "{none}");
         }
     }

@@ -120,7 +120,7 @@ proptest! {
         prop_assume!((delayed + 0.1 - 0.5).abs() > 0.03);
         let core = Core { ran: 0.1, delayed, others: 0.9, stolen: 0.0 };
         // Every second one is read.
-        let of = |n: u16| RequestSocket { receive_queue: if n % 2 == 0 { 100 } else { 0 }, ..client(n, 40, true) };
+        let of = |n: u16| RequestSocket { receive_queue: if n.is_multiple_of(2) { 100 } else { 0 }, ..client(n, 40, true) };
         let mut obs = sampled(core.observed(&[program(77, 0.9)]), &|_| (0..requests).map(of).collect());
         // `sampled` has cores of its own.
         obs.cpu = core.observed(&[]).cpu;

@@ -195,7 +195,10 @@ fn the_only_rule_that_does_not_count_took_the_rest() {
         "The rule \"inet fw in handle 4: tcp dport 80 drop\" took 100 packets: it does not count them, but is the only rule there that takes packets without counting."
     );
     let two = with_rules(SYNS.observed(), &[rule(5, 9_999, None), rule(4, 80, None)]);
-    assert_eq!(first_evidence(&two), "The rule \"inet fw in handle 4: tcp dport 80 drop\" may have taken them: it does not count, and it is not the only one.");
+    assert_eq!(
+        first_evidence(&two),
+        "The rule \"inet fw in handle 4: tcp dport 80 drop\" may have taken them: it does not count, and it is not the only one."
+    );
     assert!(told(&two).findings[0].title.starts_with("a packet filter of server"));
 }
 
