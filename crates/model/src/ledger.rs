@@ -40,7 +40,7 @@ pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use pauses::Pauses;
 pub(crate) use starved::{Starved, starved};
 pub(crate) use thread_split::ThreadShares;
-pub(crate) use upstreams::{Silent, SlowerThanPeers, Unreachable, Unreached, silent, unreached};
+pub(crate) use upstreams::{Silent, SlowerThanPeers, Unreachable, Unreached, left_out, silent, unreached};
 pub(crate) use varying::{Levels, Varying};
 
 /// Most batches that the window is divided into.

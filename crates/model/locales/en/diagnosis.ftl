@@ -160,6 +160,7 @@ log-but-never-delays = no such limit of its configuration delays any request
 log-but-faster = more requests were answered than the limit lets pass
 log-but-not-counted = its status page counts no such moment
 log-but-workers = at most { $peak } connections were seen at its { $limit } workers, and at most { $more } more can have come between two looks
+warning-left-out = { $tier } passes requests to { $used } and none to { $names }, which its configuration has in the same set. What it chooses by (the client's address, a cookie, a hash of the URL, weights, checks that fail) leads all of them to { $used }. If { $used } is what holds them back, spread them.
 warning-edge-configured = No connection from { $tier } to { $upstream } was seen: the edge is taken from the configuration, and requests for this URL may not take it.
 warning-translated = Connections to { $original } are translated to { $translated } in the network namespace { $netns } (conntrack).
 warning-unplaced = Part of the recording was not understood: { $what }.

@@ -8,7 +8,7 @@ use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::suffered::{self, others};
 use crate::facts::traffic;
 use crate::judge::settle::{Moment, unsettled};
-use crate::ledger::{Account, tenths};
+use crate::ledger::{Account, left_out, tenths};
 use crate::observation::load::LoadResult;
 use crate::observation::{Listener, ListenerAddress, Socket, SocketAddress};
 use crate::output::message::Message;
@@ -85,7 +85,11 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
         let configured = tier.configured.iter().map(|index| &ctx.path.tiers[*index]);
         // A request that stands there has taken the edge.
         let has_requests = |upstream: &Tier| ctx.account().is_some_and(|account| account.at_tier(upstream.id.0, false) > 0.0);
-        for upstream in configured.filter(|upstream| !is_connected_to(ctx, upstream) && !has_requests(upstream)) {
+        let others = left_out(ctx, tier);
+        warnings.extend(others.as_ref().map(|(others, used)| left_out_warning(tier, others, used)));
+        let is_told = |upstream: &Tier| others.iter().flat_map(|(others, _)| others).any(|other| other.id == upstream.id);
+        let unused = configured.filter(|upstream| !is_connected_to(ctx, upstream) && !has_requests(upstream));
+        for upstream in unused.filter(|upstream| !is_told(upstream)) {
             let warning = Message::new("warning-edge-configured").with("tier", tier.name.as_str());
             warnings.push(warning.with("upstream", upstream.name.as_str()));
         }
@@ -180,6 +184,13 @@ fn untimed(ctx: &Context<'_>) -> Option<Message> {
     let tier = ctx.path.tiers.first()?;
     let id = if ctx.nginx_of(tier).is_some() { "warning-no-times-nginx" } else { "warning-no-times" };
     Some(Message::new(id).with("tier", tier.name.as_str()).with("requests", watched.requests))
+}
+
+/// That a tier passes no request to servers that its configuration has beside the one that gets them.
+fn left_out_warning(tier: &Tier, others: &[&Tier], used: &Tier) -> Message {
+    let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
+    let warning = Message::new("warning-left-out").with("tier", tier.name.as_str()).with("used", used.name.as_str());
+    warning.with("names", names.join(", ")).with("count", names.len() as f64)
 }
 
 /// True if connections to a tier's unix socket were seen. They are too short to tell whose they are, so the configuration says that.

@@ -34,14 +34,29 @@ fn co_called<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tie
     upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index)).filter(|other| other.id != tier.id)
 }
 
+/// Servers to which a tier may pass the same requests by its configuration as to another one, to which it passes all of them; and that one. `None` if requests were seen at none or several.
+pub(crate) fn left_out<'a>(ctx: &Context<'a>, caller: &Tier) -> Option<(Vec<&'a Tier>, &'a Tier)> {
+    let account = ctx.account()?;
+    let upstreams: Vec<&Tier> = caller.upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index)).collect();
+    let mut used = upstreams.iter().filter(|upstream| account.at_tier(upstream.id.0, false) > 0.0);
+    let (Some(used), None) = (used.next(), used.next()) else { return None };
+    let unused = upstreams.iter().copied().filter(|other| other.id != used.id && caller.configured.contains(&other.id.0));
+    let others: Vec<&Tier> = unused.filter(|other| are_in_one(ctx, caller, used, other)).collect();
+    (!others.is_empty()).then_some((others, *used))
+}
+
 /// Those of them to which the caller passes the same requests: by its configuration, or because they run the same program with the same words.
 fn siblings<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Tier> {
     let Some(caller) = caller_of(ctx, tier) else { return Vec::new() };
+    co_called(ctx, tier).filter(|other| are_in_one(ctx, caller, tier, other) || are_equal(ctx, tier, other)).collect()
+}
+
+/// True if the configuration of a caller has both in one set of servers.
+fn are_in_one(ctx: &Context<'_>, caller: &Tier, one: &Tier, other: &Tier) -> bool {
     let configs = caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
     let sets: Vec<Vec<&ListenerAddress>> = configs.flat_map(ServerConfig::alternatives).collect();
     let is_in = |set: &[&ListenerAddress], one: &Tier| set.iter().any(|address| one.is_named(ctx.obs, caller.netns, address));
-    let are_in_one = |other: &Tier| sets.iter().any(|set| is_in(set, tier) && is_in(set, other));
-    co_called(ctx, tier).filter(|other| are_in_one(other) || are_equal(ctx, tier, other)).collect()
+    sets.iter().any(|set| is_in(set, one) && is_in(set, other))
 }
 
 /// True if both run the same program, started with the same words but for numbers: ports, names with a number.

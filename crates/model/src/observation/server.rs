@@ -195,10 +195,12 @@ impl ServerConfig {
         }
     }
 
-    /// The known addresses that it passes the same requests to, one or another: a list for each set of servers.
+    /// The known addresses that it passes the same requests to, one or another: a list for each set of servers, without those in reserve.
     pub fn alternatives(&self) -> Vec<Vec<&ListenerAddress>> {
         match self {
-            Self::Nginx(nginx) => nginx.passes.iter().map(|pass| pass.servers.iter().collect()).collect(),
+            Self::Nginx(nginx) => {
+                nginx.passes.iter().map(|pass| pass.servers.iter().filter(|server| !pass.backups.contains(server)).collect()).collect()
+            }
             Self::PhpFpm(_) => Vec::new(),
             Self::Stated(stated) => stated.alternatives(),
         }
@@ -319,6 +321,8 @@ pub struct NginxPass {
     pub upstream: Option<String>,
     /// Literal addresses of the servers behind it.
     pub servers: Vec<ListenerAddress>,
+    /// Those of them that get requests only while the others do not answer (`backup`).
+    pub backups: Vec<ListenerAddress>,
     /// `keepalive` of the upstream block: idle connections that one worker keeps.
     pub keepalive: Option<u32>,
     /// `keepalive_requests` of the upstream block.

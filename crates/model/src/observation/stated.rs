@@ -24,10 +24,10 @@ pub struct StatedConfig {
 }
 
 impl StatedConfig {
-    /// The known addresses of each set of servers that it passes the same requests to, one or another.
+    /// The known addresses of each set of servers that it passes the same requests to, one or another, without those in reserve.
     pub fn alternatives(&self) -> Vec<Vec<&ListenerAddress>> {
         let mut sets: BTreeMap<&str, Vec<&ListenerAddress>> = BTreeMap::new();
-        for pass in &self.passes {
+        for pass in self.passes.iter().filter(|pass| !pass.is_backup) {
             let set = pass.to.rsplit_once('/').map_or(pass.to.as_str(), |(set, _)| set);
             sets.entry(set).or_default().extend(&pass.address);
         }
@@ -57,6 +57,8 @@ pub struct StatedPass {
     pub address: Option<ListenerAddress>,
     /// True if the requests asked for may be passed there. `None` if that does not follow from the configuration.
     pub is_asked: Option<bool>,
+    /// True if it gets requests only while the others do not answer.
+    pub is_backup: bool,
     /// Position of the server's directive.
     pub origin: Origin,
 }

@@ -68,6 +68,7 @@ fn logged(obs: &mut Observation, pid: u32, kind: &str, count: u64) {
 
 fn passes_to(obs: &mut Observation, servers: Vec<ListenerAddress>) {
     let pass = NginxPass {
+        backups: Vec::new(),
         kind: "fastcgi".into(),
         upstream: None,
         servers,

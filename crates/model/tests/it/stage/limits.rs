@@ -24,6 +24,7 @@ pub(crate) fn nginx(sockets: u64, nofile: u64, passes: bool, limits: Vec<NginxLi
     process(&mut obs, 42, 1, 3, nofile);
     process(&mut obs, 43, 42, sockets, nofile);
     let pass = NginxPass {
+        backups: Vec::new(),
         kind: "fastcgi".into(),
         upstream: None,
         servers: Vec::new(),

@@ -37,7 +37,7 @@ pub(super) struct Pair {
 pub(super) fn pass(servers: Vec<ListenerAddress>) -> NginxPass {
     let origin = Origin { file: "/etc/nginx/nginx.conf".into(), line: 17 };
     let (kind, upstream, keepalive, keepalive_requests) = ("fastcgi".into(), None, None, None);
-    NginxPass { kind, upstream, servers, keepalive, keepalive_requests, reuses: false, origin }
+    NginxPass { kind, upstream, servers, keepalive, keepalive_requests, reuses: false, origin, backups: Vec::new() }
 }
 
 impl Pair {

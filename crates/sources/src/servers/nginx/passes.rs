@@ -51,7 +51,9 @@ pub(super) fn pass_to(
             }
             _ => Vec::new(),
         };
+        let in_reserve = upstream.iter().flat_map(|upstream| &upstream.servers).filter(|server| server.backup && !server.down);
         NginxPass {
+            backups: in_reserve.flat_map(|server| addresses(&server.address)).collect(),
             kind: kind_name(pass.kind).to_owned(),
             upstream: upstream.map(|upstream| upstream.name.clone()),
             servers,

@@ -5,7 +5,9 @@
 use std::net::SocketAddr;
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{Observation, WireAnswers};
+use chokepoint_model::observation::{
+    ListenerAddress, NginxConfig, NginxPass, Observation, Origin, ServerConfig, SocketAddress, StatedConfig, StatedPass, WireAnswers,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Verdict;
 
@@ -69,4 +71,51 @@ fn other_programs_unknown_rates_and_an_uneven_share_show_no_equals() {
     let mut unread = beside((10, 10), EQUAL);
     unread.netns.get_mut(&SERVER).unwrap().answers = Default::default();
     assert!(is_silent(&unread));
+}
+
+/// All requests at one of two servers, and the configuration of the proxy before them.
+fn at_one(config: ServerConfig) -> Vec<String> {
+    let mut obs = proxied(|number| passing(number, |n, age_ms| accepted(GOOD, n, 8, age_ms, 0)));
+    obs.servers.entry(42).or_default().config.push(0, Reading::Ok(config));
+    // No connection to the other one is seen.
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at_us, mut sockets) in points {
+        sockets.retain(|socket| !matches!(socket.address, SocketAddress::Tcp { remote, .. } if remote.1 == SILENT.1));
+        view.sockets.push(at_us, Reading::Ok(sockets));
+    }
+    told(&obs).warnings.into_iter().filter(|told| told.contains(" and none to ")).collect()
+}
+
+#[test]
+fn servers_of_a_set_that_get_no_request_are_told_unless_they_are_in_reserve() {
+    let at = |(host, port): (&str, u16)| ListenerAddress::Tcp(ip(host), port);
+    let nginx = |backups: &[(&str, u16)]| {
+        let servers = vec![at(GOOD), at(SILENT)];
+        let pass =
+            NginxPass { kind: "proxy".into(), servers, backups: backups.iter().map(|one| at(*one)).collect(), ..NginxPass::default() };
+        ServerConfig::Nginx(NginxConfig { passes: vec![pass], ..NginxConfig::default() })
+    };
+    let stated = |is_backup: bool| {
+        let pass = |one, is_backup| StatedPass {
+            to: "app/a".into(),
+            address: Some(at(one)),
+            is_asked: Some(true),
+            is_backup,
+            origin: Origin::default(),
+        };
+        ServerConfig::Stated(StatedConfig { passes: vec![pass(GOOD, false), pass(SILENT, is_backup)], ..StatedConfig::default() })
+    };
+    for config in [nginx(&[]), stated(false)] {
+        let told = at_one(config);
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with("nginx passes requests to node and none to node-2, which its configuration has in the same set."),
+            "{told:?}"
+        );
+    }
+    for config in [nginx(&[SILENT]), stated(true)] {
+        assert_eq!(at_one(config), [""; 0]);
+    }
 }

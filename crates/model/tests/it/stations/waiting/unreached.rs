@@ -139,8 +139,13 @@ fn at(port: u16) -> ListenerAddress {
 
 /// HAProxy's words for two servers that stand for each other.
 fn stated(ports: [u16; 2]) -> ServerConfig {
-    let pass =
-        |port: u16| StatedPass { to: format!("app/{port}"), address: Some(at(port)), is_asked: Some(true), origin: Default::default() };
+    let pass = |port: u16| StatedPass {
+        to: format!("app/{port}"),
+        address: Some(at(port)),
+        is_asked: Some(true),
+        is_backup: false,
+        origin: Default::default(),
+    };
     ServerConfig::Stated(StatedConfig { passes: ports.map(pass).to_vec(), ..StatedConfig::default() })
 }
 
@@ -162,7 +167,8 @@ fn a_server_of_this_host_that_is_not_there_is_named_where_its_caller_waits_or_fa
         assert!(none(4, (90, 90), 400), "fewer were refused than failed");
         assert!(!finds(&refused(config([GOOD.1, 8_081]), 36, (400, 400), 0)), "somebody listens there");
     }
-    let elsewhere = StatedPass { to: "app/b".into(), address: Some(at(8_099)), is_asked: Some(false), origin: Default::default() };
+    let elsewhere =
+        StatedPass { to: "app/b".into(), address: Some(at(8_099)), is_asked: Some(false), is_backup: false, origin: Default::default() };
     let leads_to = Some(vec![at(GOOD.1)]);
     let config = ServerConfig::Stated(StatedConfig { passes: vec![elsewhere], leads_to, ..StatedConfig::default() });
     assert!(!finds(&refused(config, 36, (400, 400), 0)), "other requests are passed there");

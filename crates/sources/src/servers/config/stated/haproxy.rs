@@ -50,7 +50,13 @@ pub(in crate::servers::config) fn config(
     for back in &read.proxies {
         for server in back.servers.iter().filter(|server| !server.is_disabled()) {
             let address = address(&server.address);
-            let pass = StatedPass { to: name(back, server), address, is_asked: is_asked(back), origin: at(&server.place) };
+            let pass = StatedPass {
+                to: name(back, server),
+                address,
+                is_asked: is_asked(back),
+                is_backup: server.is_backup(),
+                origin: at(&server.place),
+            };
             room.take(stated_pass_bytes(&pass))?;
             stated.passes.push(pass);
             stated.limits.extend(of_upstream(back, server, is_asked(back)));
