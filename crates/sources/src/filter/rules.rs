@@ -20,19 +20,50 @@ const FIXED_BYTES: usize = 4;
 /// Most chains and jumps between them that are kept.
 const CHAINS_MAX: usize = 1 << 16;
 const POLICY_DROP: u32 = 0;
+/// Most calls of chains one within another (NFT_JUMP_STACK_SIZE, include/net/netfilter/nf_tables.h).
+const CALLS_MAX: usize = 16;
 
 const FAMILIES: [(u8, &str); 6] = [(1, "inet"), (2, "ip"), (3, "arp"), (5, "netdev"), (7, "bridge"), (10, "ip6")];
 
 /// A chain by family, table and name.
 type Name = (u8, String, String);
 
+/// What a rule asks of packets: their ports, and whether it asks for their sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    ports: FilterPorts,
+    is_by_source: bool,
+}
+
+impl Asked {
+    /// What both ask for together, one rule after another.
+    fn and(self, other: Asked) -> Asked {
+        let ports = match (self.ports, other.ports) {
+            (FilterPorts::Any, ports) | (ports, FilterPorts::Any) => ports,
+            (a, b) if a == b => a,
+            _ => FilterPorts::Unknown,
+        };
+        Asked { ports, is_by_source: self.is_by_source || other.is_by_source }
+    }
+
+    /// What is asked for where packets come by either rule.
+    fn or(self, other: Asked) -> Asked {
+        let ports = match (self.ports, other.ports) {
+            (a, b) if a == b => a,
+            (FilterPorts::Any, _) | (_, FilterPorts::Any) => FilterPorts::Any,
+            _ => FilterPorts::Unknown,
+        };
+        Asked { ports, is_by_source: self.is_by_source && other.is_by_source }
+    }
+}
+
 /// What was listed so far: chains come first.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     /// Hooks of the chains that the kernel calls.
     bases: BTreeMap<Name, FilterHook>,
-    /// Chains that are called by others, and from where.
-    called_from: BTreeMap<Name, BTreeSet<Name>>,
+    /// Chains that are called by others, from where, and for which packets.
+    called_from: BTreeMap<Name, BTreeMap<Name, Asked>>,
     /// Tables with a map that leads to chains which are not known here.
     mapped: BTreeSet<(u8, String)>,
     /// Rules and policies that may take packets.
@@ -96,7 +127,9 @@ impl Listed {
         match rule.verdict {
             Verdict::Passes => {}
             Verdict::Calls(target) if self.called_from.len() < CHAINS_MAX => {
-                self.called_from.entry((family, key.1.clone(), target)).or_default().insert(key);
+                let asked = Asked { ports: rule.ports, is_by_source: rule.is_by_source };
+                let callers = self.called_from.entry((family, key.1.clone(), target)).or_default();
+                callers.entry(key).and_modify(|before| *before = before.or(asked)).or_insert(asked);
             }
             Verdict::Calls(_) => {}
             Verdict::Takes => {
@@ -111,38 +144,63 @@ impl Listed {
     /// The rules that may take packets, at most so many, each with its hooks. A chain that nothing leads to takes none.
     pub(super) fn takers(mut self, most: usize) -> FilterRules {
         let all = std::mem::take(&mut self.takers);
-        let mut known: BTreeMap<Name, Vec<FilterHook>> = BTreeMap::new();
+        let reached = self.reached(all.iter().map(|(chain, _)| chain));
+        let mut known = BTreeMap::new();
         let mut found = FilterRules::default();
-        for (chain, rule) in all {
-            let hooks = known.entry(chain).or_insert_with_key(|chain| self.hooks(chain));
-            if hooks.is_empty() {
+        for (chain, rule) in &all {
+            let Some(hooks) = reached.get(chain) else { continue };
+            if found.rules.len() >= most {
+                found.left_out += 1;
                 continue;
             }
-            if found.rules.len() < most {
-                found.rules.push(FilterRule { hooks: hooks.clone(), ..rule });
-            } else {
-                found.left_out += 1;
-            }
+            let own = Asked { ports: rule.ports, is_by_source: rule.is_by_source };
+            let Asked { ports, is_by_source } = self.asked(chain, CALLS_MAX, &mut known).map_or(own, |before| before.and(own));
+            found.rules.push(FilterRule { hooks: hooks.iter().copied().collect(), ports, is_by_source, ..rule.clone() });
         }
         found
     }
 
-    /// The hooks from which packets come to this chain, by any number of jumps. Where a map leads to chains that are not known, each chain without a known caller may be one of them.
-    fn hooks(&self, chain: &Name) -> Vec<FilterHook> {
-        let mut found: BTreeSet<FilterHook> = BTreeSet::new();
-        let mut seen: BTreeSet<&Name> = [chain].into();
-        let mut next = vec![chain];
-        while let Some(at) = next.pop() {
-            let callers = self.called_from.get(at);
-            found.extend(self.bases.get(at));
-            let is_in_map = callers.is_none() && !self.bases.contains_key(at) && self.mapped.contains(&(at.0, at.1.clone()));
-            if is_in_map {
-                let of_table = |name: &Name| name.0 == at.0 && name.1 == at.1;
-                found.extend(self.bases.iter().filter(|(name, _)| of_table(name)).map(|(_, hook)| *hook));
-            }
-            next.extend(callers.into_iter().flatten().filter(|caller| seen.insert(caller)));
+    /// What the rules ask for by which packets come to this chain; `None` if the kernel calls it, and beyond so many calls.
+    fn asked<'a>(&'a self, chain: &'a Name, calls: usize, known: &mut BTreeMap<&'a Name, Option<Asked>>) -> Option<Asked> {
+        if calls == 0 || self.bases.contains_key(chain) {
+            return None;
         }
-        found.into_iter().collect()
+        if let Some(known) = known.get(chain) {
+            return *known;
+        }
+        let mut all: Option<Asked> = None;
+        for (caller, asked) in self.called_from.get(chain).into_iter().flatten() {
+            let each = self.asked(caller, calls - 1, known).map_or(*asked, |before| before.and(*asked));
+            all = Some(all.map_or(each, |all| all.or(each)));
+        }
+        known.insert(chain, all);
+        all
+    }
+
+    /// The hooks from which packets come to chains, by any number of jumps. Where a map leads to chains that are not known, each chain of the table without a known caller may be one of them.
+    fn reached<'a>(&'a self, takers: impl Iterator<Item = &'a Name>) -> BTreeMap<&'a Name, BTreeSet<FilterHook>> {
+        let mut calls: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
+        for (target, callers) in &self.called_from {
+            callers.keys().for_each(|caller| calls.entry(caller).or_default().push(target));
+        }
+        let mut of_table: BTreeMap<(u8, &str), BTreeSet<FilterHook>> = BTreeMap::new();
+        for (name, hook) in &self.bases {
+            of_table.entry((name.0, name.1.as_str())).or_default().insert(*hook);
+        }
+        let mut next: Vec<(&Name, FilterHook)> = self.bases.iter().map(|(name, hook)| (name, *hook)).collect();
+        let callers = calls.keys().copied().collect::<Vec<_>>();
+        let is_in_map = |name: &Name| self.mapped.contains(&(name.0, name.1.clone())) && !self.called_from.contains_key(name);
+        for name in takers.chain(callers).filter(|name| is_in_map(name)) {
+            let hooks = of_table.get(&(name.0, name.1.as_str())).into_iter().flatten();
+            next.extend(hooks.filter(|_| !self.bases.contains_key(name)).map(|hook| (name, *hook)));
+        }
+        let mut found: BTreeMap<&Name, BTreeSet<FilterHook>> = BTreeMap::new();
+        while let Some((at, hook)) = next.pop() {
+            if found.entry(at).or_default().insert(hook) {
+                next.extend(calls.get(at).into_iter().flatten().map(|target| (*target, hook)));
+            }
+        }
+        found
     }
 }
 
