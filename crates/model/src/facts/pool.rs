@@ -175,7 +175,7 @@ pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
 impl Pool {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let workers: Vec<&Identity> = identities(ctx, tier);
-        let at_once = workers::at_once(ctx, &workers, (0, u64::MAX));
+        let at_once = workers::at_once(ctx, &workers);
         let view = ctx.obs.netns.get(&tier.netns)?;
         let samples = held(ctx, tier, view);
         let of_all = held_mean(&samples);
@@ -200,7 +200,7 @@ impl Pool {
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
         let queued = ctx.queued(tier);
-        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && grew_late(ctx, &workers);
+        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && workers::grew_late(ctx, &workers);
         let most = allowed.unwrap_or(0).max(at_once);
         Some(Self {
             kind: PoolKind::Processes,
@@ -305,12 +305,6 @@ impl Pool {
 /// Share of the samples with a waiting connection.
 pub(crate) fn waited_share(queued: &[u64]) -> f64 {
     queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64
-}
-
-/// True if there were more workers in the window's second half than before. Servers check about once a second whether they need more.
-fn grew_late(ctx: &Context<'_>, workers: &[&Identity]) -> bool {
-    let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
-    workers::at_once(ctx, workers, (half_us, u64::MAX)) > workers::at_once(ctx, workers, (0, half_us))
 }
 
 /// Connections of a tier at one moment.

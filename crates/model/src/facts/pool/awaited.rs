@@ -48,7 +48,7 @@ impl Awaited {
         let processes: Vec<&ProcessView> = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
         // One that ended and the one that took its place are a single worker: each counts for its part of the looks at one.
         let looks: usize = processes.iter().map(|process| ctx.in_window(&process.syscall).count()).sum();
-        let workers = at_once(ctx, &identities(ctx, tier), ctx.window_us).max(1);
+        let workers = at_once(ctx, &identities(ctx, tier)).max(1);
         let of_one = looks as f64 / workers as f64;
         let mut tally = Tally::default();
         for process in &processes {

@@ -1,6 +1,6 @@
 //! Workers of a full pool that wait for each other: by the rate and the time of a single request, so few go on at a time that the others must wait for them.
 
-use super::{MOST, Pool, PoolKind};
+use super::{MOST, Pool, PoolKind, workers};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::quota::stops;
@@ -30,10 +30,14 @@ pub(crate) struct TakingTurns {
 }
 
 impl TakingTurns {
-    /// `None` if it is not known how long a single request takes, if the load asked for no more, or if a quota stops the workers.
+    /// `None` if it is not known how long a single request takes, if the load asked for no more, if a quota stops the workers, or if some of them ended.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         ctx.obs.load.as_ref().filter(|load| load.wants_more())?;
         let account = ctx.account().filter(|_| pool.kind != PoolKind::Loops && pool.workers > 1 && !stops(ctx, tier))?;
+        // A request that is never answered holds its worker until somebody kills that, whatever others do.
+        if workers::ended(ctx, tier) > 0 {
+            return None;
+        }
         let (alone_us, rate_rps) = (alone_us(ctx, tier)?, account.rate_rps()?);
         // A full pool holds about as many in each sample.
         let inside = account.inside(tier.id.0).value;

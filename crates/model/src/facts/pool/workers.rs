@@ -10,6 +10,8 @@ use crate::judge::finding::Evidence;
 use crate::observation::Identity;
 use crate::output::message::Message;
 
+const SECOND_US: u64 = 1_000_000;
+
 /// Time without a reading after which a process has ended, microseconds: two of those that are taken once a second.
 const ENDED_US: u64 = 2_000_000;
 
@@ -43,35 +45,45 @@ pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity
     worker_pids(ctx, tier).iter().filter_map(|pid| identity(ctx, *pid)).collect()
 }
 
-/// The most of these processes that were there at once within a time (microseconds): one that ended and the one that took its place are a single worker. One that was never read was there
-/// all the time.
-pub(super) fn at_once(ctx: &Context<'_>, workers: &[&Identity], within_us: (u64, u64)) -> usize {
-    let mut changes: Vec<(u64, i64)> = Vec::new();
-    for worker in workers {
-        let (began, ended) = seen(ctx, worker.pid).unwrap_or(within_us);
-        if began <= within_us.1 && ended >= within_us.0 {
-            changes.extend([(began, 1), (ended.saturating_add(1), -1)]);
-        }
-    }
-    // Of two at the same moment the end comes first.
-    changes.sort_unstable();
-    let counts = changes.into_iter().scan(0, |count, (at, change)| {
-        *count += change;
-        Some(if at <= within_us.1 { *count } else { 0 })
-    });
-    counts.max().and_then(|most| usize::try_from(most).ok()).unwrap_or(0)
+/// How many of these processes were there at once, until the middle of the window and after it: in a quarter of the seconds in which any was read there were as many or more. One that ended
+/// and the one that took its place are a single worker, and it may take a while until that is found. One that was never read was there all the time.
+fn in_halves(ctx: &Context<'_>, workers: &[&Identity]) -> (usize, usize) {
+    let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
+    let seen: Vec<(u64, u64)> = workers.iter().map(|worker| seen(ctx, worker.pid).unwrap_or((0, u64::MAX))).collect();
+    let usual = |(from_us, to_us): (u64, u64)| {
+        let seconds = from_us / SECOND_US..=to_us / SECOND_US;
+        let there = |second: u64| seen.iter().filter(|(began, ended)| (began / SECOND_US..=ended / SECOND_US).contains(&second)).count();
+        let mut counts: Vec<usize> = seconds.map(there).filter(|count| *count > 0).collect();
+        counts.sort_unstable();
+        counts.get(3 * counts.len() / 4).copied().unwrap_or(0)
+    };
+    (usual((0, half_us)), usual((half_us, ctx.window_us.1)))
 }
 
-/// Evidence that workers of a tier ended and others took their place. One that ended for good was one too many.
+/// How many of these processes were there at once.
+pub(super) fn at_once(ctx: &Context<'_>, workers: &[&Identity]) -> usize {
+    let (before, after) = in_halves(ctx, workers);
+    before.max(after)
+}
+
+/// True if there were more of them in the window's second half. Servers check about once a second whether they need more.
+pub(super) fn grew_late(ctx: &Context<'_>, workers: &[&Identity]) -> bool {
+    let (before, after) = in_halves(ctx, workers);
+    after > before
+}
+
+/// How many workers of a tier ended while others went on.
+pub(super) fn ended(ctx: &Context<'_>, tier: &Tier) -> usize {
+    let last: Vec<u64> = worker_pids(ctx, tier).iter().filter_map(|pid| Some(seen(ctx, *pid)?.1)).filter(|last| *last < u64::MAX).collect();
+    let newest = last.iter().copied().max().unwrap_or(0);
+    last.into_iter().filter(|last| *last + ENDED_US < newest).count()
+}
+
+/// Evidence that workers of a full tier ended: none of them was one too many.
 pub(crate) fn ended_proof(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
-    let mut times: Vec<(u64, u64)> = worker_pids(ctx, tier).iter().filter_map(|pid| seen(ctx, *pid)).collect();
-    times.retain(|(_, ended)| *ended < u64::MAX);
-    let (first, last) = (times.iter().map(|(began, _)| *began).min()?, times.iter().map(|(_, ended)| *ended).max()?);
-    let ended = times.iter().filter(|(_, ended)| *ended + ENDED_US < last).count();
-    let began = times.iter().filter(|(began, _)| *began > first + ENDED_US).count();
-    let replaced = ended.min(began);
-    let text = Message::new("evidence-workers-ended").with("count", replaced as f64).with("tier", tier.name.as_str());
-    (replaced > 0).then(|| Evidence::new(text, "/proc/PID/stat", Some(replaced as f64)))
+    let count = ended(ctx, tier);
+    let text = Message::new("evidence-workers-ended").with("count", count as f64).with("tier", tier.name.as_str());
+    (count > 0).then(|| Evidence::new(text, "/proc/PID/stat", Some(count as f64)))
 }
 
 /// When a process was first and last read, microseconds; without an end if what it used was never read.

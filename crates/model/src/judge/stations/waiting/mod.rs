@@ -177,11 +177,11 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
 const GAIN_TOLD_MAX: f64 = 20.0;
 
 /// What the only serving thread of a tier waits for in a call, if that is the answer of a server while requests stand unread: an event loop that asks without letting go. It was found there,
-/// or it has a single connection, always in use, and leaves most requests unread: one that waits for a free connection of a pool reads them meanwhile.
+/// or it has a single connection, always in use, and leaves requests unread: one that waits for a free connection of a pool reads them meanwhile.
 pub(crate) fn held_by_call(ctx: &Context<'_>, inside: &Inside) -> Option<Message> {
     let tier = &ctx.path.tiers[inside.tier];
     let by_calls = || match &inside.evidence {
-        Some(WaitEvidence::FullCalls(calls)) if calls.limit() == Some(1.0) && 2.0 * inside.unread >= inside.mean.value => {
+        Some(WaitEvidence::FullCalls(calls)) if calls.limit() == Some(1.0) => {
             let (ip, port) = calls.remote;
             (worker_pids(ctx, tier).len() == 1).then_some(ListenerAddress::Tcp(ip, port))
         }

@@ -87,8 +87,8 @@ finding-worker-pool-exhausted-awaited = Most of the time its { $unit ->
 finding-worker-pool-exhausted-untold = Watching does not show whether they wait for each other: a request holds one for { $ms } ms. If a single request is answered much sooner while nothing else is asked, they do, and more of them only wait as well.
 
 evidence-workers-ended = { $count ->
-    [1] One worker of { $tier } ended meanwhile, and another took its place: it was killed or crashed,
-   *[other] { $count } workers of { $tier } ended meanwhile, and others took their place: they were killed or crashed,
+    [1] One worker of { $tier } ended meanwhile: it was killed or crashed,
+   *[other] { $count } workers of { $tier } ended meanwhile: they were killed or crashed,
 } or reached a limit of time, of requests or of memory. What a killed worker had to answer is lost.
 evidence-worker-pool-busy = { $unit ->
     [connections] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
