@@ -88,6 +88,15 @@ impl FilterRule {
         is_there && self.handle == other.handle
     }
 
+    /// True if its names can stand in a command as they are: whoever made a table chose its name.
+    pub fn is_plain(&self) -> bool {
+        let is_letter = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        // One that begins with a dash could be an option.
+        let is_plain =
+            |name: &String| name.starts_with(is_letter) && name.chars().all(|character| is_letter(character) || "-./".contains(character));
+        is_plain(&self.table) && is_plain(&self.chain)
+    }
+
     /// "inet filter input handle 4": what nft(8) asks for to change it. A policy is its chain's.
     pub fn name(&self) -> String {
         let Self { family, table, chain, handle, .. } = self;

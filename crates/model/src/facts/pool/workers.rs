@@ -10,6 +10,7 @@ use crate::judge::finding::Evidence;
 use crate::observation::Identity;
 use crate::output::message::Message;
 
+/// The time between two readings of a process, microseconds.
 const SECOND_US: u64 = 1_000_000;
 
 /// Time without a reading after which a process has ended, microseconds: two of those that are taken once a second.
@@ -45,8 +46,8 @@ pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity
     worker_pids(ctx, tier).iter().filter_map(|pid| identity(ctx, *pid)).collect()
 }
 
-/// How many of these processes were there at once, until the middle of the window and after it: in a quarter of the seconds in which any was read there were as many or more. One that ended
-/// and the one that took its place are a single worker, and it may take a while until that is found. One that was never read was there all the time.
+/// How many of these processes were there at once, in each half of the window: in a quarter of the seconds in which any was read there were as many or more. One that ended and the one that
+/// took its place are a single worker, and it may take a while until that is found. One that was never read was there all the time.
 fn in_halves(ctx: &Context<'_>, workers: &[&Identity]) -> (usize, usize) {
     let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
     let seen: Vec<(u64, u64)> = workers.iter().map(|worker| seen(ctx, worker.pid).unwrap_or((0, u64::MAX))).collect();
@@ -57,7 +58,7 @@ fn in_halves(ctx: &Context<'_>, workers: &[&Identity]) -> (usize, usize) {
         counts.sort_unstable();
         counts.get(3 * counts.len() / 4).copied().unwrap_or(0)
     };
-    (usual((0, half_us)), usual((half_us, ctx.window_us.1)))
+    (usual((ctx.window_us.0, half_us)), usual((half_us, ctx.window_us.1)))
 }
 
 /// How many of these processes were there at once.

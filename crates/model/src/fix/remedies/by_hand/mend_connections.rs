@@ -29,7 +29,8 @@ pub(in crate::fix::remedies) const LET_PACKETS_PASS: AdviceDef = AdviceDef {
     activation: Activation::Live,
     advise: |ctx, placed| {
         let netns = placed.at.netns.map_or_else(String::new, |netns| ctx.netns_name(netns));
-        let text = match placed.at.netns.and_then(|netns| taking_rule(ctx, netns)) {
+        let rule = placed.at.netns.and_then(|netns| taking_rule(ctx, netns));
+        let text = match rule.filter(|rule| rule.is_plain()) {
             Some(rule) => {
                 let id = if rule.handle == 0 { "remedy-let-packets-pass-text-policy" } else { "remedy-let-packets-pass-text-rule" };
                 let chain = format!("{} {} {}", rule.family, rule.table, rule.chain);

@@ -22,7 +22,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::{StationDef, StationReading};
-use crate::observation::{Counters, ListenerAddress, LogEvent, NetnsId, NetnsView, SocketAddress, TimeWaits};
+use crate::observation::{ListenerAddress, LogEvent, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -223,7 +223,8 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         time_wait,
         time_wait_grown: time_wait_grown(ctx, view, is_remote),
         reuses: reuses(view, loopback),
-        outruns_reuse: opened_per_s(ctx, view) * ceiling::reuse_delay_s(view) >= FULL_SHARE * f64::from(usable),
+        outruns_reuse: opened_per_s(ctx, view)
+            .is_some_and(|opened| opened * ceiling::reuse_delay_s(view) >= FULL_SHARE * f64::from(usable)),
         dialled,
         port,
         logged: None,
@@ -233,13 +234,11 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     })
 }
 
-/// Connections a second that a namespace opened; zero if it was not read.
-fn opened_per_s(ctx: &Context<'_>, view: &NetnsView) -> f64 {
-    let opened = |(first, last, elapsed_us): (&Counters, &Counters, u64)| {
-        let grown = last.get("Tcp.ActiveOpens")? - first.get("Tcp.ActiveOpens")?;
-        Some(grown as f64 * 1e6 / elapsed_us as f64)
-    };
-    ctx.inside(&view.netstat).and_then(opened).unwrap_or(0.0)
+/// Connections a second that a namespace opened. `None` if it was not read.
+fn opened_per_s(ctx: &Context<'_>, view: &NetnsView) -> Option<f64> {
+    let (first, last, elapsed_us) = ctx.inside(&view.netstat)?;
+    let grown = last.get("Tcp.ActiveOpens")?.saturating_sub(*first.get("Tcp.ActiveOpens")?);
+    Some(grown as f64 * 1e6 / elapsed_us as f64)
 }
 
 /// True if every error log of a tier's nginx was read completely, and there is at least one. nginx logs a connect() that failed for lack of a port as

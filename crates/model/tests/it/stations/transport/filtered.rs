@@ -188,6 +188,16 @@ fn the_rule_that_counts_the_packets_is_named() {
 }
 
 #[test]
+fn names_that_could_be_commands_are_in_none() {
+    for chain in ["in;reboot", "in`id`", "$(id)", "a&b", "a|b", "-f", "web_2.in"] {
+        let rule = FilterRule { chain: chain.to_owned(), ..rule(4, 80, Some(118)) };
+        let found = told(&with_rules(SYNS.observed(), &[rule]));
+        let advice = &found.findings[0].remedies[0].text;
+        assert_eq!(advice.contains("nft delete rule"), chain == "web_2.in", "{advice}");
+    }
+}
+
+#[test]
 fn the_only_rule_that_does_not_count_took_the_rest() {
     let alone = with_rules(SYNS.observed(), &[rule(4, 80, None), rule(5, 9_999, Some(20))]);
     assert_eq!(
