@@ -6,6 +6,7 @@ pub(crate) mod error;
 mod facts;
 pub(crate) mod host;
 pub(crate) mod net;
+pub(crate) mod plain;
 pub(crate) mod process;
 #[cfg(test)]
 mod tests;

@@ -163,18 +163,21 @@ fn share_of_cores<'p>(ctx: &Context<'_>, group: &CoreGroup<'_>, pids: impl IntoI
 
 /// The groups of cores with more than [`TENANTS_SHARE_MAX`] used by other programs, and that share.
 pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
-    let shares = ctx.core_groups().iter().filter_map(|group| Some((group.list(), others_share(ctx, group)?)));
-    shares.filter(|(_, share)| *share > TENANTS_SHARE_MAX).collect()
+    shared_groups(ctx).map(|(group, share)| (group.list(), share)).collect()
+}
+
+fn shared_groups<'c, 'a>(ctx: &'c Context<'a>) -> impl Iterator<Item = (&'c CoreGroup<'a>, f64)> {
+    let shares = ctx.core_groups().iter().filter_map(|group| Some((group, others_share(ctx, group)?)));
+    shares.filter(|(_, share)| *share > TENANTS_SHARE_MAX)
 }
 
 /// The same with the names of those programs.
 pub(crate) fn named_tenants(ctx: &Context<'_>) -> Vec<OtherTenants> {
-    let of = |group: &CoreGroup<'_>| {
-        let share = others_share(ctx, group).filter(|share| *share > TENANTS_SHARE_MAX)?;
+    let named = |(group, share): (&CoreGroup<'_>, f64)| {
         let (names, yield_all) = taken::most_of_others(ctx, group, share * group.count());
-        Some(OtherTenants { cores: group.list(), share, names, yield_all })
+        OtherTenants { cores: group.list(), share, names, yield_all }
     };
-    ctx.core_groups().iter().filter_map(of).collect()
+    shared_groups(ctx).map(named).collect()
 }
 
 /// Programs beside the servers on a group of cores.

@@ -41,22 +41,28 @@ pub(crate) fn left_out<'a>(ctx: &Context<'a>, caller: &Tier) -> Option<(Vec<&'a 
     let mut used = upstreams.iter().filter(|upstream| account.at_tier(upstream.id.0, false) > 0.0);
     let (Some(used), None) = (used.next(), used.next()) else { return None };
     let unused = upstreams.iter().copied().filter(|other| other.id != used.id && caller.configured.contains(&other.id.0));
-    let others: Vec<&Tier> = unused.filter(|other| are_in_one(ctx, caller, used, other)).collect();
+    let sets = sets_of(ctx, caller);
+    let others: Vec<&Tier> = unused.filter(|other| are_in_one(ctx, caller, &sets, [used, other])).collect();
     (!others.is_empty()).then_some((others, *used))
 }
 
 /// Those of them to which the caller passes the same requests: by its configuration, or because they run the same program with the same words.
 fn siblings<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Tier> {
     let Some(caller) = caller_of(ctx, tier) else { return Vec::new() };
-    co_called(ctx, tier).filter(|other| are_in_one(ctx, caller, tier, other) || are_equal(ctx, tier, other)).collect()
+    let sets = sets_of(ctx, caller);
+    co_called(ctx, tier).filter(|other| are_in_one(ctx, caller, &sets, [tier, other]) || are_equal(ctx, tier, other)).collect()
 }
 
-/// True if the configuration of a caller has both in one set of servers.
-fn are_in_one(ctx: &Context<'_>, caller: &Tier, one: &Tier, other: &Tier) -> bool {
+/// The sets of servers to which a tier passes the same requests by its configuration, one or another.
+fn sets_of<'a>(ctx: &Context<'a>, caller: &Tier) -> Vec<Vec<&'a ListenerAddress>> {
     let configs = caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
-    let sets: Vec<Vec<&ListenerAddress>> = configs.flat_map(ServerConfig::alternatives).collect();
+    configs.flat_map(ServerConfig::alternatives).collect()
+}
+
+/// True if one of a caller's sets has both.
+fn are_in_one(ctx: &Context<'_>, caller: &Tier, sets: &[Vec<&ListenerAddress>], both: [&Tier; 2]) -> bool {
     let is_in = |set: &[&ListenerAddress], one: &Tier| set.iter().any(|address| one.is_named(ctx.obs, caller.netns, address));
-    sets.iter().any(|set| is_in(set, one) && is_in(set, other))
+    sets.iter().any(|set| both.iter().all(|one| is_in(set, one)))
 }
 
 /// True if both run the same program, started with the same words but for numbers: ports, names with a number.

@@ -183,8 +183,7 @@ impl Reader {
 
     /// What a register holds.
     fn loaded(&self, register: Option<u32>) -> Loaded {
-        let found = register.and_then(|register| self.registers.get(&register));
-        found.cloned().unwrap_or(Loaded { field: Field::Number(UNKNOWN.to_owned()), ..Loaded::default() })
+        register.and_then(|register| self.registers.get(&register)).cloned().unwrap_or_default()
     }
 
     fn mask(&mut self, data: &Attributes<'_>) -> Result<(), WireError> {
@@ -296,7 +295,7 @@ impl Reader {
         const NFT_JUMP: i32 = -3;
         const NFT_GOTO: i32 = -4;
         let Some(verdict) = nested(data.bytes(2)?.unwrap_or_default(), DATA_VERDICT)? else {
-            self.load(data.number(1)?, Field::Number(UNKNOWN.to_owned()));
+            self.load(data.number(1)?, Field::default());
             return Ok(());
         };
         let code = nested(verdict, 1)?.and_then(be32).map_or(1, |code| code.cast_signed());

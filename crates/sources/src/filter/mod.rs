@@ -16,6 +16,7 @@ use crate::root::outcome_of;
 use crate::scope::put_netns;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::text::error::{ParseError, TextLine, lines, whole};
+use crate::text::plain::{one_line, one_word};
 use rules::{GET_CHAIN, GET_RULE, Listed};
 
 const NAME: &str = "filter_rules";
@@ -108,16 +109,6 @@ fn ports_word(ports: FilterPorts) -> String {
         FilterPorts::Destination(first, last) => format!("dport:{first}-{last}"),
         FilterPorts::Source(first, last) => format!("sport:{first}-{last}"),
     }
-}
-
-/// Names may have any bytes: whoever made them chose them.
-fn one_word(name: &str) -> String {
-    let plain = |character: char| if character.is_control() || character.is_whitespace() { '?' } else { character };
-    if name.is_empty() { UNKNOWN.to_owned() } else { name.chars().map(plain).collect() }
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
 
 /// Reads the lines. None at all: no rule takes anything.

@@ -142,12 +142,11 @@ impl Listed {
     }
 
     /// The rules that may take packets, at most so many, each with its hooks. A chain that nothing leads to takes none.
-    pub(super) fn takers(mut self, most: usize) -> FilterRules {
-        let all = std::mem::take(&mut self.takers);
-        let reached = self.reached(all.iter().map(|(chain, _)| chain));
+    pub(super) fn takers(&self, most: usize) -> FilterRules {
+        let reached = self.reached(self.takers.iter().map(|(chain, _)| chain));
         let mut known = BTreeMap::new();
         let mut found = FilterRules::default();
-        for (chain, rule) in &all {
+        for (chain, rule) in &self.takers {
             let Some(hooks) = reached.get(chain) else { continue };
             if found.rules.len() >= most {
                 found.left_out += 1;

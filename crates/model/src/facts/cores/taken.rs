@@ -139,11 +139,13 @@ fn never_idle(ctx: &Context<'_>, tier: &Tier, cores: usize) -> bool {
 /// not let it serve much faster, and that wait is the one to name.
 fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
-    let tiers = || taken.group.tiers.iter().map(|tier| tier.id.0);
-    let waits: f64 = tiers().map(|tier| account.waits_for_threads(tier)).sum();
-    let is_behind_ready = |tier: &&&Tier| behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) >= MOST;
-    let asleep = |tier: &&Tier| account.at_places(tier.id.0, |place| place == Place::Waiting);
-    let asleep = if taken.is_never_idle { 0.0 } else { taken.group.tiers.iter().filter(|tier| !is_behind_ready(tier)).map(asleep).sum() };
+    let (mut waits, mut asleep) = (0.0, 0.0);
+    for tier in &taken.group.tiers {
+        waits += account.waits_for_threads(tier.id.0);
+        if !taken.is_never_idle && behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) < MOST {
+            asleep += account.at_places(tier.id.0, |place| place == Place::Waiting);
+        }
+    }
     let is_queue = waits >= 1.0 || taken.times() >= 2.0;
     let kept_off = taken.kept_off() / (taken.ran + taken.delayed + asleep).max(f64::MIN_POSITIVE);
     is_queue && asleep <= taken.kept_off() && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()

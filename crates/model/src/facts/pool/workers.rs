@@ -14,7 +14,7 @@ use crate::output::message::Message;
 const SECOND_US: u64 = 1_000_000;
 
 /// Time without a reading after which a process has ended, microseconds: two of those that are taken once a second.
-const ENDED_US: u64 = 2_000_000;
+const ENDED_US: u64 = 2 * SECOND_US;
 
 /// The processes of a tier that serve. A parent with connections of its own, none of whose children were seen with one, serves, and these children work for it: a process pool
 /// (`multiprocessing`, `child_process.fork`), which has the listener open because it began as a copy of its parent, as a prefork server's workers do. Else a parent serves

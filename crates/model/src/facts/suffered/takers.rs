@@ -15,6 +15,8 @@ pub(crate) struct Taker<'a> {
     pub(crate) taken: Option<u64>,
     /// True if it counts them itself. Else it is the only one that does not, and the rest is its.
     pub(crate) is_counted: bool,
+    /// True if it asks for the port of a server of the path alone.
+    asks_for_path: bool,
 }
 
 impl<'a> Taker<'a> {
@@ -22,13 +24,14 @@ impl<'a> Taker<'a> {
     pub(crate) fn all(ctx: &Context<'a>, view: &'a NetnsView, undelivered: &Undelivered) -> Vec<Self> {
         let Some((first, last, _)) = ctx.around(&view.filter_rules) else { return Vec::new() };
         let grown = |rule: &FilterRule| rule.taken?.checked_sub(first.rules.iter().find(|before| before.is_same(rule))?.taken?);
-        let counted = last.rules.iter().map(|rule| Taker { rule, taken: grown(rule), is_counted: true });
+        let ports = ports(ctx);
+        let counted =
+            last.rules.iter().map(|rule| Taker { rule, taken: grown(rule), is_counted: true, asks_for_path: asks_for(rule, &ports) });
         let mut takers: Vec<Self> = counted.filter(|taker| taker.taken != Some(0) && may_take(taker.rule, undelivered)).collect();
         if let Some(rest) = rest(&takers, last, undelivered) {
             takers.iter_mut().filter(|taker| taker.taken.is_none()).for_each(|taker| (taker.taken, taker.is_counted) = (Some(rest), false));
         }
-        let ports = ports(ctx);
-        takers.sort_by_key(|taker| std::cmp::Reverse((taker.taken, taker.asks_for(&ports))));
+        takers.sort_by_key(|taker| std::cmp::Reverse((taker.taken, taker.asks_for_path)));
         takers
     }
 
@@ -43,15 +46,16 @@ impl<'a> Taker<'a> {
     }
 
     /// True if what it took was sent to or by a server of the path: it asks for that port alone, and for no sender.
-    pub(crate) fn is_of_path(&self, ctx: &Context<'_>) -> bool {
-        self.asks_for(&ports(ctx)) && !self.rule.is_by_source
+    pub(crate) fn is_of_path(&self) -> bool {
+        self.asks_for_path && !self.rule.is_by_source
     }
+}
 
-    fn asks_for(&self, ports: &BTreeSet<u16>) -> bool {
-        match self.rule.ports {
-            FilterPorts::Destination(first, last) | FilterPorts::Source(first, last) => first == last && ports.contains(&first),
-            FilterPorts::Any | FilterPorts::Unknown => false,
-        }
+/// True if a rule asks for one of these ports alone.
+fn asks_for(rule: &FilterRule, ports: &BTreeSet<u16>) -> bool {
+    match rule.ports {
+        FilterPorts::Destination(first, last) | FilterPorts::Source(first, last) => first == last && ports.contains(&first),
+        FilterPorts::Any | FilterPorts::Unknown => false,
     }
 }
 

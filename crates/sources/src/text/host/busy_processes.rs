@@ -13,6 +13,7 @@ use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source
 use crate::text::cgroup::mounts::Mounts;
 use crate::text::cgroup::process;
 use crate::text::error::{ParseError, TextLine, lines, whole};
+use crate::text::plain::{one_line, one_word};
 use crate::text::process::files::{TARGET_BYTES, socket_inode};
 use crate::text::process::stat::{self, Stat};
 
@@ -219,15 +220,6 @@ fn is_tcp(path: &std::path::Path) -> bool {
     let mut protocol = [0; 16];
     let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).ok();
     length.and_then(|length| protocol.get(..length)).is_none_or(|name| name.starts_with(b"TCP"))
-}
-
-fn one_line(name: &str) -> String {
-    name.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
-}
-
-fn one_word(path: &str) -> String {
-    let plain = |character: char| if character.is_control() || character.is_whitespace() { '?' } else { character };
-    if path.is_empty() { "-".to_owned() } else { path.chars().map(plain).collect() }
 }
 
 impl Seen {

@@ -236,18 +236,19 @@ fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second
         }
         DescriptorArguments::Select => {
             let words = usize::try_from(first.min(SELECT_MAX).div_ceil(64)).unwrap_or(0);
-            let mut set: Vec<Awaited> = Vec::new();
-            for (address, is_for_room) in [(second, false), (third, true)] {
+            let set = |address: u64| -> Vec<u64> {
                 let bytes = memory(root, pid, address, words * 8);
-                for (at, word) in bytes.chunks_exact(8).enumerate() {
-                    let word = word.try_into().map(u64::from_ne_bytes).unwrap_or(0);
-                    let bits = (0..64).filter(|bit| word >> bit & 1 == 1).map(|bit| at as i32 * 64 + bit);
-                    let new: Vec<i32> = bits.filter(|bit| set.iter().all(|known| known.descriptor != *bit)).collect();
-                    set.extend(new.into_iter().map(|descriptor| Awaited { descriptor, is_for_room }));
-                }
-            }
-            set.truncate(DESCRIPTORS_MAX);
-            set
+                bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_ne_bytes).unwrap_or(0)).collect()
+            };
+            let of_word = |at: usize, word: u64, is_for_room: bool| {
+                let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+                bits.map(move |bit| Awaited { descriptor: at as i32 * 64 + bit, is_for_room })
+            };
+            let (reads, writes) = (set(second), set(third));
+            let is_read = |at: usize| reads.get(at).copied().unwrap_or(0);
+            let to_read = reads.iter().enumerate().flat_map(|(at, word)| of_word(at, *word, false));
+            let for_room = writes.iter().enumerate().flat_map(|(at, word)| of_word(at, word & !is_read(at), true));
+            to_read.chain(for_room).take(DESCRIPTORS_MAX).collect()
         }
     }
 }

@@ -9,7 +9,7 @@ remedy-allow-more-connections-text = { $kind ->
 }
 remedy-allow-more-connections-risk = The server behind gets more requests at once. If it has no spare capacity, they wait there instead, or fail.
 remedy-look-inside-text = Find what the threads of { $tier } wait for: look at the stacks where they stop running, and at how often they make the call that waits. A stack that most threads share names the lock, the queue or the pool. The limits of the program are in its documentation.
-remedy-look-inside-call-text = Let { $tier } ask without stopping for { $what }: by a library that works with its event loop, in other threads (asyncio.to_thread, run_in_executor, worker_threads), or by more processes. More connections alone change nothing.
+remedy-look-inside-call-text = Let { $tier } go on serving while it waits for { $what }: by a library that works with its event loop, in other threads (asyncio.to_thread, run_in_executor, worker_threads), or by more processes. More connections alone change nothing.
 remedy-look-inside-java = Java: the stack of each thread, with the lock that it waits for and the thread that holds it:
 remedy-look-inside-python = Python: the stack of each thread, by its own function names (pip install py-spy; the program goes on):
 remedy-look-inside-ruby = Ruby: the stack of the thread that runs, by its own function names (rbspy; the program goes on):

@@ -112,7 +112,7 @@ fn load_cost(ctx: &Context<'_>) -> Cost {
 fn ruled_cost(ctx: &Context<'_>, taken: &Undelivered, takers: &[Taker<'_>]) -> Cost {
     let arrived = ctx.obs.netns.get(&taken.netns).and_then(|view| ctx.netstat_growth(view, "Tcp.InSegs"));
     let Some(arrived) = arrived.filter(|_| ctx.obs.load.is_none()) else { return Cost::default() };
-    let ruled: u64 = takers.iter().filter(|taker| taker.is_of_path(ctx)).filter_map(|taker| taker.taken).fold(0, u64::saturating_add);
+    let ruled: u64 = takers.iter().filter(|taker| taker.is_of_path()).filter_map(|taker| taker.taken).fold(0, u64::saturating_add);
     Cost::of_requests(ruled, ruled.saturating_add(arrived))
 }
 

@@ -32,6 +32,6 @@ page-packets-filtered-shows =
 page-packets-filtered-sure =
     High if the load's own connections suffered, and no more than twice as many packets were taken as were missed. Medium if traffic is only watched, or if more were taken: those may be strangers', which a filter is there to drop. Packets that are sent to an interface are counted since Linux 6.6; before, only those that arrive can be missed. What XDP or a traffic class drops is not among them. Load balancing in the kernel (IPVS) and SYNPROXY take packets without harm, and make no finding. Clients beyond this host that are only watched are not seen to suffer: without such a rule the verdict is unknown then, with the number of packets. Rules of iptables-legacy are not read.
 page-packets-filtered-remedies =
-    Advice only: the rule, or how to find the one whose counter grows; ask who made it.
+    Advice only. It names the rule, or says how to find the one whose counter grows. Ask who made the rule before you change it.
 page-packets-filtered-sources =
     Ip.InReceives, InDelivers, OutRequests, OutTransmits of /proc/net/snmp (RFC 4293; net/ipv4/ip_input.c, ip_output.c), those of /proc/net/snmp6; TCPSynRetrans of /proc/net/netstat; RFC 6298.

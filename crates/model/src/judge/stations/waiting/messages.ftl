@@ -40,7 +40,7 @@ finding-waits-inside-explanation-for = { $thread ->
     [only] { $tier } serves with one thread, and most of the time that thread was found waiting for { $what }. Meanwhile it reads, computes and answers nothing else. More requests pass if it does not wait for that itself, or not as long.
    *[some] { $tier } has these requests, and neither computes nor waits for a connection. It was found waiting for { $what }. More requests pass if it waits for that less often, or not as long.
 }
-awaited-answer = the answer of { $remote }, in a call that lets it do nothing else
+awaited-answer = an answer of { $remote }
 awaited-file-lock = { $is_known ->
     [yes] a lock on { $object }
    *[no] locks on files

@@ -127,17 +127,13 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     let tier = &ctx.path.tiers[inside.tier];
     let held_at = held_by_call(ctx, inside);
     let awaited = Awaited::of(ctx, tier, inside.mean.value).filter(|_| shown.leaves_open() && held_at.is_none());
+    // What they wait for, and whose wait it is.
+    let waits_for = held_at.map(|what| (what, "only")).or_else(|| awaited.as_ref().map(|awaited| (awaited.what(), awaited.thread())));
     let (title, explanation, confidence) = match shown {
-        WaitEvidence::SlowerThanAlone(_) | WaitEvidence::FullCalls(_) if held_at.is_some() => {
+        WaitEvidence::SlowerThanAlone(_) | WaitEvidence::FullCalls(_) if waits_for.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
         }
-        WaitEvidence::Grows(_) | WaitEvidence::Seen | WaitEvidence::HeldUp(_) if held_at.is_some() => {
-            ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::Medium)
-        }
-        WaitEvidence::SlowerThanAlone(_) if awaited.is_some() => {
-            ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::High)
-        }
-        WaitEvidence::Grows(_) | WaitEvidence::Seen | WaitEvidence::HeldUp(_) if awaited.is_some() => {
+        WaitEvidence::Grows(_) | WaitEvidence::Seen | WaitEvidence::HeldUp(_) if waits_for.is_some() => {
             ("finding-waits-inside-title-for", "finding-waits-inside-explanation-for", Confidence::Medium)
         }
         WaitEvidence::SlowerThanPeers(_) => {
@@ -160,8 +156,7 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     let under_way = ctx.account().map_or(f64::INFINITY, |account| account.under_way());
     let args = |id: &'static str| {
         let message = args(ctx, id, inside);
-        let message = held_at.iter().fold(message, |message, what| message.with("what", what.clone()).with("thread", "only"));
-        awaited.iter().fold(message, |message, awaited| message.with("what", awaited.what()).with("thread", awaited.thread()))
+        waits_for.iter().fold(message, |message, (what, thread)| message.with("what", what.clone()).with("thread", *thread))
     };
     Finding {
         confidence,
@@ -187,8 +182,10 @@ pub(crate) fn held_by_call(ctx: &Context<'_>, inside: &Inside) -> Option<Message
         }
         _ => None,
     };
-    let is_other = !matches!(inside.evidence, Some(WaitEvidence::SlowerThanPeers(_)));
-    let address = looks::held_at(ctx, tier).or_else(by_calls).filter(|_| is_other && is_late(inside))?;
+    if matches!(inside.evidence, Some(WaitEvidence::SlowerThanPeers(_))) || !is_late(inside) {
+        return None;
+    }
+    let address = looks::held_at(ctx, tier).or_else(by_calls)?;
     Some(Message::new("awaited-answer").with("remote", address.to_string()))
 }
 
