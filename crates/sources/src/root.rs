@@ -20,6 +20,9 @@ pub const WHY_DENIED: &str = "permission denied";
 /// Files of a process that it can delay ([`chokepoint_foreign::of_process`]).
 const DELAYED: &[&str] = &["environ", "io", "maps", "numa_maps", "smaps", "smaps_rollup", "stack", "syscall"];
 
+/// Most bytes of a list of child processes: some thousand workers.
+const CHILDREN_BYTES_MAX: usize = 64 << 10;
+
 /// The directory under which the host's `proc`, `sys` and `run` are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
@@ -133,6 +136,13 @@ impl Root {
         let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
         pids.sort_unstable();
         Ok(pids)
+    }
+
+    /// The processes that the main thread of this one started and that it has not waited for, the youngest last. `None` if the kernel does not list them
+    /// (CONFIG_PROC_CHILDREN, Linux 4.2; proc_tid_children(5)) or the process ended.
+    pub(crate) fn children(&self, pid: u32) -> Option<Vec<u32>> {
+        let Outcome::Ok(list) = self.read(&format!("proc/{pid}/task/{pid}/children"), CHILDREN_BYTES_MAX, None) else { return None };
+        Some(String::from_utf8_lossy(&list).split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
     }
 
     /// Changes the reason of a missing or inaccessible file of an ended process to the end of the process. The links of an ended process are EACCES until its

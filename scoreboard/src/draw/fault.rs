@@ -305,6 +305,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "debug-log",
     "waits-for-clients",
     "workers-wait-for-each-other",
+    "requests-hang",
     "accepts-none",
     "accepts-slowly",
     "processes-stopped",

@@ -37,7 +37,7 @@ pub(crate) use traced::{TracedProcesses, waiting_at};
 
 use unread::LeftOpen;
 pub(in crate::facts) use workers::serving as serving_pids;
-pub(crate) use workers::{identities, worker_pids};
+pub(crate) use workers::{Hung, identities, worker_pids};
 
 use super::cores::limiting::are_crowded;
 use super::cores::{are_spent, may_be_its_children};
@@ -175,9 +175,9 @@ pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
 impl Pool {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let workers: Vec<&Identity> = identities(ctx, tier);
-        let at_once = workers::at_once(ctx, &workers);
         let view = ctx.obs.netns.get(&tier.netns)?;
         let samples = held(ctx, tier, view);
+        let at_once = workers::at_once(ctx, &workers).max(workers::replaced_at_once(ctx, tier, &samples));
         let of_all = held_mean(&samples);
         if of_all == 0.0 {
             return None;

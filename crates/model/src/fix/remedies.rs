@@ -101,6 +101,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::look_inside::MORE_CONNECTIONS,
     &by_hand::look_inside::LOOK_INSIDE,
     &by_hand::look_inside::LOOK_AT_TURNS,
+    &by_hand::look_inside::LOOK_AT_HANGING,
     &by_hand::look_inside::LOOK_BEHIND,
     &by_hand::let_go_on::LET_GO_ON,
     &by_hand::let_go_on::LET_SOME_GO_ON,

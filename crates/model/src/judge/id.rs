@@ -112,6 +112,8 @@ impl FindingId {
     pub(crate) const POOL_BLOCKED: Self = Self("workers-blocked-on-upstream");
     /// The pool's workers wait for each other.
     pub(crate) const POOL_TAKES_TURNS: Self = Self("workers-wait-for-each-other");
+    /// Requests hold the pool's workers until these are ended.
+    pub(crate) const REQUESTS_HANG: Self = Self("requests-hang");
     /// Workers wait for clients that have their answer to end the connection.
     pub(crate) const WAITS_FOR_CLIENTS: Self = Self("waits-for-clients");
     /// Most requests wait for each other inside a program.

@@ -4,6 +4,7 @@ mod configurations;
 mod lane;
 mod path;
 mod quiet;
+mod successors;
 mod survey;
 mod translations;
 
@@ -16,6 +17,7 @@ use chokepoint_model::observation::{NetnsId, Observation, Request};
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use lane::ReaderLane;
+use successors::Parents;
 
 use super::PathSoFar;
 use super::bucket::{Account, Bucket, FLOW_RECORDER_US};
@@ -100,6 +102,7 @@ pub(super) struct Sampler {
     /// There are readings that the scout has not seen yet.
     news: bool,
     path: PathScope,
+    parents: Parents,
     found: PathSoFar,
     bounds: BTreeSet<String>,
     costs: Costs,
@@ -152,6 +155,7 @@ impl Sampler {
             own_paid_us: 0,
             news: true,
             path: PathScope::default(),
+            parents: Parents::default(),
             found,
             bounds: BTreeSet::new(),
             costs: Costs::default(),
@@ -233,6 +237,7 @@ impl Sampler {
             if now_us >= self.scout_due_us {
                 self.scout_due_us = now_us + SCOUT_PERIOD_US;
                 self.search();
+                self.add_successors();
                 self.order_translations_in_turn();
             }
             self.order_configurations(now_us);
@@ -521,6 +526,10 @@ impl Sampler {
             {
                 return; // The end of a process is reported once.
             }
+            self.parents.lose(pid);
+        }
+        if let (IDENTITY, Scope::Process(pid)) = (order.source.name, order.scope) {
+            self.parents.note(pid, &entries);
         }
         self.note_configuration(order, &entries);
         if let (CONFIG, Scope::Process(pid), false) = (order.source.name, order.scope, entries.is_empty()) {

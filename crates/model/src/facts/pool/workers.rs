@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::looks;
+use super::serving::level;
+use super::{Held, MOST, looks};
 use crate::facts::Context;
 use crate::facts::path::{Tier, starters};
 use crate::facts::profile::Profiled;
@@ -12,6 +13,15 @@ use crate::output::message::Message;
 
 /// The time between two readings of a process, microseconds.
 const SECOND_US: u64 = 1_000_000;
+
+/// Shortest time between two readings that tells whether a worker went on: who serves takes up a request and answers it within it, or its clients have waited that long.
+const STILL_US: u64 = SECOND_US / 2;
+
+/// A process that runs for less than this share of the time does nothing: a tick of the slowest clock (100 Hz) in ten seconds.
+const STILL_SHARE: f64 = 0.001;
+
+/// Longest time between two processes that are read in one turn, microseconds: they are read one after the other, within milliseconds.
+const ROUND_US: u64 = SECOND_US / 10;
 
 /// Time without a reading after which a process has ended, microseconds: two of those that are taken once a second.
 const ENDED_US: u64 = 2 * SECOND_US;
@@ -46,19 +56,36 @@ pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity
     worker_pids(ctx, tier).iter().filter_map(|pid| identity(ctx, *pid)).collect()
 }
 
-/// How many of these processes were there at once, in each half of the window: in a quarter of the seconds in which any was read there were as many or more. One that ended and the one that
-/// took its place are a single worker, and it may take a while until that is found. One that was never read was there all the time.
+/// How many of these processes were there at once, in each half of the window: a quarter of the times at which all that are known were read, as many or more were. One that
+/// ended and the one that took its place are a single worker, and it may take a while until that is found. One whose times were never read was there since it was found.
 fn in_halves(ctx: &Context<'_>, workers: &[&Identity]) -> (usize, usize) {
     let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
-    let seen: Vec<(u64, u64)> = workers.iter().map(|worker| seen(ctx, worker.pid).unwrap_or((0, u64::MAX))).collect();
-    let usual = |(from_us, to_us): (u64, u64)| {
-        let seconds = from_us / SECOND_US..=to_us / SECOND_US;
-        let there = |second: u64| seen.iter().filter(|(began, ended)| (began / SECOND_US..=ended / SECOND_US).contains(&second)).count();
-        let mut counts: Vec<usize> = seconds.map(there).filter(|count| *count > 0).collect();
+    let mut readings: Vec<(u64, u32)> = Vec::new();
+    let (mut unread, mut unread_before) = (0, 0);
+    for worker in workers {
+        let times = ctx.obs.processes.get(&worker.pid).map_or(&[][..], |process| process.cpu.points());
+        if times.is_empty() {
+            unread += 1;
+            unread_before += usize::from(seen(ctx, worker.pid).is_none_or(|(first_us, _)| first_us <= half_us));
+        }
+        readings.extend(times.iter().map(|(at_us, _)| (*at_us, worker.pid)));
+    }
+    readings.sort_unstable();
+    let (mut before, mut after): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut round: BTreeSet<u32> = BTreeSet::new();
+    for (n, (at_us, pid)) in readings.iter().enumerate() {
+        round.insert(*pid);
+        let is_last = readings.get(n + 1).is_none_or(|(next_us, next)| round.contains(next) || next_us - at_us > ROUND_US);
+        if is_last {
+            (if *at_us <= half_us { &mut before } else { &mut after }).push(round.len());
+            round.clear();
+        }
+    }
+    let usual = |mut counts: Vec<usize>| {
         counts.sort_unstable();
         counts.get(3 * counts.len() / 4).copied().unwrap_or(0)
     };
-    (usual((ctx.window_us.0, half_us)), usual((half_us, ctx.window_us.1)))
+    (usual(before) + unread_before, usual(after) + unread)
 }
 
 /// How many of these processes were there at once.
@@ -67,17 +94,74 @@ pub(super) fn at_once(ctx: &Context<'_>, workers: &[&Identity]) -> usize {
     before.max(after)
 }
 
+/// How many workers that are killed and replaced must have been there to hold these connections, if each is a process with one thread and so serves one at a time: those that take the
+/// places of others may end before they are found. Zero if none ended.
+pub(super) fn replaced_at_once(ctx: &Context<'_>, tier: &Tier, samples: &[Held]) -> usize {
+    let has_one_thread =
+        |pid: &u32| ctx.obs.processes.get(pid).and_then(|process| process.cpu.last()).is_some_and(|used| used.threads == 1);
+    let are_replaced = ended(ctx, tier) > 0 && worker_pids(ctx, tier).iter().all(has_one_thread);
+    let held: Vec<usize> = samples.iter().map(|held| held.all()).collect();
+    if are_replaced { level(&held).unwrap_or(0) } else { 0 }
+}
+
 /// True if there were more of them in the window's second half. Servers check about once a second whether they need more.
 pub(super) fn grew_late(ctx: &Context<'_>, workers: &[&Identity]) -> bool {
     let (before, after) = in_halves(ctx, workers);
     after > before
 }
 
-/// How many workers of a tier ended while others went on.
+/// The workers of a tier that ended while another of its processes went on.
+fn ended_pids(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
+    let newest = tier.pids.iter().filter_map(|pid| Some(seen(ctx, *pid)?.1)).filter(|last| *last < u64::MAX).max().unwrap_or(0);
+    let is_over = |pid: &u32| seen(ctx, *pid).is_some_and(|(_, last)| last < u64::MAX && last + ENDED_US < newest);
+    worker_pids(ctx, tier).iter().copied().filter(is_over).collect()
+}
+
+/// How many workers of a tier ended while another of its processes went on: others serve, or the one that starts them.
 pub(super) fn ended(ctx: &Context<'_>, tier: &Tier) -> usize {
-    let last: Vec<u64> = worker_pids(ctx, tier).iter().filter_map(|pid| Some(seen(ctx, *pid)?.1)).filter(|last| *last < u64::MAX).collect();
-    let newest = last.iter().copied().max().unwrap_or(0);
-    last.into_iter().filter(|last| *last + ENDED_US < newest).count()
+    ended_pids(ctx, tier).len()
+}
+
+/// Workers that end with a request that they do not go on with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hung {
+    /// Workers that ended.
+    pub(crate) ended: usize,
+    /// Those of them that were read twice within the window.
+    pub(crate) told: usize,
+    /// Those of these that had not run from one reading to the next before they ended.
+    pub(crate) still: usize,
+    /// The share of the workers' time that passed so.
+    pub(crate) share: f64,
+}
+
+impl Hung {
+    /// `None` unless most of the workers that ended had not run before, and most of the time of all workers passes so. Who works through requests, however long it waits in each, runs
+    /// between them.
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let ended = ended_pids(ctx, tier);
+        let (mut still, mut told, mut still_us, mut all_us) = (0, 0, 0, 0);
+        for pid in worker_pids(ctx, tier) {
+            let Some(process) = ctx.obs.processes.get(pid) else { continue };
+            let readings: Vec<(u64, u64)> = ctx.in_window(&process.cpu).filter_map(|(at_us, used)| Some((*at_us, used.run_ns?))).collect();
+            let mut is_still = None;
+            for two in readings.windows(2).filter(|two| two[1].0 - two[0].0 >= STILL_US) {
+                let elapsed_us = two[1].0 - two[0].0;
+                let ran = two[1].1.saturating_sub(two[0].1) as f64 / (1e3 * elapsed_us as f64);
+                let is_now = ran < STILL_SHARE;
+                all_us += elapsed_us;
+                still_us += if is_now { elapsed_us } else { 0 };
+                is_still = Some(is_now);
+            }
+            if let Some(is_still) = is_still.filter(|_| ended.contains(pid)) {
+                told += 1;
+                still += usize::from(is_still);
+            }
+        }
+        let share = still_us as f64 / all_us.max(1) as f64;
+        let is_most = still > 0 && still as f64 >= MOST * told as f64 && share >= MOST;
+        is_most.then_some(Self { ended: ended.len(), told, still, share })
+    }
 }
 
 /// Evidence that workers of a full tier ended: none of them was one too many.

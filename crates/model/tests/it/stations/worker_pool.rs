@@ -126,8 +126,8 @@ fn a_growing_pool_is_not_exhausted() {
     assert_eq!(causes(&started(2_500_000)), ["worker-pool-exhausted"], "it has grown as far as it may");
 }
 
-/// A pool of five that are all taken; every so many seconds one of them is killed, and the next takes its place.
-fn killed(every_s: u64) -> Observation {
+/// A pool of five that are all taken; every so many seconds one of them is killed, and the next takes its place. Each runs for this long in a second.
+fn killed(every_s: u64, ran_ns: u64) -> Observation {
     let mut obs = pool(5, 5, 60);
     for pid in 51..56 {
         obs.processes.remove(&pid);
@@ -144,7 +144,7 @@ fn killed(every_s: u64) -> Observation {
             view.identity = Default::default();
             view.identity.push(began * 1_000_000, Reading::Ok(identity));
             for second in began..ends.min(12) {
-                let used = CpuUse { run_ns: Some(second * 1_000_000), run_delay_ns: Some(0), threads: 1, ..CpuUse::default() };
+                let used = CpuUse { run_ns: Some(second * ran_ns), run_delay_ns: Some(0), threads: 1, ..CpuUse::default() };
                 view.cpu.push(second * 1_000_000, Reading::Ok(used));
             }
             (began, ends, pid) = (ends, ends + every_s, pid + 1);
@@ -156,13 +156,23 @@ fn killed(every_s: u64) -> Observation {
 proptest! {
     /// However often workers are killed and replaced, there are five.
     #[test]
-    fn workers_that_replace_others_are_no_further_ones(every_s in 2_u64..6) {
-        let found = told(&killed(every_s));
+    fn workers_that_replace_others_are_no_further_ones(every_s in 2_u64..6, ran_ns in 2_000_000_u64..20_000_000) {
+        let found = told(&killed(every_s, ran_ns));
         prop_assert_eq!(causes(&found), ["worker-pool-exhausted"], "{}", found.summary);
         let finding = &found.findings[0];
         prop_assert!(finding.title.starts_with("all 5 workers"), "{}", finding.title);
         let told = finding.evidence.iter().filter(|proof| proof.text.contains("workers of php-fpm ended meanwhile")).count();
         prop_assert_eq!(told, 1, "{:?}", finding.evidence);
+    }
+
+    /// Workers that do nothing until they are killed are held by requests that do not go on, and no others are advised.
+    #[test]
+    fn workers_that_are_killed_without_having_run_are_held(every_s in 2_u64..6, ran_ns in 0_u64..900_000) {
+        let found = told(&killed(every_s, ran_ns));
+        prop_assert_eq!(causes(&found), ["requests-hang"], "{}", found.summary);
+        let finding = &found.findings[0];
+        prop_assert!(finding.title.starts_with("requests hold the workers of php-fpm"), "{}", finding.title);
+        prop_assert!(finding.remedies.iter().all(|remedy| remedy.id == "look-inside"), "{:?}", finding.remedies);
     }
 }
 

@@ -135,6 +135,7 @@ impl Sampler {
         let wanted = self.wanted();
         self.path.netns.retain(|id| wanted.netns.contains(id));
         self.path.pids.retain(|pid| wanted.pids.contains(pid));
+        self.parents.retain(&self.path.pids);
         self.path.answered = wanted.answered;
         let is_there = |id: NetnsId| self.namespaces.get(id).is_some();
         let is_used = |scope: &Scope| match scope {

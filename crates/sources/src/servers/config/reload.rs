@@ -11,9 +11,6 @@ use super::super::master::{stat_of, words};
 use crate::root::Root;
 use crate::table::Notes;
 
-/// Most bytes of a list of child processes: some thousand workers.
-const CHILDREN_BYTES_MAX: usize = 64 << 10;
-
 /// What was known of a master when its configuration was last read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastReading {
@@ -85,9 +82,6 @@ fn workers(root: &Root, pid: u32, dialect: Dialect) -> BTreeSet<u32> {
 
 /// The children of a process, which its main thread has started. A kernel without CONFIG_PROC_CHILDREN lists none: then all processes are asked for their parents.
 fn children(root: &Root, pid: u32) -> Vec<u32> {
-    if let Outcome::Ok(list) = root.read(&format!("proc/{pid}/task/{pid}/children"), CHILDREN_BYTES_MAX, None) {
-        return String::from_utf8_lossy(&list).split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect();
-    }
     let is_child = |other: &u32| stat_of(root, *other).is_some_and(|stat| stat.parent == pid && !stat.is_ended());
-    root.pids().unwrap_or_default().into_iter().filter(is_child).collect()
+    root.children(pid).unwrap_or_else(|| root.pids().unwrap_or_default().into_iter().filter(is_child).collect())
 }

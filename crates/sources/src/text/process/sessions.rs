@@ -9,8 +9,6 @@ use chokepoint_servers::{Session, SessionsDef};
 use super::waits::Wait;
 use crate::root::Root;
 
-/// The numbers of a thousand processes.
-const CHILDREN_BYTES_MAX: usize = 8_192;
 /// Sessions whose title is read: some 5 us each.
 const SESSIONS_MAX: usize = 512;
 /// A title; the rest of the line is what the program was started with, or nothing.
@@ -19,11 +17,7 @@ const TITLE_BYTES_MAX: usize = 512;
 /// The sessions that this process has started, and how many of them wait for a lock, by command.
 pub(super) fn read(root: &Root, pid: u32, def: &SessionsDef) -> (Sessions, BTreeMap<Wait, u32>) {
     let (mut told, mut waits) = (Sessions::default(), BTreeMap::new());
-    let Outcome::Ok(children) = root.read(&format!("proc/{pid}/task/{pid}/children"), CHILDREN_BYTES_MAX, None) else {
-        return (told, waits);
-    };
-    for child in String::from_utf8_lossy(&children).split_ascii_whitespace().take(SESSIONS_MAX) {
-        let Ok(child) = child.parse::<u32>() else { continue };
+    for child in root.children(pid).into_iter().flatten().take(SESSIONS_MAX) {
         let Outcome::Ok(title) = root.read(&format!("proc/{child}/cmdline"), TITLE_BYTES_MAX, None) else { continue };
         let title = String::from_utf8_lossy(&title);
         // A title that is overwritten in place may be followed by zero bytes.

@@ -20,7 +20,6 @@ const LOCKS_BYTES_MAX: usize = 64 * 1024;
 const UNIX_BYTES_MAX: usize = 512 * 1024;
 /// `/proc/PID/maps` of a runtime with some thousand mappings.
 const MAPS_BYTES_MAX: usize = 512 * 1024;
-const CHILDREN_BYTES_MAX: usize = 4_096;
 /// Descriptors of a sleeping process that are compared with the locked files.
 const OPEN_FILES_MAX: usize = 64;
 const COMM_BYTES_MAX: usize = 64;
@@ -227,8 +226,7 @@ fn locked_files(locks: &str, pid: u32) -> BTreeMap<(u64, u64), u32> {
 
 /// The process that this one started and waits for: its youngest.
 fn child(root: &Root, pid: u32) -> Option<Wait> {
-    let children = text(root, &format!("proc/{pid}/task/{pid}/children"), CHILDREN_BYTES_MAX)?;
-    let other = children.split_ascii_whitespace().next_back()?.parse().ok()?;
+    let other = root.children(pid)?.pop()?;
     Some(Wait { kind: WaitKind::Child, object: name(root, other).unwrap_or_default(), other })
 }
 

@@ -25,6 +25,7 @@ remedy-look-inside-for-text = { $class ->
    *[other] Find which code of { $tier } waits for { $what }: the stacks at which its threads stop running show it. Then wait less often, for a shorter time, or not while a request is served.
 }
 remedy-look-inside-turns-text = Find what the workers of { $tier } wait for: look at the stacks where they stop running. A stack that most of them share names the lock, the file or the pool. Then hold it for a shorter time, split it, or do without.
+remedy-look-inside-hang-text = Find what these requests of { $tier } wait for: its log of slow or ended requests names their script or address (php-fpm: slowlog; gunicorn: WORKER TIMEOUT; uWSGI: HARAKIRI), the stack of a worker the call. Then give that wait a limit of its own: a timeout of the query, of the call, of the lock. More workers would be held the same way.
 remedy-look-inside-behind-text = Find what the requests wait for at { $tier }: locks, slow statements, its limit of connections. If it is at its limit, more workers only make more of them wait there; if it takes as long for a single request, more workers let more pass.
 remedy-look-inside-mysql = MariaDB, MySQL: SHOW FULL PROCESSLIST says what each connection does and for how long, SHOW ENGINE INNODB STATUS which lock it waits for and who holds it.
 remedy-look-inside-postgres = PostgreSQL: SELECT pid, wait_event_type, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity says what each connection waits for, and who holds that.

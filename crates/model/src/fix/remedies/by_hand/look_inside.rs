@@ -71,6 +71,19 @@ pub(in crate::fix::remedies) const LOOK_AT_TURNS: AdviceDef = AdviceDef {
     },
 };
 
+/// For requests that hold workers until these are ended.
+pub(in crate::fix::remedies) const LOOK_AT_HANGING: AdviceDef = AdviceDef {
+    id: "look-inside",
+    finding: FindingId::REQUESTS_HANG,
+    activation: Activation::Live,
+    advise: |ctx, placed| {
+        let tier = ctx.only_tier(&placed.owner)?;
+        let text = Message::new("remedy-look-inside-hang-text").with("tier", tier.name.as_str());
+        let runtime = commands(ctx, worker_pids(ctx, tier).last().copied());
+        Some(Advice { runtime, ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+    },
+};
+
 pub(in crate::fix::remedies) const LOOK_BEHIND: AdviceDef = AdviceDef {
     id: "look-inside",
     finding: FindingId::POOL_BLOCKED,

@@ -147,6 +147,16 @@ evidence-workers-blocked-stand-unrated = Of { $busy } requests that held a { $un
 evidence-workers-blocked-time = A request took a worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
 evidence-workers-blocked-door = On average { $waiting } connections waited to be accepted by { $upstream }.
 
+finding-requests-hang-title = requests hold the workers of { $tier } until these are ended: { $ended } of them ended meanwhile
+finding-requests-hang-title-for = requests hold the workers of { $tier } until these are ended ({ $ended } ended meanwhile): they wait for { $what }
+finding-requests-hang-explanation = All { $workers } workers of { $tier } are taken, and more requests wait for one. Most of the time they do nothing at all: a request holds its worker until somebody ends the worker (request_terminate_timeout of php-fpm, --timeout of gunicorn, harakiri of uWSGI, or the kernel for memory). That request is lost, and a new worker meets the next one. More workers would be held the same way.
+evidence-requests-hang-ended = { $ended ->
+    [1] One worker of { $tier } ended meanwhile
+   *[other] { $ended } workers of { $tier } ended meanwhile
+}. Of { $told } that were read twice before, { $still } had not run between the two readings.
+evidence-requests-hang-still = For { $share } % of the time that was watched, the workers did not run at all: whoever works through requests runs between them.
+coupling-pool-hang = The workers are taken by requests that hold them until they are ended. Without these the others would do.
+
 finding-workers-wait-for-each-other-title = the { $workers } workers of { $tier } wait for each other: { $few ->
     [yes] less than one at a time goes on
    *[no] about { $at_once } at a time go on

@@ -3,6 +3,7 @@
 
 mod blocked;
 mod clients;
+mod hanging;
 mod kept;
 mod taking_turns;
 mod unforced;
@@ -33,6 +34,8 @@ pub(super) const STATION: StationDef = StationDef {
         CouplingDef::found(FindingId::THROTTLED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-quota"),
         CouplingDef::found(FindingId::POOL_BLOCKED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-blocked"),
         CouplingDef::found(FindingId::POOL_TAKES_TURNS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-turns"),
+        CouplingDef::found(FindingId::REQUESTS_HANG, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-hang"),
+        CouplingDef::found(FindingId::REQUESTS_HANG, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-pool-hang"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-clients"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-clients"),
         CouplingDef::found(FindingId::WAITS_FOR_CLIENTS, FindingId::ACCEPTS_NONE, Relation::Tier, "coupling-queue-clients"),
@@ -56,6 +59,7 @@ pub(super) const STATION: StationDef = StationDef {
             FindingId::POOL_EXHAUSTED,
             FindingId::POOL_BLOCKED,
             FindingId::POOL_TAKES_TURNS,
+            FindingId::REQUESTS_HANG,
             FindingId::WAITS_FOR_CLIENTS,
             FindingId::NOT_IN_FORCE,
         ],
@@ -142,8 +146,9 @@ fn judged(ctx: &Context<'_>, tier: &Tier) -> Vec<Finding> {
     let kept = || IdleHeld::of(ctx, tier).map(|held| kept::finding(ctx, tier, &held));
     let turns = || taking_turns::of(ctx, tier, &pool);
     let unforced = || unforced::finding(ctx, tier, pool.workers as f64, pool.waiting, &full);
+    let hang = || hanging::of(ctx, tier, &pool);
     // A setting that is not in force is a fact; that the server behind is at its limit may be a guess.
-    let cause = awaited.or_else(kept).or_else(|| waits(true)).or_else(turns).or_else(unforced).or_else(|| waits(false));
+    let cause = awaited.or_else(kept).or_else(|| waits(true)).or_else(turns).or_else(hang).or_else(unforced).or_else(|| waits(false));
     std::iter::once(full).chain(cause).collect()
 }
 

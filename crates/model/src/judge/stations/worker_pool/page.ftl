@@ -61,3 +61,15 @@ page-waits-for-clients-remedies =
     Ends: find the clients: who holds the other end in CLOSE_WAIT (ss -tnp state close-wait), and lets it close after each response. Put a proxy with an event loop in front that closes its connections at once (nginx, HAProxy), or serve by an event loop: Apache's event MPM, gunicorn behind nginx. Fewer seconds of lingering help if the server can be told: it waits up to 2 s in gunicorn, up to 30 s in Apache.
 page-waits-for-clients-sources =
     sock_diag(7) for states, inodes and the times of struct tcp_info; proc_pid_syscall(5) and /proc/PID/fd for what the workers wait for.
+
+page-requests-hang-title = Requests hold workers until these are ended
+page-requests-hang-limits =
+    Every request of this tier: its workers are held by requests that do not go on, until a time limit, an engineer or the kernel ends the worker.
+page-requests-hang-shows =
+    A pool of processes that is full as in worker-pool-exhausted, of which workers ended while another of its processes went on. Most of those that ended had not run between their last two readings (half a second or more), and most of the time of all workers passed so.
+page-requests-hang-sure =
+    Medium: a worker that has done its number of requests (max_requests) ends as well, and its last one may have been long. Silent if workers run between their readings, as those do that work through requests; if no worker ended; if the kernel keeps no scheduler statistics; with a time limit below a second, since processes are read once a second.
+page-requests-hang-remedies =
+    Find what these requests wait for, and give that wait a limit of its own (of the query, of the call to another server): it ends the wait and not the worker. A shorter limit of the worker frees it sooner. More workers are held the same way.
+page-requests-hang-sources =
+    /proc/PID/stat and /proc/PID/schedstat of the tier's processes; sock_diag(7) for the connections that they hold.
