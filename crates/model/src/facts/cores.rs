@@ -12,11 +12,11 @@ mod yielding;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use collecting::{Collecting, USUAL_SHARE};
+pub(crate) use collecting::Collecting;
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
 pub(super) use own::cores_used_by;
-pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores, passing_children_cores};
+pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores, passing_children_cores, staying_children_cores};
 pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use taken::{Taken, Taker, may_be_its_children, taken};
 pub(crate) use threads::{READY_SHARE, Threads};

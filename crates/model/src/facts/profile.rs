@@ -29,6 +29,7 @@ pub(crate) const PAGE_FAULT: &str = "page-fault";
 pub(crate) const PROCESS_START: &str = "process-start";
 pub(crate) const SOFTIRQ: &str = "softirq";
 pub(crate) const POLLING: &str = "polling";
+pub(crate) const GARBAGE: &str = "garbage-collection";
 /// Every layer and aspect that the model knows by name. A test checks that the profiler has each.
 pub const NAMED: &[&str] = &[
     PORT_SEARCH,
@@ -44,6 +45,7 @@ pub const NAMED: &[&str] = &[
     PROCESS_START,
     SOFTIRQ,
     POLLING,
+    GARBAGE,
 ];
 
 /// A share of the CPU time in the samples.

@@ -75,6 +75,11 @@ impl Calls {
         if self.are_all_in_use() { Some(self.usual()) } else { self.at_once() }
     }
 
+    /// True if all of them wait for an answer all the time, and none comes: what serves their requests serves nothing else meanwhile.
+    pub(crate) fn are_unanswered(&self) -> bool {
+        self.samples.len() >= SAMPLES_MIN && self.answered == 0 && self.are_all_in_use()
+    }
+
     /// True if their number stays the same and hardly one is seen free, as with a pool's workers, which are free between two requests.
     pub(crate) fn are_all_in_use(&self) -> bool {
         let usual = self.usual();

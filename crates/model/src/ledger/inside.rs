@@ -257,11 +257,13 @@ impl Account {
     }
 
     /// The connections of a tier to one address that are always in use and that its requests need: to a tier on the path, or to a server that sends at least
-    /// one segment for each request.
+    /// one segment for each request. Fewer than the requests, or each has one; and each was answered since, or what holds them is no request that others wait behind.
     fn saturated_calls(&self, ctx: &Context<'_>, tier: usize) -> Option<Calls> {
         let ended = self.rate_rps.map(|rate| rate * ctx.seconds());
         let passes = |calls: &Calls, share: f64| ended.is_some_and(|ended| calls.answered as f64 >= share * ended);
-        let own = || self.counted.calls.iter().filter(|calls| calls.tier == tier);
+        let requests = self.under_way().max(self.at_tier(tier, true));
+        let are_waited_for = |calls: &Calls| calls.usual() < requests && calls.answered as f64 >= calls.usual();
+        let own = || self.counted.calls.iter().filter(|calls| calls.tier == tier && are_waited_for(calls));
         let full = own().filter(|calls| calls.are_all_in_use() && (calls.to.is_some() || passes(calls, 1.0)));
         let full = full.max_by(|a, b| a.usual().total_cmp(&b.usual()));
         // Of several that are in use one may wait for hours, for a message that it subscribed to.

@@ -138,6 +138,13 @@ const ASPECTS: &[Aspect] = &[
             "zend_startup*", "zend_shutdown*", "perl_construct", "perl_parse", "perl_destruct", "ruby_setup", "ruby_cleanup", "JNI_CreateJavaVM", "node::InitializeOncePerProcess*"] },
     Aspect { id: "error-log", what: "writing error logs, with all work that follows from it", by: "logging only errors", layers: NO_LAYER,
         below: &["ngx_log_error_core", "ngx_log_debug_core"] },
+    // Go's runtime/mgc*.go and mbitmap.go, V8's src/heap, Ruby's gc.c, CPython's gcmodule.c and gc.c, PHP's zend_gc.c.
+    Aspect { id: "garbage-collection", what: "collecting garbage", by: "a larger heap, or less garbage", layers: NO_LAYER,
+        below: &["runtime.gc*", "runtime.(*gc*", "runtime.scan*", "runtime.greyobject*", "runtime.findObject*", "runtime.spanOf*", "runtime.markroot*", "runtime.bgsweep*", "runtime.sweepone*",
+            "runtime.(*sweepLocked).sweep*", "runtime.(*mspan).sweep*", "runtime.(*mspan).moveInlineMarks", "runtime.(*spanInlineMarkBits)*", "runtime.(*stackScanState)*", "runtime.tryDeferToSpanScan*",
+            "runtime.typePointers*", "runtime.heapBits*", "runtime.wbBufFlush*", "v8::internal::MarkCompactCollector::*", "v8::internal::Scavenger*", "v8::internal::Heap::CollectGarbage*",
+            "v8::internal::Heap::PerformGarbageCollection*", "v8::internal::IncrementalMarking::*", "v8::internal::ConcurrentMarking::*", "v8::internal::Sweeper::*", "gc_mark*", "gc_sweep*", "gc_start*",
+            "rb_gc_mark*", "gc_collect_*", "_PyGC_Collect*", "_PyObject_GC_*Collect*", "zend_gc_*"] },
 ];
 
 /// Summarises a profile.

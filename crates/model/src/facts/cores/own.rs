@@ -85,6 +85,11 @@ pub(crate) fn children_cores(ctx: &Context<'_>, pids: &[u32]) -> f64 {
     Used::of(ctx, &pids.iter().copied().collect()).map_or(0.0, |used| used.children + used.staying)
 }
 
+/// The same of those that stay and are no processes of the path alone: a database's, one for each connection.
+pub(crate) fn staying_children_cores(ctx: &Context<'_>, pids: &[u32]) -> f64 {
+    staying_children(ctx, &pids.iter().copied().collect(), ticks_per_s(ctx))
+}
+
 /// The same of those that began or ended in the window alone.
 pub(crate) fn passing_children_cores(ctx: &Context<'_>, pids: &[u32]) -> f64 {
     Used::of(ctx, &pids.iter().copied().collect()).map_or(0.0, |used| used.children)

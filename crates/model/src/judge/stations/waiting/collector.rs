@@ -1,7 +1,7 @@
 //! Finding `collects-garbage`: a runtime (Java, .NET) collects garbage for so much of the time that requests wait for it.
 
 use crate::facts::Context;
-use crate::facts::cores::{Collecting, USUAL_SHARE};
+use crate::facts::cores::Collecting;
 use crate::facts::path::Tier;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
@@ -27,20 +27,25 @@ pub(super) fn judge(ctx: &Context<'_>) -> Vec<Finding> {
 /// A message with the arguments of the sentences.
 fn args(tier: &Tier, found: &Collecting, id: &'static str) -> Message {
     let message = Message::new(id).with("tier", tier.name.as_str()).with("kind", if stands_still(found) { "stands" } else { "cores" });
-    let message = message.with("share", 100.0 * found.lost).with("usual", 100.0 * USUAL_SHARE);
+    let message = message.with("share", 100.0 * found.lost).with("usual", 100.0 * found.usual);
     let message = message.with("names", found.names.join(", ")).with("used", hundredths(found.used)).with("own", hundredths(found.own));
     message.with("times", tenths(1.0 / (1.0 - found.beyond_usual()).max(f64::MIN_POSITIVE)))
 }
 
 fn finding(ctx: &Context<'_>, tier: &Tier, found: &Collecting) -> Finding {
     let args = |id: &'static str| args(tier, found, id);
-    let mut evidence =
-        vec![Evidence::new(args("evidence-collects-garbage-used"), "/proc/PID/task/TID/{comm,schedstat}", Some(hundredths(found.used)))];
+    let is_profiled = found.names.is_empty();
+    let (used, usual, source) = match is_profiled {
+        false => ("evidence-collects-garbage-used", "evidence-collects-garbage-usual", "GCTimeRatio of HotSpot"),
+        true => ("evidence-collects-garbage-profiled", "evidence-collects-garbage-usual-inside", "gcBackgroundUtilization of Go"),
+    };
+    let of_used = if is_profiled { "profile, /proc/PID/schedstat" } else { "/proc/PID/task/TID/{comm,schedstat}" };
+    let mut evidence = vec![Evidence::new(args(used), of_used, Some(hundredths(found.used)))];
     if found.stands > 0.0 {
         let stands = args("evidence-collects-garbage-stands").with("stands", 100.0 * found.stands);
         evidence.push(Evidence::new(stands, "/proc/PID/task/TID/schedstat", Some(100.0 * found.stands)));
     }
-    evidence.push(Evidence::new(args("evidence-collects-garbage-usual"), "GCTimeRatio of HotSpot", Some(tenths(100.0 * USUAL_SHARE))));
+    evidence.push(Evidence::new(args(usual), source, Some(tenths(100.0 * found.usual))));
     Finding {
         confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
         lost_time: Some(found.lost_time(ctx)),

@@ -131,6 +131,10 @@ evidence-waits-inside-calls = { $kind ->
        *[other] connections
     } to { $remote }; on average { $used } of them waited for an answer.
 }
+evidence-waits-inside-unanswered = { $count ->
+    [1] One connection of { $tier } to { $address } waited for an answer all the time, and none came. What serves its request
+   *[other] { $count } connections of { $tier } to { $address } waited for an answer all the time, and none came. What serves their requests
+} (a thread, a worker, a place in a pool) serves nothing else meanwhile: a call needs a time limit of its own.
 evidence-waits-inside-peers = A request takes { $own_ms } ms at { $tier }, and { $others_ms } ms at most at { $others ->
     [one] the other server
    *[other] the { $others } other servers
@@ -150,6 +154,8 @@ finding-collects-garbage-title = { $kind ->
 }
 finding-collects-garbage-explanation = { $tier } gives memory back that it no longer uses, again and again: what it still uses leaves little room below the limit of its heap, or each request makes much that is thrown away. A larger heap makes that seldom. With the usual share of { $usual } % or less, about { $times } times as many requests would pass, and no more than the next limit allows.
 evidence-collects-garbage-used = Threads that collect garbage ({ $names }) used { $used } of the { $own } cores that { $tier } used.
+evidence-collects-garbage-profiled = Functions that collect garbage used { $used } of the { $own } cores that { $tier } used, or more: of the samples whose functions are known.
+evidence-collects-garbage-usual-inside = Go's runtime gives up to { $usual } % of its cores to it while it marks; beyond that it makes the program help.
 evidence-collects-garbage-stands = One of them ran or was ready to for { $stands } % of the time, and all other threads of the program stand still while it does.
 evidence-collects-garbage-usual = Java's virtual machine aims at { $usual } % of the time or less, and enlarges its heap for that up to its limit.
 coupling-collector-quota = The CPU quota stops collectors as well, and everything stands still for longer.

@@ -254,6 +254,12 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
             proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(many.age_ms))));
         }
     }
+    for calls in account.calls().iter().filter(|calls| calls.tier == inside.tier && calls.are_unanswered()) {
+        let (ip, port) = calls.remote;
+        let text = args(ctx, "evidence-waits-inside-unanswered", inside).with("count", calls.usual().round());
+        let text = text.with("address", std::net::SocketAddr::new(ip, port).to_string());
+        proofs.push(Evidence::new(text, sockets.as_str(), Some(calls.usual().round())));
+    }
     if let Some((alone_us, loaded_us)) = ctx.answer_us() {
         // Where half of the requests are quick, the others take so much longer.
         let mean_us = account.response_s().map(|seconds| 1e6 * seconds).filter(|_| loaded_us < QUICK_TIMES * alone_us);

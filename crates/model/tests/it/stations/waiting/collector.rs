@@ -7,6 +7,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Diagnosis, Role};
 
 use super::{at_random, under_load};
+use crate::stage::profiled::{Counted, profile};
 use crate::stage::*;
 
 /// A thread with this name runs for this share of the time, and is ready for another.
@@ -90,5 +91,29 @@ fn where_the_cores_are_full_the_collectors_part_of_them_is_lost() {
         let title = found(&told(&obs)).map(|(_, title)| title);
         assert_eq!(title.is_some(), expected, "{share}: {title:?}");
         assert!(title.is_none_or(|title| title.contains("of the time of its cores on collecting garbage")), "{share}");
+    }
+}
+
+/// Where the threads of the program collect in turn, a profile shows it; only what goes beyond what Go's runtime gives to it is lost.
+#[test]
+fn functions_that_collect_are_the_cause_beyond_their_usual_part_of_full_cores() {
+    for (collects, expected) in [(40, false), (80, false), (200, true), (320, true)] {
+        let mut obs = with(&[Thread("app", 0.9, 0.5), Thread("app", 0.1, 0.0)]);
+        obs.processes.get_mut(&42).unwrap().thread_names = Default::default();
+        cpu(&mut obs, 1.0);
+        let counted: &[Counted<'_>] =
+            &[(42, 1, "application", &["garbage-collection"], collects), (42, 1, "application", &[], 400 - collects)];
+        profile(&mut obs, counted);
+        let diagnosis = told(&obs);
+        let title = found(&diagnosis).map(|(_, title)| title);
+        assert_eq!(title.is_some(), expected, "{collects}: {title:?}, {}", diagnosis.summary);
+        let says = |words: &str| diagnosis.findings.iter().flat_map(|found| &found.evidence).any(|proof| proof.text.contains(words));
+        assert_eq!(says("Functions that collect garbage"), expected, "{collects}");
+        // On idle cores it takes nothing from the requests.
+        let mut idle = with(&[Thread("app", 0.2, 0.0)]);
+        idle.processes.get_mut(&42).unwrap().thread_names = Default::default();
+        cpu(&mut idle, 0.3);
+        profile(&mut idle, counted);
+        assert_eq!(found(&told(&idle)), None, "{collects}");
     }
 }
