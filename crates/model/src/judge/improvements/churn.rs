@@ -1,7 +1,9 @@
 //! A new upstream connection for each request while the cores are the limit: what opening and closing costs them.
 
+use super::handshakes::{less, sealing_s};
+use super::hot::TLS;
 use crate::facts::Context;
-use crate::facts::cores::limiting;
+use crate::facts::cores::{Limiting, limiting};
 use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
 use crate::facts::profile::{CONNECTION, ProfileShare, Profiled, TLS_HANDSHAKE, is_of};
@@ -38,8 +40,13 @@ fn sampled(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>
     let ends = if edge.upstream.is_some_and(is_its) { 2.0 } else { 1.0 };
     let dialling = of(edge.tier, opens)?.times(dialled_share(ctx, edge, ends));
     let dialled = shaken(edge.tier).map(|share| share.times(surely_dialled_share(ctx, edge, ends)));
-    let at_other_end = answering.into_iter().flat_map(|upstream| [of(upstream, opens), shaken(upstream)]).flatten();
-    let share = dialled.into_iter().chain(at_other_end).fold(dialling, ProfileShare::plus);
+    let secured = secured(ctx, &profiled, limiting, edge);
+    let shakes = match secured {
+        Some(secured) => vec![secured],
+        None => dialled.into_iter().chain(answering.and_then(shaken)).collect(),
+    };
+    let opened = answering.and_then(|upstream| of(upstream, opens));
+    let share = shakes.into_iter().chain(opened).fold(dialling, ProfileShare::plus);
     if gain_of(share.value) < NOISE_SHARE {
         return Some(None);
     }
@@ -47,6 +54,7 @@ fn sampled(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>
     let mut proofs = edge.proofs(ctx);
     let text = edge.args("evidence-churn-share").with("share", share.value * 100.0).with("samples", share.of);
     let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0);
+    let text = text.with("tls", if secured.is_some() { "yes" } else { "no" });
     proofs.push(Evidence::new(text, profiled.source(), Some(share.value)));
     let gain = |share: f64| gain_of(share) * 100.0;
     let text = edge.args("evidence-churn-gain").with("gain", gain(share.value)).with("low", gain(share.low)).with("high", gain(share.high));
@@ -66,6 +74,19 @@ fn opens(part: &ProfilePart) -> bool {
 /// True for the work of a TLS handshake that is not opening.
 fn only_shakes(part: &ProfilePart) -> bool {
     is_of(part, TLS_HANDSHAKE) && !is_of(part, CONNECTION)
+}
+
+/// The part of the limiting time that both ends spend on TLS for these connections and that neither bytes nor records explain: their handshakes, also where stacks end before a function that says so.
+/// Where clients speak none, all TLS of the tier that dials is with its upstreams. `None` if it uses none, and if what was sent is not known.
+fn secured(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, edge: &Edge<'_>) -> Option<ProfileShare> {
+    let upstream = edge.upstream.filter(|_| ctx.obs.request.scheme == "http" && ctx.path.is_first(edge.tier))?;
+    let of = |tier: &Tier| profiled.share(limiting, |part| tier.pids.contains(&part.pid) && part.layer == TLS && !is_of(part, CONNECTION));
+    let dialling = of(edge.tier).filter(|share| share.low > 0.0)?;
+    let view = ctx.obs.netns.get(&upstream.netns)?;
+    let bytes = ["IpExt.InOctets", "IpExt.OutOctets"].into_iter().map(|name| ctx.netstat_growth(view, name)).sum::<Option<u64>>()?;
+    let explained = sealing_s(bytes as f64, ctx.account()?.rate_rps()? * ctx.seconds());
+    let cores = limiting.threads.unwrap_or(limiting.group.cores.len()).max(1) as f64;
+    Some(less(dialling.plus(of(upstream)?), explained / (cores * ctx.seconds())))
 }
 
 /// The part of the dialling tier's opened and accepted connections that belongs to this edge, of which it has so many ends, and not to its clients.

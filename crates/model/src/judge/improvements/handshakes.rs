@@ -125,12 +125,17 @@ fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -
     let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
     let all = sight.share(|part| part.layer == TLS && wanted(part)).filter(|_| opened)?;
     let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;
-    let explained = bytes * BYTE_CPU_S + load.requests as f64 * REQUEST_CPU_S;
+    let explained = sealing_s(bytes, load.requests as f64);
     Some(less(all, explained / sight.limit_s(load.duration_us as f64 / 1e6)))
 }
 
+/// The CPU time that so many bytes of so many requests take at most, once the connections are there, seconds.
+pub(super) fn sealing_s(bytes: f64, requests: f64) -> f64 {
+    bytes * BYTE_CPU_S + requests * REQUEST_CPU_S
+}
+
 /// A share minus a part of the whole that is certainly something else.
-fn less(share: ProfileShare, part: f64) -> ProfileShare {
+pub(super) fn less(share: ProfileShare, part: f64) -> ProfileShare {
     let less = |share: f64| (share - part).max(0.0);
     ProfileShare { value: less(share.value), low: less(share.low), high: less(share.high), ..share }
 }
