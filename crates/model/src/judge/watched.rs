@@ -93,7 +93,7 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying, is_spent_we
     }
     // Nothing is known about requests that may or may not be under way at the first tier. Behind it they are some that the first tier has, wherever they stand.
     let known = account.under_way() - account.at_places(0, |place| place == Place::Undecided);
-    let clients_wait = if varying.is_part() { under_way > idle } else { account.clients_wait(ctx) };
+    let clients_wait = varying.come_at_once() || if varying.is_part() { under_way > idle } else { account.clients_wait(ctx) };
     // What may be a request that stands is no connection on which nothing is asked, and none to spare.
     let is_known = 2.0 * known >= account.under_way();
     if !clients_wait && is_known {
@@ -112,7 +112,7 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying, is_spent_we
     if halves.is_some_and(|levels| varying.surely_grow(&levels)) {
         return None;
     }
-    if let Some(Levels { few, many }) = halves.filter(|levels| !varying.grow(levels)) {
+    if let Some(Levels { few, many }) = halves.filter(|levels| varying.ages_are_known() && !varying.grow(levels)) {
         return Some(Message::new("healthy-watched-alike").with("few", tenths(few.under_way)).with("many", tenths(many.under_way)));
     }
     if let Some(spare) = varying.spare().filter(|_| varying.are_enough() && is_known) {

@@ -32,6 +32,8 @@ const DRAINED_ROOTS: f64 = 1.5;
 const PEAK_DEVIATIONS: f64 = 3.0;
 /// The most of their time for which clients pause who wait for answers most of it.
 const PAUSING_SHARE_MAX: f64 = 0.5;
+/// Fewest spells with more requests than usual that come again and again: one may be a pause that is over, and two may be its parts.
+const SPELLS_MIN: usize = 3;
 /// Chance of so few changes between samples with and without requests from which requests came only for a part of the window (one side of a 95 % test).
 const FEW_CHANGES_CHANCE: f64 = 0.025;
 /// Times grow with the number if they are longer by at least this power of the ratio of numbers. Behind a limit the power is one, without one it is zero.
@@ -193,10 +195,45 @@ impl Varying {
         are_kept.then(|| (idle / (idle + under_way)).min(PAUSING_SHARE_MAX))
     }
 
-    /// Mean number of spare connections, if most samples had half as many as requests: then clients do not spend most of their time waiting for answers.
+    /// Mean number of spare connections, if most samples had half as many as requests: then clients do not spend most of their time waiting for answers. Where
+    /// they come in bursts, those in which most requests stood had them as well: what is spare in between is of no use to them.
     pub(crate) fn spare(&self) -> Option<f64> {
         let mean = self.moments.iter().map(|moment| moment.spare).sum::<f64>() / self.moments.len().max(1) as f64;
-        (self.share(|moment| moment.spare >= (SPARE_SHARE_MIN * moment.under_way).max(1.0)) > 0.5).then_some(mean)
+        let has_spare = |moment: &Moment| moment.spare >= (SPARE_SHARE_MIN * moment.under_way).max(1.0);
+        (self.share(has_spare) > 0.5 && (!self.are_bursts() || self.share_of_requests(has_spare) > 0.5)).then_some(mean)
+    }
+
+    /// True if requests come in bursts in which most connections have one: what is idle in between says nothing of these.
+    pub(crate) fn come_at_once(&self) -> bool {
+        self.are_bursts() && self.share_of_requests(|moment| moment.under_way > moment.idle) > 0.5
+    }
+
+    /// The number of requests that is usual, and the least that is more than chance explains.
+    fn peak(&self) -> (f64, f64) {
+        let usual = median(self.whole.iter().map(|moment| moment.at_most));
+        let roots = self.pausing_seen().map_or(DRAINED_ROOTS, |share| DRAINED_ROOTS.max(PEAK_DEVIATIONS * share.sqrt()));
+        (usual, usual + (roots * usual.sqrt()).max(2.0))
+    }
+
+    /// True if most of the requests' time passes while there are more than usual, again and again: no single pause that is over.
+    fn are_bursts(&self) -> bool {
+        let (_, peak) = self.peak();
+        let is_high = |moment: &Moment| moment.under_way >= peak;
+        let spells = self.whole.iter().map(is_high).fold((false, 0), |(before, count), now| (now, count + usize::from(now && !before))).1;
+        self.are_enough() && spells >= SPELLS_MIN && self.share_of_requests(is_high) >= 0.5
+    }
+
+    /// True if it is known of most requests since when they are there. Of those that are not read it is not.
+    pub(crate) fn ages_are_known(&self) -> bool {
+        let sum = |of: fn(&Moment) -> f64| self.moments.iter().map(of).sum::<f64>();
+        2.0 * sum(|moment| moment.service.min(moment.under_way)) >= sum(|moment| moment.under_way)
+    }
+
+    /// The share of the requests' time that passes in samples of this kind. Zero if there are no requests.
+    fn share_of_requests(&self, holds: impl Fn(&Moment) -> bool) -> f64 {
+        let all: f64 = self.moments.iter().map(|moment| moment.at_most).sum();
+        let held: f64 = self.moments.iter().filter(|moment| holds(moment)).map(|moment| moment.at_most).sum();
+        held / all.max(f64::MIN_POSITIVE)
     }
 
     fn share(&self, holds: impl Fn(&Moment) -> bool) -> f64 {
@@ -227,13 +264,10 @@ impl Varying {
 
     /// The usual number of requests under way and the most, if there were more at times than chance explains and soon as few as usual again: they were answered faster than
     /// they came, which a place at its limit cannot do. Where clients wait, there are never many more than those who usually do. Connections that may or may not have a request
-    /// count as the usual number, never as more.
+    /// count as the usual number, never as more. `None` where they come in bursts that hold most of the requests' time.
     pub(crate) fn drained(&self) -> Option<(f64, f64)> {
-        let usual = median(self.whole.iter().map(|moment| moment.at_most));
-        let roots = self.pausing_seen().map_or(DRAINED_ROOTS, |share| DRAINED_ROOTS.max(PEAK_DEVIATIONS * share.sqrt()));
-        let least = (roots * usual.sqrt()).max(2.0);
-        let more = |moment: &Moment| moment.under_way - usual >= least;
-        let first = self.whole.iter().position(more).filter(|_| self.are_enough())?;
+        let (usual, peak) = self.peak();
+        let first = self.whole.iter().position(|moment| moment.under_way >= peak).filter(|_| self.are_enough() && !self.are_bursts())?;
         self.whole[first..]
             .iter()
             .any(|moment| moment.at_most <= usual)

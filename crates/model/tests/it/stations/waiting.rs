@@ -8,6 +8,7 @@ mod silent;
 mod unreached;
 
 mod awaited;
+mod bursts;
 mod collector;
 mod held_up;
 mod kept_connections;
@@ -328,6 +329,11 @@ fn connections_that_are_all_in_use_show_the_limit() {
     assert_eq!(part.findings[0].title, "96 of 100 requests wait inside nginx, which has at most 4 at a time at 10.0.0.9:5432");
     assert_eq!(part.findings[0].remedies[0].id, "allow-more-connections");
     assert_eq!(verdict(&with(6, 4, 0)).0, Verdict::Unknown, "subscribers that are never answered");
+    // With one for each request nobody waits for a free one.
+    for connections in [100, 101, 140] {
+        let title = with(connections, connections, 12).findings.first().map(|found| found.title.clone()).unwrap_or_default();
+        assert!(!title.contains("uses all of its"), "{connections}: {title}");
+    }
     let away = with(100, 100, 12);
     assert_eq!(verdict(&away).0, Verdict::Unknown);
     assert!(away.summary.contains("10.0.0.9:5432"), "they wait for that server: {}", away.summary);
